@@ -1,0 +1,271 @@
+"""Chain diagnostics: against ArviZ, against known answers, and by their invariances."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tfbnn import diagnostics, quantities
+from tfbnn.ranks import normal_scores, split_chains
+
+STATISTICS = [
+    diagnostics.rhat,
+    diagnostics.split_rhat,
+    diagnostics.bulk_ess,
+    diagnostics.tail_ess,
+    diagnostics.mcse_mean,
+    diagnostics.geyer_ess,
+    diagnostics.recommended_thinning,
+    diagnostics.between_chain_variance_share,
+]
+INVARIANT = [*STATISTICS[:4], *STATISTICS[5:6]]
+
+
+@pytest.fixture(autouse=True)
+def warnings_are_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def ar1(coefficient, *, num_chains=4, num_draws=500, num_columns=3, seed=0):
+    """Stationary chains x_s = coefficient * x_s-1 + noise with unit variance of x."""
+    noise = np.random.default_rng(seed).normal(size=(num_chains, num_draws, num_columns))
+    draws = noise.copy()
+    for s in range(1, num_draws):
+        draws[:, s] = coefficient * draws[:, s - 1] + np.sqrt(1 - coefficient**2) * noise[:, s]
+    return draws
+
+
+def arviz_number(name, column, **options):
+    """One number of ArviZ for draws [C, S], whichever of its two generations is installed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            from arviz_stats.base import array_stats
+        except ImportError:
+            arviz = pytest.importorskip("arviz")
+            return getattr(arviz, name)(column, **options)
+        return getattr(array_stats, name)(column, chain_axis=0, draw_axis=1, **options)
+
+
+SHAPES = {
+    "normal": lambda draws: draws,
+    "heavy tails": np.tan,
+    "ties": np.round,
+    "separate": lambda draws: draws + 3.0 * np.arange(len(draws))[:, None, None],
+    "scales": lambda draws: draws * (1.0 + np.arange(len(draws)))[:, None, None],
+    "offset": lambda draws: 1e6 + draws,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("coefficient, num_draws", [(0.0, 400), (0.9, 401), (-0.6, 100), (0.99, 50)])
+def test_agrees_with_arviz(shape, coefficient, num_draws):
+    draws = SHAPES[shape](ar1(coefficient, num_draws=num_draws))
+    pairs = [
+        (diagnostics.rhat, "rhat", {"method": "rank"}),
+        (diagnostics.split_rhat, "rhat", {"method": "split"}),
+        (diagnostics.bulk_ess, "ess", {"method": "bulk"}),
+        (diagnostics.tail_ess, "ess", {"method": "tail", "prob": (0.05, 0.95)}),
+        (diagnostics.mcse_mean, "mcse", {"method": "mean"}),
+    ]
+    for function, name, options in pairs:
+        ours = function(draws)
+        theirs = [float(arviz_number(name, draws[..., k], **options)) for k in range(3)]
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, err_msg=f"{name} {options}")
+
+
+def test_ebfmi_agrees_with_arviz():
+    energy = ar1(0.9)[..., 0]
+    np.testing.assert_allclose(diagnostics.ebfmi(energy), arviz_number("bfmi", energy), rtol=1e-9)
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.5, 0.9, -0.5])
+def test_ess_of_ar1_is_the_analytic_one(coefficient):
+    draws = ar1(coefficient, num_draws=4000, num_columns=10)
+    per_draw = (1 - coefficient) / (1 + coefficient)
+    assert np.mean(diagnostics.geyer_ess(draws)) == pytest.approx(4000 * per_draw, rel=0.1)
+    # Rank normalisation of normal draws changes nothing but noise.
+    assert np.mean(diagnostics.bulk_ess(draws)) == pytest.approx(16000 * per_draw, rel=0.1)
+    error = np.mean(diagnostics.mcse_mean(draws))
+    assert error == pytest.approx(1 / np.sqrt(16000 * per_draw), rel=0.1)
+
+
+def test_autocorrelation_is_the_direct_sum():
+    draws = ar1(0.7, num_draws=37)
+    result = diagnostics.autocorrelation(draws, max_lag=5)
+    assert result.shape == (4, 6, 3)
+    centred = draws - draws.mean(axis=1, keepdims=True)
+    for lag in range(6):
+        products = np.sum(centred[:, lag:] * centred[:, : 37 - lag], axis=1)
+        expected = products / np.sum(centred**2, axis=1)
+        np.testing.assert_allclose(result[:, lag], expected, atol=1e-12)
+    assert diagnostics.autocorrelation(draws).shape == (4, 37, 3)
+
+
+@pytest.mark.parametrize("max_lag", [-1, 37])
+def test_autocorrelation_refuses_lags_without_terms(max_lag):
+    with pytest.raises(ValueError, match=r"max_lag must be in \[0, 36\]"):
+        diagnostics.autocorrelation(ar1(0.7, num_draws=37), max_lag=max_lag)
+
+
+def test_thinning_is_the_first_lag_below_a_tenth():
+    draws = ar1(0.8, num_draws=8000, num_columns=4)
+    # 0.8^10 = 0.107 and 0.8^11 = 0.086
+    assert np.all(np.abs(diagnostics.recommended_thinning(draws) - 11) <= 3)
+    assert np.all(diagnostics.recommended_thinning(ar1(0.0)) == 1)
+
+
+def test_thinning_is_at_most_the_number_of_draws():
+    # Two levels in each chain: the biased autocorrelation falls too slowly for four draws.
+    draws = np.array([[0.0, 0.0, 0.0, 1.0]])
+    assert 1 <= diagnostics.recommended_thinning(draws) <= 4
+
+
+def test_shifted_chain_is_caught():
+    draws = ar1(0.3)
+    draws[2] += 5.0
+    assert np.all(diagnostics.rhat(draws) > 1.3)
+    assert np.all(diagnostics.split_rhat(draws) > 1.3)
+    assert np.all(diagnostics.bulk_ess(draws) < 20)
+    assert np.all(diagnostics.between_chain_variance_share(draws) > 0.5)
+    assert np.all(diagnostics.between_chain_variance_share(ar1(0.0)) < 0.02)
+
+
+def test_scale_difference_is_caught_by_folding_alone():
+    draws = ar1(0.0)
+    draws[1] *= 10.0
+    assert np.all(diagnostics.rhat(draws) > 1.1)
+    assert np.all(diagnostics.split_rhat(draws) < 1.05)
+
+
+def test_drift_is_seen_in_a_single_chain():
+    draws = ar1(0.0, num_chains=1) + np.linspace(0.0, 5.0, 500)[None, :, None]
+    assert np.all(diagnostics.rhat(draws) > 1.3)
+    assert np.all(diagnostics.rhat(ar1(0.0, num_chains=1)) < 1.05)
+
+
+def test_standing_chains_at_different_places():
+    draws = np.repeat([[0.1], [0.2], [0.7]], 50, axis=1)
+    assert diagnostics.rhat(draws) == np.inf
+    assert diagnostics.split_rhat(draws) == np.inf
+    assert diagnostics.bulk_ess(draws) < 4
+    assert np.isnan(diagnostics.geyer_ess(draws))
+    assert diagnostics.between_chain_variance_share(draws) == 1.0
+
+
+@pytest.mark.parametrize("function", STATISTICS)
+def test_undefined_quantities_are_nan_and_spare_the_others(function):
+    draws = ar1(0.5, num_draws=40, num_columns=5)
+    expected = function(draws[..., 4])
+    draws[..., 0] = 0.1
+    draws[1, 3, 1] = np.nan
+    draws[2, 5, 2] = np.inf
+    draws[..., 3] = -np.inf
+    result = function(draws)
+    assert np.all(np.isnan(result[:4]))
+    assert result[4] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("function", STATISTICS)
+def test_too_few_draws_are_undefined(function):
+    assert np.all(np.isnan(function(ar1(0.5, num_draws=3))))
+    assert function(np.zeros((4, 0, 2))).shape == (2,)
+    assert function(np.zeros((0, 10, 2))).shape == (2,)
+    assert function(np.zeros((4, 10, 0, 2))).shape == (0, 2)
+    with pytest.raises(ValueError, match=r"draws must have shape \[C, S, ...\]"):
+        function(np.zeros(10))
+
+
+@pytest.mark.parametrize("function", STATISTICS)
+@pytest.mark.parametrize("num_draws", range(4, 14))
+def test_few_draws_and_extreme_magnitudes_issue_no_warnings(function, num_draws):
+    draws = ar1(0.5, num_draws=num_draws, num_columns=4)
+    function(draws * np.array([1.0, 1e-300, 1e200, 1e308]))
+
+
+def test_per_chain_numbers_spare_the_good_chains():
+    draws = ar1(0.5, num_draws=40)
+    draws[0], draws[1, 7] = 3.3, np.nan
+    correlations = diagnostics.autocorrelation(draws)
+    energies = diagnostics.ebfmi(draws[..., 0])
+    assert np.all(np.isnan(correlations[:2])) and np.all(np.isfinite(correlations[2:]))
+    assert np.all(np.isnan(energies[:2])) and np.all(np.isfinite(energies[2:]))
+
+
+def test_between_chain_share_needs_two_chains():
+    assert np.all(np.isnan(diagnostics.between_chain_variance_share(ar1(0.5, num_chains=1))))
+
+
+def test_tail_left_out_where_draws_sit_at_a_bound():
+    draws = np.minimum(ar1(0.3), 0.5)  # the 95 % quantile is the maximum
+    assert np.all(diagnostics.tail_ess(draws) > 100)
+
+
+@pytest.mark.parametrize("function", [*STATISTICS, diagnostics.autocorrelation])
+def test_blocks_types_and_trailing_shapes_do_not_change_results(function, monkeypatch):
+    draws = ar1(0.5, num_draws=30, num_columns=12)
+    whole = function(draws)
+    monkeypatch.setattr(quantities, "_BLOCK_VALUES", 4 * 30 * 5)
+    np.testing.assert_allclose(function(draws), whole, rtol=1e-12)
+    shaped = function(draws.reshape(4, 30, 3, 2, 2))
+    assert shaped.shape == (*whole.shape[:-1], 3, 2, 2)
+    np.testing.assert_allclose(shaped.reshape(whole.shape), whole, rtol=1e-12)
+    single = draws.astype(np.float32)
+    np.testing.assert_allclose(function(single), function(single.astype(float)), rtol=1e-12)
+
+
+def test_importing_needs_no_scipy():
+    code = "import sys, tfbnn.diagnosis; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Whole numbers have ties, and stay apart under the maps below.
+whole_draws = arrays(np.int64, (3, 16), elements=st.integers(-50, 50)).map(lambda x: x.astype(float))
+some_examples = settings(max_examples=40, deadline=None)
+
+
+@some_examples
+@given(whole_draws, st.sampled_from([np.arctan, np.exp, lambda x: x**3, lambda x: -x]))
+def test_normal_scores_ignore_monotone_maps(draws, monotone):
+    mapped = monotone(draws)
+    np.testing.assert_allclose(diagnostics.bulk_ess(mapped), diagnostics.bulk_ess(draws), rtol=1e-6)
+    plain, other = (
+        diagnostics.split_rhat(normal_scores(split_chains(values))) for values in (draws, mapped)
+    )
+    np.testing.assert_allclose(other, plain, rtol=1e-6)
+
+
+@some_examples
+@given(whole_draws, st.permutations(range(3)))
+def test_order_of_chains_does_not_matter(draws, order):
+    for function in STATISTICS:
+        np.testing.assert_allclose(function(draws[order]), function(draws), rtol=1e-6)
+
+
+@some_examples
+@given(whole_draws, st.sampled_from([0.25, 3.0, 1e4]), st.integers(-9, 9))
+def test_increasing_affine_maps_do_not_matter(draws, slope, intercept):
+    moved = slope * draws + intercept
+    for function in INVARIANT:
+        np.testing.assert_allclose(function(moved), function(draws), rtol=1e-6)
+    scaled = slope * diagnostics.mcse_mean(draws)
+    np.testing.assert_allclose(diagnostics.mcse_mean(moved), scaled, rtol=1e-6)
+
+
+@some_examples
+@given(whole_draws)
+def test_numbers_stay_in_their_ranges(draws):
+    size = draws.size
+    for function in (diagnostics.bulk_ess, diagnostics.tail_ess):
+        assert not function(draws) <= 0 and not function(draws) > 1.001 * size * np.log10(size)
+    share = diagnostics.between_chain_variance_share(draws)
+    assert np.isnan(share) or 0 <= share <= 1
+    thinning = diagnostics.recommended_thinning(draws)
+    assert np.isnan(thinning) or 1 <= thinning <= 16

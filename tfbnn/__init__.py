@@ -1,0 +1,35 @@
+"""tfbnn: Bayesian neural networks whose posterior is sampled, not approximated.
+
+Everything below is loaded on first use, so that `import tfbnn` costs no more than NumPy: programs
+that only load a saved model and predict never import TensorFlow.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "BayesianMLP": "model",
+    "load": "model",
+    "Pretraining": "settings",
+    "NotFittedError": "exceptions",
+    "ModelFileError": "exceptions",
+    "StartError": "exceptions",
+    "ConvergenceWarning": "exceptions",
+    "DataWarning": "exceptions",
+}
+_SUBMODULES = ("priors", "likelihoods", "kernels", "datasets", "storage", "plots")
+
+__all__ = [*_EXPORTS, *_SUBMODULES, "__version__"]
+
+
+def __getattr__(name):
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(f"tfbnn.{_EXPORTS[name]}"), name)
+    if name in _SUBMODULES:
+        return importlib.import_module(f"tfbnn.{name}")
+    raise AttributeError(f"module 'tfbnn' has no attribute {name!r}.")
+
+
+def __dir__():
+    return sorted(__all__)

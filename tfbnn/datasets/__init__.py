@@ -1,0 +1,19 @@
+"""Tables to train on: a generated leading-order set and a reader for files.
+
+``neutralino_pairs`` computes a small physics set on the spot and needs no file.
+``read_cross_sections`` reads a comma-separated table of neutralino cross sections.
+Both return a :class:`Dataset`.
+"""
+
+from .cross_sections import read_cross_sections
+from .neutralino import neutralino_pairs
+from .table import TEST, TRAIN, VALIDATION, Dataset
+
+__all__ = [
+    "TEST",
+    "TRAIN",
+    "VALIDATION",
+    "Dataset",
+    "neutralino_pairs",
+    "read_cross_sections",
+]

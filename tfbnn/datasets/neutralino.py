@@ -1,0 +1,188 @@
+"""A generated data set: pp -> chi10 chi10 at 13 TeV, leading order.
+
+Leading order with a simple luminosity, for demonstrations and tests, nothing more: do not
+quote these cross sections. What is real about the set is its structure. The target is a known
+function of the signed mass and the mixings of the lightest neutralino, it spans many orders of
+magnitude, and it drops steeply where couplings cancel (a nearly pure higgsino has
+N13^2 = N14^2 and decouples from the Z).
+
+The set is made in three steps:
+
+1. Sample M1, M2, mu and tan(beta), all independent. |M1|, |M2| and |mu| are uniform between
+   50 GeV and 1000 GeV, each with a random sign; tan(beta) is uniform between 2 and 50. Points
+   whose lightest neutralino is lighter than 50 GeV are dropped.
+2. Diagonalise the tree-level neutralino mass matrix with a real orthogonal N, keeping the
+   sign of the mass.
+3. Integrate the leading-order cross section (see ``_pair_production`` for the formulas and
+   ``_parton`` for the luminosity).
+
+References:
+    H. E. Haber and G. L. Kane, Phys. Rept. 117 (1985) 75.
+    S. P. Martin, A Supersymmetry Primer, hep-ph/9709356.
+    S. Dawson, E. Eichten and C. Quigg, Phys. Rev. D 31 (1985) 1581.
+    W. Beenakker et al., Phys. Rev. Lett. 83 (1999) 3780, hep-ph/9906298.
+"""
+
+import math
+
+import numpy as np
+
+from ._pair_production import COS2_W, SIN2_W, Z_MASS_GEV, pair_cross_section_fb
+from .table import TEST, TRAIN, VALIDATION, Dataset
+
+FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
+TARGET_NAME = "lo_xsec_fb"
+
+MASS_RANGE_GEV = (50.0, 1000.0)
+TAN_BETA_RANGE = (2.0, 50.0)
+LIGHTEST_MASS_GEV = 50.0
+
+TRAIN_FRACTION = 0.80
+VALIDATION_FRACTION = 0.05
+
+# Parameters are drawn in blocks of a fixed size, so that the first rows of a set do not depend
+# on how many rows are asked for.
+ROWS_PER_BLOCK = 1024
+
+
+def neutralino_pairs(num_rows=2000, seed=0):
+    """Generate a table of leading-order pp -> chi10 chi10 cross sections at 13 TeV.
+
+    The features, in this order, are ``m_chi10_GeV`` (signed, GeV), ``N11``, ``N12``, ``N13``
+    and ``N14`` (no unit). The sign of the row N1j is fixed by making its entry of largest
+    magnitude positive. The target is ``lo_xsec_fb``, in fb.
+
+    The first 80 per cent of the rows are for training, the next 5 per cent for validation and
+    the last 15 per cent for testing. The rows are independent draws, so this is as good as a
+    random split. The same seed gives the same rows, and a smaller set is the beginning of a
+    larger one.
+
+    Args:
+        num_rows: Number of rows N, at least 1.
+        seed: Seed of the generator, an integer of 0 or more.
+
+    Returns:
+        A Dataset with x of shape [N, 5] and y of shape [N].
+
+    Raises:
+        ValueError: If ``num_rows`` is not a whole number of at least 1.
+    """
+    if num_rows != int(num_rows) or num_rows < 1:
+        raise ValueError(f"num_rows must be a whole number of at least 1, got {num_rows!r}.")
+    num_rows = int(num_rows)
+    mass, mixing = sample_lightest(num_rows, np.random.default_rng(seed))
+    return Dataset(
+        x=np.column_stack([mass, mixing]),
+        y=pair_cross_section_fb(mass, mixing),
+        feature_names=FEATURE_NAMES,
+        target_name=TARGET_NAME,
+        split=split_in_order(num_rows),
+    )
+
+
+def sample_lightest(num_rows, generator):
+    """Draw parameter points until enough have a lightest neutralino that is heavy enough.
+
+    Args:
+        num_rows: Number of rows N.
+        generator: A numpy.random.Generator.
+
+    Returns:
+        Signed masses in GeV, shape [N], and mixings N11..N14, shape [N, 4].
+    """
+    masses, mixings, found = [], [], 0
+    while found < num_rows:
+        mass, mixing = lightest_neutralino(*sample_parameters(ROWS_PER_BLOCK, generator))
+        keep = np.abs(mass) >= LIGHTEST_MASS_GEV
+        masses.append(mass[keep])
+        mixings.append(mixing[keep])
+        found += int(keep.sum())
+    return np.concatenate(masses)[:num_rows], np.concatenate(mixings)[:num_rows]
+
+
+def sample_parameters(count, generator):
+    """Draw (M1, M2, mu, tan(beta)) as the module docstring describes.
+
+    Args:
+        count: Number of points n.
+        generator: A numpy.random.Generator.
+
+    Returns:
+        Four arrays of shape [n]: M1, M2 and mu in GeV, and tan(beta).
+    """
+    size = generator.uniform(*MASS_RANGE_GEV, size=(3, count))
+    sign = generator.choice([-1.0, 1.0], size=(3, count))
+    bino, wino, higgsino = size * sign
+    return bino, wino, higgsino, generator.uniform(*TAN_BETA_RANGE, size=count)
+
+
+def mass_matrix(m1, m2, mu, tan_beta):
+    """Tree-level neutralino mass matrix in the basis (bino, wino, higgsino 1, higgsino 2).
+
+    Higgsino 1 belongs to the Higgs doublet that gives mass to the down-type quarks.
+
+    Args:
+        m1: Bino mass parameter, GeV, shape [n].
+        m2: Wino mass parameter, GeV, shape [n].
+        mu: Higgsino mass parameter, GeV, shape [n].
+        tan_beta: Ratio of the two vacuum expectation values, shape [n].
+
+    Returns:
+        Real symmetric matrices, GeV, shape [n, 4, 4].
+    """
+    beta = np.arctan(tan_beta)
+    z_sine, z_cosine = Z_MASS_GEV * math.sqrt(SIN2_W), Z_MASS_GEV * math.sqrt(COS2_W)
+    upper = np.zeros(np.shape(beta) + (4, 4))
+    upper[..., 0, 2] = -z_sine * np.cos(beta)
+    upper[..., 0, 3] = z_sine * np.sin(beta)
+    upper[..., 1, 2] = z_cosine * np.cos(beta)
+    upper[..., 1, 3] = -z_cosine * np.sin(beta)
+    upper[..., 2, 3] = -mu
+    matrix = upper + np.swapaxes(upper, -1, -2)
+    matrix[..., 0, 0] = m1
+    matrix[..., 1, 1] = m2
+    return matrix
+
+
+def diagonalise(matrix):
+    """Diagonalise N M N^T = diag(m1, ..., m4) with N real orthogonal and |m| ascending.
+
+    Args:
+        matrix: Real symmetric matrices M, GeV, shape [n, 4, 4].
+
+    Returns:
+        Signed masses, GeV, shape [n, 4], and N, shape [n, 4, 4]. In every row of N the entry
+        of largest magnitude is positive.
+    """
+    values, columns = np.linalg.eigh(matrix)
+    order = np.argsort(np.abs(values), axis=-1)
+    masses = np.take_along_axis(values, order, axis=-1)
+    rows = np.take_along_axis(np.swapaxes(columns, -1, -2), order[..., None], axis=-2)
+    largest = np.argmax(np.abs(rows), axis=-1)[..., None]
+    return masses, rows * np.sign(np.take_along_axis(rows, largest, axis=-1))
+
+
+def lightest_neutralino(m1, m2, mu, tan_beta):
+    """Signed mass (GeV, shape [n]) and mixings N11..N14 (shape [n, 4]) of chi10.
+
+    Args:
+        m1: Bino mass parameter, GeV, shape [n].
+        m2: Wino mass parameter, GeV, shape [n].
+        mu: Higgsino mass parameter, GeV, shape [n].
+        tan_beta: Ratio of the two vacuum expectation values, shape [n].
+
+    Returns:
+        The two arrays.
+    """
+    masses, rotation = diagonalise(mass_matrix(m1, m2, mu, tan_beta))
+    return masses[..., 0], rotation[..., 0, :]
+
+
+def split_in_order(num_rows):
+    """Split codes for 80, 5 and 15 per cent of the rows, in order; shape [num_rows]."""
+    train_end = round(TRAIN_FRACTION * num_rows)
+    validation_end = round((TRAIN_FRACTION + VALIDATION_FRACTION) * num_rows)
+    split = np.full(num_rows, TEST)
+    split[:validation_end] = VALIDATION
+    split[:train_end] = TRAIN
+    return split

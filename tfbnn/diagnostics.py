@@ -1,0 +1,245 @@
+"""Convergence diagnostics of Markov chains, vectorised over any number of quantities.
+
+Every function takes draws shaped [C, S, ...] (chains, draws per chain, any shape) and works on
+each trailing element by itself. A quantity is undefined, and its result NaN without a NumPy
+warning, if it has fewer than four draws per chain, a non-finite draw, or one value in all draws.
+
+References:
+    Vehtari, Gelman, Simpson, Carpenter and Burkner (2021), "Rank-normalization, folding, and
+    localization: an improved R-hat for assessing convergence of MCMC", arXiv:1903.08008.
+    Geyer (1992), "Practical Markov chain Monte Carlo", Statistical Science 7(4).
+    Papamarkou, Hinkle, Young and Womble (2019), "Challenges in Markov chain Monte Carlo for
+    Bayesian neural networks", arXiv:1910.06539.
+    Betancourt (2016), "Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte
+    Carlo", arXiv:1604.00695.
+"""
+
+import numpy as np
+
+from tfbnn.autocovariance import autocovariance, centre, geyer_time, multi_chain_ess
+from tfbnn.quantities import as_draws, per_chain, per_quantity
+from tfbnn.ranks import fold, normal_scores, split_chains
+
+__all__ = [
+    "autocorrelation",
+    "between_chain_variance_share",
+    "bulk_ess",
+    "ebfmi",
+    "geyer_ess",
+    "mcse_mean",
+    "recommended_thinning",
+    "rhat",
+    "split_rhat",
+    "tail_ess",
+]
+
+_THINNING_CORRELATION = 0.1
+
+
+def rhat(draws):
+    """Rank-normalised split R-hat: the larger of the plain and the folded version.
+
+    The folded version sees chains that share a location and differ in scale. One chain is
+    allowed: its two halves are compared, which finds drift but no second mode. If every half
+    chain stands still, at more than one place, the result is infinite.
+
+    Args:
+        draws: [C, S, ...].
+
+    Returns:
+        [...], near 1 for chains that agree, NaN where undefined (see the module).
+    """
+    return per_quantity(_rank_rhat, draws)
+
+
+def split_rhat(draws):
+    """Split R-hat of the draws themselves; needs a finite variance, unlike `rhat`.
+
+    Args:
+        draws: [C, S, ...].
+
+    Returns:
+        [...], NaN where undefined (see the module), infinite as for `rhat`.
+    """
+    return per_quantity(lambda block: _rhat(split_chains(block)), draws)
+
+
+def bulk_ess(draws):
+    """Effective sample size of the rank-normalised draws, for the centre of the distribution.
+
+    Args:
+        draws: [C, S, ...].
+
+    Returns:
+        [...], a number of draws over all chains, NaN where undefined (see the module).
+    """
+    return per_quantity(lambda block: multi_chain_ess(normal_scores(split_chains(block))), draws)
+
+
+def tail_ess(draws):
+    """The smaller effective sample size of the indicators of the 5 % and the 95 % quantile.
+
+    A tail in which ties make the indicator constant (many draws at a bound) is left out.
+
+    Args:
+        draws: [C, S, ...].
+
+    Returns:
+        [...], NaN where undefined (see the module) or where both indicators are constant.
+    """
+    return per_quantity(_tail_ess, draws)
+
+
+def mcse_mean(draws):
+    """Monte Carlo standard error of the mean: sd / sqrt(effective sample size of the mean).
+
+    Args:
+        draws: [C, S, ...].
+
+    Returns:
+        [...], in the unit of the draws, NaN where undefined (see the module).
+    """
+    return per_quantity(_mcse_mean, draws)
+
+
+def geyer_ess(draws):
+    """Effective sample size of one chain, averaged over chains.
+
+    Per chain it is S * naive variance / asymptotic variance, the latter from Geyer's initial
+    monotone sequence, and at most S * log10(S). It does not see disagreement between chains;
+    Papamarkou et al. (2019) report it.
+
+    Args:
+        draws: [C, S, ...].
+
+    Returns:
+        [...], draws per chain, NaN where undefined (see the module) or where a chain is constant.
+    """
+    return per_quantity(_geyer_ess, draws)
+
+
+def recommended_thinning(draws):
+    """Smallest k >= 1 with lag-k autocorrelation, averaged over chains, below 0.1.
+
+    Keeping every k-th draw then loses little information. It is S if no lag qualifies.
+
+    Args:
+        draws: [C, S, ...].
+
+    Returns:
+        [...] whole numbers in [1, S], held as floats: NaN where undefined (see the module) or
+        where a chain is constant.
+    """
+    return per_quantity(_thinning, draws)
+
+
+def between_chain_variance_share(draws):
+    """Variance of the chain means over the variance of all draws.
+
+    It lies in [0, 1]: 0 if the chain means agree, 1 if every chain stands still at its own place.
+
+    Args:
+        draws: [C, S, ...].
+
+    Returns:
+        [...], NaN where undefined (see the module) or with fewer than two chains.
+    """
+    return per_quantity(_between_share, draws, min_chains=2)
+
+
+def autocorrelation(draws, max_lag=None):
+    """Autocorrelation of every chain, by FFT; autocovariance sums are divided by S at every lag.
+
+    Args:
+        draws: [C, S, ...].
+        max_lag: Largest lag, in [0, S - 1]; all lags by default.
+
+    Returns:
+        [C, max_lag + 1, ...], NaN for a chain that is constant, not finite or shorter than four.
+
+    Raises:
+        ValueError: If max_lag is out of range.
+    """
+    draws = as_draws(draws)
+    largest = max(draws.shape[1] - 1, 0)
+    max_lag = largest if max_lag is None else max_lag
+    if not 0 <= max_lag <= largest:
+        raise ValueError(f"max_lag must be in [0, {largest}], received max_lag={max_lag}.")
+    correlations = per_chain(
+        lambda block: _correlations(block, max_lag + 1)[:, 0], draws, num_results=max_lag + 1
+    )
+    return np.moveaxis(correlations, -1, 1)
+
+
+def ebfmi(energy):
+    """Energy Bayesian fraction of missing information of every chain (Betancourt 2016).
+
+    It is sum_s (E_s - E_s-1)^2 / sum_s (E_s - mean E)^2. Below about 0.3 the momentum draws
+    change the energy too little for the sampler to reach the tails.
+
+    Args:
+        energy: [C, S], the Hamiltonian at every draw.
+
+    Returns:
+        [C], NaN for a chain that is constant, not finite or shorter than four.
+    """
+    return per_chain(_ebfmi, energy)
+
+
+def _rhat(block):
+    """sqrt(var_plus / W): [m, C, S] -> [m], C >= 2."""
+    num_draws = block.shape[-1]
+    deviations, means = centre(block)
+    within = np.sum(deviations**2, axis=-1).mean(axis=-1) / (num_draws - 1)
+    return np.sqrt((num_draws - 1) / num_draws + means.var(axis=-1, ddof=1) / within)
+
+
+def _rank_rhat(block):
+    halves = split_chains(block)
+    plain = _rhat(normal_scores(halves))
+    # Folding may leave a constant (two values with the median between them): the plain one counts.
+    return np.fmax(plain, _rhat(normal_scores(fold(halves))))
+
+
+def _tail_ess(block):
+    lower, upper = np.quantile(block, [0.05, 0.95], axis=(1, 2), keepdims=True)
+    return np.fmin(
+        multi_chain_ess(split_chains(block <= lower).astype(float)),
+        multi_chain_ess(split_chains(block <= upper).astype(float)),
+    )
+
+
+def _mcse_mean(block):
+    return block.std(axis=(1, 2), ddof=1) / np.sqrt(multi_chain_ess(split_chains(block)))
+
+
+def _correlations(block, num_lags):
+    """Autocorrelations [m, C, num_lags]; the 0 / 0 of a constant chain is NaN."""
+    covariances = autocovariance(centre(block)[0], num_lags)
+    return covariances / covariances[..., :1]
+
+
+def _geyer_ess(block):
+    num_draws = block.shape[-1]
+    time = geyer_time(_correlations(block, num_draws))
+    return np.mean(num_draws / np.maximum(time, 1.0 / np.log10(num_draws)), axis=-1)
+
+
+def _thinning(block):
+    num_draws = block.shape[-1]
+    correlations = _correlations(block, num_draws).mean(axis=1)
+    low = correlations[:, 1:] < _THINNING_CORRELATION
+    lag = np.where(low.any(axis=-1), low.argmax(axis=-1) + 1.0, num_draws)
+    return np.where(np.isnan(correlations[:, 0]), np.nan, lag)
+
+
+def _between_share(block):
+    deviations, means = centre(block)
+    between = means.var(axis=-1)
+    return between / (between + np.mean(deviations**2, axis=(1, 2)))
+
+
+def _ebfmi(block):
+    """[m, 1, S] -> [m]."""
+    steps = np.diff(block, axis=-1)
+    return np.sum(steps**2, axis=(1, 2)) / np.sum(centre(block)[0] ** 2, axis=(1, 2))

@@ -1,0 +1,193 @@
+"""The one compiled program of a run: a block of transitions, for warm-up and sampling alike.
+
+Length, thinning and adaptation are run-time values, so a run compiles this program once. Results do
+not depend on how transitions are split into blocks: random keys belong to absolute transitions.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfbnn.engine.adaptation import DualAveraging, RunningMoments
+from tfbnn.engine.compile import compiled
+from tfbnn.engine.linear_map import DiagonalMap
+from tfbnn.engine.potential import Potential
+
+__all__ = ["BlockControl", "BlockOutput", "ChainState", "bootstrap", "make_block"]
+
+STATISTICS = ("lp", "acceptance_rate", "step_size", "n_steps", "diverging", "energy")
+
+
+class ChainState(NamedTuple):
+    """Everything that decides the future of a group of C chains, apart from settings and keys.
+
+    Attributes:
+        z: Positions in preconditioned coordinates [C, P].
+        results: The TFP kernel's results.
+        linear_map: theta = linear_map.forward(z).
+        reference: Log density [C], float64, subtracted before the kernel sees the density as a
+            float32, whose spacing at 5e4 would already be 0.004.
+        step: Dual averaging of the step size.
+        moments: Running moments of theta since the last window.
+    """
+
+    z: object
+    results: object
+    linear_map: DiagonalMap
+    reference: object
+    step: DualAveraging
+    moments: RunningMoments
+
+
+class BlockControl(NamedTuple):
+    """Run-time settings of one block, all scalars.
+
+    Attributes:
+        num_transitions: How many to make, at most the length of the block's keys.
+        first: Absolute index, within the phase, of the first transition.
+        stride: Transitions per kept draw.
+        adapt_step: Whether the step size adapts.
+        collect_moments: Whether the moments of theta are collected.
+    """
+
+    num_transitions: object
+    first: object
+    stride: object
+    adapt_step: object
+    collect_moments: object
+
+
+class BlockOutput(NamedTuple):
+    """What a block hands back; only as many slots are meaningful as kept draws were completed.
+
+    Attributes:
+        draws: Kept theta [slots, C, P].
+        statistics: Dict of the kept draws' statistics, [slots, C] each.
+        acceptance_sum: Sum of the acceptance rates of all transitions [C].
+        num_divergent: Number of divergent transitions [C].
+        num_gradients: Number of gradients [C].
+    """
+
+    draws: object
+    statistics: dict
+    acceptance_sum: object
+    num_divergent: object
+    num_gradients: object
+
+
+@lru_cache(maxsize=32)
+def make_block(spec, settings, num_slots, jit_compile):
+    """Builds and caches the compiled block function.
+
+    Args:
+        spec: ModelSpec.
+        settings: Kernel settings.
+        num_slots: Room for kept draws in one block.
+        jit_compile: Whether XLA compiles it.
+
+    Returns:
+        Function (Data, ChainState, keys int32 [length, 2], BlockControl) ->
+        (ChainState, BlockOutput).
+    """
+    potential = Potential(spec)
+    accept_target = settings.accept_target(spec)
+
+    def block(data, state, keys, control):
+        kernel = _kernel(potential, settings, data, state.linear_map, state.reference, state.step)
+
+        def transition(index, state, output):
+            jitter_key, kernel_key = tf.unstack(
+                tf.random.split(keys[index], 2)
+            )
+            log_step = tf.where(control.adapt_step, state.step.log_step, state.step.log_average)
+            step_size = tf.cast(tf.exp(log_step), state.z.dtype)
+            results = settings.set_step_size(state.results, step_size[:, None], jitter_key)
+            z, results = kernel.one_step(state.z, results, seed=kernel_key)
+            theta = state.linear_map.forward(z)
+            statistics = settings.statistics(results)
+            state = state._replace(
+                z=z,
+                results=results,
+                step=_adapt(state.step, statistics, accept_target, control.adapt_step),
+                moments=_select(
+                    control.collect_moments, state.moments.update(theta), state.moments
+                ),
+            )
+            kept = {
+                "lp": tf.cast(settings.target_log_prob(results), tf.float64) + state.reference,
+                "acceptance_rate": statistics.acceptance_rate,
+                "step_size": step_size,
+                "n_steps": statistics.n_steps,
+                "diverging": statistics.diverging,
+                "energy": tf.cast(statistics.energy, tf.float64) - state.reference,
+            }
+            # Every transition writes to its slot; the last one before the slot changes is kept.
+            slot = (control.first + index) // control.stride - control.first // control.stride
+            output = BlockOutput(
+                draws=output.draws.write(slot, theta),
+                statistics={
+                    name: output.statistics[name].write(slot, kept[name]) for name in STATISTICS
+                },
+                acceptance_sum=output.acceptance_sum + statistics.acceptance_rate,
+                num_divergent=output.num_divergent + tf.cast(statistics.diverging, tf.int32),
+                num_gradients=output.num_gradients + statistics.n_steps,
+            )
+            return index + 1, state, output
+
+        _, state, output = tf.while_loop(
+            lambda index, *_: index < control.num_transitions,
+            transition,
+            (tf.constant(0), state, _empty_output(state.z, num_slots)),
+            parallel_iterations=1,
+        )
+        return state, output._replace(
+            draws=output.draws.stack(),
+            statistics={name: array.stack() for name, array in output.statistics.items()},
+        )
+
+    return compiled(block, jit_compile=jit_compile)
+
+
+def bootstrap(spec, settings, data, z, linear_map, reference, step):
+    """Kernel results at z, computed eagerly: one gradient, and not worth a compilation."""
+    linear_map = DiagonalMap(*(tf.convert_to_tensor(part) for part in linear_map))
+    kernel = _kernel(Potential(spec), settings, data, linear_map, reference, step)
+    return kernel.bootstrap_results(tf.convert_to_tensor(z))
+
+
+def _kernel(potential, settings, data, linear_map, reference, step):
+    def target_log_prob(z):
+        return tf.cast(potential.log_prob(linear_map.forward(z), data) - reference, z.dtype)
+
+    dtype = linear_map.scale.dtype
+    step_size = tf.cast(tf.exp(step.log_average), dtype)[:, None]
+    return settings.build(target_log_prob, step_size)
+
+
+def _adapt(step, statistics, accept_target, adapt_step):
+    if accept_target is None:
+        return step
+    acceptance = tf.cast(statistics.acceptance_rate, tf.float32)
+    return _select(adapt_step, step.update(acceptance, accept_target), step)
+
+
+def _select(condition, new, old):
+    return tf.nest.map_structure(lambda a, b: tf.where(condition, a, b), new, old)
+
+
+def _empty_output(z, num_slots):
+    chains = z.shape[:1]
+    dtypes = dict.fromkeys(STATISTICS, z.dtype)
+    dtypes |= {"lp": tf.float64, "energy": tf.float64, "n_steps": tf.int32, "diverging": tf.bool}
+
+    def slots(dtype, shape):
+        return tf.TensorArray(dtype, size=num_slots, element_shape=shape, clear_after_read=False)
+
+    return BlockOutput(
+        draws=slots(z.dtype, z.shape),
+        statistics={name: slots(dtypes[name], chains) for name in STATISTICS},
+        acceptance_sum=tf.zeros(chains, z.dtype),
+        num_divergent=tf.zeros(chains, tf.int32),
+        num_gradients=tf.zeros(chains, tf.int32),
+    )

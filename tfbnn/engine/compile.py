@@ -1,0 +1,32 @@
+"""The only place that calls tf.function, and the policy for devices."""
+
+import os
+import weakref
+
+import tensorflow as tf
+
+__all__ = ["compiled", "has_gpu", "num_cores", "num_traces"]
+
+_functions = weakref.WeakSet()
+
+
+def compiled(function, *, jit_compile):
+    """Compiles a pure function of tensors, with XLA when `jit_compile` is true."""
+    wrapped = tf.function(function, jit_compile=jit_compile, autograph=False)
+    _functions.add(wrapped)
+    return wrapped
+
+
+def num_traces():
+    """How often living compiled functions have been traced; tests watch it for retracing."""
+    return sum(function.experimental_get_tracing_count() for function in _functions)
+
+
+def has_gpu():
+    """Whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
+def num_cores():
+    """Number of processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

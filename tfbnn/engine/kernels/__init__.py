@@ -1,0 +1,36 @@
+"""The samplers, one file each. A new one adds its file, its import and its entry here."""
+
+from tfbnn.engine.kernels.from_callable import CallableKernel
+from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.kernels.nuts import NUTS
+
+__all__ = ["HMC", "NUTS", "available", "resolve_kernel"]
+
+_KERNELS = {"hmc": HMC, "nuts": NUTS}
+
+
+def available():
+    """The names that `fit_posterior(kernel=...)` understands."""
+    return sorted(_KERNELS)
+
+
+def resolve_kernel(kernel):
+    """Turns a name, a settings object or a callable into settings that the runner can use."""
+    if isinstance(kernel, tuple(_KERNELS.values())):
+        return kernel
+    if isinstance(kernel, type) and kernel in _KERNELS.values():
+        return kernel()
+    if isinstance(kernel, str):
+        if kernel.lower() not in _KERNELS:
+            raise ValueError(
+                f"kernel must be one of {available()} in this version, received {kernel!r}. "
+                "Any other TFP kernel can be given as a callable "
+                "target_log_prob_fn -> TransitionKernel."
+            )
+        return _KERNELS[kernel.lower()]()
+    if callable(kernel):
+        return CallableKernel(kernel)
+    raise TypeError(
+        f"kernel must be one of the names {available()}, an instance from tfbnn.kernels, or a "
+        f"callable target_log_prob_fn -> TransitionKernel, received {kernel!r}."
+    )

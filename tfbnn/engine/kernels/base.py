@@ -1,0 +1,80 @@
+"""What a sampler's settings must offer to the runner, and the helpers they share.
+
+A sampler is one file: a frozen dataclass of settings that builds a `tfp.mcmc` kernel, reads its
+statistics and sets its step size. Nothing else in the package knows about a particular sampler.
+"""
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from tfbnn.validation import check_choice, check_number
+
+__all__ = ["GradientKernel", "TransitionStatistics", "acceptance_from_log_ratio"]
+
+PRECONDITIONERS = ("auto", "identity", "diagonal")
+
+
+@dataclass(frozen=True)
+class TransitionStatistics:
+    """What one transition reports, each a tensor [C]."""
+
+    acceptance_rate: object
+    n_steps: object
+    diverging: object
+    energy: object
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientKernel:
+    """Settings that all gradient-based kernels share.
+
+    Attributes:
+        step_size: Leapfrog step in preconditioned coordinates. None (default): found at the start
+            and adapted during warm-up. A number is used as it is, unless `adapt_step_size`.
+        adapt_step_size: Adapt also a given step size, which is then the first guess.
+        target_accept_prob: Acceptance aimed at while adapting. None (default): 0.8 for smooth
+            activations; 0.6 for ReLU-like ones, whose optimum is lower because the leapfrog error
+            is of first order (Dinh, Ho and Nguyen 2024, arXiv:2410.22065).
+        preconditioner: "diagonal" rescales every coordinate by its standard deviation, measured
+            in the windows of warm-up; "identity" does not; "auto" (default) means "diagonal".
+    """
+
+    step_size: float | None = None
+    adapt_step_size: bool = False
+    target_accept_prob: float | None = None
+    preconditioner: str = "auto"
+
+    def __post_init__(self):
+        if self.step_size is not None:
+            check_number("step_size", self.step_size, above=0)
+        if self.target_accept_prob is not None:
+            check_number("target_accept_prob", self.target_accept_prob, above=0, below=1)
+        if self.preconditioner == "gauss_newton":
+            raise ValueError(
+                "preconditioner='gauss_newton' is not available in this version. "
+                "Use 'auto', 'diagonal' or 'identity'."
+            )
+        check_choice("preconditioner", self.preconditioner, PRECONDITIONERS)
+
+    @property
+    def adapts(self):
+        """Whether warm-up tunes the step size."""
+        return self.step_size is None or self.adapt_step_size
+
+    @property
+    def preconditions(self):
+        """Whether warm-up tunes a diagonal preconditioner."""
+        return self.preconditioner != "identity"
+
+    def accept_target(self, spec):
+        """The acceptance rate that adaptation aims at, for the model `spec`."""
+        if self.target_accept_prob is not None:
+            return self.target_accept_prob
+        return 0.8 if spec.is_smooth else 0.6
+
+
+def acceptance_from_log_ratio(log_accept_ratio):
+    """min(1, exp(ratio)), with 0 for NaN."""
+    probability = tf.exp(tf.minimum(log_accept_ratio, 0.0))
+    return tf.where(tf.math.is_finite(probability), probability, tf.zeros_like(probability))

@@ -1,0 +1,81 @@
+"""Any TFP kernel that a user builds: a callable target_log_prob_fn -> tfp TransitionKernel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from tfbnn.engine.kernels.base import TransitionStatistics, acceptance_from_log_ratio
+
+__all__ = ["CallableKernel"]
+
+
+@dataclass(frozen=True)
+class CallableKernel:
+    """Runs a user's kernel as it is: tfbnn neither tunes its step size nor preconditions it.
+
+    Statistics are looked for in the kernel's results and in the results nested in them; what the
+    kernel does not report is NaN (energy), 1 (n_steps), or taken from `is_accepted`.
+
+    Attributes:
+        function: target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P] to [C].
+    """
+
+    function: Callable
+
+    adapts = False
+    preconditions = False
+    step_size = None
+    gradients_per_transition = 16  # unknown; only sets how many transitions share a block
+
+    def accept_target(self, spec):
+        """Unknown for a user's kernel."""
+        return None
+
+    def build(self, target_log_prob_fn, step_size):
+        """The user's kernel."""
+        del step_size  # the user's kernel has its own
+        return self.function(target_log_prob_fn)
+
+    def set_step_size(self, results, step_size, key):
+        """Results as they are."""
+        del step_size, key
+        return results
+
+    def target_log_prob(self, results):
+        """Log density of the current state [C]."""
+        return _find(results, "target_log_prob")
+
+    def statistics(self, results):
+        """Statistics of the last transition, as far as the kernel reports them."""
+        log_prob = self.target_log_prob(results)
+        ratio, accepted = _find(results, "log_accept_ratio"), _find(results, "is_accepted")
+        if ratio is not None:
+            acceptance = acceptance_from_log_ratio(ratio)
+        elif accepted is not None:
+            acceptance = tf.cast(accepted, log_prob.dtype)
+        else:
+            acceptance = tf.fill(log_prob.shape, tf.constant(float("nan"), log_prob.dtype))
+        steps, diverging = _find(results, "leapfrogs_taken"), _find(results, "has_divergence")
+        if steps is None:
+            steps = _find(results, "num_leapfrog_steps")
+        return TransitionStatistics(
+            acceptance_rate=acceptance,
+            n_steps=tf.broadcast_to(
+                tf.cast(1 if steps is None else steps, tf.int32), log_prob.shape
+            ),
+            diverging=tf.zeros(log_prob.shape, tf.bool) if diverging is None else diverging,
+            energy=tf.fill(log_prob.shape, tf.constant(float("nan"), log_prob.dtype)),
+        )
+
+
+def _find(results, name):
+    """The first field called `name` in kernel results, outer levels before inner ones."""
+    if getattr(results, name, None) is not None and not isinstance(getattr(results, name), list):
+        return getattr(results, name)
+    for inner in ("accepted_results", "inner_results"):
+        if hasattr(results, inner):
+            found = _find(getattr(results, inner), name)
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,84 @@
+"""Hamiltonian Monte Carlo with trajectories of fixed, jittered length."""
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfbnn.engine.kernels.base import (
+    GradientKernel,
+    TransitionStatistics,
+    acceptance_from_log_ratio,
+)
+from tfbnn.validation import check_integer, check_number
+
+__all__ = ["HMC"]
+
+# Energy errors beyond this count as divergent, as in Stan and TFP.
+_MAX_ENERGY_ERROR = 1000.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class HMC(GradientKernel):
+    """Hamiltonian Monte Carlo (leapfrog, Metropolis-corrected), by `tfp.mcmc`.
+
+    Attributes:
+        num_leapfrog_steps: Leapfrog steps, hence gradients, per transition; default 64.
+        trajectory_jitter: Each transition multiplies the step size by 1 + jitter * u, with u
+            uniform on (-1, 1), so that no trajectory length resonates with the target; default
+            0.2; 0 switches it off.
+
+    The other attributes are described in `GradientKernel`.
+
+    References:
+        Duane et al. 1987, Phys. Lett. B 195, 216. Neal 2011, arXiv:1206.1901.
+    """
+
+    num_leapfrog_steps: int = 64
+    trajectory_jitter: float = 0.2
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_integer("num_leapfrog_steps", self.num_leapfrog_steps, minimum=1)
+        check_number("trajectory_jitter", self.trajectory_jitter, minimum=0, below=1)
+
+    @property
+    def gradients_per_transition(self):
+        return self.num_leapfrog_steps
+
+    def build(self, target_log_prob_fn, step_size):
+        """The TFP kernel; `step_size` has shape [C, 1]."""
+        return tfp.mcmc.HamiltonianMonteCarlo(
+            target_log_prob_fn,
+            step_size=step_size,
+            num_leapfrog_steps=self.num_leapfrog_steps,
+            # Without this the kernel would ignore the step size that `set_step_size` puts there.
+            store_parameters_in_results=True,
+        )
+
+    def set_step_size(self, results, step_size, key):
+        """Kernel results with the step size [C, 1] for the next transition, jittered."""
+        if self.trajectory_jitter:
+            spread = tf.random.stateless_uniform(step_size.shape, key, -1.0, 1.0, step_size.dtype)
+            step_size = step_size * (1.0 + self.trajectory_jitter * spread)
+        inner = results.accepted_results._replace(step_size=step_size)
+        return results._replace(accepted_results=inner)
+
+    def target_log_prob(self, results):
+        """Log density of the current state [C]."""
+        return results.accepted_results.target_log_prob
+
+    def statistics(self, results):
+        """Statistics of the last transition."""
+        proposed = results.proposed_results
+        # The momentum that goes with the state the chain is in now.
+        (initial,), (final,) = proposed.initial_momentum, proposed.final_momentum
+        momentum = tf.where(results.is_accepted[:, None], final, initial)
+        kinetic = 0.5 * tf.reduce_sum(momentum**2, axis=-1)
+        ratio = results.log_accept_ratio
+        return TransitionStatistics(
+            acceptance_rate=acceptance_from_log_ratio(ratio),
+            n_steps=tf.fill(ratio.shape, self.num_leapfrog_steps),
+            diverging=~(ratio > -_MAX_ENERGY_ERROR),
+            energy=kinetic - self.target_log_prob(results),
+        )

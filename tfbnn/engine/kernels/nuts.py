@@ -1,0 +1,66 @@
+"""The No-U-Turn sampler."""
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfbnn.engine.kernels.base import (
+    GradientKernel,
+    TransitionStatistics,
+    acceptance_from_log_ratio,
+)
+from tfbnn.validation import check_integer
+
+__all__ = ["NUTS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NUTS(GradientKernel):
+    """The No-U-Turn sampler with multinomial sampling of trajectories, by `tfp.mcmc`.
+
+    Attributes:
+        max_tree_depth: A transition takes at most 2**max_tree_depth - 1 leapfrog steps; default
+            10.
+
+    The other attributes are described in `GradientKernel`.
+
+    References:
+        Hoffman and Gelman 2014, JMLR 15, 1593. Betancourt 2017, arXiv:1701.02434.
+    """
+
+    max_tree_depth: int = 10
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_integer("max_tree_depth", self.max_tree_depth, minimum=1)
+
+    @property
+    def gradients_per_transition(self):
+        # Trees rarely saturate; this guess only sets how many transitions share a block.
+        return min(2**self.max_tree_depth - 1, 127)
+
+    def build(self, target_log_prob_fn, step_size):
+        """The TFP kernel; `step_size` has shape [C, 1]."""
+        return tfp.mcmc.NoUTurnSampler(
+            target_log_prob_fn, step_size=step_size, max_tree_depth=self.max_tree_depth
+        )
+
+    def set_step_size(self, results, step_size, key):
+        """Kernel results with the step size [C, 1] for the next transition."""
+        del key  # trajectories vary in length by themselves
+        return results._replace(step_size=step_size)
+
+    def target_log_prob(self, results):
+        """Log density of the current state [C]."""
+        return results.target_log_prob
+
+    def statistics(self, results):
+        """Statistics of the last transition."""
+        return TransitionStatistics(
+            acceptance_rate=acceptance_from_log_ratio(results.log_accept_ratio),
+            n_steps=tf.cast(results.leapfrogs_taken, tf.int32),
+            diverging=results.has_divergence,
+            # TFP's energy is minus the Hamiltonian.
+            energy=-results.energy,
+        )

@@ -1,0 +1,142 @@
+"""A lane: the chains that advance together in one compiled program, and where they are."""
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine import seeds
+from tfbnn.engine.adaptation import (
+    DualAveraging,
+    RunningMoments,
+    find_initial_step_size,
+    restart_dual_averaging,
+    restart_moments,
+)
+from tfbnn.engine.block import BlockControl, ChainState, bootstrap
+from tfbnn.engine.linear_map import DiagonalMap, diagonal_map, identity_map
+
+__all__ = ["PHASES", "Lane"]
+
+PHASES = ("warmup", "sampling")
+
+
+class Lane:
+    """One chain on a CPU, all chains on a GPU. Not shared between threads while it advances.
+
+    Attributes:
+        chains: Indices of its chains.
+        num_kept: Draws kept so far, per chain.
+    """
+
+    def __init__(self, program, chains, theta, draws, statistics):
+        """
+        Args:
+            program: The `Program` that all lanes share.
+            chains: Indices of the chains.
+            theta: Their starts [len(chains), P].
+            draws: Where kept draws go, [num_chains, num_results, P], shared by all lanes.
+            statistics: Dict of arrays [num_chains, num_results], shared by all lanes.
+        """
+        self.program = program
+        self.chains = list(chains)
+        self.key_chain = self.chains[0] if len(self.chains) == 1 else -1
+        self.draws, self.statistics = draws, statistics
+        self.num_kept = 0
+        self.leg_index, self.done_in_leg = 0, 0
+        self.transition = 0
+        self.phase_transitions = dict.fromkeys(PHASES, 0)
+        self.acceptance_sum = {phase: np.zeros(len(self.chains)) for phase in PHASES}
+        self.num_gradients = {phase: np.zeros(len(self.chains), int) for phase in PHASES}
+        self.num_divergent = np.zeros(len(self.chains), int)
+        self.recent_acceptance = np.nan
+        self._start(theta, identity_map(theta.shape, theta.dtype))
+
+    @property
+    def leg(self):
+        """The leg the lane is in, or None at the end."""
+        legs = self.program.legs
+        return legs[self.leg_index] if self.leg_index < len(legs) else None
+
+    @property
+    def step_size(self):
+        """Step sizes in use [C]."""
+        step = self.state.step
+        adapting = self.leg is not None and self.leg.adapt_step
+        return np.exp(np.asarray(step.log_step if adapting else step.log_average))
+
+    def advance(self):
+        """Runs one block, and closes the leg when it is done."""
+        leg, program = self.leg, self.program
+        count = min(program.block_length, leg.length - self.done_in_leg)
+        keys = np.zeros((program.block_length, 2), np.int32)
+        keys[:count] = seeds.keys(
+            program.seed, "transition", self.key_chain, self.transition, count
+        )
+        control = BlockControl(
+            num_transitions=tf.constant(count),
+            first=tf.constant(self.done_in_leg),
+            stride=tf.constant(program.stride),
+            adapt_step=tf.constant(leg.adapt_step),
+            collect_moments=tf.constant(leg.renew),
+        )
+        self.state, output = program.block(
+            program.data, self.state, tf.constant(keys), control
+        )
+        self._account(leg, count, output)
+        self.transition += count
+        self.done_in_leg += count
+        if self.done_in_leg == leg.length:
+            self._close_leg(leg)
+
+    def _account(self, leg, count, output):
+        acceptance = output.acceptance_sum.numpy()
+        self.phase_transitions[leg.phase] += count
+        self.acceptance_sum[leg.phase] += acceptance
+        self.num_gradients[leg.phase] += output.num_gradients.numpy()
+        self.recent_acceptance = float(acceptance.mean()) / count
+        if leg.phase == "sampling":
+            self.num_divergent += output.num_divergent.numpy()
+            self._keep(count, output)
+
+    def _keep(self, count, output):
+        stride = self.program.stride
+        num_new = (self.done_in_leg + count) // stride - self.done_in_leg // stride
+        if not num_new:
+            return
+        place = slice(self.num_kept, self.num_kept + num_new)
+        self.draws[self.chains, place] = np.moveaxis(output.draws.numpy()[:num_new], 0, 1)
+        for name, array in self.statistics.items():
+            array[self.chains, place] = output.statistics[name].numpy()[:num_new].T
+        self.num_kept += num_new
+
+    def _close_leg(self, leg):
+        if leg.renew:
+            moments = self.state.moments
+            variance = moments.squares.numpy() / max(leg.length - 1, 1)
+            theta = self.state.linear_map.forward(self.state.z).numpy()
+            self._start(theta, diagonal_map(variance, leg.length))
+        self.leg_index += 1
+        self.done_in_leg = 0
+
+    def _start(self, theta, linear_map):
+        """(Re)starts the kernel at theta [C, P] in new coordinates."""
+        program = self.program
+        z = linear_map.inverse(theta)
+        if program.settings.step_size is None:
+            generator = seeds.generator(program.seed, "step size", self.key_chain, self.leg_index)
+            step_size = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
+        else:
+            step_size = np.full(len(theta), program.settings.step_size, np.float32)
+        step = DualAveraging(*map(tf.constant, restart_dual_averaging(step_size)))
+        linear_map = DiagonalMap(*map(tf.constant, linear_map))
+        reference = tf.constant(program.value_and_gradient(theta)[0])
+        results = bootstrap(
+            program.spec, program.settings, program.data, z, linear_map, reference, step
+        )
+        self.state = ChainState(
+            z=tf.constant(z),
+            results=results,
+            linear_map=linear_map,
+            reference=reference,
+            step=step,
+            moments=RunningMoments(*map(tf.constant, restart_moments(theta.shape, theta.dtype))),
+        )

@@ -1,0 +1,86 @@
+"""The one posterior density: pretraining, every kernel and `model.log_prob` use this and no other."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn import priors
+from tfbnn.engine.densities import log_likelihood, scale_log_prior, weight_log_prior
+from tfbnn.engine.network import network_outputs
+
+__all__ = ["Data", "Potential", "make_data"]
+
+
+class Data(NamedTuple):
+    """Transformed training rows as tensors, rows last.
+
+    Attributes:
+        x: [D, N].
+        y: [K, N].
+        row_noise: Known standard deviations [K, N], or None.
+    """
+
+    x: object
+    y: object
+    row_noise: object
+
+
+def make_data(x, y, row_noise, dtype):
+    """Puts transformed NumPy rows x [N, D], y [N, K], row_noise [N, K] or None on the device."""
+
+    def rows_last(array):
+        return None if array is None else tf.constant(np.ascontiguousarray(array.T), dtype)
+
+    return Data(rows_last(x), rows_last(y), rows_last(row_noise))
+
+
+class Potential:
+    """log p(theta | data) up to the evidence, for a batch of networks.
+
+    All methods are pure functions of tensors. Log densities are float64 [C] whatever the dtype of
+    theta [C, P].
+    """
+
+    def __init__(self, spec):
+        self.spec = spec
+
+    def log_prob(self, theta, data, likelihood_weight=1.0):
+        """Log prior + `likelihood_weight` * log likelihood."""
+        return self.log_prior(theta) + likelihood_weight * self.log_likelihood(theta, data)
+
+    def log_prior(self, theta):
+        """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
+        spec, total = self.spec, tf.zeros(theta.shape[:1], tf.float64)
+        for slot, layer in zip(spec.layout.layers, spec.priors):
+            total += self._group_log_prior(theta, layer.kernel, slot.kernel, slot.kernel_scale)
+            total += self._group_log_prior(theta, layer.bias, slot.bias, slot.bias_scale)
+        if spec.layout.num_noise:
+            log_noise_scale = theta[:, spec.layout.log_noise_scale]
+            total += scale_log_prior(spec.likelihood.scale_prior, log_noise_scale)
+        return total
+
+    def log_likelihood(self, theta, data):
+        """Log likelihood summed over all rows and targets of `data`."""
+        outputs = network_outputs(self.spec, theta, data.x)
+        log_noise_scale = theta[:, self.spec.layout.log_noise_scale]
+        return log_likelihood(
+            self.spec.likelihood, outputs, log_noise_scale, data.y, data.row_noise
+        )
+
+    def value_and_gradient(self, theta, data):
+        """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
+        with tf.GradientTape() as tape:
+            tape.watch(theta)
+            value = self.log_prob(theta, data)
+        return value, tape.gradient(value, theta)
+
+    def _group_log_prior(self, theta, prior, place, scale_place):
+        weights = theta[:, place]
+        # In ntk the scale sits in the network and the parameters have prior scale 1.
+        if not isinstance(prior, priors.HierarchicalNormal):
+            return weight_log_prior(prior, weights, 1.0 if self.spec.is_ntk else None)
+        log_scale = theta[:, scale_place : scale_place + 1]
+        scale = 1.0 if self.spec.is_ntk else tf.exp(log_scale)
+        hyper = scale_log_prior(prior.scale_prior, log_scale)
+        return weight_log_prior(prior, weights, scale) + hyper

@@ -1,0 +1,225 @@
+"""Runs the chains: phases, threads, progress, stops."""
+
+import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine.block import BlockControl, make_block
+from tfbnn.engine.compile import has_gpu, num_cores
+from tfbnn.engine.lane import Lane
+from tfbnn.engine.schedule import block_length, make_legs
+from tfbnn.engine.start import check_start, make_value_and_gradient
+
+__all__ = ["Program", "SamplingResult", "run_chains"]
+
+_STATISTICS_DTYPES = {
+    "lp": np.float64,
+    "acceptance_rate": np.float32,
+    "step_size": np.float32,
+    "n_steps": np.int32,
+    "diverging": bool,
+    "energy": np.float64,
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """What all lanes of a run share."""
+
+    spec: object
+    settings: object
+    data: object
+    seed: int
+    legs: list
+    stride: int
+    block_length: int
+    block: object
+    value_and_gradient: object
+
+
+@dataclass(frozen=True)
+class SamplingResult:
+    """What sampling hands back to the ground floor, all NumPy.
+
+    Attributes:
+        draws: [C, S, P]; S is smaller than asked for when the run was stopped.
+        sample_stats: Dict name -> [C, S].
+        acceptance_rate: Mean acceptance per chain over the sampling phase [C].
+        num_divergent: Divergent transitions per chain in the sampling phase [C].
+        num_gradients: Dict phase -> gradients per chain [C].
+        step_size: Step size per chain [C].
+        start_log_prob: Log density at the starts [C].
+        seconds: Dict with compile, warmup, sampling.
+        interrupted: Whether a KeyboardInterrupt ended the run.
+    """
+
+    draws: np.ndarray
+    sample_stats: dict
+    acceptance_rate: np.ndarray
+    num_divergent: np.ndarray
+    num_gradients: dict
+    step_size: np.ndarray
+    start_log_prob: np.ndarray
+    seconds: dict
+    interrupted: bool
+
+
+def run_chains(
+    spec,
+    settings,
+    data,
+    theta,
+    *,
+    seed,
+    num_results,
+    num_burnin_steps,
+    num_steps_between_results,
+    jit_compile,
+    notify,
+):
+    """Warms up and samples all chains.
+
+    Args:
+        spec: ModelSpec.
+        settings: Kernel settings.
+        data: Data tensors.
+        theta: Starts [C, P].
+        seed: The user's seed.
+        num_results, num_burnin_steps, num_steps_between_results: As in `fit_posterior`.
+        jit_compile: Whether XLA compiles the block.
+        notify: Called with an event dict between blocks; true stops the run.
+
+    Returns:
+        SamplingResult.
+
+    Raises:
+        StartError: When a chain cannot move from its start.
+    """
+    num_chains, stride = len(theta), num_steps_between_results + 1
+    batched = has_gpu()
+    groups = [list(range(num_chains))] if batched else [[chain] for chain in range(num_chains)]
+
+    began = time.perf_counter()
+    value_and_gradient = make_value_and_gradient(spec, data, jit_compile)
+    start = [value_and_gradient(theta[group]) for group in groups]
+    start_log_prob = np.concatenate([value for value, _ in start])
+    check_start(spec, data, theta, start_log_prob, np.concatenate([grad for _, grad in start]))
+
+    total = num_burnin_steps + num_results * stride
+    length = block_length(spec, settings, data.x.shape[-1], len(groups[0]), total)
+    program = Program(
+        spec=spec,
+        settings=settings,
+        data=data,
+        seed=seed,
+        legs=make_legs(settings, num_burnin_steps, num_results, stride),
+        stride=stride,
+        block_length=length,
+        block=make_block(spec, settings, -(-length // stride) + 1, jit_compile),
+        value_and_gradient=value_and_gradient,
+    )
+    draws = np.empty((num_chains, num_results, theta.shape[1]), theta.dtype)
+    statistics = {
+        name: np.empty((num_chains, num_results), dtype)
+        for name, dtype in _STATISTICS_DTYPES.items()
+    }
+    lanes = [Lane(program, group, theta[group], draws, statistics) for group in groups]
+    _compile(program, lanes[0])
+    seconds = {"compile": time.perf_counter() - began}
+
+    interrupted = stopped = False
+    for phase in ("warmup", "sampling"):
+        began = time.perf_counter()
+        if not (stopped or interrupted):
+            stopped, interrupted = _run_phase(phase, lanes, program, notify)
+        seconds[phase] = time.perf_counter() - began
+    return _result(lanes, draws, statistics, start_log_prob, seconds, interrupted)
+
+
+def _compile(program, lane):
+    """Compiles the block by running it with no transitions."""
+    control = BlockControl(*map(tf.constant, (0, 0, program.stride, False, False)))
+    keys = tf.zeros([program.block_length, 2], tf.int32)
+    program.block(program.data, lane.state, keys, control)
+
+
+def _run_phase(phase, lanes, program, notify):
+    """Advances all lanes to the end of a phase; returns (stopped by a callback, interrupted).
+
+    Lanes take turns on as many threads as there are cores: compiled blocks run outside the
+    interpreter lock, and two one-chain programs on two threads finish sooner than one after the
+    other with two threads each.
+    """
+    began = time.perf_counter()
+    waiting = [lane for lane in lanes if _is_in(lane, phase)]
+    running, stopped, interrupted = {}, False, False
+    num_threads = min(len(lanes), num_cores())
+    with ThreadPoolExecutor(num_threads) as pool:
+        try:
+            while waiting or running:
+                while waiting and len(running) < num_threads:
+                    lane = waiting.pop(0)
+                    running[pool.submit(lane.advance)] = lane
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    lane = running.pop(future)
+                    future.result()
+                    if _is_in(lane, phase) and not stopped:
+                        waiting.append(lane)
+                event = _event(phase, lanes, program, time.perf_counter() - began)
+                if not stopped and notify(event):
+                    stopped, waiting = True, []
+        except KeyboardInterrupt:
+            interrupted = True
+    return stopped, interrupted
+
+
+def _is_in(lane, phase):
+    return lane.leg is not None and lane.leg.phase == phase
+
+
+def _event(phase, lanes, program, seconds):
+    total = sum(leg.length for leg in program.legs if leg.phase == phase)
+    done = np.mean([lane.phase_transitions[phase] for lane in lanes])
+    return {
+        "phase": phase,
+        "transition": int(done),
+        "num_transitions": total,
+        "num_chains": sum(len(lane.chains) for lane in lanes),
+        "num_kept": min(lane.num_kept for lane in lanes),
+        "seconds": seconds,
+        "eta_seconds": seconds * (total - done) / done if done else float("nan"),
+        "acceptance_rate": float(np.nanmean([lane.recent_acceptance for lane in lanes]))
+        if any(np.isfinite(lane.recent_acceptance) for lane in lanes)
+        else float("nan"),
+        "step_size": float(np.median(np.concatenate([lane.step_size for lane in lanes]))),
+        "num_divergent": int(sum(lane.num_divergent.sum() for lane in lanes)),
+        "num_gradients": int(sum(lane.num_gradients[phase].sum() for lane in lanes)),
+    }
+
+
+def _result(lanes, draws, statistics, start_log_prob, seconds, interrupted):
+    num_kept = min(lane.num_kept for lane in lanes)
+
+    def per_chain(values):
+        return np.concatenate([np.atleast_1d(value) for value in values])
+
+    sampled = [max(lane.phase_transitions["sampling"], 1) for lane in lanes]
+    return SamplingResult(
+        draws=draws[:, :num_kept],
+        sample_stats={name: array[:, :num_kept] for name, array in statistics.items()},
+        acceptance_rate=per_chain(
+            lane.acceptance_sum["sampling"] / count for lane, count in zip(lanes, sampled)
+        ),
+        num_divergent=per_chain(lane.num_divergent for lane in lanes),
+        num_gradients={
+            phase: per_chain(lane.num_gradients[phase] for lane in lanes)
+            for phase in ("warmup", "sampling")
+        },
+        step_size=per_chain(lane.step_size for lane in lanes),
+        start_log_prob=start_log_prob,
+        seconds=seconds,
+        interrupted=interrupted,
+    )

@@ -1,0 +1,65 @@
+"""The plan of a run: warm-up windows, mixing, sampling, and the length of compiled blocks."""
+
+from dataclasses import dataclass
+
+from tfbnn.engine.adaptation import adaptation_windows
+
+__all__ = ["Leg", "block_length", "make_legs"]
+
+ADAPTING_SHARE = 0.8
+
+# A block should take around a second, so that progress and stops stay responsive.
+_BLOCK_FLOPS = 4e10
+_BLOCK_BYTES = 64e6
+_LONGEST_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Transitions under constant rules.
+
+    Attributes:
+        phase: "warmup" or "sampling".
+        length: Number of transitions.
+        adapt_step: Whether the step size adapts.
+        renew: Whether moments are collected and the preconditioner is renewed at the end.
+    """
+
+    phase: str
+    length: int
+    adapt_step: bool = False
+    renew: bool = False
+
+
+def make_legs(settings, num_burnin_steps, num_results, stride):
+    """The legs of one chain: the first 80 % of warm-up adapt, the rest mix with all frozen."""
+    num_adapting = round(ADAPTING_SHARE * num_burnin_steps)
+    if not (settings.adapts or settings.preconditions):
+        num_adapting = 0
+    windows = adaptation_windows(num_adapting)
+    if not settings.preconditions:
+        windows = [(num_adapting, False)]
+    legs = [Leg("warmup", length, settings.adapts, renew) for length, renew in windows]
+    legs.append(Leg("warmup", num_burnin_steps - num_adapting))
+    legs.append(Leg("sampling", num_results * stride))
+    return [leg for leg in legs if leg.length]
+
+
+def block_length(spec, settings, num_rows, num_chains, total):
+    """Transitions per block, a power of two that depends on the settings alone.
+
+    Args:
+        spec: ModelSpec.
+        settings: Kernel settings.
+        num_rows: Training rows N.
+        num_chains: Chains that advance together in the program.
+        total: Transitions of the whole run, which no block needs to exceed.
+    """
+    parameters = spec.layout.num_parameters * num_chains
+    # A product forward and two backward: 6 operations per weight and row; small ones cost overhead.
+    flops = (6.0 * num_rows * parameters + 2e5) * settings.gradients_per_transition
+    fitting = min(_BLOCK_FLOPS / flops, _BLOCK_BYTES / (8.0 * parameters), _LONGEST_BLOCK, total)
+    length = 1
+    while 2 * length <= fitting:
+        length *= 2
+    return length

@@ -1,0 +1,71 @@
+"""Applies a computation on chains to many quantities, in blocks of bounded size."""
+
+import math
+
+import numpy as np
+
+__all__ = ["as_draws", "per_chain", "per_quantity"]
+
+# Two halves of two draws: the fewest with a variance within and between half chains.
+_MIN_DRAWS = 4
+# Values per block of quantities: 8 MiB of draws, some 60 MiB with the padded transforms.
+_BLOCK_VALUES = 1 << 20
+
+
+def as_draws(draws):
+    """Returns draws as an array; raises ValueError unless it has a chain and a draw dimension."""
+    draws = np.asarray(draws)
+    if draws.ndim < 2:
+        raise ValueError(f"draws must have shape [C, S, ...], received {list(draws.shape)}.")
+    return draws
+
+
+def per_quantity(function, draws, *, min_chains=1, num_results=None):
+    """Applies a function to every quantity for which it is defined.
+
+    Args:
+        function: Maps a block [m, C, S] of m quantities, float64, finite and none of them
+            constant, to [m], or to [m, num_results]. NumPy warnings are off while it runs.
+        draws: [C, S, ...]; every trailing element is a quantity.
+        min_chains: With fewer chains, all quantities are undefined.
+        num_results: Numbers per quantity, or None for one without a dimension of its own.
+
+    Returns:
+        [...] or [..., num_results], NaN for a quantity with fewer than four draws per chain, a
+        non-finite draw, or the same value in all draws.
+
+    Raises:
+        ValueError: If draws has fewer than two dimensions.
+    """
+    draws = as_draws(draws)
+    num_chains, num_draws, *trailing = draws.shape
+    columns = draws.reshape(num_chains, num_draws, math.prod(trailing))
+    extra = () if num_results is None else (num_results,)
+    results = np.full((columns.shape[2], *extra), np.nan)
+    if num_chains >= min_chains and num_chains > 0 and num_draws >= _MIN_DRAWS:
+        width = max(1, _BLOCK_VALUES // (num_chains * num_draws))
+        for start in range(0, columns.shape[2], width):
+            part = slice(start, start + width)
+            results[part] = _apply(function, columns[:, :, part], results[part])
+    return results.reshape((*trailing, *extra))[()]
+
+
+def per_chain(function, draws, *, num_results=None):
+    """Like `per_quantity`, with every chain a quantity by itself: [C, ...] or [C, ..., L].
+
+    The function gets blocks [m, 1, S].
+    """
+    by_itself = np.swapaxes(as_draws(draws), 0, 1)[None]
+    return per_quantity(function, by_itself, num_results=num_results)
+
+
+def _apply(function, columns, undefined):
+    # A contiguous copy [m, C, S]: sorts and FFTs then run along memory.
+    block = np.ascontiguousarray(np.moveaxis(columns, -1, 0), dtype=float)
+    defined = np.isfinite(block).all(axis=(1, 2)) & (block != block[:, :1, :1]).any(axis=(1, 2))
+    results = undefined.copy()
+    if defined.any():
+        # Standing chains divide by zero, for an infinite R-hat; huge draws overflow, for NaN.
+        with np.errstate(all="ignore"):
+            results[defined] = function(block[defined])
+    return results

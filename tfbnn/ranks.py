@@ -1,0 +1,89 @@
+"""Normal scores of ranks: the transformation behind rank-normalised R-hat and bulk ESS.
+
+References:
+    Vehtari, Gelman, Simpson, Carpenter and Burkner (2021), "Rank-normalization, folding, and
+    localization: an improved R-hat for assessing convergence of MCMC", arXiv:1903.08008.
+    Blom (1958), "Statistical estimates and transformed beta-variables".
+"""
+
+import numpy as np
+
+__all__ = ["fold", "normal_scores", "split_chains"]
+
+_BLOM_OFFSET = 3.0 / 8.0
+
+
+def split_chains(draws):
+    """Cuts every chain into its first and its second half.
+
+    A drift within a chain then shows as a difference between two chains. The middle draw of an
+    odd number of draws is left out.
+
+    Args:
+        draws: [..., C, S].
+
+    Returns:
+        [..., 2 * C, S // 2].
+    """
+    half = draws.shape[-1] // 2
+    return np.concatenate([draws[..., :half], draws[..., draws.shape[-1] - half :]], axis=-2)
+
+
+def fold(draws):
+    """Returns the distance of every draw to the median over all chains.
+
+    Chains that agree in location and differ in scale differ in the location of these distances.
+
+    Args:
+        draws: [..., C, S].
+
+    Returns:
+        [..., C, S], nonnegative.
+    """
+    return np.abs(draws - np.median(draws, axis=(-2, -1), keepdims=True))
+
+
+def normal_scores(draws):
+    """Replaces every draw by the normal quantile of its rank among all chains.
+
+    The score of rank r among N draws is Phi^-1((r - 3/8) / (N + 1/4)); tied draws share the mean
+    of their ranks.
+
+    Args:
+        draws: [..., C, S], finite.
+
+    Returns:
+        [..., C, S] float64.
+    """
+    from scipy.special import ndtri  # deferred: importing the package must not import SciPy
+
+    pooled = draws.reshape(*draws.shape[:-2], -1)
+    count = pooled.shape[-1]
+    # A mean rank is a multiple of 1/2, so 2 * N - 1 quantiles serve every column.
+    ranks = 1.0 + 0.5 * np.arange(2 * count - 1)
+    scores = ndtri((ranks - _BLOM_OFFSET) / (count + 1.0 - 2.0 * _BLOM_OFFSET))
+    return scores[_doubled_ranks(pooled)].reshape(draws.shape)
+
+
+def _doubled_ranks(values):
+    """Returns 2 * (mean rank - 1) along the last axis: integers in [0, 2 * N - 2]."""
+    order = np.argsort(values, axis=-1)
+    ordered = np.take_along_axis(values, order, axis=-1)
+    doubled = np.empty(values.shape, dtype=np.intp)
+    np.put_along_axis(doubled, order, _tie_bounds_sum(ordered), axis=-1)
+    return doubled
+
+
+def _tie_bounds_sum(ordered):
+    """Returns, for sorted values, first + last index of the run of equal values around each."""
+    position = np.arange(ordered.shape[-1])
+    step = ordered[..., 1:] != ordered[..., :-1]
+    if step.all():  # no ties, the usual case for continuous draws
+        return np.broadcast_to(2 * position, ordered.shape)
+    first = np.zeros(ordered.shape, dtype=np.intp)
+    first[..., 1:] = np.where(step, position[1:], 0)
+    last = np.full(ordered.shape, position[-1])
+    last[..., :-1] = np.where(step, position[:-1], position[-1])
+    first = np.maximum.accumulate(first, axis=-1)
+    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    return first + last

@@ -1,0 +1,90 @@
+"""Frozen settings objects and their JSON form, and the settings of pretraining.
+
+Priors, likelihoods, kernels and `Pretraining` are all frozen dataclasses of numbers, names and
+other settings, so one pair of functions writes and reads them.
+"""
+
+from dataclasses import dataclass, fields, is_dataclass
+
+from tfbnn.validation import check_integer, check_number
+
+__all__ = ["Pretraining", "settings_from_json", "settings_to_json"]
+
+
+def settings_to_json(settings):
+    """Turns a settings object into {"name": class name, field: value, ...}, recursively."""
+    entry = {"name": type(settings).__name__}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            value = settings_to_json(value)
+        entry[field.name] = list(value) if isinstance(value, tuple) else value
+    return entry
+
+
+def settings_from_json(entry, registry):
+    """Rebuilds what `settings_to_json` wrote; class names are looked up in `registry` only.
+
+    Raises:
+        ValueError: For names that are not in the registry.
+        TypeError: For fields that the class does not have.
+    """
+    if not isinstance(entry, dict) or entry.get("name") not in registry:
+        raise ValueError(f"expected one of {sorted(registry)}, received {entry!r:.200}")
+    values = {}
+    for key, value in entry.items():
+        if key == "name":
+            continue
+        if isinstance(value, dict):
+            value = settings_from_json(value, registry)
+        values[key] = tuple(value) if isinstance(value, list) else value
+    return registry[entry["name"]](**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretraining:
+    """ADAM on the very density that is sampled, one independent optimisation per chain.
+
+    Each chain starts from its own draw of the prior. A mini-batch of B out of N rows minimises
+    -((N / B) log likelihood + log prior).
+
+    Attributes:
+        epochs: Passes over the training rows, default 500.
+        batch_size: Rows per step, default 32; None takes all rows in one step. With N not a
+            multiple of it, the N mod batch_size rows left over differ from epoch to epoch.
+        learning_rate: Step size of ADAM, default 1e-3.
+        learning_rate_schedule: "constant" (default), or "cosine", which decays to zero.
+        early_stopping: None (default), or the number of epochs without improvement of the
+            validation log likelihood after which a chain stops and goes back to its best point.
+            Needs `validation_data`.
+        newton_iterations: "auto" (default) or 0. Levenberg-Marquardt iterations after ADAM; this
+            version has none, so "auto" means 0.
+
+    References:
+        Kingma and Ba 2015, arXiv:1412.6980.
+    """
+
+    epochs: int = 500
+    batch_size: int | None = 32
+    learning_rate: float = 1e-3
+    learning_rate_schedule: str = "constant"
+    early_stopping: int | None = None
+    newton_iterations: int | str = "auto"
+
+    def __post_init__(self):
+        check_integer("epochs", self.epochs, minimum=0)
+        if self.batch_size is not None:
+            check_integer("batch_size", self.batch_size, minimum=1)
+        check_number("learning_rate", self.learning_rate, above=0)
+        if self.learning_rate_schedule not in ("constant", "cosine"):
+            raise ValueError(
+                "learning_rate_schedule must be 'constant' or 'cosine', received "
+                f"{self.learning_rate_schedule!r}."
+            )
+        if self.early_stopping is not None:
+            check_integer("early_stopping", self.early_stopping, minimum=1)
+        if self.newton_iterations not in ("auto", 0):
+            raise ValueError(
+                "newton_iterations must be 'auto' or 0 in this version, received "
+                f"{self.newton_iterations!r}: Levenberg-Marquardt steps are not available yet."
+            )
