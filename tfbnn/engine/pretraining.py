@@ -12,14 +12,13 @@ from tfbnn.engine import seeds
 from tfbnn.engine.compile import compiled
 from tfbnn.engine.network import network_outputs
 from tfbnn.engine.potential import Data, Potential
+from tfbnn.engine.schedule import affordable_steps
 from tfbnn.priors import HierarchicalNormal
 
 __all__ = ["PretrainingResult", "draw_prior", "pretrain"]
 
 # Kingma and Ba 2015, arXiv:1412.6980, algorithm 1.
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
-# Steps per compiled call: enough to hide its overhead, few enough to show progress.
-_STEPS_PER_CALL = 512
 
 
 class AdamState(NamedTuple):
@@ -76,7 +75,10 @@ def pretrain(spec, data, settings, *, seed, num_chains, validation, jit_compile,
     theta = _with_residual_noise(spec, draw_prior(spec, seed, num_chains), data)
     num_rows = data.x.shape[-1]
     batch_size = min(settings.batch_size or num_rows, num_rows)
-    batches = _Batches(num_rows, batch_size, num_chains, settings.epochs, seed)
+    # Early stopping looks at every epoch; otherwise a call takes about a second.
+    flops = 6.0 * batch_size * theta.size
+    calls = 1 if settings.early_stopping else affordable_steps(flops)
+    batches = _Batches(num_rows, batch_size, num_chains, settings.epochs, seed, calls)
     steps = make_adam_steps(spec, settings, num_rows, batch_size, batches.num_steps, jit_compile)
     state = AdamState(*map(tf.constant, (theta, np.zeros_like(theta), np.zeros_like(theta))))
     steps(state, data, batches.padding(), tf.constant(0), tf.constant(0))
@@ -87,7 +89,7 @@ def pretrain(spec, data, settings, *, seed, num_chains, validation, jit_compile,
     best = _Best(theta, settings.early_stopping)
     for first, count, indices, epoch in batches:
         state = steps(state, data, indices, tf.constant(first), tf.constant(count))
-        if score is not None and batches.ends_epoch(first + count):
+        if score is not None:
             best.update(state.theta.numpy(), score(state.theta), epoch)
         stopped = bool(notify(_event(batches, first + count, epoch, best, began, num_chains)))
         if stopped or best.all_stopped:
@@ -158,13 +160,12 @@ def _take(data, rows):
 class _Batches:
     """Iterates over calls of the compiled loop: (first step, count, row indices, epoch)."""
 
-    def __init__(self, num_rows, batch_size, num_chains, epochs, seed):
+    def __init__(self, num_rows, batch_size, num_chains, epochs, seed, steps_per_call):
         self.num_rows, self.batch_size, self.num_chains = num_rows, batch_size, num_chains
         self.epochs = epochs
         self.steps_per_epoch = num_rows // batch_size
         self.num_steps = epochs * self.steps_per_epoch
-        # Whole epochs per call where they are short; an epoch in parts where it is long.
-        self.epochs_per_call = max(1, _STEPS_PER_CALL // self.steps_per_epoch)
+        self.epochs_per_call = max(1, steps_per_call // self.steps_per_epoch)
         self.call_length = self.epochs_per_call * self.steps_per_epoch
         self.generators = [seeds.generator(seed, "batches", chain) for chain in range(num_chains)]
 
@@ -174,9 +175,6 @@ class _Batches:
             indices = self.padding() if self._full_batch else self._shuffled(count)
             first, steps = epoch * self.steps_per_epoch, count * self.steps_per_epoch
             yield first, steps, indices, epoch + count
-
-    def ends_epoch(self, step):
-        return step % self.steps_per_epoch == 0
 
     def padding(self):
         """Indices of the right shape when none are needed."""
@@ -209,13 +207,13 @@ class _Best:
         self.waited = np.zeros(len(theta), int)
 
     def update(self, theta, score, epoch):
+        """Takes in the scores [C] that parameters [C, P] reached after `epoch` epochs."""
         self.last = score
-        stopped = self._stopped
-        better = (score > self.score) & ~stopped
-        self.theta[better] = theta[better]
-        self.score[better] = score[better]
-        self.waited = np.where(better, 0, self.waited + epoch - np.maximum(self.epochs, 0))
+        active = ~self._stopped
+        better = active & (score > self.score)
+        self.theta[better], self.score[better] = theta[better], score[better]
         self.epochs[better] = epoch
+        self.waited[active] = epoch - self.epochs[active]
 
     @property
     def _stopped(self):

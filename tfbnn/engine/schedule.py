@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from tfbnn.engine.adaptation import adaptation_windows
 
-__all__ = ["Leg", "block_length", "make_legs"]
+__all__ = ["Leg", "affordable_steps", "block_length", "make_legs"]
 
 ADAPTING_SHARE = 0.8
 
 # A block should take around a second, so that progress and stops stay responsive.
-_BLOCK_FLOPS = 4e10
+_FLOPS_PER_CALL = 4e10
 _BLOCK_BYTES = 64e6
 _LONGEST_BLOCK = 4096
 
@@ -45,6 +45,12 @@ def make_legs(settings, num_burnin_steps, num_results, stride):
     return [leg for leg in legs if leg.length]
 
 
+def affordable_steps(flops_per_step):
+    """How many steps of compiled work take about a second; a power of two, from settings alone."""
+    # Even an empty step costs some microseconds.
+    return _power_of_two(min(_FLOPS_PER_CALL / (flops_per_step + 2e5), _LONGEST_BLOCK))
+
+
 def block_length(spec, settings, num_rows, num_chains, total):
     """Transitions per block, a power of two that depends on the settings alone.
 
@@ -56,10 +62,14 @@ def block_length(spec, settings, num_rows, num_chains, total):
         total: Transitions of the whole run, which no block needs to exceed.
     """
     parameters = spec.layout.num_parameters * num_chains
-    # A product forward and two backward: 6 operations per weight and row; small ones cost overhead.
+    # One product forward and two backward: 6 operations per weight and row.
     flops = (6.0 * num_rows * parameters + 2e5) * settings.gradients_per_transition
-    fitting = min(_BLOCK_FLOPS / flops, _BLOCK_BYTES / (8.0 * parameters), _LONGEST_BLOCK, total)
+    memory = _BLOCK_BYTES / (8.0 * parameters)
+    return _power_of_two(min(affordable_steps(flops), memory, total))
+
+
+def _power_of_two(number):
     length = 1
-    while 2 * length <= fitting:
+    while 2 * length <= number:
         length *= 2
     return length

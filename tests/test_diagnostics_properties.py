@@ -1,0 +1,61 @@
+"""Invariances of the chain diagnostics, on draws made by hypothesis."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tfbnn import diagnostics
+from tfbnn.ranks import normal_scores, split_chains
+
+UNITLESS = [
+    diagnostics.rhat,
+    diagnostics.split_rhat,
+    diagnostics.bulk_ess,
+    diagnostics.tail_ess,
+    diagnostics.geyer_ess,
+    diagnostics.between_chain_variance_share,
+]
+# Whole numbers have ties, and stay apart under the maps below.
+whole_draws = arrays(np.float64, (3, 16), elements=st.integers(-50, 50).map(float))
+some_examples = settings(max_examples=40, deadline=None)
+
+
+@some_examples
+@given(whole_draws, st.sampled_from([np.arctan, np.exp, lambda x: x**3, lambda x: -x]))
+def test_normal_scores_ignore_monotone_maps(draws, monotone):
+    mapped = monotone(draws)
+    np.testing.assert_allclose(diagnostics.bulk_ess(mapped), diagnostics.bulk_ess(draws), rtol=1e-6)
+    plain, other = (
+        diagnostics.split_rhat(normal_scores(split_chains(values))) for values in (draws, mapped)
+    )
+    np.testing.assert_allclose(other, plain, rtol=1e-6)
+
+
+@some_examples
+@given(whole_draws, st.permutations(range(3)))
+def test_order_of_chains_does_not_matter(draws, order):
+    for function in (*UNITLESS, diagnostics.mcse_mean):
+        np.testing.assert_allclose(function(draws[order]), function(draws), rtol=1e-6)
+
+
+@some_examples
+@given(whole_draws, st.sampled_from([0.25, 3.0, 1e4]), st.integers(-9, 9))
+def test_increasing_affine_maps_do_not_matter(draws, slope, intercept):
+    moved = slope * draws + intercept
+    for function in UNITLESS:
+        np.testing.assert_allclose(function(moved), function(draws), rtol=1e-6)
+    scaled = slope * diagnostics.mcse_mean(draws)
+    np.testing.assert_allclose(diagnostics.mcse_mean(moved), scaled, rtol=1e-6)
+
+
+@some_examples
+@given(whole_draws)
+def test_numbers_stay_in_their_ranges(draws):
+    size = draws.size
+    for function in (diagnostics.bulk_ess, diagnostics.tail_ess):
+        assert not function(draws) <= 0 and not function(draws) > 1.001 * size * np.log10(size)
+    share = diagnostics.between_chain_variance_share(draws)
+    assert np.isnan(share) or 0 <= share <= 1
+    thinning = diagnostics.recommended_thinning(draws)
+    assert np.isnan(thinning) or 1 <= thinning <= 15

@@ -1,0 +1,338 @@
+"""From rows and settings to an ensemble and the record of its run."""
+
+import hashlib
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn import __version__
+from tfbnn.diagnosis import diagnose
+from tfbnn.ensemble import Ensemble
+from tfbnn.exceptions import ConvergenceWarning
+from tfbnn.predict import function_draws
+from tfbnn.progress import Progress
+from tfbnn.run import Run
+from tfbnn.settings import Pretraining
+from tfbnn.transforms import Pipeline, check_domain, fit_pipeline
+from tfbnn.validation import (
+    as_matrix,
+    as_row_noise,
+    as_targets,
+    check_integer,
+    check_rows,
+    column_names,
+)
+
+__all__ = ["FitOptions", "Rows", "diagnose_ensemble", "fit", "prepare_rows", "transform_rows"]
+
+_MAX_REFERENCE_ROWS = 200
+# Rounding noise in a log density above this eats acceptance.
+_ROUNDING_LIMIT = 0.05
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None."""
+
+    x: np.ndarray
+    y: np.ndarray
+    noise: np.ndarray | None
+    feature_names: tuple | None
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The arguments of `fit_posterior` besides data, checked."""
+
+    kernel: object
+    num_chains: int
+    num_results: int
+    num_burnin_steps: int
+    num_steps_between_results: int
+    pretraining: Pretraining | None
+    seed: int
+    jit_compile: bool
+    verbose: object
+    callbacks: tuple
+
+    def __post_init__(self):
+        check_integer("num_chains", self.num_chains, minimum=1)
+        check_integer("num_results", self.num_results, minimum=1)
+        check_integer("num_burnin_steps", self.num_burnin_steps, minimum=0)
+        check_integer("num_steps_between_results", self.num_steps_between_results, minimum=0)
+        check_integer("seed", self.seed, minimum=0)
+        if self.pretraining is not None and not isinstance(self.pretraining, Pretraining):
+            raise TypeError(
+                "pretraining must be a tfbnn.Pretraining or None, received "
+                f"{self.pretraining!r}."
+            )
+        if not isinstance(self.jit_compile, bool):
+            raise TypeError(f"jit_compile must be True or False, received {self.jit_compile!r}.")
+        if self.verbose not in ("auto", 0, 1):
+            raise ValueError(f"verbose must be 'auto', 0 or 1, received {self.verbose!r}.")
+        for callback in self.callbacks:
+            if not callable(callback):
+                raise TypeError(f"Each callback must be callable, received {callback!r}.")
+
+
+def prepare_rows(spec, x, y, noise_scale, name=""):
+    """Checks one set of rows; `name` prefixes what messages call them."""
+    rows = Rows(
+        x=as_matrix(x, f"{name}x", num_columns=spec.num_inputs),
+        y=as_targets(y, f"{name}y", num_targets=spec.num_targets),
+        noise=None,
+        feature_names=column_names(x),
+    )
+    check_rows(**{f"{name}x": rows.x, f"{name}y": rows.y})
+    noise = as_row_noise(noise_scale, num_rows=len(rows.x), num_targets=spec.num_targets)
+    return Rows(rows.x, rows.y, noise, rows.feature_names)
+
+
+def transform_rows(spec, x_pipeline, y_pipeline, rows):
+    """Rows on the scale the network sees: (x, y, noise or None), checked in the model's dtype."""
+    check_domain(x_pipeline, rows.x, "x")
+    check_domain(y_pipeline, rows.y, "y")
+    noise = None
+    if rows.noise is not None:
+        noise = rows.noise * np.abs(y_pipeline.derivative(rows.y))
+    transformed = (x_pipeline.forward(rows.x), y_pipeline.forward(rows.y), noise)
+    for name, values in zip(("x", "y", "noise_scale"), transformed):
+        _check_range(spec, name, values)
+    return transformed
+
+
+def fit(spec, rows, validation, options):
+    """Pretrains, samples and diagnoses.
+
+    Args:
+        spec: ModelSpec.
+        rows: Training Rows.
+        validation: Validation Rows, or None.
+        options: FitOptions.
+
+    Returns:
+        (Ensemble or None where nothing was kept, Run, whether a KeyboardInterrupt ended the run).
+    """
+    began = time.perf_counter()
+    x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x")
+    y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
+    train = transform_rows(spec, x_pipeline, y_pipeline, rows)
+    held_out = None
+    if validation is not None:
+        held_out = transform_rows(spec, x_pipeline, y_pipeline, validation)
+    elif options.pretraining is not None and options.pretraining.early_stopping:
+        raise ValueError(
+            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
+            "Pass validation_data=(x, y)."
+        )
+
+    from tfbnn.engine.kernels import resolve_kernel
+    from tfbnn.engine.potential import make_data
+    from tfbnn.engine.runner import run_chains
+
+    settings = resolve_kernel(options.kernel)
+    data = make_data(*train, spec.dtype)
+    notify = _Notifier(options)
+    seconds = {"startup": time.perf_counter() - began, "compile": 0.0, "pretraining": 0.0}
+    theta, how = _starts(spec, data, held_out, options, notify, seconds)
+    result = run_chains(
+        spec,
+        settings,
+        data,
+        theta,
+        seed=options.seed,
+        num_results=options.num_results,
+        num_burnin_steps=options.num_burnin_steps,
+        num_steps_between_results=options.num_steps_between_results,
+        jit_compile=options.jit_compile,
+        notify=notify,
+    )
+    notify.progress.close()
+    for name, value in result.seconds.items():
+        seconds[name] = seconds.get(name, 0.0) + value
+
+    ensemble = diagnosis = None
+    if result.draws.shape[1]:
+        reference = rows.x if validation is None else validation.x
+        ensemble = Ensemble(
+            spec=spec,
+            x_pipeline=x_pipeline,
+            y_pipeline=y_pipeline,
+            draws=result.draws,
+            sample_stats=result.sample_stats,
+            chain_weights=np.full(options.num_chains, 1.0 / options.num_chains),
+            x_reference=_reference_rows(reference),
+            feature_names=rows.feature_names,
+            row_noise=rows.noise is not None,
+            provenance=_provenance(rows, options, settings),
+        )
+        diagnosis = diagnose_ensemble(ensemble)
+        if diagnosis.warnings:
+            count, first = len(diagnosis.warnings), diagnosis.warnings[0]
+            warnings.warn(
+                f"{count} diagnostics failed, first of all: {first} See run.report().",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+    run = Run(
+        kernel=repr(settings),
+        num_chains=options.num_chains,
+        num_results=result.draws.shape[1],
+        num_burnin_steps=options.num_burnin_steps,
+        num_steps_between_results=options.num_steps_between_results,
+        accept_target=settings.accept_target(spec) if settings.adapts else None,
+        accept_reason=_accept_reason(spec, settings),
+        acceptance_rate=result.acceptance_rate,
+        step_size=result.step_size,
+        num_divergent=result.num_divergent,
+        num_gradients=result.num_gradients,
+        start_log_prob=result.start_log_prob,
+        seconds=seconds,
+        pretraining=how,
+        notes=_notes(spec, train, ensemble),
+        diagnosis=diagnosis,
+    )
+    return ensemble, run, result.interrupted
+
+
+def diagnose_ensemble(ensemble, x_reference=None):
+    """Diagnosis of an ensemble at reference inputs [R, D], by default those saved with it."""
+    x = ensemble.x_reference if x_reference is None else x_reference
+    function = function_draws(ensemble, x)
+    function = function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
+    depth = ensemble.provenance.get("max_tree_depth")
+    return diagnose(ensemble.draws, function, ensemble.sample_stats, max_tree_depth=depth)
+
+
+def unfitted_pipeline(names):
+    """The pipeline of transforms that learn nothing from data, or None if one of them does."""
+    if "standardize" in names:
+        return None
+    return Pipeline.from_json([{"name": name} for name in names])
+
+
+class _Notifier:
+    """Hands events to the progress line and the callbacks; true when one of them asks to stop."""
+
+    def __init__(self, options):
+        self.progress = Progress(options.verbose)
+        self.callbacks = list(options.callbacks)
+
+    def __call__(self, event):
+        self.progress(event)
+        return any([self._call(callback, event) for callback in list(self.callbacks)])
+
+    def _call(self, callback, event):
+        try:
+            return callback(dict(event)) is True
+        except Exception as error:
+            # A day of sampling is worth more than a callback.
+            self.callbacks.remove(callback)
+            warnings.warn(
+                f"The callback {callback!r} raised {error!r}; the run goes on without it.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return False
+
+
+def _starts(spec, data, held_out, options, notify, seconds):
+    """Starts [C, P] and one line on how they were found; adds to `seconds`."""
+    from tfbnn.engine.potential import make_data
+    from tfbnn.engine.pretraining import draw_prior, pretrain
+
+    settings = options.pretraining
+    if settings is None or settings.epochs == 0:
+        return draw_prior(spec, options.seed, options.num_chains), "draws of the prior"
+    result = pretrain(
+        spec,
+        data,
+        settings,
+        seed=options.seed,
+        num_chains=options.num_chains,
+        validation=None if held_out is None else make_data(*held_out, spec.dtype),
+        jit_compile=options.jit_compile,
+        notify=notify,
+    )
+    for name, value in result.seconds.items():
+        seconds[name] += value
+    epochs = sorted(set(result.epochs.tolist()))
+    text = f"ADAM, {epochs[0]}" + (f" to {epochs[-1]}" if len(epochs) > 1 else "") + " epochs"
+    if result.validation_log_likelihood is not None:
+        scores = result.validation_log_likelihood
+        text += f", validation log likelihood {scores.min():.3f} to {scores.max():.3f} per row"
+    return result.theta, text
+
+
+def _reference_rows(x):
+    count = min(len(x), _MAX_REFERENCE_ROWS)
+    return x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
+
+
+def _accept_reason(spec, settings):
+    if getattr(settings, "target_accept_prob", None) is not None:
+        return "as asked"
+    kinds = "smooth activations" if spec.is_smooth else "ReLU-like activations"
+    return f"default for {kinds}"
+
+
+def _provenance(rows, options, settings):
+    import tensorflow
+    import tensorflow_probability
+
+    digest = hashlib.sha256()
+    for array in (rows.x, rows.y, rows.noise):
+        digest.update(b"none" if array is None else repr(array.shape).encode() + array.tobytes())
+    return {
+        "seed": options.seed,
+        "kernel": repr(settings),
+        "max_tree_depth": getattr(settings, "max_tree_depth", None),
+        "pretraining": repr(options.pretraining),
+        "num_results_requested": options.num_results,
+        "num_burnin_steps": options.num_burnin_steps,
+        "num_steps_between_results": options.num_steps_between_results,
+        "jit_compile": options.jit_compile,
+        "num_training_rows": len(rows.x),
+        "data_sha256": digest.hexdigest(),
+        "versions": {
+            "tfbnn": __version__,
+            "numpy": np.__version__,
+            "tensorflow": tensorflow.__version__,
+            "tensorflow_probability": tensorflow_probability.__version__,
+        },
+    }
+
+
+def _notes(spec, train, ensemble):
+    """Remarks on numerical precision, where the noise is small for float32."""
+    if ensemble is None or spec.dtype == "float64":
+        return ()
+    y, noise = train[1], train[2]
+    scale = np.inf if noise is None else float(np.median(noise))
+    if spec.layout.num_noise:
+        learned = float(np.exp(np.median(ensemble.log_noise_scale)))
+        scale = learned if noise is None else np.hypot(learned, scale)
+    elif noise is None and hasattr(spec.likelihood, "noise_scale"):
+        scale = float(np.min(spec.likelihood.noise_scale))
+    # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
+    rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
+    if rounding < _ROUNDING_LIMIT:
+        return ()
+    return (
+        f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
+        f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'.",
+    )
+
+
+def _check_range(spec, name, values):
+    if values is None:
+        return
+    with np.errstate(over="ignore"):
+        bad = np.argwhere(~np.isfinite(values.astype(spec.dtype)))
+    if len(bad):
+        raise ValueError(
+            f"{name} does not fit into {spec.dtype} after its transform, first in row "
+            f"{bad[0][0]}, column {bad[0][1]}. Standardise it or use dtype='float64'."
+        )

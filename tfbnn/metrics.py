@@ -1,0 +1,131 @@
+"""Scores of a predictive distribution against known targets."""
+
+import numpy as np
+
+from tfbnn.diagnostics import bulk_ess
+from tfbnn.predict import function_draws, noise_tiles, sample_noisy
+from tfbnn.transforms import Log10
+
+__all__ = ["evaluate", "pulls"]
+
+_COVERAGE_LEVELS = (1, 2, 3, 4, 5)
+_MAX_ESS_ROWS = 200
+
+
+def evaluate(ensemble, x, y, row_noise=None):
+    """Scores the mixture of all draws on the rows (x, y).
+
+    Args:
+        ensemble: Ensemble.
+        x: Inputs [N, D], original units.
+        y: Targets [N, K], original units, inside the domain of the y transform.
+        row_noise: Known noise standard deviations [N, K] in the units of y, or None.
+
+    Returns:
+        Dict. Scores per target are floats for one target and arrays [K] for several; log
+        predictive densities are means per row of the joint density of all targets. See
+        `BayesianMLP.evaluate` for the keys.
+    """
+    rows = _row_scores(ensemble, x, y, row_noise)
+    target = ensemble.y_pipeline.forward(y)
+    jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
+    pull = (target - rows["mean_transformed"]) / rows["stddev_noisy"]
+    scores = {
+        "rmse": _rmse(y, rows["mean"]),
+        "r2": _r2(y, rows["mean"]),
+        "rmse_transformed": _rmse(target, rows["mean_transformed"]),
+        "r2_transformed": _r2(target, rows["mean_transformed"]),
+        "log_predictive_density": np.mean(rows["log_density"] + jacobian),
+        "log_predictive_density_transformed": np.mean(rows["log_density"]),
+        "log_predictive_density_moment_matched": np.mean(
+            (-0.5 * pull**2 - np.log(rows["stddev_noisy"]) - 0.5 * np.log(2 * np.pi)).sum(axis=1)
+        ),
+        "crps": np.mean(rows["crps"], axis=0),
+        "coverage": {k: np.mean(np.abs(pull) < k, axis=0) for k in _COVERAGE_LEVELS},
+        "pull_width": np.std(pull, axis=0),
+        "n_effective": _effective_draws(ensemble, x),
+        "num_rows": len(x),
+    }
+    if any(isinstance(step, Log10) for step in ensemble.y_pipeline.steps):
+        predicted = np.log10(ensemble.y_pipeline.inverse(rows["mean_transformed"]))
+        scores["rmse_log10"] = _rmse(np.log10(y), predicted)
+        scores["r2_log10"] = _r2(np.log10(y), predicted)
+    return {name: _simplify(value) for name, value in scores.items()}
+
+
+def pulls(ensemble, x, y, row_noise=None):
+    """(target - mean) / stddev in transformed space, noise included: [N, K]."""
+    rows = _row_scores(ensemble, x, y, row_noise)
+    return (ensemble.y_pipeline.forward(y) - rows["mean_transformed"]) / rows["stddev_noisy"]
+
+
+def _row_scores(ensemble, x, y, row_noise):
+    """Everything that has to look at all draws, tile by tile: dict name -> [N, K] or [N]."""
+    likelihood, weights = ensemble.spec.likelihood, ensemble.draw_weights
+    target = ensemble.y_pipeline.forward(y)
+    shape = target.shape
+    names = ("mean", "mean_transformed", "stddev_noisy", "crps")
+    scores = {name: np.empty(shape) for name in names} | {"log_density": np.empty(len(x))}
+    for rows, location, scale in noise_tiles(ensemble, x, row_noise, y):
+        mean = np.einsum("s,snk->nk", weights, location)
+        variance = np.einsum(
+            "s,snk->nk", weights, np.square(location - mean) + np.square(scale)
+        )
+        scores["mean_transformed"][rows], scores["stddev_noisy"][rows] = mean, np.sqrt(variance)
+        scores["mean"][rows] = np.einsum("s,snk->nk", weights, ensemble.y_pipeline.inverse(location))
+        log_density = likelihood.log_density(target[rows] - location, scale).sum(axis=-1)
+        scores["log_density"][rows] = _log_mean_exp(log_density, weights)
+        points, point_weights = sample_noisy(ensemble, location, scale)
+        scores["crps"][rows] = _crps(ensemble.y_pipeline.inverse(points), point_weights, y[rows])
+    return scores
+
+
+def _log_mean_exp(values, weights):
+    """log of the weighted mean of exp(values) over the first axis."""
+    largest = values.max(axis=0)
+    return largest + np.log(np.einsum("s,sn->n", weights, np.exp(values - largest)))
+
+
+def _crps(points, weights, y):
+    """Continuous ranked probability score of weighted points [M, n, K] against y [n, K].
+
+    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, JASA 102, 359, equation 21), the second
+    term from sorted points.
+    """
+    distance = np.einsum("m,mnk->nk", weights, np.abs(points - y))
+    order = np.argsort(points, axis=0)
+    ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
+    below = np.cumsum(spread, axis=0)
+    with np.errstate(invalid="ignore"):  # infinite points have no finite score
+        return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
+
+
+def _effective_draws(ensemble, x):
+    """Median bulk effective sample size of the predictions at up to 200 of the rows."""
+    chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MAX_ESS_ROWS)).astype(int))
+    draws = function_draws(ensemble, x[chosen])
+    draws = draws.reshape(ensemble.num_chains, ensemble.num_results, -1)
+    sizes = bulk_ess(draws)
+    return np.median(sizes[np.isfinite(sizes)]) if np.isfinite(sizes).any() else np.nan
+
+
+def _rmse(y, predicted):
+    return np.sqrt(np.mean(np.square(y - predicted), axis=0))
+
+
+def _r2(y, predicted):
+    """1 - residual variance over target variance; NaN where the targets are constant."""
+    total = np.sum(np.square(y - y.mean(axis=0)), axis=0)
+    residual = np.sum(np.square(y - predicted), axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(total > 0, 1.0 - residual / total, np.nan)
+
+
+def _simplify(value):
+    """Arrays with one entry become floats, so that results of one target read and print plainly."""
+    if isinstance(value, dict):
+        return {key: _simplify(entry) for key, entry in value.items()}
+    if np.size(value) == 1:
+        entry = np.asarray(value).reshape(())
+        return int(entry) if entry.dtype.kind == "i" else float(entry)
+    return value

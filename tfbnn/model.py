@@ -1,0 +1,408 @@
+"""`BayesianMLP`: build, fit, predict, judge, save; and `load`."""
+
+import warnings
+
+import numpy as np
+
+from tfbnn.exceptions import NotFittedError
+from tfbnn.fitting import (
+    FitOptions,
+    diagnose_ensemble,
+    fit,
+    prepare_rows,
+    transform_rows,
+    unfitted_pipeline,
+)
+from tfbnn.likelihoods import Gaussian
+from tfbnn.predict import function_draws, predict, row_tiles
+from tfbnn.priors import Normal
+from tfbnn.settings import Pretraining
+from tfbnn.spec import make_spec
+from tfbnn.summary import describe_model
+from tfbnn.transforms import check_domain
+from tfbnn.validation import as_matrix, as_row_noise, check_choice, check_number, column_names
+
+__all__ = ["BayesianMLP", "load"]
+
+
+class BayesianMLP:
+    """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
+
+    Args:
+        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1].
+        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
+            softplus, gelu, swish or silu, sin, identity. Default "tanh".
+        prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
+            list with one of these per layer. Default Normal(1.0).
+        likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
+        parameterization: "standard" (default), or "ntk": a kernel is multiplied by its prior scale
+            over the square root of the layer's inputs, so that one prior suits every width.
+        x_transform, y_transform: None, a name or a list of names out of "log10" and "standardize",
+            fitted to the training rows and saved with the model. Default "standardize".
+        dtype: "float32" (default) or "float64".
+
+    Raises:
+        TypeError, ValueError: For settings that do not describe a model.
+
+    Example:
+        model = tfbnn.BayesianMLP([5, 20, 20, 1], y_transform=["log10", "standardize"])
+        run = model.fit_posterior(x, y)
+        print(run.report())
+        mean, stddev = model.predict(x_new)
+    """
+
+    def __init__(
+        self,
+        layer_sizes,
+        *,
+        activation="tanh",
+        prior=Normal(1.0),
+        likelihood=Gaussian("learned"),
+        parameterization="standard",
+        x_transform="standardize",
+        y_transform="standardize",
+        dtype="float32",
+    ):
+        self.spec = make_spec(
+            layer_sizes,
+            activation=activation,
+            prior=prior,
+            likelihood=likelihood,
+            parameterization=parameterization,
+            x_transform=x_transform,
+            y_transform=y_transform,
+            dtype=dtype if isinstance(dtype, str) else np.dtype(dtype).name,
+        )
+        self._ensemble = None
+
+    @classmethod
+    def from_ensemble(cls, ensemble):
+        """The fitted model that an `Ensemble` describes."""
+        model = cls.__new__(cls)
+        model.spec, model._ensemble = ensemble.spec, ensemble
+        return model
+
+    @property
+    def posterior(self):
+        """The sampled networks: draws [C, S, P], sample_stats, chain_weights [C], to_arviz()."""
+        return self._fitted()
+
+    def summary(self, print_fn=print):
+        """Prints a table of layers, shapes, activations, parameters and priors."""
+        print_fn(describe_model(self.spec))
+
+    def fit_posterior(
+        self,
+        x,
+        y,
+        *,
+        noise_scale=None,
+        kernel="nuts",
+        num_chains=4,
+        num_results=1000,
+        num_burnin_steps=1000,
+        num_steps_between_results=0,
+        pretraining=Pretraining(),
+        validation_data=None,
+        seed=0,
+        output=None,
+        resume=False,
+        num_workers="auto",
+        jit_compile=True,
+        verbose="auto",
+        callbacks=(),
+    ):
+        """Samples the posterior given the rows (x, y).
+
+        Args:
+            x: Inputs [N, D]: NumPy arrays, nested lists, data frames.
+            y: Targets [N, K], or [N] for one target, original units.
+            noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
+                before transforms. It replaces a fixed noise scale of the likelihood and adds in
+                quadrature to a learned one.
+            kernel: "nuts" (default), "hmc", settings from `tfbnn.kernels`, or a callable
+                target_log_prob_fn -> tfp.mcmc.TransitionKernel, whose target maps [C, P] to [C].
+            num_chains: Independent chains C, default 4.
+            num_results: Draws S kept per chain, default 1000.
+            num_burnin_steps: Warm-up transitions, default 1000: the first 80 % adapt step size and
+                preconditioner, the last 20 % mix with everything frozen.
+            num_steps_between_results: Transitions skipped between two kept draws, default 0.
+            pretraining: `tfbnn.Pretraining`, or None to start from draws of the prior.
+            validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
+                inputs of the diagnostics.
+            seed: Non-negative integer. The same seed on the same machine gives the same bits.
+            output, resume: Not available in this version; leave None and False.
+            num_workers: "auto" or 1: all chains run in this process, on all its cores.
+            jit_compile: Compile with XLA, default True.
+            verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0: silence.
+            callbacks: Each is called as callback(event: dict) between blocks; returning True stops
+                the run with the draws kept so far.
+
+        Returns:
+            A `Run`: timings, acceptance, diagnosis, `report()`.
+
+        Raises:
+            TypeError, ValueError: For unusable data or settings, before anything is compiled.
+            StartError: When the density is not finite where a chain starts.
+            KeyboardInterrupt: When interrupted; draws kept so far are in `model.posterior`.
+        """
+        _refuse_unavailable(output, resume, num_workers)
+        options = FitOptions(
+            kernel=kernel,
+            num_chains=num_chains,
+            num_results=num_results,
+            num_burnin_steps=num_burnin_steps,
+            num_steps_between_results=num_steps_between_results,
+            pretraining=pretraining,
+            seed=seed,
+            jit_compile=jit_compile,
+            verbose=verbose,
+            callbacks=tuple(callbacks),
+        )
+        rows = prepare_rows(self.spec, x, y, noise_scale)
+        validation = None
+        if validation_data is not None:
+            validation = prepare_rows(self.spec, *_unpack(validation_data), name="validation ")
+        ensemble, run, interrupted = fit(self.spec, rows, validation, options)
+        self._ensemble = ensemble if ensemble is not None else self._ensemble
+        if interrupted:
+            raise KeyboardInterrupt
+        return run
+
+    def predict(
+        self, x, *, include_noise=False, quantiles=None, space="original", noise_scale=None
+    ):
+        """Mean and spread of the predictive distribution.
+
+        Every draw is carried to original units before anything is averaged.
+
+        Args:
+            x: Inputs [N, D].
+            include_noise: False (default): the spread of the function (epistemic). True: of a new
+                observation. With Student-t noise under "log10" a mean and standard deviation in
+                original units do not exist and are infinite; quantiles do.
+            quantiles: Probabilities in (0, 1), or None.
+            space: "original" units (default), or "transformed", the scale the network sees.
+            noise_scale: Known standard deviations of the rows, [N] or [N, K], in the units of y;
+                required with `include_noise` after a fit that had them.
+
+        Returns:
+            `Prediction` with mean [N, K], stddev [N, K], quantiles [Q, N, K] or None; it unpacks
+            as `mean, stddev = model.predict(x)`.
+
+        Raises:
+            NotFittedError: Before a fit.
+            TypeError, ValueError: For unusable inputs.
+        """
+        ensemble = self._fitted()
+        x = self._inputs(x)
+        noise = as_row_noise(noise_scale, num_rows=len(x), num_targets=self.spec.num_targets)
+        if include_noise and ensemble.row_noise and noise is None:
+            raise ValueError(
+                "The model was fitted with a known noise scale per row, so include_noise=True "
+                "needs noise_scale, received None. Pass the standard deviations of these rows."
+            )
+        check_choice("space", space, {"original", "transformed"})
+        if quantiles is not None:
+            quantiles = [
+                check_number("quantiles", q, above=0, below=1)
+                for q in np.atleast_1d(quantiles).tolist()
+            ]
+        return predict(
+            ensemble,
+            x,
+            include_noise=include_noise,
+            quantiles=quantiles,
+            space=space,
+            row_noise=noise,
+        )
+
+    def predict_draws(self, x, *, space="original"):
+        """Noise-free predictions of every network, chain by chain: [C * S, N, K].
+
+        Args:
+            x: Inputs [N, D].
+            space: "original" units (default) or "transformed".
+        """
+        ensemble = self._fitted()
+        x = self._inputs(x)
+        check_choice("space", space, {"original", "transformed"})
+        tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
+        draws = np.concatenate(tiles, axis=1)
+        return ensemble.y_pipeline.inverse(draws) if space == "original" else draws
+
+    def evaluate(self, x, y, *, noise_scale=None):
+        """Scores the predictive distribution on rows (x, y).
+
+        Args:
+            x: Inputs [N, D].
+            y: Targets [N, K] or [N], original units.
+            noise_scale: Known standard deviations of the rows in the units of y, or None.
+
+        Returns:
+            Dict of floats (arrays [K] per target where there are several targets): rmse, r2 of the
+            mean in original units; rmse_transformed, r2_transformed; rmse_log10, r2_log10 where
+            "log10" is used; log_predictive_density of the mixture of all draws, mean per row, in
+            original units (Jacobian included), and log_predictive_density_transformed;
+            log_predictive_density_moment_matched of the normal with the same mean and standard
+            deviation, transformed; crps in original units; coverage {k: share of targets within k
+            standard deviations, noise included, transformed}, k = 1..5; pull_width, the standard
+            deviation of those standardised residuals; n_effective, the median effective number of
+            draws behind the predictions; num_rows.
+        """
+        from tfbnn.metrics import evaluate
+
+        ensemble = self._fitted()
+        rows = prepare_rows(self.spec, x, y, noise_scale)
+        self._check_names(x)
+        if ensemble.row_noise and rows.noise is None:
+            raise ValueError(
+                "The model was fitted with a known noise scale per row, so evaluate needs "
+                "noise_scale, received None. Pass the standard deviations of these rows."
+            )
+        check_domain(ensemble.x_pipeline, rows.x, "x")
+        check_domain(ensemble.y_pipeline, rows.y, "y")
+        return evaluate(ensemble, rows.x, rows.y, rows.noise)
+
+    def log_prob(self, theta, x, y, *, noise_scale=None, return_terms=False):
+        """The log density that is sampled, at parameters theta.
+
+        It is fully normalised, of the transformed targets given the parameters and of the
+        parameters in the coordinates they are sampled in; the Jacobian of the target transform is
+        not part of it.
+
+        Args:
+            theta: Parameters [..., P].
+            x, y, noise_scale: Rows as in `fit_posterior`.
+            return_terms: Whether to return a dict with log_prior, log_likelihood, log_prob.
+
+        Returns:
+            Array [...], float64, or the dict of such arrays.
+
+        Raises:
+            NotFittedError: When a transform has to be fitted first.
+        """
+        theta = np.asarray(theta, dtype=self.spec.dtype)
+        if theta.ndim == 0 or theta.shape[-1] != self.spec.layout.num_parameters:
+            raise ValueError(
+                f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
+                f"{list(theta.shape)}."
+            )
+        rows = prepare_rows(self.spec, x, y, noise_scale)
+        transformed = transform_rows(self.spec, *self._pipelines(), rows)
+        from tfbnn.engine.log_prob import log_prob_terms
+
+        terms = log_prob_terms(self.spec, theta.reshape(-1, theta.shape[-1]), *transformed)
+        terms["log_prob"] = terms["log_prior"] + terms["log_likelihood"]
+        terms = {name: values.reshape(theta.shape[:-1])[()] for name, values in terms.items()}
+        return terms if return_terms else terms["log_prob"]
+
+    def diagnose(self, x_reference=None):
+        """R-hat and effective sample sizes, of predictions first.
+
+        Args:
+            x_reference: Inputs [R, D] at which predictions are compared. Default: up to 200
+                validation rows, or training rows, saved with the model.
+
+        Returns:
+            `Diagnosis` with rhat_function, ess_function [R, K], rhat_parameters, ess_parameters
+            [P], warnings, `summary()` and more.
+        """
+        reference = None if x_reference is None else self._inputs(x_reference)
+        return diagnose_ensemble(self._fitted(), reference)
+
+    def stack_chains(self, x_validation=None, y_validation=None):
+        """Not available in this version; `posterior.chain_weights` stay uniform."""
+        raise ValueError(
+            "stack_chains is not available in this version: chains keep uniform weights. "
+            "Compare chains with model.diagnose()."
+        )
+
+    def save(self, path):
+        """Writes the fitted model to one HDF5 file, replacing an older one only when complete."""
+        from tfbnn.storage import write_model
+
+        write_model(self._fitted(), path)
+
+    def _fitted(self):
+        if self._ensemble is None:
+            raise NotFittedError(
+                "This BayesianMLP has no posterior draws yet. Call fit_posterior first, or load a "
+                "saved model with tfbnn.load."
+            )
+        requested = self._ensemble.provenance.get("num_results_requested", 0)
+        if self._ensemble.num_results < requested:
+            warnings.warn(
+                f"The run was stopped early: {self._ensemble.num_results} of {requested} draws per "
+                "chain are there.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self._ensemble
+
+    def _pipelines(self):
+        if self._ensemble is not None:
+            return self._ensemble.x_pipeline, self._ensemble.y_pipeline
+        pipelines = [unfitted_pipeline(n) for n in (self.spec.x_transform, self.spec.y_transform)]
+        if None in pipelines:
+            raise NotFittedError(
+                "'standardize' learns its mean and scale from training rows. Call fit_posterior "
+                "first, or build the model with x_transform=None, y_transform=None."
+            )
+        return pipelines
+
+    def _inputs(self, x):
+        ensemble = self._fitted()
+        self._check_names(x)
+        x = as_matrix(x, "x", num_columns=self.spec.num_inputs)
+        check_domain(ensemble.x_pipeline, x, "x")
+        return x
+
+    def _check_names(self, x):
+        names, expected = column_names(x), self._ensemble.feature_names
+        if names is not None and expected is not None and names != expected:
+            raise ValueError(
+                f"x must have the columns {list(expected)} in this order, received {list(names)}. "
+                "Select them by name."
+            )
+
+
+def load(path):
+    """Loads a fitted model from the file that `save` wrote; needs no TensorFlow.
+
+    Args:
+        path: The model file.
+
+    Returns:
+        BayesianMLP.
+
+    Raises:
+        FileNotFoundError: When there is no such file.
+        ModelFileError: When the file is not what it says.
+    """
+    from tfbnn.storage import read_model
+
+    return BayesianMLP.from_ensemble(read_model(path))
+
+
+def _unpack(validation_data):
+    if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
+        raise ValueError(
+            "validation_data must be (x, y) or (x, y, noise_scale), received "
+            f"{type(validation_data).__name__}."
+        )
+    x, y, *noise = validation_data
+    return x, y, (noise[0] if noise else None)
+
+
+def _refuse_unavailable(output, resume, num_workers):
+    if output is not None or resume:
+        raise ValueError(
+            "Streaming to a run folder (output=, resume=) is not available in this version. "
+            "Leave output=None and resume=False, and use model.save."
+        )
+    if num_workers not in ("auto", 1):
+        raise ValueError(
+            "Worker processes are not available in this version, received "
+            f"num_workers={num_workers!r}. Use 'auto' or 1."
+        )

@@ -1,0 +1,195 @@
+"""Predictions with NumPy alone: tiled forward passes and summaries over draws."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.activations import ACTIVATIONS
+from tfbnn.likelihoods import StudentT
+
+__all__ = [
+    "Prediction",
+    "function_draws",
+    "network_outputs",
+    "noise_tiles",
+    "predict",
+    "sample_noisy",
+    "weighted_quantiles",
+]
+
+# Draws x rows x outputs of one tile of rows, and hidden activations of one tile of draws: the
+# first bounds memory, the second keeps the activations in the processor's cache.
+_TILE_VALUES = 4_000_000
+_HIDDEN_VALUES = 250_000
+# Equally weighted points that stand for the predictive distribution with noise.
+_NOISE_POINTS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """A summary of the predictive distribution; unpacks as `mean, stddev = prediction`.
+
+    Attributes:
+        mean: [N, K].
+        stddev: [N, K]; of the function alone (epistemic), or with noise where that was asked for.
+        quantiles: [Q, N, K], or None.
+    """
+
+    mean: np.ndarray
+    stddev: np.ndarray
+    quantiles: np.ndarray | None = None
+
+    def __iter__(self):
+        return iter((self.mean, self.stddev))
+
+
+def network_outputs(ensemble, x):
+    """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
+
+    Rows are innermost, as in the engine: the first layer is then one matrix product over all
+    draws of a tile, and its result already has the layout of the next.
+    """
+    spec, weights = ensemble.spec, ensemble.effective_weights
+    columns = np.ascontiguousarray(x.T, dtype=spec.dtype)
+    outputs = np.empty((ensemble.num_draws, spec.layer_sizes[-1], len(x)), spec.dtype)
+    widest = max(spec.layer_sizes[1:])
+    step = max(1, _HIDDEN_VALUES // (widest * max(len(x), 1)))
+    for start in range(0, ensemble.num_draws, step):
+        tile = slice(start, start + step)
+        kernel, bias = (part[tile] for part in weights[0])
+        hidden = (kernel.reshape(-1, kernel.shape[-1]) @ columns).reshape(*kernel.shape[:2], -1)
+        hidden += bias
+        for name, (kernel, bias) in zip(spec.activations, weights[1:]):
+            hidden = kernel[tile] @ ACTIVATIONS[name].numpy(hidden)
+            hidden += bias[tile]
+        outputs[tile] = hidden
+    return outputs
+
+
+def function_draws(ensemble, x):
+    """Noise-free predictions of all draws in transformed space: x [N, D] -> [C * S, N, K]."""
+    outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x))
+    return ensemble.spec.likelihood.location(np.moveaxis(outputs, 1, 2)).astype(np.float64)
+
+
+def row_tiles(ensemble, num_rows):
+    """Slices of rows small enough for all draws at once."""
+    points = max(ensemble.num_draws, _NOISE_POINTS) * ensemble.spec.layer_sizes[-1]
+    step = max(1, _TILE_VALUES // points)
+    return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
+
+
+def noise_tiles(ensemble, x, row_noise=None, y=None):
+    """Iterates over tiles of rows with location and noise scale of every draw.
+
+    Args:
+        ensemble: Ensemble.
+        x: Inputs [N, D], original units.
+        row_noise: Known noise standard deviations [N, K] in the units of y, or None.
+        y: Targets [N, K] at which `row_noise` is carried to transformed space; without them it is
+            carried at each draw's own prediction.
+
+    Yields:
+        (slice of rows, location [C * S, n, K], scale broadcastable to it), in transformed space.
+    """
+    likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
+    for rows in row_tiles(ensemble, len(x)):
+        outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x[rows]))
+        outputs = np.moveaxis(outputs, 1, 2).astype(np.float64)
+        location = likelihood.location(outputs)
+        noise = None
+        if row_noise is not None:
+            at = pipeline.inverse(location) if y is None else y[rows]
+            noise = row_noise[rows] * np.abs(pipeline.derivative(at))
+        yield rows, location, likelihood.scale(outputs, ensemble.log_noise_scale, noise)
+
+
+def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
+    """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
+    shape = (len(x), ensemble.spec.num_targets)
+    mean, stddev = np.empty(shape), np.empty(shape)
+    found = None if quantiles is None else np.empty((len(quantiles), *shape))
+    inverse = ensemble.y_pipeline.inverse if space == "original" else np.asarray
+    exact_moments = space == "transformed" or ensemble.y_pipeline.is_affine
+    for rows, location, scale in noise_tiles(ensemble, x, row_noise):
+        values, weights = inverse(location), ensemble.draw_weights
+        mean[rows], stddev[rows] = _moments(values, weights)
+        if include_noise:
+            points, weights = sample_noisy(ensemble, location, scale)
+            values = inverse(points)
+            if exact_moments:
+                variance = _mean_noise_variance(ensemble, location, scale, inverse)
+                stddev[rows] = np.sqrt(stddev[rows] ** 2 + variance)
+            elif isinstance(ensemble.spec.likelihood, StudentT):
+                # 10**t has no mean when t has the tails of a Student-t.
+                mean[rows], stddev[rows] = np.inf, np.inf
+            else:
+                mean[rows], stddev[rows] = _moments(values, weights)
+        if quantiles is not None:
+            found[:, rows] = weighted_quantiles(values, weights, quantiles)
+    return Prediction(mean, stddev, found)
+
+
+def _mean_noise_variance(ensemble, location, scale, inverse):
+    """Noise variance averaged over draws [n, K], for an affine `inverse`."""
+    unit = inverse(np.ones(location.shape[-1])) - inverse(np.zeros(location.shape[-1]))
+    variance = np.broadcast_to(np.square(scale), location.shape)
+    return unit**2 * np.einsum("s,snk->nk", ensemble.draw_weights, variance)
+
+
+def sample_noisy(ensemble, location, scale):
+    """Represents the predictive distribution with noise by weighted points.
+
+    Every draw contributes its noise quantiles at stratified levels that are shared by all rows, so
+    results depend neither on the order of rows nor on how they are split, and need no seed.
+
+    Args:
+        ensemble: Ensemble.
+        location: [C * S, n, K] in transformed space.
+        scale: Noise standard deviations, broadcastable to `location`.
+
+    Returns:
+        (points [C * S * R, n, K] in transformed space, weights [C * S * R]).
+    """
+    repeats = -(-_NOISE_POINTS // ensemble.num_draws)
+    levels = (np.arange(repeats) + _radical_inverse(ensemble.num_draws)[:, None]) / repeats
+    noise = ensemble.spec.likelihood.noise_quantile(levels)[:, :, None, None]
+    scale = np.broadcast_to(scale, location.shape)
+    points = location[:, None] + noise * scale[:, None]
+    weights = np.repeat(ensemble.draw_weights / repeats, repeats)
+    return points.reshape(-1, *location.shape[1:]), weights
+
+
+def weighted_quantiles(values, weights, probabilities):
+    """Quantiles over the first axis: values [M, ...], weights [M] -> [Q, ...].
+
+    Each value sits in the middle of its weight, with linear interpolation in between; for equal
+    weights this is Hazen's definition.
+    """
+    flat = values.reshape(len(values), -1)
+    order = np.argsort(flat, axis=0)
+    ordered = np.take_along_axis(flat, order, axis=0)
+    spread = weights[order]
+    middles = np.cumsum(spread, axis=0) - 0.5 * spread
+    found = [
+        np.interp(probabilities, middles[:, column], ordered[:, column])
+        for column in range(flat.shape[1])
+    ]
+    return np.stack(found, axis=1).reshape(len(probabilities), *values.shape[1:])
+
+
+def _moments(values, weights):
+    mean = np.einsum("s,s...->...", weights, values)
+    with np.errstate(invalid="ignore"):  # infinite draws have an undefined spread
+        return mean, np.sqrt(np.einsum("s,s...->...", weights, np.square(values - mean)))
+
+
+def _radical_inverse(count):
+    """The first `count` numbers of van der Corput's sequence in base 2, strictly inside (0, 1)."""
+    indices = np.arange(1, count + 1)
+    result, weight = np.zeros(count), 0.5
+    while indices.any():
+        result += weight * (indices & 1)
+        indices >>= 1
+        weight *= 0.5
+    return result

@@ -1,0 +1,112 @@
+"""What `fit_posterior` returns: how the run went, in numbers and as a report."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Run"]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The record of one run.
+
+    Attributes:
+        kernel: The kernel's settings as text.
+        num_chains, num_results, num_burnin_steps, num_steps_between_results: As run; num_results
+            is smaller than asked for when a callback or the user stopped the run.
+        accept_target: Acceptance rate that warm-up aimed at, or None where nothing was tuned.
+        accept_reason: Why that target.
+        acceptance_rate: Mean acceptance over the sampling phase [C].
+        step_size: Step size of the sampling phase [C].
+        num_divergent: Divergent transitions in the sampling phase [C].
+        num_gradients: Dict phase -> gradients per chain [C].
+        start_log_prob: Log density where each chain started [C].
+        seconds: Dict of wall-clock seconds: startup, compile, pretraining, warmup, sampling.
+        pretraining: One line on how the starts were found.
+        notes: Further lines the report should carry.
+        diagnosis: Diagnosis of the draws, or None when too few were kept.
+    """
+
+    kernel: str
+    num_chains: int
+    num_results: int
+    num_burnin_steps: int
+    num_steps_between_results: int
+    accept_target: float | None
+    accept_reason: str
+    acceptance_rate: np.ndarray
+    step_size: np.ndarray
+    num_divergent: np.ndarray
+    num_gradients: dict
+    start_log_prob: np.ndarray
+    seconds: dict
+    pretraining: str
+    notes: tuple
+    diagnosis: object
+
+    @property
+    def milliseconds_per_gradient(self):
+        """Wall-clock milliseconds per gradient of warm-up and sampling, all chains together."""
+        gradients = sum(counts.sum() for counts in self.num_gradients.values())
+        seconds = self.seconds["warmup"] + self.seconds["sampling"]
+        return 1e3 * seconds / gradients if gradients else np.nan
+
+    def report(self):
+        """Returns the report as text: what ran, how long, how well, and what to do next."""
+        lines = [
+            f"Kernel       {self.kernel}",
+            f"Draws        {self.num_chains} chains x {self.num_results} kept, "
+            f"{self.num_burnin_steps} warm-up steps, "
+            f"{self.num_steps_between_results} skipped between two kept draws",
+            f"Start        {self.pretraining}; log density {_range(self.start_log_prob)}",
+            f"Time         {self._times()}",
+            f"Gradients    {self._gradients()}",
+            f"Acceptance   {_range(self.acceptance_rate)}{self._target()}",
+            f"Step size    {_range(self.step_size)}",
+            f"Divergences  {int(self.num_divergent.sum())} in the sampling phase",
+            *(f"Note         {note}" for note in self.notes),
+        ]
+        if self.diagnosis is None:
+            lines.append("Diagnosis    too few draws were kept")
+        else:
+            lines += ["", self.diagnosis.summary()]
+            lines += [f"! {warning}" for warning in self.diagnosis.warnings]
+        return "\n".join(lines)
+
+    def to_dict(self):
+        """Plain numbers, lists and strings, for JSON."""
+        return {
+            "kernel": self.kernel,
+            "num_chains": self.num_chains,
+            "num_results": self.num_results,
+            "num_burnin_steps": self.num_burnin_steps,
+            "num_steps_between_results": self.num_steps_between_results,
+            "acceptance_rate": self.acceptance_rate.tolist(),
+            "accept_target": self.accept_target,
+            "step_size": self.step_size.tolist(),
+            "num_divergent": self.num_divergent.tolist(),
+            "num_gradients": {phase: n.tolist() for phase, n in self.num_gradients.items()},
+            "start_log_prob": self.start_log_prob.tolist(),
+            "seconds": self.seconds,
+            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(),
+        }
+
+    def _times(self):
+        total = sum(self.seconds.values())
+        parts = ", ".join(f"{name} {value:.1f}" for name, value in self.seconds.items())
+        return f"{total:.1f} s: {parts}"
+
+    def _gradients(self):
+        counts = ", ".join(f"{name} {int(n.sum())}" for name, n in self.num_gradients.items())
+        return f"{counts}; {self.milliseconds_per_gradient:.3f} ms each"
+
+    def _target(self):
+        if self.accept_target is None:
+            return ""
+        return f", target {self.accept_target:g} ({self.accept_reason})"
+
+
+def _range(values):
+    low, high = np.min(values), np.max(values)
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
