@@ -33,9 +33,10 @@ class GradientKernel:
         step_size: Leapfrog step in preconditioned coordinates. None (default): found at the start
             and adapted during warm-up. A number is used as it is, unless `adapt_step_size`.
         adapt_step_size: Adapt also a given step size, which is then the first guess.
-        target_accept_prob: Acceptance aimed at while adapting. None (default): 0.8 for smooth
-            activations; 0.6 for ReLU-like ones, whose optimum is lower because the leapfrog error
-            is of first order (Dinh, Ho and Nguyen 2024, arXiv:2410.22065).
+        target_accept_prob: Acceptance aimed at while adapting. None (default): the kernel's own
+            `accept_targets`, for smooth activations or for ReLU-like ones, whose optimum is lower
+            because the leapfrog error is of first order (Dinh, Ho and Nguyen 2024,
+            arXiv:2410.22065).
         preconditioner: "diagonal" rescales every coordinate by its standard deviation, measured
             in the windows of warm-up; "identity" does not; "auto" (default) means "diagonal".
     """
@@ -71,7 +72,8 @@ class GradientKernel:
         """The acceptance rate that adaptation aims at, for the model `spec`."""
         if self.target_accept_prob is not None:
             return self.target_accept_prob
-        return 0.8 if spec.is_smooth else 0.6
+        smooth, kinked = self.accept_targets
+        return smooth if spec.is_smooth else kinked
 
 
 def acceptance_from_log_ratio(log_accept_ratio):

@@ -37,6 +37,9 @@ class HMC(GradientKernel):
     num_leapfrog_steps: int = 64
     trajectory_jitter: float = 0.2
 
+    # The optima for long products: Beskos et al. 2013, arXiv:1001.4460; Dinh et al. 2024.
+    accept_targets = (0.651, 0.45)
+
     def __post_init__(self):
         super().__post_init__()
         check_integer("num_leapfrog_steps", self.num_leapfrog_steps, minimum=1)

@@ -1,0 +1,302 @@
+"""The description of a model: validation of its arguments, JSON, the places in theta."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn import likelihoods, priors
+from tfbnn.spec import ModelSpec
+
+WEIGHT_PRIORS = [
+    priors.Normal(0.7),
+    priors.Laplace(2.0),
+    priors.Uniform(-1.5, 2.5),
+    priors.HierarchicalNormal(),
+    priors.HierarchicalNormal(priors.HalfNormal(0.3)),
+    priors.HierarchicalNormal(priors.InverseGamma(2.0, 0.5)),
+    priors.HierarchicalNormal(priors.LogNormal(-1.0, 0.4)),
+]
+LIKELIHOODS = [
+    likelihoods.Gaussian(),
+    likelihoods.Gaussian(0.1),
+    likelihoods.Gaussian([0.1, 0.2]),
+    likelihoods.Gaussian(np.array([0.1, 0.2])),
+    likelihoods.Gaussian("learned", priors.HalfCauchy(0.2)),
+    likelihoods.StudentT(),
+    likelihoods.StudentT(3.5, 0.2),
+    likelihoods.HeteroscedasticGaussian(),
+]
+
+
+def through_json(spec):
+    return ModelSpec.from_json(json.loads(json.dumps(spec.to_json(), allow_nan=False)))
+
+
+def test_defaults_are_the_documented_ones():
+    spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
+    explicit = tfbnn.BayesianMLP(
+        [5, 20, 20, 1],
+        activation=["tanh", "tanh"],
+        prior=priors.Normal(1.0),
+        likelihood=likelihoods.Gaussian("learned"),
+        parameterization="standard",
+        x_transform="standardize",
+        y_transform=["standardize"],
+        dtype="float32",
+    ).spec
+    assert spec == explicit and hash(spec) == hash(explicit)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"layer_sizes": 5}, TypeError, r"layer_sizes .*list of widths.* 5"),
+        ({"layer_sizes": "281"}, TypeError, "layer_sizes .*'281'"),
+        ({"layer_sizes": None}, TypeError, "layer_sizes"),
+        ({"layer_sizes": []}, ValueError, r"layer_sizes .*\[\]"),
+        ({"layer_sizes": [3]}, ValueError, r"layer_sizes .*inputs and of outputs.*\[3\]"),
+        ({"layer_sizes": [2, 0, 1]}, ValueError, "layer_sizes .*at least 1.*0"),
+        ({"layer_sizes": [2, -4, 1]}, ValueError, "layer_sizes .*at least 1.*-4"),
+        ({"layer_sizes": [2, 4.0, 1]}, TypeError, "layer_sizes .*integer.*4.0"),
+        ({"layer_sizes": [2, True, 1]}, TypeError, "layer_sizes .*integer.*True"),
+        ({"layer_sizes": [2, "4", 1]}, TypeError, "layer_sizes .*integer.*'4'"),
+        ({"layer_sizes": [2, [4], 1]}, TypeError, "layer_sizes .*integer"),
+        ({"activation": "tahn"}, ValueError, "activation .*'tanh'.*'tahn'"),
+        ({"activation": None}, TypeError, "activation .*None"),
+        ({"activation": np.tanh}, TypeError, "activation .*'tanh'"),
+        ({"activation": ["tanh", "relu"]}, ValueError, "activation .*1, one per hidden.* 2"),
+        ({"activation": [3]}, TypeError, "activation .*3"),
+        ({"prior": "normal"}, TypeError, "prior .*Normal.*'normal'"),
+        ({"prior": priors.Normal}, TypeError, "prior .*Normal"),
+        ({"prior": None}, TypeError, "prior .*None"),
+        ({"prior": priors.HalfNormal()}, TypeError, "prior .*HalfNormal"),
+        ({"prior": [priors.Normal()] * 3}, ValueError, "prior .*list of 2.* 3"),
+        ({"prior": [priors.Normal(), 1.0]}, TypeError, "prior .*1.0"),
+        ({"prior": {"kernel": priors.Normal()}}, ValueError, "prior .*'kernel' and 'bias'"),
+        ({"prior": {"kernel": priors.Normal(), "bias": 1}}, TypeError, "prior .*1"),
+        ({"prior": priors.LayerPrior(priors.Normal(), 1)}, TypeError, "prior .*1"),
+        ({"likelihood": "gaussian"}, TypeError, "likelihood .*Gaussian.*'gaussian'"),
+        ({"likelihood": likelihoods.Gaussian}, TypeError, "likelihood .*Gaussian"),
+        ({"likelihood": None}, TypeError, "likelihood .*None"),
+        ({"likelihood": likelihoods.Gaussian([0.1, 0.2])}, ValueError, "noise_scale .*1.* 2"),
+        ({"likelihood": likelihoods.Gaussian([])}, ValueError, "noise_scale .*1.* 0"),
+        ({"likelihood": likelihoods.HeteroscedasticGaussian()}, ValueError, "even.*received 1"),
+        ({"parameterization": "NTK"}, ValueError, "parameterization .*ntk.*'NTK'"),
+        ({"parameterization": None}, TypeError, "parameterization .*None"),
+        ({"x_transform": "log"}, ValueError, "x_transform .*log10.*'log'"),
+        ({"x_transform": 1}, TypeError, "x_transform .*1"),
+        ({"y_transform": ["log10", "cube"]}, ValueError, "y_transform .*log10.*'cube'"),
+        ({"y_transform": {"log10"}}, TypeError, "y_transform"),
+        ({"dtype": "float16"}, ValueError, "dtype .*float32.*'float16'"),
+        ({"dtype": np.int32}, ValueError, "dtype .*float32.*'int32'"),
+        ({"dtype": None}, TypeError, "dtype .*float32.*None"),
+        ({"dtype": 64}, TypeError, "dtype .*float32.*64"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused_by_name(arguments, error, match):
+    with pytest.raises(error, match=match):
+        tfbnn.BayesianMLP(**{"layer_sizes": [2, 4, 1], **arguments})
+
+
+def test_a_misspelt_argument_is_refused():
+    with pytest.raises(TypeError, match="activations"):
+        tfbnn.BayesianMLP([2, 4, 1], activations="tanh")
+
+
+@pytest.mark.parametrize("cls", [priors.Normal, priors.Laplace, priors.HalfNormal,
+                                 priors.HalfCauchy, priors.LogNormal, priors.InverseGamma])
+@pytest.mark.parametrize(
+    ("scale", "error"),
+    [(0, ValueError), (-1.0, ValueError), (np.nan, ValueError), (np.inf, ValueError),
+     ("1", TypeError), (None, TypeError), (True, TypeError), (1j, TypeError)],
+    ids=str,
+)
+def test_scales_of_priors_must_be_positive_numbers(cls, scale, error):
+    with pytest.raises(error, match=f"scale must be .*scale={scale!r}".replace("(", r"\(")):
+        cls(scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: priors.Uniform(1.0, 1.0), ValueError, "high must be > 1.0"),
+        (lambda: priors.Uniform(2.0, 1.0), ValueError, "high must be > 2.0"),
+        (lambda: priors.Uniform(np.nan, 1.0), ValueError, "low must be finite"),
+        (lambda: priors.Uniform(-np.inf, 1.0), ValueError, "low must be finite"),
+        (lambda: priors.Uniform(0.0, "1"), TypeError, "high must be a number"),
+        (lambda: priors.InverseGamma(concentration=0), ValueError, "concentration must be > 0"),
+        (lambda: priors.LogNormal(loc=np.nan), ValueError, "loc must be finite"),
+        (lambda: priors.HierarchicalNormal(priors.Normal()), TypeError, "scale_prior .*HalfCauchy"),
+        (lambda: priors.HierarchicalNormal(1.0), TypeError, "scale_prior .*1.0"),
+        (lambda: likelihoods.Gaussian(scale_prior=priors.Normal()), TypeError, "scale_prior"),
+        (lambda: likelihoods.StudentT(2), ValueError, "df must be > 2"),
+        (lambda: likelihoods.StudentT(np.nan), ValueError, "df must be > 2"),
+        (lambda: likelihoods.StudentT("4"), TypeError, "df must be a number"),
+    ],
+)
+def test_other_settings_of_priors_and_likelihoods_are_checked(make, error, match):
+    with pytest.raises(error, match=match):
+        make()
+
+
+@pytest.mark.parametrize("cls", [likelihoods.Gaussian, likelihoods.StudentT])
+@pytest.mark.parametrize(
+    ("noise_scale", "error"),
+    [(0.0, ValueError), (-0.1, ValueError), (np.nan, ValueError), (np.inf, ValueError),
+     ("auto", ValueError), ([0.1, -0.2], ValueError), ([[0.1]], ValueError),
+     (None, TypeError), (True, TypeError), ([0.1, "a"], TypeError), (1j, TypeError)],
+    ids=str,
+)
+def test_noise_scales_must_be_positive_or_learned(cls, noise_scale, error):
+    with pytest.raises(error, match="noise_scale must be"):
+        cls(noise_scale=noise_scale)
+
+
+@pytest.mark.parametrize("parameterization", ["standard", "ntk"])
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
+@pytest.mark.parametrize("prior", WEIGHT_PRIORS, ids=str)
+def test_json_round_trip_gives_an_equal_spec(prior, likelihood, parameterization):
+    if parameterization == "ntk" and isinstance(prior, priors.Uniform):
+        pytest.skip("a Uniform prior has no scale")
+    spec = tfbnn.BayesianMLP(
+        [3, 4, 5, 2],
+        activation=["relu", "silu"],
+        prior=[prior, {"kernel": prior, "bias": priors.Normal(3.0)}, priors.Laplace()],
+        likelihood=likelihood,
+        parameterization=parameterization,
+        y_transform=["log10", "standardize"],
+        dtype="float64",
+    ).spec
+    back = through_json(spec)
+    assert back == spec
+    assert back.layout == spec.layout
+
+
+@pytest.mark.parametrize(
+    ("prior", "likelihood"),
+    [
+        (priors.Normal(np.float32(0.5)), likelihoods.Gaussian(np.float32(0.1))),
+        (priors.Laplace(np.int64(2)), likelihoods.StudentT(np.float32(4.0))),
+        (priors.Uniform(np.float32(-1), np.int64(1)), likelihoods.Gaussian(np.float64(0.1))),
+        (priors.HierarchicalNormal(priors.LogNormal(np.int64(0), np.float32(1))),
+         likelihoods.StudentT(np.int64(4))),
+    ],
+    ids=str,
+)
+def test_numpy_scalars_survive_json(prior, likelihood):
+    spec = tfbnn.BayesianMLP(np.array([2, 4, 1]), prior=prior, likelihood=likelihood).spec
+    assert through_json(spec) == spec
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("likelihood", "name"), "Poisson"),
+        (("likelihood", "name"), "os.system"),
+        (("likelihood", "df"), 5),
+        (("priors", 0, "kernel"), {"name": "Gaussian"}),
+        (("priors", 0, "kernel"), 5),
+        (("priors", 0, "kernel", "scale"), -1.0),
+        (("priors", 0, "kernel", "scale"), [1.0]),
+        (("priors", 0), {"name": "HalfNormal"}),
+        (("activations", 0), "__class__"),
+        (("layer_sizes",), [2, 4]),
+        (("layer_sizes", 1), 1e3),
+        (("dtype",), "object"),
+    ],
+    ids=str,
+)
+def test_json_that_describes_no_model_is_refused(path, value):
+    entry = tfbnn.BayesianMLP([2, 4, 1]).spec.to_json()
+    place = entry
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises((TypeError, ValueError)):
+        ModelSpec.from_json(entry)
+
+
+@pytest.mark.parametrize("part", ["everywhere", "bias"])
+def test_ntk_refuses_a_uniform_prior(part):
+    uniform = priors.Uniform(-1.0, 1.0)
+    prior = uniform if part == "everywhere" else {"kernel": priors.Normal(), "bias": uniform}
+    with pytest.raises(ValueError, match="Uniform.*ntk.*standard"):
+        tfbnn.BayesianMLP([2, 4, 1], prior=prior, parameterization="ntk")
+
+
+def test_theta_holds_kernel_then_bias_layer_by_layer_then_scales():
+    hierarchical = priors.HierarchicalNormal()
+    spec = tfbnn.BayesianMLP(
+        [2, 3, 2],
+        prior=[{"kernel": hierarchical, "bias": priors.Normal()}, hierarchical],
+        likelihood=likelihoods.Gaussian("learned"),
+    ).spec
+    expected = (
+        [f"layer 1 kernel[{i}, {j}]" for i in range(2) for j in range(3)]
+        + [f"layer 1 bias[{j}]" for j in range(3)]
+        + [f"layer 2 kernel[{i}, {j}]" for i in range(3) for j in range(2)]
+        + [f"layer 2 bias[{j}]" for j in range(2)]
+        + ["log noise scale[0]", "log noise scale[1]"]
+        + ["layer 1 log kernel prior scale"]
+        + ["layer 2 log kernel prior scale", "layer 2 log bias prior scale"]
+    )
+    layout = spec.layout
+    assert [layout.parameter_name(i) for i in range(layout.num_parameters)] == expected
+    assert layout.num_weights == 17 and layout.num_noise == 2
+
+
+@pytest.mark.parametrize("index", [-1, 20, 100])
+def test_parameter_names_end_where_theta_ends(index):
+    layout = tfbnn.BayesianMLP([2, 4, 1]).spec.layout
+    assert layout.num_parameters == 18
+    with pytest.raises(IndexError, match=f"18 entries.*{index}"):
+        layout.parameter_name(index)
+
+
+def test_kernels_are_stored_row_by_row():
+    layout = tfbnn.BayesianMLP([2, 3, 1], likelihood=likelihoods.Gaussian(0.1)).spec.layout
+    (kernel, bias), (readout, offset) = layout.kernels_and_biases(np.arange(26.0).reshape(2, 13))
+    np.testing.assert_array_equal(kernel[0], [[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(bias[0], [6, 7, 8])
+    np.testing.assert_array_equal(readout[1], [[22], [23], [24]])
+    np.testing.assert_array_equal(offset[1], [25])
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "num_targets", "num_noise"),
+    [
+        (likelihoods.Gaussian(), 2, 2),
+        (likelihoods.Gaussian(0.1), 2, 0),
+        (likelihoods.StudentT(), 2, 2),
+        (likelihoods.StudentT(4, [0.1, 0.2]), 2, 0),
+        (likelihoods.HeteroscedasticGaussian(), 1, 0),
+    ],
+    ids=str,
+)
+def test_counts_of_targets_and_noise_scales(likelihood, num_targets, num_noise):
+    spec = tfbnn.BayesianMLP([3, 5, 2], likelihood=likelihood).spec
+    assert spec.num_targets == num_targets
+    assert spec.layout.num_parameters == 3 * 5 + 5 + 5 * 2 + 2 + num_noise
+
+
+@pytest.mark.parametrize(("sizes", "hidden"), [([2, 1], 0), ([2, 4, 1], 1), ([2, 4, 4, 4, 1], 3)])
+def test_one_activation_per_hidden_layer(sizes, hidden):
+    assert tfbnn.BayesianMLP(sizes, activation="sin").spec.activations == ("sin",) * hidden
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(np.float32, "float32"), (float, "float64")])
+def test_dtype_may_be_a_numpy_type(dtype, name):
+    assert tfbnn.BayesianMLP([2, 1], dtype=dtype).spec.dtype == name
+
+
+def test_summary_shows_every_layer_and_the_number_of_parameters():
+    lines = []
+    tfbnn.BayesianMLP([5, 20, 7, 1], activation=["tanh", "relu"]).summary(lines.append)
+    (text,) = lines
+    for part in ("[5, 20]", "[20, 7]", "[7, 1]", "tanh", "relu", "120", "147", "Normal(1)"):
+        assert part in text
+    # 120 + 147 + 8 weights and one noise scale.
+    assert "276" in text
