@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tfbnn import diagnostics
-from tfbnn.diagnosis import diagnose
+from tfbnn.diagnostics import diagnose
 
 C, S, P, N_REF, K = 4, 400, 7, 5, 2
 

@@ -7,7 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from tfbnn import diagnostics, quantities
+from tfbnn import diagnostics
+from tfbnn.diagnostics import quantities
 
 STATISTICS = [
     diagnostics.rhat,
@@ -218,5 +219,5 @@ def test_blocks_types_and_trailing_shapes_do_not_change_results(function, monkey
 
 
 def test_importing_needs_no_scipy():
-    code = "import sys, tfbnn.diagnosis; sys.exit('scipy' in sys.modules)"
+    code = "import sys, tfbnn.diagnostics; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

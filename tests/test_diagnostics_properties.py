@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tfbnn import diagnostics
-from tfbnn.ranks import normal_scores, split_chains
+from tfbnn.diagnostics.ranks import normal_scores, split_chains
 
 UNITLESS = [
     diagnostics.rhat,

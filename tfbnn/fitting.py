@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfbnn import __version__
-from tfbnn.diagnosis import diagnose
+from tfbnn.diagnostics import diagnose
 from tfbnn.ensemble import Ensemble
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.predict import function_draws
@@ -65,8 +65,7 @@ class FitOptions:
         check_integer("seed", self.seed, minimum=0)
         if self.pretraining is not None and not isinstance(self.pretraining, Pretraining):
             raise TypeError(
-                "pretraining must be a tfbnn.Pretraining or None, received "
-                f"{self.pretraining!r}."
+                f"pretraining must be a tfbnn.Pretraining or None, received {self.pretraining!r}."
             )
         if not isinstance(self.jit_compile, bool):
             raise TypeError(f"jit_compile must be True or False, received {self.jit_compile!r}.")

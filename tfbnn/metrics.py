@@ -68,11 +68,11 @@ def _row_scores(ensemble, x, y, row_noise):
     scores = {name: np.empty(shape) for name in names} | {"log_density": np.empty(len(x))}
     for rows, location, scale in noise_tiles(ensemble, x, row_noise, y):
         mean = np.einsum("s,snk->nk", weights, location)
-        variance = np.einsum(
-            "s,snk->nk", weights, np.square(location - mean) + np.square(scale)
-        )
+        variance = np.einsum("s,snk->nk", weights, np.square(location - mean) + np.square(scale))
         scores["mean_transformed"][rows], scores["stddev_noisy"][rows] = mean, np.sqrt(variance)
-        scores["mean"][rows] = np.einsum("s,snk->nk", weights, ensemble.y_pipeline.inverse(location))
+        scores["mean"][rows] = np.einsum(
+            "s,snk->nk", weights, ensemble.y_pipeline.inverse(location)
+        )
         log_density = likelihood.log_density(target[rows] - location, scale).sum(axis=-1)
         scores["log_density"][rows] = _log_mean_exp(log_density, weights)
         points, point_weights = sample_noisy(ensemble, location, scale)

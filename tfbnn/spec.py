@@ -163,6 +163,7 @@ def _activations(activation, num_hidden):
 def _check_likelihood(likelihood, num_outputs):
     if not isinstance(likelihood, tuple(likelihoods.REGISTRY.values())):
         names = sorted(likelihoods.REGISTRY)
-        raise TypeError(f"likelihood must be one of tfbnn.likelihoods {names}, received "
-                        f"{likelihood!r}.")
+        raise TypeError(
+            f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."
+        )
     likelihood.check_outputs(num_outputs)

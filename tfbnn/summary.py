@@ -23,8 +23,10 @@ def describe_model(spec):
         )
     ]
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
-             for row in (header, *rows)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+        for row in (header, *rows)
+    ]
     rule = "-" * max(map(len, lines))
     layout = spec.layout
     hyper = layout.num_parameters - layout.num_weights

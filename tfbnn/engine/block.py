@@ -97,9 +97,7 @@ def make_block(spec, settings, num_slots, jit_compile):
         kernel = _kernel(potential, settings, data, state.linear_map, state.reference, state.step)
 
         def transition(index, state, output):
-            jitter_key, kernel_key = tf.unstack(
-                tf.random.split(keys[index], 2)
-            )
+            jitter_key, kernel_key = tf.unstack(tf.random.split(keys[index], 2))
             log_step = tf.where(control.adapt_step, state.step.log_step, state.step.log_average)
             step_size = tf.cast(tf.exp(log_step), state.z.dtype)
             results = settings.set_step_size(state.results, step_size[:, None], jitter_key)

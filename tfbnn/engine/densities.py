@@ -39,7 +39,9 @@ def weight_log_prior(prior, weights, scale=None):
 def _uniform(prior, weights):
     inside = tf.reduce_all((weights >= prior.low) & (weights <= prior.high), axis=-1)
     density = -weights.shape[-1] * log(prior.high - prior.low)
-    return tf.where(inside, tf.constant(density, tf.float64), tf.constant(-float("inf"), tf.float64))
+    return tf.where(
+        inside, tf.constant(density, tf.float64), tf.constant(-float("inf"), tf.float64)
+    )
 
 
 def scale_log_prior(prior, log_scale):
@@ -50,7 +52,9 @@ def scale_log_prior(prior, log_scale):
     elif isinstance(prior, priors.InverseGamma):
         # Variance v = s^2, and |dv / d log s| = 2 v.
         a, b = prior.concentration, prior.scale
-        terms = a * log(b) - lgamma(a) + log(2.0) - 2.0 * a * log_scale - b * tf.exp(-2.0 * log_scale)
+        terms = (
+            a * log(b) - lgamma(a) + log(2.0) - 2.0 * a * log_scale - b * tf.exp(-2.0 * log_scale)
+        )
     else:
         ratio = tf.exp(log_scale) / prior.scale
         if isinstance(prior, priors.HalfNormal):

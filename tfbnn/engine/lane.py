@@ -78,9 +78,7 @@ class Lane:
             adapt_step=tf.constant(leg.adapt_step),
             collect_moments=tf.constant(leg.renew),
         )
-        self.state, output = program.block(
-            program.data, self.state, tf.constant(keys), control
-        )
+        self.state, output = program.block(program.data, self.state, tf.constant(keys), control)
         self._account(leg, count, output)
         self.transition += count
         self.done_in_leg += count

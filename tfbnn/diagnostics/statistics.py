@@ -16,9 +16,9 @@ References:
 
 import numpy as np
 
-from tfbnn.autocovariance import autocovariance, centre, geyer_time, multi_chain_ess
-from tfbnn.quantities import as_draws, per_chain, per_quantity
-from tfbnn.ranks import fold, normal_scores, split_chains
+from tfbnn.diagnostics.autocovariance import autocovariance, centre, geyer_time, multi_chain_ess
+from tfbnn.diagnostics.quantities import as_draws, per_chain, per_quantity
+from tfbnn.diagnostics.ranks import fold, normal_scores, split_chains
 
 __all__ = [
     "autocorrelation",

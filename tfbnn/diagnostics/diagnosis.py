@@ -9,8 +9,8 @@ import dataclasses
 
 import numpy as np
 
-from tfbnn import diagnostics
-from tfbnn.advice import find_problems
+from tfbnn.diagnostics import statistics
+from tfbnn.diagnostics.advice import find_problems
 
 __all__ = ["Diagnosis", "diagnose"]
 
@@ -140,17 +140,17 @@ def diagnose(draws, function_draws, sample_stats, *, max_tree_depth=None):
     absent = np.full(draws.shape[:2], np.nan)
     log_probs = stats.get("lp", absent)
     diagnosis = Diagnosis(
-        rhat_function=diagnostics.rhat(function_draws),
-        ess_function=diagnostics.bulk_ess(function_draws),
-        tail_ess_function=diagnostics.tail_ess(function_draws),
-        mcse_function=diagnostics.mcse_mean(function_draws),
-        rhat_parameters=diagnostics.rhat(draws),
-        ess_parameters=diagnostics.bulk_ess(draws),
-        rhat_log_prob=float(diagnostics.rhat(log_probs)),
-        ess_log_prob=float(diagnostics.bulk_ess(log_probs)),
-        between_chain_share=diagnostics.between_chain_variance_share(function_draws),
+        rhat_function=statistics.rhat(function_draws),
+        ess_function=statistics.bulk_ess(function_draws),
+        tail_ess_function=statistics.tail_ess(function_draws),
+        mcse_function=statistics.mcse_mean(function_draws),
+        rhat_parameters=statistics.rhat(draws),
+        ess_parameters=statistics.bulk_ess(draws),
+        rhat_log_prob=float(statistics.rhat(log_probs)),
+        ess_log_prob=float(statistics.bulk_ess(log_probs)),
+        between_chain_share=statistics.between_chain_variance_share(function_draws),
         recommended_thinning=_common_thinning(function_draws),
-        ebfmi=diagnostics.ebfmi(stats.get("energy", absent)),
+        ebfmi=statistics.ebfmi(stats.get("energy", absent)),
         num_divergent=int(np.sum(stats.get("diverging", False))),
     )
     problems = find_problems(diagnosis, draws, stats, max_tree_depth=max_tree_depth)
@@ -175,7 +175,7 @@ def _check_shapes(draws, function_draws, stats):
 
 
 def _common_thinning(function_draws):
-    thinning = _defined(diagnostics.recommended_thinning(function_draws))
+    thinning = _defined(statistics.recommended_thinning(function_draws))
     return int(np.quantile(thinning, 0.95, method="higher")) if thinning.size else 1
 
 
