@@ -11,7 +11,9 @@ from tfbnn.spec import make_spec
 MODELS = {
     "gaussian_fixed": dict(likelihood=likelihoods.Gaussian(0.3)),
     "gaussian_learned": dict(likelihood=likelihoods.Gaussian("learned")),
-    "gaussian_per_output": dict(layer_sizes=[2, 4, 3], likelihood=likelihoods.Gaussian([0.1, 1, 2])),
+    "gaussian_per_output": dict(
+        layer_sizes=[2, 4, 3], likelihood=likelihoods.Gaussian([0.1, 1, 2])
+    ),
     "gaussian_two_learned": dict(
         layer_sizes=[2, 4, 2],
         likelihood=likelihoods.Gaussian("learned", scale_prior=priors.InverseGamma(2.0, 0.5)),
@@ -28,7 +30,10 @@ MODELS = {
     "mixed_priors": dict(
         prior=[
             {"kernel": priors.Normal(2.0), "bias": priors.Laplace(0.5)},
-            {"kernel": priors.HierarchicalNormal(priors.HalfNormal(2.0)), "bias": priors.Normal(3.0)},
+            {
+                "kernel": priors.HierarchicalNormal(priors.HalfNormal(2.0)),
+                "bias": priors.Normal(3.0),
+            },
         ]
     ),
     "hierarchical": dict(prior=priors.HierarchicalNormal()),

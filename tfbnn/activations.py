@@ -58,6 +58,11 @@ def _gelu(x):
     return x * ndtr(x)
 
 
+def _gelu_tensorflow(tf, x):
+    # tf.nn.gelu rounds its constant to float32, which leaves an error of 5e-9 in float64.
+    return 0.5 * x * (1.0 + tf.math.erf(x * 0.5**0.5))
+
+
 _SWISH = Activation(lambda x: x * _sigmoid(x), lambda tf, x: x * tf.sigmoid(x), smooth=True)
 
 ACTIVATIONS = {
@@ -66,13 +71,14 @@ ACTIVATIONS = {
     "relu": Activation(lambda x: np.maximum(x, 0), lambda tf, x: tf.nn.relu(x), smooth=False),
     "leaky_relu": Activation(
         lambda x: np.where(x > 0, x, x.dtype.type(_LEAKY_SLOPE) * x),
-        lambda tf, x: tf.nn.leaky_relu(x, alpha=_LEAKY_SLOPE),
+        # tf.nn.leaky_relu keeps its slope in float32.
+        lambda tf, x: tf.maximum(x, _LEAKY_SLOPE * x),
         smooth=False,
     ),
     "elu": Activation(_elu, lambda tf, x: tf.nn.elu(x), smooth=True),
     "selu": Activation(_selu, lambda tf, x: tf.nn.selu(x), smooth=False),
     "softplus": Activation(_softplus, lambda tf, x: tf.nn.softplus(x), smooth=True),
-    "gelu": Activation(_gelu, lambda tf, x: tf.nn.gelu(x, approximate=False), smooth=True),
+    "gelu": Activation(_gelu, _gelu_tensorflow, smooth=True),
     "swish": _SWISH,
     "silu": _SWISH,
     "sin": Activation(np.sin, lambda tf, x: tf.sin(x), smooth=True),

@@ -41,9 +41,9 @@ def identity_map(shape, dtype):
 def diagonal_map(variance, num_draws):
     """A map that gives every coordinate about unit variance.
 
-    The variances are shrunk towards their geometric mean with the weight of five draws. (Stan
-    shrinks towards 1e-3, a number with the scale of its typical models in it; the weights of a
-    network with small noise can be much better determined than that.)
+    The log variances are shrunk towards their mean with the weight of five draws: the weights of
+    one network are determined to very different degrees, and shrinking the variances themselves,
+    as Stan does towards 1e-3, would hide the best determined ones.
 
     Args:
         variance: Sample variances [C, P] of theta over a window.
@@ -52,7 +52,7 @@ def diagonal_map(variance, num_draws):
     Returns:
         DiagonalMap in the dtype of `variance`.
     """
-    positive = np.maximum(variance, np.finfo(variance.dtype).tiny)
-    centre = np.exp(np.mean(np.log(positive), axis=-1, keepdims=True))
-    shrunk = (num_draws * positive + 5.0 * centre) / (num_draws + 5.0)
-    return DiagonalMap(np.sqrt(shrunk).astype(variance.dtype))
+    log_variance = np.log(np.maximum(variance, np.finfo(variance.dtype).tiny))
+    centre = log_variance.mean(axis=-1, keepdims=True)
+    shrunk = (num_draws * log_variance + 5.0 * centre) / (num_draws + 5.0)
+    return DiagonalMap(np.exp(0.5 * shrunk).astype(variance.dtype))

@@ -1,0 +1,273 @@
+"""Sampling through the public API: closed-form posteriors, bits, thinning, stops, user kernels."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn.diagnostics import mcse_mean
+from tfbnn.likelihoods import Gaussian
+from tfbnn.priors import Normal
+
+NOISE, PRIOR = 0.5, 1.5
+
+
+def linear_rows(num_rows=30):
+    generator = np.random.default_rng(11)
+    x = generator.normal(size=(num_rows, 2)) * [1.0, 2.0]
+    return x, x @ [0.7, -0.4] + 0.3 + NOISE * generator.normal(size=num_rows)
+
+
+def linear_model(dtype="float32"):
+    return tfbnn.BayesianMLP(
+        [2, 1],
+        prior=Normal(PRIOR),
+        likelihood=Gaussian(NOISE),
+        x_transform=None,
+        y_transform=None,
+        dtype=dtype,
+    )
+
+
+def closed_form(x, y):
+    """Posterior mean and covariance of (kernel, bias) of the linear model."""
+    design = np.column_stack([x, np.ones(len(x))])
+    covariance = np.linalg.inv(design.T @ design / NOISE**2 + np.eye(3) / PRIOR**2)
+    return covariance @ design.T @ y / NOISE**2, covariance
+
+
+def short_fit(model, x, y, **options):
+    settings = dict(
+        kernel=tfbnn.kernels.HMC(num_leapfrog_steps=4),
+        num_chains=2,
+        num_results=20,
+        num_burnin_steps=30,
+        pretraining=None,
+        verbose=0,
+    )
+    return model.fit_posterior(x, y, **(settings | options))
+
+
+@pytest.fixture(scope="module", params=["hmc", "nuts"])
+def linear_fit(request, tmp_path_factory):
+    """A long run on the linear model, saved and loaded again."""
+    kernels = {"hmc": tfbnn.kernels.HMC(num_leapfrog_steps=8), "nuts": "nuts"}
+    model, (x, y) = linear_model(), linear_rows()
+    run = model.fit_posterior(
+        x,
+        y,
+        kernel=kernels[request.param],
+        num_chains=4,
+        num_results=2500,
+        num_burnin_steps=500,
+        pretraining=tfbnn.Pretraining(epochs=100, batch_size=None, learning_rate=0.05),
+        seed=3,
+        verbose=0,
+    )
+    path = tmp_path_factory.mktemp("linear") / "model.h5"
+    model.save(path)
+    return tfbnn.load(path), run
+
+
+class TestLinearModel:
+    """A network without hidden layer has a closed-form posterior; agreement within 4 MCSE."""
+
+    def test_mean(self, linear_fit):
+        draws = linear_fit[0].posterior.draws.astype(np.float64)
+        mean, _ = closed_form(*linear_rows())
+        assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4 * mcse_mean(draws))
+
+    def test_covariance(self, linear_fit):
+        draws = linear_fit[0].posterior.draws.astype(np.float64)
+        mean, covariance = closed_form(*linear_rows())
+        deviation = draws - mean
+        products = deviation[..., :, None] * deviation[..., None, :]
+        error = np.abs(products.mean(axis=(0, 1)) - covariance)
+        assert np.all(error < 4 * mcse_mean(products))
+
+    def test_error_bars_are_small_enough_to_notice(self, linear_fit):
+        """The power of the two tests above: 4 MCSE are at most a tenth of a posterior spread."""
+        draws = linear_fit[0].posterior.draws.astype(np.float64)
+        spread = np.sqrt(np.diag(closed_form(*linear_rows())[1]))
+        assert np.all(4 * mcse_mean(draws) < 0.1 * spread)
+
+    def test_predictive(self, linear_fit):
+        model, _ = linear_fit
+        mean, covariance = closed_form(*linear_rows())
+        points = np.array([[0.0, 0.0], [1.0, -2.0], [5.0, 5.0]])
+        design = np.column_stack([points, np.ones(3)])
+        variance = np.einsum("ni,ij,nj->n", design, covariance, design)
+        found = model.predict(points)
+        np.testing.assert_allclose(found.mean[:, 0], design @ mean, atol=0.02)
+        np.testing.assert_allclose(found.stddev[:, 0], np.sqrt(variance), rtol=0.05)
+        noisy = model.predict(points, include_noise=True, quantiles=[0.1, 0.9])
+        total = np.sqrt(variance + NOISE**2)
+        np.testing.assert_allclose(noisy.stddev[:, 0], total, rtol=0.05)
+        expected = (design @ mean)[None] + np.array([-1, 1])[:, None] * 1.2815516 * total
+        np.testing.assert_allclose(noisy.quantiles[..., 0], expected, atol=0.08)
+
+    def test_acceptance_is_near_its_target(self, linear_fit):
+        """In three dimensions acceptance drops suddenly at the stability limit: a wide window."""
+        _, run = linear_fit
+        assert np.all(run.acceptance_rate > run.accept_target - 0.1)
+        assert np.all(run.acceptance_rate < 0.97)
+
+    def test_run_agrees_with_itself(self, linear_fit):
+        model, run = linear_fit
+        stats = model.posterior.sample_stats
+        np.testing.assert_allclose(
+            stats["acceptance_rate"].mean(axis=1), run.acceptance_rate, atol=1e-5
+        )
+        assert run.num_gradients["sampling"].sum() == stats["n_steps"].sum()
+        assert set(run.seconds) == {"startup", "compile", "pretraining", "warmup", "sampling"}
+        assert run.diagnosis.rhat_function.max() < 1.01
+
+    def test_energy_is_minus_lp_plus_kinetic_energy(self, linear_fit):
+        """Kinetic energies are half a chi-squared with P = 3 degrees of freedom."""
+        stats = linear_fit[0].posterior.sample_stats
+        kinetic = stats["energy"] + stats["lp"]
+        assert kinetic.min() > 0
+        assert abs(kinetic.mean() - 1.5) < 0.15
+
+
+class TestBits:
+    def test_same_seed_same_bits(self):
+        x, y = linear_rows()
+        first, second = linear_model(), linear_model()
+        short_fit(first, x, y, seed=7)
+        short_fit(second, x, y, seed=7)
+        np.testing.assert_array_equal(first.posterior.draws, second.posterior.draws)
+
+    def test_other_seed_other_draws(self):
+        x, y = linear_rows()
+        model = linear_model()
+        short_fit(model, x, y, seed=7)
+        draws = model.posterior.draws
+        short_fit(model, x, y, seed=8)
+        assert not np.any(np.all(draws == model.posterior.draws, axis=-1))
+
+    def test_chains_differ(self):
+        model = linear_model()
+        short_fit(model, *linear_rows())
+        assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
+
+    def test_fewer_chains_are_the_same_chains(self):
+        """Every chain is a program of its own: its draws do not depend on the others."""
+        x, y = linear_rows()
+        two, one = linear_model(), linear_model()
+        short_fit(two, x, y)
+        short_fit(one, x, y, num_chains=1)
+        np.testing.assert_array_equal(one.posterior.draws[0], two.posterior.draws[0])
+
+    @pytest.mark.parametrize("length", [1, 8])
+    def test_block_length_does_not_matter(self, monkeypatch, length):
+        from tfbnn.engine import runner
+
+        x, y = linear_rows()
+        expected, found = linear_model(), linear_model()
+        short_fit(expected, x, y)
+        monkeypatch.setattr(runner, "block_length", lambda *_: length)
+        short_fit(found, x, y)
+        np.testing.assert_array_equal(found.posterior.draws, expected.posterior.draws)
+
+    def test_thinning_keeps_every_third_transition(self):
+        x, y = linear_rows()
+        every, third = linear_model(), linear_model()
+        short_fit(every, x, y, num_results=21)
+        short_fit(third, x, y, num_results=7, num_steps_between_results=2)
+        np.testing.assert_array_equal(third.posterior.draws, every.posterior.draws[:, 2::3])
+        for name, values in every.posterior.sample_stats.items():
+            np.testing.assert_array_equal(
+                third.posterior.sample_stats[name], values[:, 2::3], err_msg=name
+            )
+
+
+class TestUserKernel:
+    def test_callable_kernel_samples_the_posterior(self):
+        import tensorflow_probability as tfp
+
+        x, y = linear_rows()
+        model = linear_model()
+        run = short_fit(
+            model,
+            x,
+            y,
+            kernel=lambda target: tfp.mcmc.RandomWalkMetropolis(
+                target, new_state_fn=tfp.mcmc.random_walk_normal_fn(scale=0.15)
+            ),
+            num_results=4000,
+            num_burnin_steps=500,
+        )
+        draws = model.posterior.draws.astype(np.float64)
+        mean, _ = closed_form(x, y)
+        assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4 * mcse_mean(draws))
+        assert np.all((run.acceptance_rate > 0.1) & (run.acceptance_rate < 0.9))
+
+    def test_kernel_with_its_own_adaptation_adapts(self):
+        """TFP's adaptation rebuilds the inner kernel from its parameters and keeps its state."""
+        import tensorflow_probability as tfp
+
+        def build(target):
+            return tfp.mcmc.DualAveragingStepSizeAdaptation(
+                tfp.mcmc.HamiltonianMonteCarlo(target, num_leapfrog_steps=4, step_size=1e-3),
+                num_adaptation_steps=200,
+                target_accept_prob=0.7,
+            )
+
+        run = short_fit(
+            linear_model(), *linear_rows(), kernel=build, num_results=300, num_burnin_steps=250
+        )
+        # The first guess of 1e-3 would be accepted always.
+        assert np.all((run.acceptance_rate > 0.5) & (run.acceptance_rate < 0.97))
+
+
+class TestStops:
+    def test_callback_sees_events_and_stops(self):
+        events = []
+
+        def callback(event):
+            events.append(event)
+            return event["phase"] == "sampling" and event["num_kept"] >= 3
+
+        model = linear_model()
+        with_stop = dict(num_results=20_000, num_burnin_steps=30, callbacks=[callback])
+        run = short_fit(model, *linear_rows(), **with_stop)
+        assert 3 <= run.num_results < 20_000
+        with pytest.warns(UserWarning, match="stopped early"):
+            assert model.posterior.draws.shape[1] == run.num_results
+        assert {event["phase"] for event in events} == {"warmup", "sampling"}
+        assert np.isfinite(model._ensemble.draws).all()
+
+    def test_broken_callback_does_not_end_the_run(self):
+        def callback(event):
+            raise RuntimeError("broken plot")
+
+        model = linear_model()
+        with pytest.warns(RuntimeWarning, match="broken plot"):
+            short_fit(model, *linear_rows(), callbacks=[callback])
+        assert model.posterior.num_results == 20
+
+    def test_keyboard_interrupt_keeps_the_draws(self):
+        def callback(event):
+            if event["phase"] == "sampling":
+                raise KeyboardInterrupt
+
+        model = linear_model()
+        with pytest.raises(KeyboardInterrupt):
+            short_fit(model, *linear_rows(), num_results=20_000, callbacks=[callback])
+        assert 0 < model._ensemble.num_results < 20_000
+
+    def test_zero_burnin_and_one_result(self):
+        model = linear_model()
+        run = short_fit(model, *linear_rows(), num_burnin_steps=0, num_results=1)
+        assert run.num_results == 1
+
+
+def test_nothing_is_retraced_by_a_second_fit():
+    from tfbnn.engine.compile import num_traces
+
+    x, y = linear_rows()
+    short_fit(linear_model(), x, y)
+    before = num_traces()
+    short_fit(linear_model(), x, y, seed=1)
+    # The gradient at the start is compiled per fit; the block and its adaptation are not.
+    assert num_traces() - before <= 1
