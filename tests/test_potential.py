@@ -168,7 +168,7 @@ def test_standard_and_ntk_are_the_same_model_in_function_space():
 @pytest.mark.parametrize("parameterization", ["standard", "ntk"])
 def test_prior_draws_follow_the_prior(parameterization):
     """The log prior of draws has the mean that the prior's entropy demands."""
-    from tfbnn.engine.pretraining import draw_prior
+    from tfbnn.engine.start import draw_prior
 
     spec = make_spec(
         [2, 6, 1],
@@ -206,18 +206,15 @@ class TestOneDensity:
         """The first step of ADAM is learning_rate * sign(gradient of log_prob)."""
         import tensorflow as tf
 
+        from tfbnn.engine.adam import make_adam_steps, start_adam
         from tfbnn.engine.potential import Potential, make_data
-        from tfbnn.engine.pretraining import AdamState, make_adam_steps
 
         spec, generator = build("mixed_priors"), np.random.default_rng(4)
         data = make_data(*random_rows(spec, generator), spec.dtype)
         theta = tf.constant(generator.normal(size=(3, spec.layout.num_parameters)))
         settings = tfbnn.Pretraining(epochs=1, batch_size=None, learning_rate=1e-3)
         steps = make_adam_steps(spec, settings, 11, 11, 1, False)
-        zero = tf.zeros_like(theta)
-        state = steps(
-            AdamState(theta, zero, zero), data, tf.zeros([0, 3, 11], tf.int32), 0, tf.constant(1)
-        )
+        state = steps(start_adam(theta), data, tf.zeros([0, 3, 11], tf.int32), 0, tf.constant(1))
         _, gradient = Potential(spec).value_and_gradient(theta, data)
         np.testing.assert_allclose(
             state.theta - theta, 1e-3 * np.sign(gradient), rtol=1e-3, atol=1e-9
@@ -227,19 +224,18 @@ class TestOneDensity:
         """(N/B) log likelihood of the batches plus log prior is unbiased: partition the rows."""
         import tensorflow as tf
 
+        from tfbnn.engine.adam import make_adam_steps, start_adam
         from tfbnn.engine.potential import Potential, make_data
-        from tfbnn.engine.pretraining import AdamState, make_adam_steps
 
         spec, generator = build("gaussian_learned"), np.random.default_rng(5)
         data = make_data(*random_rows(spec, generator, count=12), spec.dtype)
         theta = tf.constant(generator.normal(size=(2, spec.layout.num_parameters)))
         settings = tfbnn.Pretraining(epochs=1, batch_size=4)
         steps = make_adam_steps(spec, settings, 12, 4, 3, False)
-        zero = tf.zeros_like(theta)
         found = []
         for rows in np.arange(12, dtype=np.int32).reshape(3, 4):
             indices = tf.constant(np.broadcast_to(rows, (1, 2, 4)))
-            state = steps(AdamState(theta, zero, zero), data, indices, 0, tf.constant(1))
+            state = steps(start_adam(theta), data, indices, 0, tf.constant(1))
             found.append(state.mean / 0.1)  # after one step the mean is 0.1 times the gradient
         _, gradient = Potential(spec).value_and_gradient(theta, data)
         np.testing.assert_allclose(np.mean(found, axis=0), -gradient, rtol=1e-10, atol=1e-10)

@@ -213,15 +213,18 @@ def unfitted_pipeline(names):
 
 
 class _Notifier:
-    """Hands events to the progress line and the callbacks; true when one of them asks to stop."""
+    """Hands events to the progress line and the callbacks; true once one of them asks to stop."""
 
     def __init__(self, options):
         self.progress = Progress(options.verbose)
         self.callbacks = list(options.callbacks)
+        self.stopped = False
 
     def __call__(self, event):
         self.progress(event)
-        return any([self._call(callback, event) for callback in list(self.callbacks)])
+        for callback in list(self.callbacks):
+            self.stopped |= self._call(callback, event)
+        return self.stopped
 
     def _call(self, callback, event):
         try:
@@ -240,7 +243,8 @@ class _Notifier:
 def _starts(spec, data, held_out, options, notify, seconds):
     """Starts [C, P] and one line on how they were found; adds to `seconds`."""
     from tfbnn.engine.potential import make_data
-    from tfbnn.engine.pretraining import draw_prior, pretrain
+    from tfbnn.engine.pretraining import pretrain
+    from tfbnn.engine.start import draw_prior
 
     settings = options.pretraining
     if settings is None or settings.epochs == 0:

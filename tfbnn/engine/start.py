@@ -1,13 +1,42 @@
-"""Where chains start: the check that a chain can move at all, with the cause named if not."""
+"""Where chains start: draws of the prior, noise scales, and the check that a chain can move."""
 
 import numpy as np
 import tensorflow as tf
 
+from tfbnn.engine import seeds
 from tfbnn.engine.compile import compiled
+from tfbnn.engine.network import network_outputs
 from tfbnn.engine.potential import Potential
 from tfbnn.exceptions import StartError
+from tfbnn.priors import HierarchicalNormal
 
-__all__ = ["check_start", "make_value_and_gradient"]
+__all__ = ["check_start", "draw_prior", "make_value_and_gradient", "with_residual_noise"]
+
+
+def draw_prior(spec, seed, num_chains):
+    """One draw of the prior per chain, in the sampled coordinates: [C, P]."""
+    return np.stack(
+        [_draw(spec, seeds.generator(seed, "prior", chain)) for chain in range(num_chains)]
+    ).astype(spec.dtype)
+
+
+def with_residual_noise(spec, theta, data):
+    """Sets learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
+    if not spec.layout.num_noise:
+        return theta
+    outputs = network_outputs(spec, tf.convert_to_tensor(theta), data.x)
+    residual = (data.y - spec.likelihood.location(outputs)).numpy().astype(np.float64)
+    variance = np.mean(residual**2, axis=-1)
+    if data.row_noise is not None:
+        known = np.mean(data.row_noise.numpy().astype(np.float64) ** 2, axis=-1)
+        # At least a tenth of the residual scale stays, as a start from which it can move.
+        variance = np.maximum(variance - known, 0.01 * variance)
+    theta = theta.copy()
+    log_scale = 0.5 * np.log(np.maximum(variance, np.finfo(theta.dtype).tiny))
+    # Outputs that overflow are for `check_start` to report, with their row.
+    usable = np.isfinite(log_scale)
+    theta[:, spec.layout.log_noise_scale][usable] = log_scale[usable]
+    return theta
 
 
 def make_value_and_gradient(spec, data, jit_compile):
@@ -48,8 +77,6 @@ def check_start(spec, data, theta, value, gradient):
 
 
 def _why_value(spec, data, theta, chain):
-    from tfbnn.engine.network import network_outputs
-
     theta = tf.convert_to_tensor(theta)
     log_prior = float(Potential(spec).log_prior(theta)[0])
     if not np.isfinite(log_prior):
@@ -69,3 +96,28 @@ def _why_value(spec, data, theta, chain):
         f"The log likelihood is not finite where chain {chain} starts, though every output is. "
         "Use y_transform='standardize', a larger noise_scale or dtype='float64'."
     )
+
+
+def _draw(spec, generator):
+    layout = spec.layout
+    theta = np.zeros(layout.num_parameters)
+    for slot, layer in zip(layout.layers, spec.priors):
+        for prior, place, scale_place in (
+            (layer.kernel, slot.kernel, slot.kernel_scale),
+            (layer.bias, slot.bias, slot.bias_scale),
+        ):
+            theta[place] = _draw_weights(spec, prior, place, scale_place, theta, generator)
+    if layout.num_noise:
+        scales = spec.likelihood.scale_prior.sample(generator, layout.num_noise)
+        theta[layout.log_noise_scale] = np.log(scales)
+    return theta
+
+
+def _draw_weights(spec, prior, place, scale_place, theta, generator):
+    shape = place.stop - place.start
+    if isinstance(prior, HierarchicalNormal):
+        scale = prior.scale_prior.sample(generator, ())
+        theta[scale_place] = np.log(scale)
+        return prior.sample(generator, shape, 1.0 if spec.is_ntk else scale)
+    weights = prior.sample(generator, shape)
+    return weights / prior.scale if spec.is_ntk else weights

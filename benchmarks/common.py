@@ -1,0 +1,50 @@
+"""What the benchmark scripts share: where data are, what the machine is, how tables are kept."""
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def data_folder():
+    """The folder of real data, named by the environment variable TFBNN_DATA."""
+    folder = os.environ.get("TFBNN_DATA")
+    if not folder or not Path(folder).is_dir():
+        raise SystemExit("Set TFBNN_DATA to the folder with the real data, then run this again.")
+    return Path(folder)
+
+
+def machine():
+    """One line on processor, cores and versions, to go with every table."""
+    processor = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+        processor = names[0] if names else processor
+    packages = ("tfbnn", "tensorflow", "tensorflow-probability", "numpy", "jax", "blackjax")
+    versions = [f"{name} {_version(name)}" for name in packages if _version(name)]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    python = platform.python_version()
+    return f"{processor}, {cores} cores, Python {python}, {', '.join(versions)}"
+
+
+def markdown(header, rows):
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def keep(name, text):
+    """Prints a result and keeps it, with the machine, under benchmarks/results."""
+    RESULTS.mkdir(exist_ok=True)
+    print(text, flush=True)
+    (RESULTS / name).write_text(f"{text}\n\n{machine()}\n")
+
+
+def _version(name):
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

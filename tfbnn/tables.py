@@ -1,0 +1,209 @@
+"""Reads tables of named numeric columns: CSV, NPZ, HDF5 and Parquet.
+
+Files are data only: nothing is ever unpickled. To work through a CSV file of any length at constant
+memory, see `tfbnn.csv_tables`.
+"""
+
+import os
+import zipfile
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.csv_tables import column_places, is_number, open_csv, write_csv
+
+__all__ = ["Table", "read_table", "write_csv"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of finite numbers.
+
+    A table passes for a data frame where tfbnn takes one: it has `columns`, and NumPy converts it
+    to its values. So `model.fit_posterior(table.select(names), ...)` remembers the names.
+
+    Attributes:
+        columns: Column names, M of them.
+        values: Array [N, M], float64.
+        source: Where it was read, for messages.
+    """
+
+    columns: tuple
+    values: np.ndarray
+    source: str = "the table"
+
+    def __len__(self):
+        return len(self.values)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False and dtype is not None and np.dtype(dtype) != self.values.dtype:
+            raise ValueError(f"A Table holds float64; as {np.dtype(dtype)} it must be copied.")
+        return np.array(self.values, dtype=dtype) if copy else self.values.astype(dtype or float)
+
+    def select(self, names):
+        """The table with these columns only, in this order.
+
+        Raises:
+            ValueError: If a column is not there.
+        """
+        places = column_places(names, self.columns, self.source)
+        return Table(tuple(names), self.values[:, places], self.source)
+
+    def take(self, rows):
+        """The table with these rows only: indices, a mask or a slice."""
+        return Table(self.columns, self.values[rows], self.source)
+
+
+def read_table(path, columns=None):
+    """Reads a table; the end of the file's name says in which format.
+
+    `.csv`, `.txt`, no ending, or "-" for standard input: comma-separated, the first line names the
+    columns, blank lines are skipped. `.npz`, `.h5`, `.hdf5`: every one-dimensional array (HDF5: of
+    the root group) is a column of its name; the columns of a two-dimensional array `x` are called
+    x_0, x_1 and so on. `.parquet`, `.pq`: needs the extra `parquet`.
+
+    Columns without any number (names, dates, flags) are left out, unless they are asked for.
+
+    Args:
+        path: File name, or "-".
+        columns: Names of the columns to read, in this order; others are not even looked at.
+            None (default) reads all that hold numbers.
+
+    Returns:
+        Table.
+
+    Raises:
+        FileNotFoundError: When there is no such file.
+        ImportError: For Parquet without pyarrow.
+        ValueError: For a table that cannot be read, a column that is missing or there twice, no
+            rows, or a value that is not a finite number; with file, line and column.
+    """
+    path = os.fspath(path)
+    suffix = "" if path == "-" else os.path.splitext(path)[1].lower()
+    if suffix not in _READERS:
+        raise ValueError(
+            f"{path} has the unknown ending {suffix!r}; expected one of "
+            f"{', '.join(filter(None, _READERS))}. Rename or convert the file."
+        )
+    if path != "-" and not os.path.exists(path):
+        raise FileNotFoundError(f"No file {path}; give the path of a table.")
+    table = _READERS[suffix](path, None if columns is None else tuple(columns))
+    if not table.columns:
+        raise ValueError(f"{table.source} has no column of numbers; expected at least one.")
+    if not len(table):
+        raise ValueError(f"{table.source} has a header but no rows; expected at least one row.")
+    return table
+
+
+def _read_csv(path, columns):
+    with open_csv(path) as rows:
+        names = rows.columns if columns is None else columns
+        places = column_places(names, rows.columns, rows.source)
+        lines = list(rows)
+        if columns is None and lines:
+            names = [name for name, p in zip(names, places) if _has_number(lines, p)]
+        return Table(tuple(names), rows.numbers(lines, names), rows.source)
+
+
+def _has_number(lines, place):
+    return any(is_number(cells[place]) for _, cells in lines)
+
+
+def _read_npz(path, columns):
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            # An array of objects is a pickle: np.load refuses it, so it is not even asked for.
+            arrays = {name: _load_plain(file, name) for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is not a readable NPZ file ({error}). Write it with numpy.savez."
+        ) from error
+    return _from_arrays(path, arrays, columns)
+
+
+def _load_plain(file, name):
+    try:
+        return file[name]
+    except ValueError:
+        return None
+
+
+def _read_hdf5(path, columns):
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            datasets = {n: d for n, d in file.items() if isinstance(d, h5py.Dataset)}
+            plain = {n: d[()] for n, d in datasets.items() if d.dtype.kind in "iuf" and d.shape}
+            arrays = dict.fromkeys(datasets) | plain
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{path} is not a readable HDF5 file ({error}).") from error
+    return _from_arrays(path, arrays, columns)
+
+
+def _read_parquet(path, columns):
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {path} needs pyarrow, which is not installed. Install the extra "
+            "tfbnn[parquet], or convert the table to CSV."
+        ) from error
+    try:
+        table = parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ValueError(f"{path} is not a readable Parquet file ({error}).") from error
+    arrays = {
+        name: column.to_numpy() if _is_arrow_number(pyarrow, column.type) else None
+        for name, column in zip(table.column_names, table.columns)
+    }
+    return _from_arrays(path, arrays, columns)
+
+
+def _is_arrow_number(pyarrow, kind):
+    return pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
+
+
+def _from_arrays(path, arrays, columns):
+    """A Table out of dict name -> array, or None for what cannot be one."""
+    numeric = {}
+    for name, array in arrays.items():
+        if array is not None and array.dtype.kind in "iuf" and array.ndim in (1, 2):
+            numeric |= _columns_of(name, array)
+    names = tuple(numeric) if columns is None else columns
+    for name in names:
+        if name in arrays and name not in numeric:
+            raise ValueError(
+                f"{path}, column {name}: expected one column of numbers, got an array of another "
+                "kind or shape. Choose other columns, or store it as a one-dimensional array."
+            )
+    column_places(names, tuple(numeric), path)
+    lengths = {name: len(numeric[name]) for name in names}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"{path}: all columns must have the same number of rows, but {found}.")
+    values = [np.asarray(numeric[name], dtype=np.float64) for name in names]
+    table = Table(names, np.column_stack(values) if values else np.empty((0, 0)), path)
+    bad = np.argwhere(~np.isfinite(table.values))
+    if len(bad):
+        row, column = bad[0]
+        raise ValueError(
+            f"{path}, row {row} (the first is 0), column {names[column]}: expected a finite "
+            f"number, got {table.values[row, column]}; repair or remove the row."
+        )
+    return table
+
+
+def _columns_of(name, array):
+    if array.ndim == 1:
+        return {name: array}
+    return {f"{name}_{number}": array[:, number] for number in range(array.shape[1])}
+
+
+_READERS = {
+    **dict.fromkeys(("", ".csv", ".txt"), _read_csv),
+    ".npz": _read_npz,
+    **dict.fromkeys((".h5", ".hdf5"), _read_hdf5),
+    **dict.fromkeys((".parquet", ".pq"), _read_parquet),
+}
