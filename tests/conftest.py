@@ -1,4 +1,4 @@
-"""Shared models and data, and the markers that skip what a machine cannot run."""
+"""Shared models and data; skips the tests whose markers ask for what is not there."""
 
 import os
 import warnings
@@ -13,15 +13,6 @@ from tfbnn.spec import make_spec
 from tfbnn.transforms import fit_pipeline
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-
-def pytest_configure(config):
-    for line in (
-        "realdata: needs the folder of data that TFBNN_DATA names",
-        "gpu: needs a GPU that TensorFlow sees",
-        "slow: runs only where -m names it, as in -m slow",
-    ):
-        config.addinivalue_line("markers", line)
 
 
 def pytest_runtest_setup(item):

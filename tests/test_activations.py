@@ -1,7 +1,5 @@
 """The activation functions agree between NumPy and TensorFlow and are what their names say."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import special
@@ -66,9 +64,7 @@ def test_dtype_and_shape_are_kept_and_the_input_too(name, dtype):
 @each_dtype
 def test_large_arguments_give_finite_values_in_silence(name, dtype):
     x = np.array([-1e30, -1e4, -100.0, 0.0, 100.0, 1e4, 1e30], dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert np.isfinite(ACTIVATIONS[name].numpy(x)).all()
+    assert np.isfinite(ACTIVATIONS[name].numpy(x)).all()  # warnings are errors in these tests
 
 
 @each_activation

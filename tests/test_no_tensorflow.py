@@ -1,4 +1,4 @@
-"""Where TensorFlow cannot be imported: `import tfbnn` is light, and a saved model is fully usable."""
+"""Where TensorFlow cannot be imported, `import tfbnn` is light and a saved model is of full use."""
 
 import importlib.util
 import json

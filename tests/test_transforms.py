@@ -80,9 +80,7 @@ def test_mixed_scales_are_standardised_column_by_column():
 
 def test_a_column_of_tiny_numbers_is_not_taken_for_a_constant():
     values = np.array([[1.0], [2.0], [4.0]]) * 1e-300
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        result = fit_pipeline(("standardize",), values, "x").forward(values)
+    result = fit_pipeline(("standardize",), values, "x").forward(values)
     np.testing.assert_allclose(result.std(), 1.0, rtol=1e-12)
 
 
@@ -98,10 +96,8 @@ def test_a_constant_column_is_shifted_and_named_in_a_warning(value):
 
 def test_a_column_whose_spread_overflows_is_refused_by_number_and_without_numpy_warnings():
     values = np.array([[1.0, 1e200], [2.0, -1e200]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ValueError, match=r"Columns \[1\] of x are too large"):
-            fit_pipeline(("standardize",), values, "x")
+    with pytest.raises(ValueError, match=r"Columns \[1\] of x are too large"):
+        fit_pipeline(("standardize",), values, "x")  # warnings are errors in these tests
 
 
 @pytest.mark.parametrize("bad", [0.0, -3.0])

@@ -25,7 +25,8 @@ class CsvRows:
         header = next(self._lines, None)
         if header is None:
             raise ValueError(f"{source} is empty; expected a header line with the column names.")
-        self.columns = tuple(cell.strip() for cell in header[1])
+        # A spreadsheet's byte order mark survives on standard input.
+        self.columns = tuple(cell.strip().lstrip("\ufeff") for cell in header[1])
         if all(is_number(name) for name in self.columns):
             raise ValueError(
                 f"{source}, line {header[0]}: expected a header line with the column names, got "
@@ -115,7 +116,7 @@ def write_csv(target, columns, values, *, digits=17, header=True):
     writer.writerows([f"{value:.{digits}g}" for value in row] for row in values.tolist())
 
 
-def column_places(names, columns, source):
+def column_places(names, columns, source, kind="columns"):
     """Indices of the named columns of a table.
 
     Raises:
@@ -124,7 +125,7 @@ def column_places(names, columns, source):
     missing = [name for name in names if name not in columns]
     if missing:
         raise ValueError(
-            f"{source} has no column {', '.join(missing)}; its columns are {', '.join(columns)}. "
+            f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}. "
             "Rename the columns or choose others."
         )
     for name in names:

@@ -9,6 +9,7 @@ from tfbnn.transforms import Log10
 __all__ = ["evaluate", "pulls"]
 
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)
+_CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
 _MAX_ESS_ROWS = 200
 
 
@@ -42,6 +43,9 @@ def evaluate(ensemble, x, y, row_noise=None):
         ),
         "crps": np.mean(rows["crps"], axis=0),
         "coverage": {k: np.mean(np.abs(pull) < k, axis=0) for k in _COVERAGE_LEVELS},
+        "central_coverage": {
+            p: np.mean(np.abs(rows["pit"] - 0.5) < 0.5 * p, axis=0) for p in _CENTRAL_INTERVALS
+        },
         "pull_width": np.std(pull, axis=0),
         "n_effective": _effective_draws(ensemble, x),
         "num_rows": len(x),
@@ -64,7 +68,7 @@ def _row_scores(ensemble, x, y, row_noise):
     likelihood, weights = ensemble.spec.likelihood, ensemble.draw_weights
     target = ensemble.y_pipeline.forward(y)
     shape = target.shape
-    names = ("mean", "mean_transformed", "stddev_noisy", "crps")
+    names = ("mean", "mean_transformed", "stddev_noisy", "crps", "pit")
     scores = {name: np.empty(shape) for name in names} | {"log_density": np.empty(len(x))}
     for rows, location, scale in noise_tiles(ensemble, x, row_noise, y):
         mean = np.einsum("s,snk->nk", weights, location)
@@ -76,6 +80,8 @@ def _row_scores(ensemble, x, y, row_noise):
         log_density = likelihood.log_density(target[rows] - location, scale).sum(axis=-1)
         scores["log_density"][rows] = _log_mean_exp(log_density, weights)
         points, point_weights = sample_noisy(ensemble, location, scale)
+        # Probability integral transform: the predictive probability of a smaller target.
+        scores["pit"][rows] = np.einsum("m,mnk->nk", point_weights, points < target[rows])
         scores["crps"][rows] = _crps(ensemble.y_pipeline.inverse(points), point_weights, y[rows])
     return scores
 

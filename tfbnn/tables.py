@@ -6,13 +6,14 @@ memory, see `tfbnn.csv_tables`.
 
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from tfbnn.csv_tables import column_places, is_number, open_csv, write_csv
 
-__all__ = ["Table", "read_table", "write_csv"]
+__all__ = ["Table", "is_csv", "read_table", "write_csv"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +37,7 @@ class Table:
         return len(self.values)
 
     def __array__(self, dtype=None, copy=None):
-        if copy is False and dtype is not None and np.dtype(dtype) != self.values.dtype:
-            raise ValueError(f"A Table holds float64; as {np.dtype(dtype)} it must be copied.")
-        return np.array(self.values, dtype=dtype) if copy else self.values.astype(dtype or float)
+        return np.array(self.values, dtype=dtype, copy=copy)
 
     def select(self, names):
         """The table with these columns only, in this order.
@@ -46,7 +45,7 @@ class Table:
         Raises:
             ValueError: If a column is not there.
         """
-        places = column_places(names, self.columns, self.source)
+        places = column_places(names, self.columns, self.source, kind="columns of numbers")
         return Table(tuple(names), self.values[:, places], self.source)
 
     def take(self, rows):
@@ -66,8 +65,9 @@ def read_table(path, columns=None):
 
     Args:
         path: File name, or "-".
-        columns: Names of the columns to read, in this order; others are not even looked at.
-            None (default) reads all that hold numbers.
+        columns: Names of the columns to read, in this order; others are not even looked at. Or a
+            function that picks them from the tuple of names there are. None (default) reads all
+            that hold numbers.
 
     Returns:
         Table.
@@ -79,7 +79,7 @@ def read_table(path, columns=None):
             rows, or a value that is not a finite number; with file, line and column.
     """
     path = os.fspath(path)
-    suffix = "" if path == "-" else os.path.splitext(path)[1].lower()
+    suffix = _suffix(path)
     if suffix not in _READERS:
         raise ValueError(
             f"{path} has the unknown ending {suffix!r}; expected one of "
@@ -87,7 +87,7 @@ def read_table(path, columns=None):
         )
     if path != "-" and not os.path.exists(path):
         raise FileNotFoundError(f"No file {path}; give the path of a table.")
-    table = _READERS[suffix](path, None if columns is None else tuple(columns))
+    table = _READERS[suffix](path, columns)
     if not table.columns:
         raise ValueError(f"{table.source} has no column of numbers; expected at least one.")
     if not len(table):
@@ -95,9 +95,24 @@ def read_table(path, columns=None):
     return table
 
 
+def is_csv(path):
+    """Whether `read_table` takes a file name for that of a CSV file."""
+    return _READERS.get(_suffix(path)) is _read_csv
+
+
+def _suffix(path):
+    return "" if path == "-" else os.path.splitext(path)[1].lower()
+
+
+def _chosen(columns, available):
+    if columns is None:
+        return available
+    return tuple(columns(available) if callable(columns) else columns)
+
+
 def _read_csv(path, columns):
     with open_csv(path) as rows:
-        names = rows.columns if columns is None else columns
+        names = _chosen(columns, rows.columns)
         places = column_places(names, rows.columns, rows.source)
         lines = list(rows)
         if columns is None and lines:
@@ -111,10 +126,12 @@ def _has_number(lines, place):
 
 def _read_npz(path, columns):
     try:
-        with np.load(path, allow_pickle=False) as file:
-            # An array of objects is a pickle: np.load refuses it, so it is not even asked for.
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array")
+        with file:
             arrays = {name: _load_plain(file, name) for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise ValueError(
             f"{path} is not a readable NPZ file ({error}). Write it with numpy.savez."
         ) from error
@@ -122,6 +139,7 @@ def _read_npz(path, columns):
 
 
 def _load_plain(file, name):
+    """One array, or None for one of objects, which is a pickle and is refused by NumPy."""
     try:
         return file[name]
     except ValueError:
@@ -133,9 +151,11 @@ def _read_hdf5(path, columns):
 
     try:
         with h5py.File(path, "r") as file:
-            datasets = {n: d for n, d in file.items() if isinstance(d, h5py.Dataset)}
-            plain = {n: d[()] for n, d in datasets.items() if d.dtype.kind in "iuf" and d.shape}
-            arrays = dict.fromkeys(datasets) | plain
+            arrays = {
+                name: item[()] if _is_numeric(item) else None
+                for name, item in file.items()
+                if isinstance(item, h5py.Dataset)
+            }
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{path} is not a readable HDF5 file ({error}).") from error
     return _from_arrays(path, arrays, columns)
@@ -169,14 +189,14 @@ def _from_arrays(path, arrays, columns):
     """A Table out of dict name -> array, or None for what cannot be one."""
     numeric = {}
     for name, array in arrays.items():
-        if array is not None and array.dtype.kind in "iuf" and array.ndim in (1, 2):
+        if array is not None and _is_numeric(array):
             numeric |= _columns_of(name, array)
-    names = tuple(numeric) if columns is None else columns
+    names = _chosen(columns, tuple(numeric))
     for name in names:
         if name in arrays and name not in numeric:
             raise ValueError(
-                f"{path}, column {name}: expected one column of numbers, got an array of another "
-                "kind or shape. Choose other columns, or store it as a one-dimensional array."
+                f"{path}, column {name}: expected one column of numbers, got something else. "
+                f"The columns of a two-dimensional array are called {name}_0, {name}_1, ..."
             )
     column_places(names, tuple(numeric), path)
     lengths = {name: len(numeric[name]) for name in names}
@@ -193,6 +213,10 @@ def _from_arrays(path, arrays, columns):
             f"number, got {table.values[row, column]}; repair or remove the row."
         )
     return table
+
+
+def _is_numeric(array):
+    return array.dtype.kind in "iuf" and array.ndim in (1, 2)
 
 
 def _columns_of(name, array):

@@ -1,10 +1,8 @@
 """Reader for comma-separated tables of chi10 chi10 cross sections."""
 
-import csv
-import math
-from pathlib import Path
-
 import numpy as np
+
+from tfbnn.csv_tables import column_places, open_csv
 
 from .table import SPLIT_CODES, TRAIN, Dataset
 
@@ -34,85 +32,34 @@ def read_cross_sections(path, target="nlo_alphas_up_fb"):
             cells, a number cannot be read or is not finite, a split code is unknown, or there
             are no rows.
     """
-    path = Path(path)
-    header, rows = _read_rows(path)
-    needed = FEATURE_NAMES + (target,)
-    _check_header(path, header, needed)
+    with open_csv(path) as table:
+        rows = list(table)
+        numbers = table.numbers(rows, (*FEATURE_NAMES, target))
+        split = _split_codes(table, rows)
     if not rows:
         raise ValueError(f"{path} has a header but no rows; expected at least one row.")
     return Dataset(
-        x=np.column_stack([_numbers(path, header, rows, name) for name in FEATURE_NAMES]),
-        y=_numbers(path, header, rows, target),
+        x=numbers[:, :-1],
+        y=numbers[:, -1],
         feature_names=FEATURE_NAMES,
         target_name=target,
-        split=_split_codes(path, header, rows),
+        split=split,
     )
 
 
-def _read_rows(path):
-    """Return the header cells, and the other lines as (line number, cells)."""
-    if not path.is_file():
-        raise FileNotFoundError(f"No file {path}; give the path of a comma-separated table.")
-    # utf-8-sig also takes the byte order mark that some spreadsheets write.
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream)
-        lines = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
-    if not lines:
-        raise ValueError(f"{path} is empty; expected a header line with the column names.")
-    header = [name.strip() for name in lines[0][1]]
-    rows = lines[1:]
-    for line, cells in rows:
-        if len(cells) != len(header):
-            raise ValueError(
-                f"{path}, line {line}: expected {len(header)} cells as in the header, "
-                f"got {len(cells)}; repair the line."
-            )
-    return header, rows
-
-
-def _check_header(path, header, needed):
-    missing = [name for name in needed if name not in header]
-    if missing:
-        raise ValueError(
-            f"{path} has no column {', '.join(missing)}; its columns are {', '.join(header)}. "
-            "Rename the columns or choose another target."
-        )
-    for name in needed + (SPLIT_NAME,):
-        if header.count(name) > 1:
-            raise ValueError(f"{path} has {header.count(name)} columns {name}; keep only one.")
-
-
-def _numbers(path, header, rows, name):
-    """Return one column as float64, shape [N]."""
-    column = header.index(name)
-    values = []
-    for line, cells in rows:
-        try:
-            value = float(cells[column])
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise ValueError(
-                f"{path}, line {line}, column {name}: expected a finite number, "
-                f"got {cells[column]!r}; repair or remove the row."
-            )
-        values.append(value)
-    return np.array(values, dtype=np.float64)
-
-
-def _split_codes(path, header, rows):
+def _split_codes(table, rows):
     """Return the split column as integers, shape [N]; all TRAIN if there is none."""
-    if SPLIT_NAME not in header:
+    if SPLIT_NAME not in table.columns:
         return np.full(len(rows), TRAIN)
-    column = header.index(SPLIT_NAME)
+    (column,) = column_places([SPLIT_NAME], table.columns, table.source)
     known = {str(code): code for code in SPLIT_CODES}
     codes = []
     for line, cells in rows:
         text = cells[column].strip()
         if text not in known:
             raise ValueError(
-                f"{path}, line {line}, column {SPLIT_NAME}: expected 0 (train), 1 (validation) "
-                f"or 2 (test), got {text!r}; correct the code."
+                f"{table.source}, line {line}, column {SPLIT_NAME}: expected 0 (train), "
+                f"1 (validation) or 2 (test), got {text!r}; correct the code."
             )
         codes.append(known[text])
-    return np.array(codes)
+    return np.array(codes, dtype=int)

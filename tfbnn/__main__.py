@@ -1,0 +1,7 @@
+"""`python -m tfbnn` is the command `tfbnn`."""
+
+import sys
+
+from tfbnn.cli import main
+
+sys.exit(main())

@@ -1,0 +1,133 @@
+"""The parser of all commands, and how a command ends: exit codes, messages, signals."""
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+import warnings
+
+from tfbnn import __version__
+from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resume
+from tfbnn.cli.console import BAD_INPUT, STOPPED, say
+
+__all__ = ["main"]
+
+_COMMANDS = (demo, fit, predict, evaluate, diagnose, plot, info, resume)
+_MAX_LINES, _MAX_CHARACTERS = 3, 1000
+
+_DESCRIPTION = """\
+Bayesian neural networks whose posterior is sampled by Markov chain Monte Carlo: every prediction
+comes with an error bar. New here? Try: tfbnn demo"""
+
+_EPILOG = """\
+example:
+  tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize -o bnn.h5
+  tfbnn evaluate bnn.h5 test.csv
+  tfbnn predict bnn.h5 points.csv --quantiles 0.16,0.5,0.84 -o out.csv
+
+exit codes:
+  0 done; 2 bad input; 3 finished, but diagnostics failed and --strict was given;
+  85 stopped by SIGINT or SIGTERM"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors take two lines, not the whole usage; options are never guessed from their start."""
+
+    def __init__(self, **settings):
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message):
+        say(f"{self.prog}: error: {message}\nTry '{self.prog} --help'.")
+        raise SystemExit(BAD_INPUT)
+
+
+def main(argv=None):
+    """Runs one command.
+
+    Args:
+        argv: Arguments after the program's name; those of the process by default.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        args = _parser().parse_args(argv)
+    except SystemExit as stop:
+        return stop.code or 0
+    with warnings.catch_warnings(), _termination_interrupts():
+        # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _show_warning
+        try:
+            code = args.run(args)
+            sys.stdout.flush()
+            return code
+        except KeyboardInterrupt:
+            say("Stopped.")
+            return STOPPED
+        except BrokenPipeError:
+            # The reader, such as `head`, has seen enough.
+            _close_standard_output()
+            return 0
+        except (TypeError, ValueError, ImportError, OSError) as error:
+            if args.traceback:
+                raise
+            say(_shorten(f"tfbnn {args.command}: error: {_text(error)}"))
+            return BAD_INPUT
+
+
+def _parser():
+    parser = _Parser(prog="tfbnn", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--version", action="version", version=f"tfbnn {__version__}")
+    parser.add_argument(
+        "--traceback", action="store_true", help="show where an error came from, for bug reports"
+    )
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True
+    )
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    return parser
+
+
+def _text(error):
+    # An OSError knows its file; its plain text is "[Errno 13] Permission denied: 'x'".
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def _shorten(text):
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    text = "\n".join(lines[:_MAX_LINES])
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 4] + " ..."
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    say(f"Warning: {' '.join(str(message).split())}")
+
+
+@contextlib.contextmanager
+def _termination_interrupts():
+    """SIGTERM acts as Ctrl-C does, so that a batch system's stop keeps what was sampled."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _interrupt(number, frame):
+    raise KeyboardInterrupt
+
+
+def _close_standard_output():
+    # Otherwise Python complains when it flushes the broken pipe at exit.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

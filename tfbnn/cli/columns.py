@@ -1,0 +1,115 @@
+"""Which columns of a table are features, targets and noise of a saved model."""
+
+import warnings
+
+from tfbnn.exceptions import DataWarning
+
+__all__ = ["Roles", "as_noise", "feature_columns", "read_rows", "remember_columns"]
+
+_TARGETS, _NOISE = "target_names", "noise_columns"
+
+
+def remember_columns(model, targets, noise):
+    """Saves the names of target and noise columns with the model, for `evaluate` and `plot`."""
+    model.posterior.provenance[_TARGETS] = list(targets)
+    model.posterior.provenance[_NOISE] = list(noise)
+
+
+class Roles:
+    """Names of target and noise columns: as given, else as saved with the model."""
+
+    def __init__(self, ensemble, targets=None, noise=None):
+        """
+        Args:
+            ensemble: Ensemble.
+            targets, noise: Names from the command line, or None.
+        """
+        self.targets = list(targets or ensemble.provenance.get(_TARGETS) or ())
+        self.noise = list(noise or ensemble.provenance.get(_NOISE) or ())
+        expected = ensemble.spec.num_targets
+        if self.targets and len(self.targets) != expected:
+            raise ValueError(
+                f"The model has {expected} targets, received {len(self.targets)}: "
+                f"{', '.join(self.targets)}. Give --target once per target, in order."
+            )
+
+    def require_targets(self):
+        """Refuses a model that was saved without the names of its targets."""
+        if not self.targets:
+            raise ValueError(
+                "The model does not know the name of its target column. Add --target COLUMN."
+            )
+
+
+def feature_columns(ensemble, available, source, *, apart=()):
+    """Names of the feature columns in a table.
+
+    They are the names saved with the model where the table has them. Where it has none of them,
+    or the model knows no names, all columns are taken in order, and there must be as many as the
+    model has inputs.
+
+    Args:
+        ensemble: Ensemble.
+        available: Names of the columns there are.
+        source: Name of the table, for messages.
+        apart: Names of columns with another role.
+
+    Raises:
+        ValueError: If columns are missing or there are too many or too few.
+    """
+    names, count = ensemble.feature_names, ensemble.spec.num_inputs
+    others = [name for name in available if name not in apart]
+    missing = [name for name in names or () if name not in others]
+    if names is not None and not missing:
+        return list(names)
+    if names is not None and len(missing) < len(names):
+        raise ValueError(
+            f"{source} has no column {', '.join(missing)}; the model needs {', '.join(names)}. "
+            "Rename or add the columns."
+        )
+    if len(others) != count:
+        wanted = f" ({', '.join(names)})" if names is not None else ""
+        raise ValueError(
+            f"{source} must have {count} feature columns{wanted}, received {len(others)}: "
+            f"{', '.join(others)}. Keep only the columns the model was fitted with."
+        )
+    if names is not None:
+        warnings.warn(
+            f"{source} has none of the model's columns {', '.join(names)}; its columns "
+            f"{', '.join(others)} are taken in this order.",
+            DataWarning,
+            stacklevel=2,
+        )
+    return others
+
+
+def read_rows(model, path, roles):
+    """Reads features, targets and noise of a table for a saved model.
+
+    Returns:
+        (x [N, D], y [N, K], noise [N] or [N, K] or None), arrays in original units.
+    """
+    from tfbnn.tables import read_table
+
+    roles.require_targets()
+    features = []
+
+    def pick(available):
+        apart = [*roles.targets, *roles.noise]
+        features.extend(feature_columns(model.posterior, available, path, apart=apart))
+        return [*features, *apart]
+
+    table = read_table(path, columns=pick)
+    return (
+        table.select(features).values,
+        table.select(roles.targets).values,
+        as_noise(table, roles.noise),
+    )
+
+
+def as_noise(table, names):
+    """Known standard deviations of the rows: [N] for one column, [N, K] for several, or None."""
+    if not names:
+        return None
+    values = table.select(names).values
+    return values[:, 0] if len(names) == 1 else values

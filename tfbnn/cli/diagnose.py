@@ -1,0 +1,40 @@
+"""`tfbnn diagnose`: have the chains of a saved model converged?"""
+
+from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json
+
+__all__ = ["add_parser", "verdict"]
+
+_DESCRIPTION = """\
+Convergence of the chains of a saved model: R-hat and effective sample sizes of its predictions
+first, then of the log density and the weights, and sentences on what is wrong and what to do."""
+
+
+def add_parser(commands):
+    """Adds the command to argparse's subparsers."""
+    parser = commands.add_parser(
+        "diagnose", help="have the chains of a saved model converged?", description=_DESCRIPTION
+    )
+    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--strict", action="store_true", help="exit with 3 if there are warnings")
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Diagnoses and prints."""
+    import tfbnn
+
+    diagnosis = tfbnn.load(args.model).diagnose()
+    if args.json:
+        print_json(diagnosis.to_dict())
+    else:
+        print(diagnosis.summary())
+        for warning in diagnosis.warnings:
+            print(f"! {warning}")
+    return verdict(diagnosis, args.strict)
+
+
+def verdict(diagnosis, strict):
+    """The exit code after a diagnosis, which is None where there were too few draws for one."""
+    failed = diagnosis is None or bool(diagnosis.warnings)
+    return DIAGNOSTICS_FAILED if strict and failed else DONE

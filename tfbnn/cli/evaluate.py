@@ -1,0 +1,53 @@
+"""`tfbnn evaluate`: scores of a saved model on rows with known targets."""
+
+from tfbnn.cli.columns import Roles, read_rows
+from tfbnn.cli.console import DONE, print_json
+from tfbnn.cli.scores import scores_text
+
+__all__ = ["add_parser", "add_role_options"]
+
+_DESCRIPTION = """\
+Score the predictions of a saved model on rows with known targets: errors, log predictive density,
+and coverage, the share of rows within 1 to 5 predicted standard deviations (noise included).
+Use rows that the fit has not seen."""
+
+
+def add_parser(commands):
+    """Adds the command to argparse's subparsers."""
+    parser = commands.add_parser(
+        "evaluate", help="score a saved model on rows with known targets", description=_DESCRIPTION
+    )
+    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    parser.add_argument(
+        "data", metavar="DATA", help="CSV with header, NPZ, HDF5 or Parquet; '-': standard input"
+    )
+    add_role_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def add_role_options(parser):
+    """Adds --target and --noise-column, as `evaluate` and `plot` have them."""
+    parser.add_argument(
+        "--target", action="append", metavar="COL",
+        help="target column, once per target in order; default: the name used in the fit",
+    )  # fmt: skip
+    parser.add_argument(
+        "--noise-column", action="append", metavar="COL",
+        help="column with the known standard deviation of each row; default: as in the fit",
+    )  # fmt: skip
+
+
+def run(args):
+    """Evaluates and prints."""
+    import tfbnn
+
+    model = tfbnn.load(args.model)
+    roles = Roles(model.posterior, args.target, args.noise_column)
+    x, y, noise = read_rows(model, args.data, roles)
+    scores = model.evaluate(x, y, noise_scale=noise)
+    if args.json:
+        print_json(scores)
+    else:
+        print(scores_text(scores, roles.targets))
+    return DONE

@@ -1,0 +1,72 @@
+"""`tfbnn info`: what a model file holds."""
+
+from tfbnn.cli.console import DONE, print_json
+
+__all__ = ["add_parser"]
+
+_DESCRIPTION = "Show what a model file holds: network, draws, transforms, and where it came from."
+
+
+def add_parser(commands):
+    """Adds the command to argparse's subparsers."""
+    parser = commands.add_parser(
+        "info", help="show what a model file holds", description=_DESCRIPTION
+    )
+    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Prints."""
+    import tfbnn
+
+    model = tfbnn.load(args.model)
+    if args.json:
+        print_json(_contents(model.posterior))
+        return DONE
+    model.summary()
+    print()
+    for label, text in _lines(model.posterior):
+        print(f"{label:<14}{text}")
+    return DONE
+
+
+def _contents(ensemble):
+    return {
+        "spec": ensemble.spec.to_json(),
+        "num_parameters": ensemble.spec.layout.num_parameters,
+        "num_chains": ensemble.num_chains,
+        "num_results": ensemble.num_results,
+        "chain_weights": ensemble.chain_weights,
+        "feature_names": ensemble.feature_names,
+        "row_noise": ensemble.row_noise,
+        "x_pipeline": ensemble.x_pipeline.to_json(),
+        "y_pipeline": ensemble.y_pipeline.to_json(),
+        "provenance": ensemble.provenance,
+    }
+
+
+def _lines(ensemble):
+    """Yields (label, text) of everything but the network."""
+    provenance = dict(ensemble.provenance)
+    targets = provenance.pop("target_names", None)
+    yield "Draws", f"{ensemble.num_chains} chains x {ensemble.num_results}"
+    yield "Features", ", ".join(ensemble.feature_names or ["names unknown"])
+    yield "Targets", ", ".join(targets or ["names unknown"])
+    for name, pipeline in (("x", ensemble.x_pipeline), ("y", ensemble.y_pipeline)):
+        yield f"{name} transform", " -> ".join(map(_step_text, pipeline.steps)) or "none"
+    for key, value in provenance.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{name} {entry}" for name, entry in value.items())
+        elif isinstance(value, list):
+            value = ", ".join(map(str, value)) or None
+        if value is not None:
+            yield key.replace("_", " "), value
+
+
+def _step_text(step):
+    if step.name != "standardize":
+        return step.name
+    means, scales = (", ".join(f"{v:.4g}" for v in values) for values in (step.mean, step.scale))
+    return f"standardize (mean {means}; scale {scales})"

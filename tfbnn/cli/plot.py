@@ -1,0 +1,74 @@
+"""`tfbnn plot`: figures of a saved model."""
+
+import os
+
+from tfbnn.cli.columns import Roles, read_rows
+from tfbnn.cli.console import DONE
+from tfbnn.cli.evaluate import add_role_options
+
+__all__ = ["add_parser", "save_figures"]
+
+_DESCRIPTION = """\
+Draw figures of a saved model: traces of the chains and convergence of the predictions; with a table
+of rows also predictions against truth, pulls and coverage. Needs Matplotlib (tfbnn[plots])."""
+
+
+def add_parser(commands):
+    """Adds the command to argparse's subparsers."""
+    parser = commands.add_parser(
+        "plot", help="draw figures of a saved model", description=_DESCRIPTION
+    )
+    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    parser.add_argument(
+        "data", metavar="DATA", nargs="?",
+        help="rows with known targets: CSV with header, NPZ, HDF5 or Parquet; '-': standard input",
+    )  # fmt: skip
+    parser.add_argument("-o", dest="output", metavar="FOLDER", required=True, help="where to save")
+    add_role_options(parser)
+    parser.add_argument(
+        "--format", choices=["png", "pdf", "svg"], default="png", help="default: png"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Draws, saves and lists the figures."""
+    import tfbnn
+
+    model = tfbnn.load(args.model)
+    rows = None
+    if args.data is not None:
+        roles = Roles(model.posterior, args.target, args.noise_column)
+        rows = read_rows(model, args.data, roles)
+    for path in save_figures(model, rows, args.output, args.format):
+        print(path)
+    return DONE
+
+
+def save_figures(model, rows, folder, file_format="png"):
+    """Saves all figures that can be drawn.
+
+    Args:
+        model: A fitted model.
+        rows: (x, y, noise or None), or None without rows.
+        folder: Where to; it is made where there is none.
+        file_format: Ending of the files.
+
+    Returns:
+        Paths of the files.
+    """
+    from tfbnn import plots
+
+    figures = {"traces": plots.plot_traces(model), "convergence": plots.plot_convergence(model)}
+    if rows is not None:
+        x, y, noise = rows
+        figures |= {
+            "truth": plots.plot_truth(model, x, y, noise_scale=noise),
+            "pulls": plots.plot_pulls(model, x, y, noise_scale=noise),
+            "coverage": plots.plot_coverage(model, x, y, noise_scale=noise),
+        }
+    os.makedirs(folder, exist_ok=True)
+    paths = {os.path.join(folder, f"{name}.{file_format}"): f for name, f in figures.items()}
+    for path, figure in paths.items():
+        figure.savefig(path)
+    return list(paths)

@@ -1,0 +1,160 @@
+"""`tfbnn predict`: predictions of a saved model for a table of points. Needs no TensorFlow."""
+
+import contextlib
+import itertools
+import os
+import sys
+
+from tfbnn.cli.columns import Roles, as_noise, feature_columns
+from tfbnn.cli.console import DONE, comma_list
+
+__all__ = ["add_parser"]
+
+_ROWS_AT_ONCE = 1000
+_DIGITS = 9
+
+_DESCRIPTION = """\
+Predict mean and standard deviation for every row of a table, as CSV.
+
+The columns are found by the names the model was fitted with; a table without any of them must have
+exactly the model's columns, in order. CSV is worked through in pieces, so it may be of any length.
+Needs no TensorFlow."""
+
+
+def add_parser(commands):
+    """Adds the command to argparse's subparsers."""
+    parser = commands.add_parser(
+        "predict", help="predict with error bars for a table of points", description=_DESCRIPTION
+    )
+    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    parser.add_argument(
+        "points", metavar="POINTS", help="CSV with header, NPZ, HDF5 or Parquet; '-': CSV from "
+        "standard input"
+    )
+    parser.add_argument(
+        "-o", dest="output", metavar="OUT.csv", help="file to write; default: standard output"
+    )
+    parser.add_argument(
+        "--quantiles", metavar="Q,Q,...", help="also these quantiles, for example 0.16,0.5,0.84"
+    )
+    parser.add_argument(
+        "--include-noise", action="store_true",
+        help="spread of a new observation; without it, of the function alone",
+    )  # fmt: skip
+    parser.add_argument(
+        "--space", choices=["original", "transformed"], default="original",
+        help="units of the target (default), or the scale the network sees",
+    )  # fmt: skip
+    parser.add_argument(
+        "--noise-column", action="append", metavar="COL",
+        help="column with the known standard deviation of each row, for --include-noise after a "
+        "fit with such a column; default: the name used in the fit",
+    )  # fmt: skip
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Predicts and writes CSV."""
+    import tfbnn
+    from tfbnn.tables import write_csv
+
+    model = tfbnn.load(args.model)
+    quantiles = _numbers(args.quantiles)
+    noise = Roles(model.posterior, noise=args.noise_column).noise
+    noise = noise if args.include_noise else []
+    columns = _output_columns(model, quantiles)
+    with _pieces(args.points, model.posterior, noise) as pieces, _opened(args.output) as stream:
+        for number, (x, row_noise) in enumerate(pieces):
+            values = _predict(model, x, row_noise, quantiles, args)
+            write_csv(stream, columns, values, digits=_DIGITS, header=number == 0)
+    return DONE
+
+
+def _predict(model, x, row_noise, quantiles, args):
+    """Rows of the output: for each target mean, stddev and quantiles."""
+    import numpy as np
+
+    prediction = model.predict(
+        x,
+        include_noise=args.include_noise,
+        quantiles=quantiles,
+        space=args.space,
+        noise_scale=row_noise,
+    )
+    parts = [prediction.mean, prediction.stddev, *(prediction.quantiles if quantiles else ())]
+    # [N, K, statistics], so that all about one target stands together.
+    return np.stack(parts, axis=2).reshape(len(x), -1)
+
+
+def _output_columns(model, quantiles):
+    count = model.spec.num_targets
+    names = model.posterior.provenance.get("target_names") or [f"y{i + 1}" for i in range(count)]
+    statistics = ["mean", "stddev", *(f"q{value:g}" for value in quantiles or ())]
+    if count == 1:
+        return statistics
+    return [f"{name}_{statistic}" for name in names for statistic in statistics]
+
+
+@contextlib.contextmanager
+def _pieces(path, ensemble, noise):
+    """Yields an iterator over (x, noise or None) of successive rows."""
+    from tfbnn.csv_tables import open_csv
+    from tfbnn.tables import Table, is_csv, read_table
+
+    def pick(available):
+        return [*feature_columns(ensemble, available, path, apart=noise), *noise]
+
+    def split(table):
+        features = table.columns[: ensemble.spec.num_inputs]
+        return table.select(features).values, as_noise(table, noise)
+
+    if not is_csv(path):
+        table = read_table(path, columns=pick)
+        starts = range(0, len(table), _ROWS_AT_ONCE)
+        yield (split(table.take(slice(start, start + _ROWS_AT_ONCE))) for start in starts)
+        return
+    with open_csv(path) as rows:
+        names = pick(rows.columns)
+        lines = iter(rows)
+        first = list(itertools.islice(lines, _ROWS_AT_ONCE))
+        if not first:
+            raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
+        rest = iter(lambda: list(itertools.islice(lines, _ROWS_AT_ONCE)), [])
+        yield (
+            split(Table(tuple(names), rows.numbers(piece, names), rows.source))
+            for piece in itertools.chain([first], rest)
+        )
+
+
+@contextlib.contextmanager
+def _opened(path):
+    """A stream to write to; a file appears under its name only when it is complete."""
+    if path in (None, "-"):
+        yield sys.stdout
+        return
+    if os.path.exists(path) and not os.path.isfile(path):
+        # A pipe or a device is written to, never replaced.
+        with open(path, "w", newline="", encoding="utf-8") as stream:
+            yield stream
+        return
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w", newline="", encoding="utf-8") as stream:
+            yield stream
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _numbers(text):
+    if text is None:
+        return None
+    try:
+        return [float(entry) for entry in comma_list(text)] or None
+    except ValueError:
+        raise ValueError(
+            f"--quantiles must be numbers between 0 and 1 with commas, received {text!r}. "
+            "Use for example --quantiles 0.16,0.5,0.84."
+        ) from None

@@ -1,0 +1,89 @@
+"""What all figures share: style, colours, labels, and rows that are checked as in `evaluate`."""
+
+from tfbnn.fitting import prepare_rows
+from tfbnn.transforms import check_domain
+from tfbnn.validation import column_names
+
+__all__ = ["BLUE", "GREEN", "GREY", "LIGHT", "ORANGE", "checked_rows", "colors", "figure_of",
+           "style", "target_names"]  # fmt: skip
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+GREY, LIGHT = "#555555", "#BBBBBB"
+_CYCLE = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
+_STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+    "font.size": 10,
+    "legend.frameon": False,
+}
+
+
+def colors(count):
+    """`count` colours, repeated where there are more than six."""
+    return [_CYCLE[index % len(_CYCLE)] for index in range(count)]
+
+
+def style():
+    """The style of all figures, for use in a `with` statement."""
+    return _matplotlib().rc_context(_STYLE)
+
+
+def figure_of(num_rows, num_columns, panel, *, sharex=False, sharey=False, **grid):
+    """A Figure of no window with axes [num_rows, num_columns].
+
+    Args:
+        num_rows, num_columns: The grid.
+        panel: (width, height) of one panel in inches.
+        sharex, sharey: As in `Figure.subplots`.
+        **grid: Further settings of the grid, such as height_ratios.
+    """
+    _matplotlib()
+    from matplotlib.figure import Figure
+
+    size = (panel[0] * num_columns, panel[1] * num_rows)
+    figure = Figure(figsize=size, layout="constrained", dpi=120)
+    axes = figure.subplots(
+        num_rows, num_columns, squeeze=False, sharex=sharex, sharey=sharey, gridspec_kw=grid
+    )
+    return figure, axes
+
+
+def target_names(model):
+    """Names of the targets for labels: those that the command line saved, else y or y1, y2, ..."""
+    names = model.posterior.provenance.get("target_names")
+    count = model.spec.num_targets
+    if isinstance(names, list) and len(names) == count:
+        return [str(name) for name in names]
+    return ["y"] if count == 1 else [f"y{number + 1}" for number in range(count)]
+
+
+def checked_rows(model, x, y, noise_scale):
+    """Rows with x [N, D], y [N, K], noise [N, K] or None, refused where they do not fit."""
+    ensemble = model.posterior
+    rows = prepare_rows(ensemble.spec, x, y, noise_scale)
+    names, expected = column_names(x), ensemble.feature_names
+    if None not in (names, expected) and names != expected:
+        raise ValueError(
+            f"x must have the columns {list(expected)} in this order, received {list(names)}. "
+            "Select them by name."
+        )
+    if ensemble.row_noise and rows.noise is None:
+        raise ValueError(
+            "The model was fitted with a known noise scale per row, so this figure needs "
+            "noise_scale, received None. Pass the standard deviations of these rows."
+        )
+    check_domain(ensemble.x_pipeline, rows.x, "x")
+    check_domain(ensemble.y_pipeline, rows.y, "y")
+    return rows
+
+
+def _matplotlib():
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError(
+            "Plots need Matplotlib, which is not installed. Install the extra tfbnn[plots]."
+        ) from error
+    return matplotlib

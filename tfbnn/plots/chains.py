@@ -1,0 +1,84 @@
+"""Figures of the chains: have they converged?"""
+
+import numpy as np
+
+from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, figure_of, style
+
+__all__ = ["plot_convergence", "plot_traces"]
+
+# The customary limits, as in the warnings of a diagnosis.
+_RHAT_LIMIT = 1.01
+_ESS_PER_CHAIN = 100
+
+
+def plot_traces(model, x_reference=None):
+    """Log density and three predictions of every chain, draw by draw, with their histograms.
+
+    Chains that agree overlap; a chain that drifts or stays apart has not converged.
+
+    Args:
+        model: A fitted `BayesianMLP`.
+        x_reference: Inputs [R, D]. Default: three of the reference rows saved with the model.
+
+    Returns:
+        Figure.
+    """
+    ensemble = model.posterior
+    x = ensemble.x_reference if x_reference is None else np.asarray(x_reference, dtype=float)
+    x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 3)).astype(int))]
+    draws = model.predict_draws(x, space="transformed")[..., 0]
+    draws = draws.reshape(ensemble.num_chains, ensemble.num_results, len(x))
+    traces = [("log density", ensemble.sample_stats["lp"])]
+    traces += [(f"f(x), point {i + 1}", draws[..., i]) for i in range(len(x))]
+    with style():
+        figure, axes = figure_of(len(traces), 2, (4.6, 1.6), width_ratios=[4, 1], sharey="row")
+        for (trace, histogram), (name, values) in zip(axes, traces):
+            edges = np.histogram_bin_edges(values[np.isfinite(values)], 30)
+            for color, chain in zip(colors(len(values)), values):
+                trace.plot(chain, color=color, linewidth=0.6, alpha=0.8, rasterized=True)
+                histogram.hist(
+                    chain, edges, orientation="horizontal", histtype="step", color=color
+                )
+            trace.set_ylabel(name)
+            histogram.set_xticks([])
+        axes[0, 0].set_title(f"{ensemble.num_chains} chains, one colour each")
+        axes[-1, 0].set_xlabel("kept draw (predictions on the scale the network sees)")
+    return figure
+
+
+def plot_convergence(model, x_reference=None):
+    """Histograms of R-hat and effective sample size of the predictions at reference inputs.
+
+    Args:
+        model: A fitted `BayesianMLP`.
+        x_reference: Inputs [R, D]. Default: the reference rows saved with the model.
+
+    Returns:
+        Figure.
+    """
+    diagnosis = model.diagnose(x_reference)
+    ess_limit = _ESS_PER_CHAIN * model.posterior.num_chains
+    with style():
+        figure, axes = figure_of(1, 2, (4.2, 3.4))
+        left, right = axes[0]
+        _draw_histogram(left, diagnosis.rhat_function, BLUE, "R-hat")
+        _draw_limit(left, _RHAT_LIMIT, f"{_RHAT_LIMIT}: should be below")
+        left.set_xlabel("R-hat of predictions (1 is perfect)")
+        _draw_histogram(right, diagnosis.ess_function, BLUE, "bulk")
+        _draw_histogram(right, diagnosis.tail_ess_function, GREEN, "tail")
+        _draw_limit(right, ess_limit, f"{ess_limit}: should be above")
+        right.set_xlabel("effective number of draws of predictions")
+        for axis in (left, right):
+            axis.set_ylabel("reference outputs")
+            axis.legend()
+    return figure
+
+
+def _draw_histogram(axis, values, color, label):
+    values = values[np.isfinite(values)]
+    if values.size:
+        axis.hist(values, 30, histtype="stepfilled", color=color, alpha=0.55, label=label)
+
+
+def _draw_limit(axis, value, label):
+    axis.axvline(value, color=ORANGE, linewidth=1.2, label=label)

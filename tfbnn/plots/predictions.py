@@ -1,0 +1,185 @@
+"""Figures of predictions against known targets."""
+
+import math
+
+import numpy as np
+
+from tfbnn.metrics import pulls
+from tfbnn.plots.canvas import (
+    BLUE,
+    GREY,
+    LIGHT,
+    ORANGE,
+    checked_rows,
+    colors,
+    figure_of,
+    style,
+    target_names,
+)
+from tfbnn.transforms import Log10
+
+__all__ = ["plot_coverage", "plot_pulls", "plot_truth"]
+
+_MAX_POINTS = 1000
+
+
+def plot_truth(model, x, y, *, noise_scale=None):
+    """Predictions against known targets, with residuals below; one column of panels per target.
+
+    Points are medians of the predictive distribution, bars its central 68 %, noise included. Axes
+    are logarithmic and residuals in decades where the targets are learned as log10.
+
+    Args:
+        model: A fitted `BayesianMLP`.
+        x: Inputs [N, D]; of more than 1000 rows, 1000 are shown.
+        y: Targets [N, K] or [N], original units.
+        noise_scale: Known standard deviations of the rows in the units of y, or None.
+
+    Returns:
+        Figure.
+    """
+    rows = checked_rows(model, x, y, noise_scale)
+    count = min(len(rows.x), _MAX_POINTS)
+    shown = np.unique(np.linspace(0, len(rows.x) - 1, count).astype(int))
+    noise = None if rows.noise is None else rows.noise[shown]
+    quantiles = model.predict(
+        rows.x[shown], include_noise=True, quantiles=[0.16, 0.5, 0.84], noise_scale=noise
+    ).quantiles
+    is_log = any(isinstance(step, Log10) for step in model.posterior.y_pipeline.steps)
+    names = target_names(model)
+    with style():
+        figure, axes = figure_of(2, len(names), (5.2, 2.8), height_ratios=[3, 1], sharex="col")
+        for column, name in enumerate(names):
+            truth, bounds = rows.y[shown, column], quantiles[:, :, column]
+            _draw_truth(axes[:, column], truth, bounds, is_log, name)
+    return figure
+
+
+def _draw_truth(axes, truth, quantiles, is_log, name):
+    upper, lower = axes
+    low, middle, high = quantiles
+    ends = [min(truth.min(), middle.min()), max(truth.max(), middle.max())]
+    upper.plot(ends, ends, color=GREY, linewidth=1, zorder=3)
+    _draw_points(upper, truth, middle, (low, high))
+    lower.axhline(0.0, color=GREY, linewidth=1, zorder=3)
+    if is_log:
+        upper.set_xscale("log")
+        upper.set_yscale("log")
+        residual = [np.log10(values / truth) for values in (middle, low, high)]
+        lower.set_ylabel("log10(pred. / true)")
+    else:
+        residual = [values - truth for values in (middle, low, high)]
+        lower.set_ylabel("pred. - true")
+    _draw_points(lower, truth, residual[0], residual[1:])
+    upper.set_ylabel(f"predicted {name}")
+    upper.set_title("median and central 68 %, noise included")
+    lower.set_xlabel(f"true {name}")
+
+
+def _draw_points(axis, x, middle, ends):
+    # A bound may pass the median by rounding; a bar of negative length is an error to Matplotlib.
+    bars = [np.maximum(middle - ends[0], 0.0), np.maximum(ends[1] - middle, 0.0)]
+    axis.errorbar(
+        x, middle, yerr=bars, fmt="o", markersize=2.5, markeredgewidth=0, color=BLUE,
+        ecolor=BLUE, elinewidth=0.7, alpha=0.6, rasterized=True,
+    )  # fmt: skip
+
+
+def plot_pulls(model, x, y, *, noise_scale=None):
+    """Histogram of standardised residuals, (target - mean) / stddev, with the standard normal.
+
+    They are taken on the scale the network sees, noise included, as `evaluate` does.
+
+    Args:
+        model: A fitted `BayesianMLP`.
+        x: Inputs [N, D].
+        y: Targets [N, K] or [N], original units.
+        noise_scale: Known standard deviations of the rows in the units of y, or None.
+
+    Returns:
+        Figure.
+    """
+    rows = checked_rows(model, x, y, noise_scale)
+    values = pulls(model.posterior, rows.x, rows.y, rows.noise)
+    edges = np.arange(-5.0, 5.01, 0.5)
+    grid = np.linspace(-5.0, 5.0, 201)
+    with style():
+        figure, axes = figure_of(1, values.shape[1], (5.2, 3.8))
+        for axis, pull, name in zip(axes[0], values.T, target_names(model)):
+            # What lies beyond the last edge is shown in the last bin rather than dropped.
+            shown = np.clip(pull, edges[0], edges[-1] - 1e-9)
+            weights = np.full(len(pull), 1.0 / (len(pull) * (edges[1] - edges[0])))
+            axis.hist(shown, edges, weights=weights, color=BLUE, alpha=0.75, label="test rows")
+            normal = np.exp(-0.5 * grid**2) / math.sqrt(2 * math.pi)
+            axis.plot(grid, normal, color=ORANGE, label="standard normal")
+            axis.set_xlabel(f"pull of {name}: (true - mean) / stddev")
+            axis.set_ylabel("density")
+            axis.set_title(f"mean {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows")
+            axis.legend(loc="upper left")
+    return figure
+
+
+def plot_coverage(model, x, y, *, noise_scale=None):
+    """Observed against nominal coverage: of central intervals, and beyond 1 to 5 sigma.
+
+    Left, quantile intervals of the predictive distribution; the band is the binomial standard
+    deviation at the nominal coverage. Right, the share of rows more than k standard deviations
+    off; a downward arrow means no such row, at the level of one row.
+
+    Args:
+        model: A fitted `BayesianMLP`.
+        x: Inputs [N, D].
+        y: Targets [N, K] or [N], original units.
+        noise_scale: Known standard deviations of the rows in the units of y, or None.
+
+    Returns:
+        Figure.
+    """
+    rows = checked_rows(model, x, y, noise_scale)
+    levels = np.linspace(0.05, 0.95, 19)
+    ends = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
+    found = model.predict(
+        rows.x, include_noise=True, quantiles=ends, noise_scale=rows.noise
+    ).quantiles
+    low, high = found[: len(levels)], found[len(levels) :]
+    observed = np.mean((low <= rows.y) & (rows.y <= high), axis=1)  # [levels, K]
+    outside = np.abs(pulls(model.posterior, rows.x, rows.y, rows.noise))
+    with style():
+        figure, axes = figure_of(1, 2, (4.2, 3.9))
+        intervals, tails = axes[0]
+        _draw_intervals(intervals, levels, observed, len(rows.y), target_names(model))
+        _draw_tails(tails, outside, target_names(model))
+    return figure
+
+
+def _draw_intervals(axis, levels, observed, num_rows, names):
+    grid = np.linspace(0.0, 1.0, 101)
+    spread = np.sqrt(grid * (1 - grid) / num_rows)
+    axis.fill_between(grid, grid - spread, grid + spread, color=LIGHT, alpha=0.6, linewidth=0)
+    axis.plot(grid, grid, color=GREY, linewidth=1)
+    for color, name, shares in zip(colors(len(names)), names, observed.T):
+        axis.plot(levels, shares, "o-", color=color, markersize=3.5, linewidth=1, label=name)
+    axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axis.set(xlabel="nominal central interval", ylabel="observed share of rows inside")
+    axis.legend(loc="upper left")
+
+
+def _draw_tails(axis, outside, names):
+    levels = np.arange(1, 6)
+    nominal = [math.erfc(k / math.sqrt(2)) for k in levels]
+    axis.plot(levels, nominal, "_", color=GREY, markersize=22, markeredgewidth=1.5, label="normal")
+    num_rows, count = outside.shape
+    for index, (color, name) in enumerate(zip(colors(count), names)):
+        share = np.mean(outside[:, index, None] >= levels, axis=0)
+        at = levels + 0.12 * (index - (count - 1) / 2)
+        some = share > 0
+        error = np.sqrt(share * (1 - share) / num_rows)
+        axis.errorbar(
+            at[some], share[some], yerr=np.minimum(error, 0.999 * share)[some], fmt="o",
+            color=color, markersize=4, label=name,
+        )  # fmt: skip
+        axis.plot(at[~some], np.full(np.sum(~some), 1 / num_rows), "v", color=color, markersize=5)
+    axis.set_yscale("log")
+    axis.set(xlabel="k standard deviations", ylabel="share of rows outside")
+    axis.set_xticks(levels)
+    axis.legend(loc="lower left")
