@@ -273,18 +273,17 @@ def test_bad_row_noise_is_refused(entry, noise, error, words, fitted, engine):
     )
 
 
-@pytest.mark.parametrize("entry", TAKE_X, ids=name_of)
+# A fit learns the scale of its rows; values it cannot represent are tested further below.
+@pytest.mark.parametrize("entry", [e for e in TAKE_X if e is not fit], ids=name_of)
 def test_x_too_large_for_the_dtype_is_refused_by_column(entry, fitted, engine):
-    with pytest.raises(ValueError, match=r"olumns? \[?1"):
-        entry(fitted, x=with_cell(1e300))
-    assert engine.calls == []
+    refuses(lambda: entry(fitted, x=with_cell(1e300)), fitted, engine, ValueError,
+            ["x", "float32", "row 3", "column 1"])
 
 
-@pytest.mark.parametrize("entry", TAKE_Y, ids=name_of)
+@pytest.mark.parametrize("entry", [e for e in TAKE_Y if e is not fit], ids=name_of)
 def test_y_too_large_for_the_dtype_is_refused_by_column(entry, fitted, engine):
-    with pytest.raises(ValueError, match=r"olumns? \[?0"):
-        entry(fitted, y=with_cell(1e300, Y))
-    assert engine.calls == []
+    refuses(lambda: entry(fitted, y=with_cell(1e300, Y)), fitted, engine, ValueError,
+            ["y", "float32", "row 3", "column 0"])
 
 
 def test_row_noise_that_vanishes_in_the_dtype_of_the_model_is_refused(fitted, engine):

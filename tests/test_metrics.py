@@ -175,6 +175,24 @@ def test_coverage_and_pull_width_include_the_noise(synthetic_ensemble, configura
 
 
 @each_configuration
+@with_and_without_row_noise
+def test_central_coverage_counts_targets_between_two_quantiles(
+    synthetic_ensemble, configuration, known
+):
+    case = Case(synthetic_ensemble(**configuration), known)
+    likelihood, z = case.ensemble.spec.likelihood, (case.target - case.location) / case.scale
+    if isinstance(likelihood, StudentT):
+        below = stats.t.cdf(z * np.sqrt(likelihood.df / (likelihood.df - 2)), likelihood.df)
+    else:
+        below = stats.norm.cdf(z)
+    level = np.average(below, axis=0, weights=case.weights)
+    assert len(case.scores["central_coverage"]) > 1
+    for share, found in case.scores["central_coverage"].items():
+        inside = (level > 0.5 - share / 2) & (level < 0.5 + share / 2)
+        np.testing.assert_array_equal(found, squeeze(inside.mean(axis=0)))
+
+
+@each_configuration
 def test_moment_matched_density_is_that_of_one_normal(synthetic_ensemble, configuration):
     case = Case(synthetic_ensemble(**configuration))
     expected = stats.norm.logpdf(case.target, *case.moments).sum(axis=1).mean()
@@ -254,9 +272,11 @@ def test_order_of_rows_and_size_of_tiles_do_not_matter(
     monkeypatch.setattr("tfbnn.predict._TILE_VALUES", 1)
     tiled = case.model.evaluate(case.x, case.y)
     for name, value in case.scores.items():
-        if name != "coverage":
-            np.testing.assert_allclose(permuted[name], value, rtol=1e-9)
-            np.testing.assert_allclose(tiled[name], value, rtol=1e-9)
+        for other in (permuted[name], tiled[name]):
+            if isinstance(value, dict):
+                assert list(other) == list(value)
+                value, other = list(value.values()), list(other.values())
+            np.testing.assert_allclose(other, value, rtol=1e-9)
 
 
 def test_a_perfect_model_has_nominal_coverage(synthetic_ensemble):

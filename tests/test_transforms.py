@@ -78,8 +78,9 @@ def test_mixed_scales_are_standardised_column_by_column():
     np.testing.assert_allclose(result.std(axis=0), 1.0, rtol=1e-12)
 
 
-def test_a_column_of_tiny_numbers_is_not_taken_for_a_constant():
-    values = np.array([[1.0], [2.0], [4.0]]) * 1e-300
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
+def test_columns_whose_squares_leave_the_range_are_standardised_too(scale):
+    values = np.array([[1.0], [2.0], [4.0]]) * scale
     result = fit_pipeline(("standardize",), values, "x").forward(values)
     np.testing.assert_allclose(result.std(), 1.0, rtol=1e-12)
 
@@ -94,10 +95,10 @@ def test_a_constant_column_is_shifted_and_named_in_a_warning(value):
     np.testing.assert_allclose(pipeline.forward(values)[:, 1], 0.0, atol=1e-15 * abs(value))
 
 
-def test_a_column_whose_spread_overflows_is_refused_by_number_and_without_numpy_warnings():
-    values = np.array([[1.0, 1e200], [2.0, -1e200]])
+def test_a_column_whose_mean_overflows_is_refused_by_number():
+    values = np.array([[1.0, 1.7e308], [2.0, 1.6e308]])
     with pytest.raises(ValueError, match=r"Columns \[1\] of x are too large"):
-        fit_pipeline(("standardize",), values, "x")  # warnings are errors in these tests
+        fit_pipeline(("standardize",), values, "x")
 
 
 @pytest.mark.parametrize("bad", [0.0, -3.0])

@@ -1,6 +1,5 @@
 """From rows and settings to an ensemble and the record of its run."""
 
-import hashlib
 import time
 import warnings
 from dataclasses import dataclass
@@ -13,33 +12,16 @@ from tfbnn.ensemble import Ensemble
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.predict import function_draws
 from tfbnn.progress import Progress
+from tfbnn.rows import data_hash, reference_rows, transform_rows
 from tfbnn.run import Run
 from tfbnn.settings import Pretraining
-from tfbnn.transforms import Pipeline, check_domain, fit_pipeline
-from tfbnn.validation import (
-    as_matrix,
-    as_row_noise,
-    as_targets,
-    check_integer,
-    check_rows,
-    column_names,
-)
+from tfbnn.transforms import fit_pipeline
+from tfbnn.validation import check_integer
 
-__all__ = ["FitOptions", "Rows", "diagnose_ensemble", "fit", "prepare_rows", "transform_rows"]
+__all__ = ["FitOptions", "diagnose_ensemble", "fit"]
 
-_MAX_REFERENCE_ROWS = 200
 # Rounding noise in a log density above this eats acceptance.
 _ROUNDING_LIMIT = 0.05
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None."""
-
-    x: np.ndarray
-    y: np.ndarray
-    noise: np.ndarray | None
-    feature_names: tuple | None
 
 
 @dataclass(frozen=True)
@@ -74,32 +56,6 @@ class FitOptions:
         for callback in self.callbacks:
             if not callable(callback):
                 raise TypeError(f"Each callback must be callable, received {callback!r}.")
-
-
-def prepare_rows(spec, x, y, noise_scale, name=""):
-    """Checks one set of rows; `name` prefixes what messages call them."""
-    rows = Rows(
-        x=as_matrix(x, f"{name}x", num_columns=spec.num_inputs),
-        y=as_targets(y, f"{name}y", num_targets=spec.num_targets),
-        noise=None,
-        feature_names=column_names(x),
-    )
-    check_rows(**{f"{name}x": rows.x, f"{name}y": rows.y})
-    noise = as_row_noise(noise_scale, num_rows=len(rows.x), num_targets=spec.num_targets)
-    return Rows(rows.x, rows.y, noise, rows.feature_names)
-
-
-def transform_rows(spec, x_pipeline, y_pipeline, rows):
-    """Rows on the scale the network sees: (x, y, noise or None), checked in the model's dtype."""
-    check_domain(x_pipeline, rows.x, "x")
-    check_domain(y_pipeline, rows.y, "y")
-    noise = None
-    if rows.noise is not None:
-        noise = rows.noise * np.abs(y_pipeline.derivative(rows.y))
-    transformed = (x_pipeline.forward(rows.x), y_pipeline.forward(rows.y), noise)
-    for name, values in zip(("x", "y", "noise_scale"), transformed):
-        _check_range(spec, name, values)
-    return transformed
 
 
 def fit(spec, rows, validation, options):
@@ -162,7 +118,7 @@ def fit(spec, rows, validation, options):
             draws=result.draws,
             sample_stats=result.sample_stats,
             chain_weights=np.full(options.num_chains, 1.0 / options.num_chains),
-            x_reference=_reference_rows(reference),
+            x_reference=reference_rows(reference),
             feature_names=rows.feature_names,
             row_noise=rows.noise is not None,
             provenance=_provenance(rows, options, settings),
@@ -203,13 +159,6 @@ def diagnose_ensemble(ensemble, x_reference=None):
     function = function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
     depth = ensemble.provenance.get("max_tree_depth")
     return diagnose(ensemble.draws, function, ensemble.sample_stats, max_tree_depth=depth)
-
-
-def unfitted_pipeline(names):
-    """The pipeline of transforms that learn nothing from data, or None if one of them does."""
-    if "standardize" in names:
-        return None
-    return Pipeline.from_json([{"name": name} for name in names])
 
 
 class _Notifier:
@@ -269,11 +218,6 @@ def _starts(spec, data, held_out, options, notify, seconds):
     return result.theta, text
 
 
-def _reference_rows(x):
-    count = min(len(x), _MAX_REFERENCE_ROWS)
-    return x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
-
-
 def _accept_reason(spec, settings):
     if getattr(settings, "target_accept_prob", None) is not None:
         return "as asked"
@@ -285,9 +229,6 @@ def _provenance(rows, options, settings):
     import tensorflow
     import tensorflow_probability
 
-    digest = hashlib.sha256()
-    for array in (rows.x, rows.y, rows.noise):
-        digest.update(b"none" if array is None else repr(array.shape).encode() + array.tobytes())
     return {
         "seed": options.seed,
         "kernel": repr(settings),
@@ -298,7 +239,7 @@ def _provenance(rows, options, settings):
         "num_steps_between_results": options.num_steps_between_results,
         "jit_compile": options.jit_compile,
         "num_training_rows": len(rows.x),
-        "data_sha256": digest.hexdigest(),
+        "data_sha256": data_hash(rows),
         "versions": {
             "tfbnn": __version__,
             "numpy": np.__version__,
@@ -327,15 +268,3 @@ def _notes(spec, train, ensemble):
         f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
         f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'.",
     )
-
-
-def _check_range(spec, name, values):
-    if values is None:
-        return
-    with np.errstate(over="ignore"):
-        bad = np.argwhere(~np.isfinite(values.astype(spec.dtype)))
-    if len(bad):
-        raise ValueError(
-            f"{name} does not fit into {spec.dtype} after its transform, first in row "
-            f"{bad[0][0]}, column {bad[0][1]}. Standardise it or use dtype='float64'."
-        )

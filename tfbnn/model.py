@@ -5,21 +5,15 @@ import warnings
 import numpy as np
 
 from tfbnn.exceptions import NotFittedError
-from tfbnn.fitting import (
-    FitOptions,
-    diagnose_ensemble,
-    fit,
-    prepare_rows,
-    transform_rows,
-    unfitted_pipeline,
-)
+from tfbnn.fitting import FitOptions, diagnose_ensemble, fit
 from tfbnn.likelihoods import Gaussian
 from tfbnn.predict import function_draws, predict, row_tiles
 from tfbnn.priors import Normal
+from tfbnn.rows import prepare_rows, transform_rows
 from tfbnn.settings import Pretraining
 from tfbnn.spec import make_spec
 from tfbnn.summary import describe_model
-from tfbnn.transforms import check_domain
+from tfbnn.transforms import check_domain, unfitted_pipeline
 from tfbnn.validation import as_matrix, as_row_noise, check_choice, check_number, column_names
 
 __all__ = ["BayesianMLP", "load"]

@@ -18,6 +18,7 @@ __all__ = [
     "check_domain",
     "fit_pipeline",
     "parse_names",
+    "unfitted_pipeline",
 ]
 
 
@@ -143,6 +144,13 @@ def fit_pipeline(names, values, argument):
         values = step.forward(values)
         steps.append(step)
     return Pipeline(tuple(steps))
+
+
+def unfitted_pipeline(names):
+    """The pipeline of transforms that learn nothing from data, or None if one of them does."""
+    if "standardize" in names:
+        return None
+    return Pipeline.from_json([{"name": name} for name in names])
 
 
 def check_domain(pipeline, values, argument):

@@ -3,6 +3,7 @@
 import warnings
 
 from tfbnn.exceptions import DataWarning
+from tfbnn.tables import read_table
 
 __all__ = ["Roles", "as_noise", "feature_columns", "read_rows", "remember_columns"]
 
@@ -89,8 +90,6 @@ def read_rows(model, path, roles):
     Returns:
         (x [N, D], y [N, K], noise [N] or [N, K] or None), arrays in original units.
     """
-    from tfbnn.tables import read_table
-
     roles.require_targets()
     features = []
 

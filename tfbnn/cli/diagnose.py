@@ -1,5 +1,6 @@
 """`tfbnn diagnose`: have the chains of a saved model converged?"""
 
+import tfbnn
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json
 
 __all__ = ["add_parser", "verdict"]
@@ -22,8 +23,6 @@ def add_parser(commands):
 
 def run(args):
     """Diagnoses and prints."""
-    import tfbnn
-
     diagnosis = tfbnn.load(args.model).diagnose()
     if args.json:
         print_json(diagnosis.to_dict())

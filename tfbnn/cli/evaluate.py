@@ -1,5 +1,6 @@
 """`tfbnn evaluate`: scores of a saved model on rows with known targets."""
 
+import tfbnn
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.scores import scores_text
@@ -40,8 +41,6 @@ def add_role_options(parser):
 
 def run(args):
     """Evaluates and prints."""
-    import tfbnn
-
     model = tfbnn.load(args.model)
     roles = Roles(model.posterior, args.target, args.noise_column)
     x, y, noise = read_rows(model, args.data, roles)

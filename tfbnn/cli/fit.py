@@ -1,11 +1,21 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
-import os
+import warnings
 
-from tfbnn.cli import fit_options
+import numpy as np
+
 from tfbnn.cli.columns import as_noise, remember_columns
-from tfbnn.cli.console import DONE, STOPPED, import_tensorflow, print_json, say
+from tfbnn.cli.console import STOPPED, import_tensorflow, print_json, say
 from tfbnn.cli.diagnose import verdict
+from tfbnn.cli.fit_options import (
+    add_options,
+    check_model_file,
+    fit_arguments,
+    kernel_argument,
+    make_model,
+)
+from tfbnn.exceptions import NotFittedError
+from tfbnn.tables import read_table
 
 __all__ = ["add_parser"]
 
@@ -27,37 +37,95 @@ def add_parser(commands):
     parser = commands.add_parser(
         "fit", help="sample a network given a table", description=_DESCRIPTION, epilog=_EPILOG
     )
-    fit_options.add_options(parser)
+    add_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args):
     """Reads, fits, reports and saves."""
-    fit_options.check_model_file(args.model_file)
-    table, features, noise = _read(args)
-    validation = _validation(args, table, features, noise)
-    if isinstance(validation, tuple):
-        table, validation = validation
-    model = fit_options.make_model(args, len(features), len(args.target))
-    say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(args.target)}.")
+    check_model_file(args.model_file)
+    targets, noise = args.target, args.noise_column or []
+    table, features = _read(args.data, args.features, targets, noise)
+    table, held_out = _held_out(args, table, [*features, *targets, *noise])
+    model = make_model(args, len(features), len(targets))
+    options = fit_arguments(args)
+    say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
     if args.model_file is None:
         say("Without -o FILE nothing is kept but the report.")
     import_tensorflow()
-    x, y, noise_scale = _parts(table, features, args.target, noise)
-    held_out = None if validation is None else _parts(validation, features, args.target, noise)
+    x, y, noise_scale = _parts(table, features, targets, noise)
+    if held_out is not None:
+        options["validation_data"] = _parts(held_out, features, targets, noise)
+    options |= kernel_argument(args)
     try:
-        run = model.fit_posterior(
-            x,
-            y,
-            noise_scale=noise_scale,
-            validation_data=held_out,
-            **fit_options.fit_arguments(args),
-        )
+        run = model.fit_posterior(x, y, noise_scale=noise_scale, **options)
     except KeyboardInterrupt:
-        return _stopped(args, model, noise)
-    _save(args, model, noise)
+        return _save_stopped(model, args)
+    _save(model, args)
     if args.json:
         print_json(run.to_dict())
     else:
         print(run.report())
     return verdict(run.diagnosis, args.strict)
+
+
+def _read(path, features, targets, noise):
+    """The table of training rows, and the names of its features."""
+    apart = [*targets, *noise]
+    if len(set(apart)) < len(apart) or set(apart) & set(features or ()):
+        raise ValueError(
+            "A column can be only one of feature, target and noise, received targets "
+            f"{', '.join(targets)}, noise {', '.join(noise) or 'none'}, features "
+            f"{', '.join(features or ['all others'])}."
+        )
+    table = read_table(path, columns=None if features is None else [*features, *apart])
+    if features is None:
+        table.select(apart)  # refuses columns that are not there
+        features = [name for name in table.columns if name not in apart]
+    if not features:
+        raise ValueError(f"{table.source} has no feature columns besides {', '.join(apart)}.")
+    return table, features
+
+
+def _held_out(args, table, names):
+    """(Training table, validation table or None)."""
+    if args.validation is not None:
+        return table, read_table(args.validation, columns=names)
+    if args.validation_fraction is None:
+        return table, None
+    count = round(args.validation_fraction * len(table))
+    if not 0 < count < len(table):
+        raise ValueError(
+            "--validation-fraction must leave rows for training and for validation, received "
+            f"{args.validation_fraction:g} of {len(table)} rows. Use for example 0.1."
+        )
+    seed = getattr(args, "seed", 0)
+    order = np.random.default_rng(seed).permutation(len(table))
+    # Sorted, so that the training rows keep their order in the file.
+    return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
+
+
+def _parts(table, features, targets, noise):
+    """(x, y, noise or None) for `fit_posterior`; x is a Table, so that its names are remembered."""
+    return table.select(features), table.select(targets).values, as_noise(table, noise)
+
+
+def _save(model, args):
+    remember_columns(model, args.target, args.noise_column or [])
+    if args.model_file is not None:
+        model.save(args.model_file)
+        say(f"Saved {args.model_file}.")
+
+
+def _save_stopped(model, args):
+    """Saves what an interrupted run has kept, and says so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the model warns that its run was stopped: said below
+        try:
+            kept = model.posterior.num_results
+        except NotFittedError:
+            say("Stopped before anything was kept; nothing is saved.")
+            return STOPPED
+        say(f"Stopped with {kept} draws kept per chain.")
+        _save(model, args)
+    return STOPPED

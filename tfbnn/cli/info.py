@@ -1,5 +1,6 @@
 """`tfbnn info`: what a model file holds."""
 
+import tfbnn
 from tfbnn.cli.console import DONE, print_json
 
 __all__ = ["add_parser"]
@@ -19,8 +20,6 @@ def add_parser(commands):
 
 def run(args):
     """Prints."""
-    import tfbnn
-
     model = tfbnn.load(args.model)
     if args.json:
         print_json(_contents(model.posterior))

@@ -2,6 +2,7 @@
 
 import os
 
+import tfbnn
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE
 from tfbnn.cli.evaluate import add_role_options
@@ -33,8 +34,6 @@ def add_parser(commands):
 
 def run(args):
     """Draws, saves and lists the figures."""
-    import tfbnn
-
     model = tfbnn.load(args.model)
     rows = None
     if args.data is not None:

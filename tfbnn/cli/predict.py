@@ -5,8 +5,13 @@ import itertools
 import os
 import sys
 
+import numpy as np
+
+import tfbnn
 from tfbnn.cli.columns import Roles, as_noise, feature_columns
 from tfbnn.cli.console import DONE, comma_list
+from tfbnn.csv_tables import open_csv, write_csv
+from tfbnn.tables import Table, is_csv, read_table
 
 __all__ = ["add_parser"]
 
@@ -55,9 +60,6 @@ def add_parser(commands):
 
 def run(args):
     """Predicts and writes CSV."""
-    import tfbnn
-    from tfbnn.tables import write_csv
-
     model = tfbnn.load(args.model)
     quantiles = _numbers(args.quantiles)
     noise = Roles(model.posterior, noise=args.noise_column).noise
@@ -72,8 +74,6 @@ def run(args):
 
 def _predict(model, x, row_noise, quantiles, args):
     """Rows of the output: for each target mean, stddev and quantiles."""
-    import numpy as np
-
     prediction = model.predict(
         x,
         include_noise=args.include_noise,
@@ -98,9 +98,6 @@ def _output_columns(model, quantiles):
 @contextlib.contextmanager
 def _pieces(path, ensemble, noise):
     """Yields an iterator over (x, noise or None) of successive rows."""
-    from tfbnn.csv_tables import open_csv
-    from tfbnn.tables import Table, is_csv, read_table
-
     def pick(available):
         return [*feature_columns(ensemble, available, path, apart=noise), *noise]
 

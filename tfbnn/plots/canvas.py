@@ -1,6 +1,6 @@
 """What all figures share: style, colours, labels, and rows that are checked as in `evaluate`."""
 
-from tfbnn.fitting import prepare_rows
+from tfbnn.rows import prepare_rows
 from tfbnn.transforms import check_domain
 from tfbnn.validation import column_names
 

@@ -1,0 +1,254 @@
+"""The options of `tfbnn fit`, and the model, kernel and arguments that they stand for.
+
+An option that is not given is not passed on, so the defaults are those of the Python interface.
+"""
+
+import argparse
+import dataclasses
+import os
+
+from tfbnn.cli.console import comma_list
+
+__all__ = ["add_options", "check_model_file", "fit_arguments", "kernel_argument", "make_model"]
+
+_RUN = (
+    "num_chains",
+    "num_results",
+    "num_burnin_steps",
+    "num_steps_between_results",
+    "seed",
+    "output",
+    "resume",
+    "num_workers",
+    "jit_compile",
+    "verbose",
+)
+_PRETRAINING = ("epochs", "batch_size", "learning_rate", "learning_rate_schedule", "early_stopping")
+_KERNEL = (
+    "step_size",
+    "adapt_step_size",
+    "target_accept_prob",
+    "preconditioner",
+    "num_leapfrog_steps",
+    "trajectory_jitter",
+    "max_tree_depth",
+)
+_MODEL = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
+
+
+def add_options(parser):
+    """Adds all options, in groups."""
+    _add_data(parser.add_argument_group("data"))
+    _add_model(parser.add_argument_group("network"))
+    _add_sampling(parser.add_argument_group("sampling, named as in fit_posterior"))
+    _add_kernel(parser.add_argument_group("kernel"))
+    _add_pretraining(parser.add_argument_group("pretraining with ADAM, of each chain on its own"))
+    _add_results(parser.add_argument_group("results"))
+
+
+def _add_data(group):
+    add = group.add_argument
+    add("data", metavar="DATA", help="CSV with header, NPZ, HDF5 or Parquet; '-': standard input")
+    add("--target", action="append", required=True, metavar="COL", help="target; may be repeated")
+    add("--features", type=comma_list, metavar="A,B,...", help="default: all other numeric columns")
+    add(
+        "--noise-column", action="append", metavar="COL",
+        help="known standard deviation of each row, in the units of the target; may be repeated, "
+        "once per target",
+    )  # fmt: skip
+    group = group.add_mutually_exclusive_group()
+    group.add_argument("--validation", metavar="FILE", help="table of validation rows")
+    group.add_argument(
+        "--validation-fraction", type=float, metavar="F", help="hold out this share of the rows"
+    )
+
+
+def _add_model(group):
+    add = group.add_argument
+    add(
+        "--layers", type=_widths, required=True, metavar="N,N,...",
+        help="widths of the hidden layers, for example 20,20; 'none' for a linear model",
+    )  # fmt: skip
+    add(
+        "--activation", type=_one_or_list, default=argparse.SUPPRESS, metavar="NAME",
+        help="default tanh; or one per hidden layer: tanh,relu",
+    )  # fmt: skip
+    _optional(add, "--parameterization", "default standard; ntk suits every width", "NAME")
+    _optional(add, "--prior-scale", "standard deviation of the normal prior of all weights, "
+              "default 1", "S", float)
+    add(
+        "--likelihood", choices=["gaussian", "student_t", "heteroscedastic"], default="gaussian",
+        help="noise model, default gaussian; heteroscedastic: the network also gives the noise",
+    )  # fmt: skip
+    _optional(add, "--noise-scale", "standard deviation of the noise on the transformed scale: a "
+              "number, one per target with commas, or learned (default)", "S", _noise_scale)
+    names = "log10 and standardize with commas, or none; default standardize"
+    _optional(add, "--x-transform", names, "NAMES", _transforms)
+    _optional(add, "--y-transform", names, "NAMES", _transforms)
+    _optional(add, "--dtype", "float32 (default) or float64", "NAME")
+
+
+def _add_sampling(group):
+    add = group.add_argument
+    add("--kernel", default="nuts", metavar="NAME", help="nuts (default) or hmc")
+    _optional(add, "--num-chains", "independent chains, default 4", "C", int)
+    _optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
+    _optional(add, "--num-burnin-steps", "warm-up transitions, default 1000", "B", int)
+    _optional(add, "--num-steps-between-results", "transitions skipped between two kept draws, "
+              "default 0", "K", int)
+    _optional(add, "--seed", "default 0", "N", int)
+    _optional(add, "--output", "run folder; not available in this version", "FOLDER")
+    add("--resume", action="store_true", default=argparse.SUPPRESS,
+        help="go on from --output; not available in this version")  # fmt: skip
+    _optional(add, "--num-workers", "processes, auto (default) or a number", "N", _auto_or_int)
+    add("--jit-compile", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
+        help="compile with XLA, default yes")  # fmt: skip
+    _optional(add, "--verbose", "auto (default), 1, or 0 for no progress", "V", _auto_or_int)
+
+
+def _add_kernel(group):
+    add = group.add_argument
+    _optional(add, "--step-size", "fixed step size; default: found and adapted", "E", float)
+    add("--adapt-step-size", action="store_true", default=argparse.SUPPRESS,
+        help="adapt also a given step size")  # fmt: skip
+    _optional(add, "--target-accept-prob", "acceptance to adapt to; default 0.8 for smooth "
+              "activations, 0.6 for others", "A", float)
+    _optional(add, "--preconditioner", "auto (default), diagonal or identity", "NAME")
+    _optional(add, "--num-leapfrog-steps", "hmc: steps per transition, default 64", "L", int)
+    _optional(add, "--trajectory-jitter", "hmc: jitter of the step size, default 0.2", "J", float)
+    _optional(add, "--max-tree-depth", "nuts: at most 2^D - 1 steps, default 10", "D", int)
+
+
+def _add_pretraining(group):
+    add = group.add_argument
+    _optional(add, "--epochs", "passes over the rows, default 500", "N", int)
+    _optional(add, "--batch-size", "rows per step, default 32; 0 or full: all", "B", _batch_size)
+    _optional(add, "--learning-rate", "default 0.001", "R", float)
+    _optional(add, "--learning-rate-schedule", "constant (default) or cosine", "NAME")
+    _optional(add, "--early-stopping", "stop after N epochs without a better validation score; "
+              "needs validation rows", "N", int)
+    add("--no-pretraining", action="store_true", help="start from draws of the prior")
+
+
+def _add_results(group):
+    add = group.add_argument
+    add("-o", dest="model_file", metavar="MODEL.h5", help="where to save the fitted model")
+    add("--json", action="store_true", help="print the report as JSON")
+    add("--strict", action="store_true", help="exit with 3 if the diagnosis has warnings")
+
+
+def _optional(add, flag, text, metavar, kind=str):
+    add(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=text)
+
+
+def make_model(args, num_features, num_targets):
+    """The `BayesianMLP` that the options describe."""
+    from tfbnn import BayesianMLP, priors
+
+    settings = _given(args, _MODEL)
+    if hasattr(args, "prior_scale"):
+        settings["prior"] = priors.Normal(args.prior_scale)
+    settings["likelihood"] = _likelihood(args)
+    num_outputs = 2 * num_targets if args.likelihood == "heteroscedastic" else num_targets
+    return BayesianMLP([num_features, *args.layers, num_outputs], **settings)
+
+
+def _likelihood(args):
+    from tfbnn import likelihoods
+
+    scale = _given(args, ("noise_scale",))
+    if args.likelihood == "heteroscedastic":
+        if scale:
+            raise ValueError(
+                "--noise-scale does not go with --likelihood heteroscedastic, whose network gives "
+                "the noise. Leave it out."
+            )
+        return likelihoods.HeteroscedasticGaussian()
+    kinds = {"gaussian": likelihoods.Gaussian, "student_t": likelihoods.StudentT}
+    return kinds[args.likelihood](**scale)
+
+
+def fit_arguments(args):
+    """The arguments of `fit_posterior` other than data and kernel."""
+    from tfbnn import Pretraining
+
+    given = _given(args, _PRETRAINING)
+    if args.no_pretraining and given:
+        raise ValueError(
+            f"--no-pretraining does not go with {_flag(next(iter(given)))}. Leave one of them out."
+        )
+    return _given(args, _RUN) | {
+        "pretraining": None if args.no_pretraining else Pretraining(**given)
+    }
+
+
+def kernel_argument(args):
+    """{"kernel": settings}; imports TensorFlow."""
+    from tfbnn.engine.kernels import resolve_kernel
+
+    settings, given = resolve_kernel(args.kernel), _given(args, _KERNEL)
+    known = {field.name for field in dataclasses.fields(settings)}
+    for name in given:
+        if name not in known:
+            raise ValueError(
+                f"{_flag(name)} is no setting of the kernel {args.kernel}, which has "
+                f"{', '.join(map(_flag, filter(known.__contains__, _KERNEL)))}. Leave it out."
+            )
+    return {"kernel": dataclasses.replace(settings, **given)}
+
+
+def check_model_file(path):
+    """Refuses a place where the model could not be saved, before hours of sampling."""
+    if path is None:
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"The folder of {path} does not exist. Create it first.")
+    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+        raise ValueError(f"{path} cannot be written: it is a folder, or its folder is read-only.")
+
+
+def _given(args, names):
+    return {name: getattr(args, name) for name in names if hasattr(args, name)}
+
+
+def _flag(name):
+    return "--" + name.replace("_", "-")
+
+
+def _widths(text):
+    wanted = "widths such as 20,20, or none"
+    return [_number(entry, int, wanted) for entry in comma_list(text)]
+
+
+def _one_or_list(text):
+    entries = comma_list(text)
+    return entries[0] if len(entries) == 1 else entries
+
+
+def _transforms(text):
+    return comma_list(text) or None
+
+
+def _noise_scale(text):
+    if text == "learned":
+        return text
+    wanted = "a number, one per target with commas, or learned"
+    scales = [_number(entry, float, wanted) for entry in text.split(",")]
+    return scales[0] if len(scales) == 1 else scales
+
+
+def _auto_or_int(text):
+    return text if text == "auto" else _number(text, int, "auto or a whole number")
+
+
+def _batch_size(text):
+    size = 0 if text == "full" else _number(text, int, "a whole number, or full")
+    return size or None
+
+
+def _number(text, kind, wanted):
+    try:
+        return kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, received {text!r}") from None

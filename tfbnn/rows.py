@@ -1,0 +1,75 @@
+"""Rows of data between the user's arrays and the scale the network sees."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.transforms import check_domain
+from tfbnn.validation import as_matrix, as_row_noise, as_targets, check_rows, column_names
+
+__all__ = ["Rows", "data_hash", "prepare_rows", "reference_rows", "transform_rows"]
+
+_MAX_REFERENCE_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None."""
+
+    x: np.ndarray
+    y: np.ndarray
+    noise: np.ndarray | None
+    feature_names: tuple | None
+
+
+def prepare_rows(spec, x, y, noise_scale, name=""):
+    """Checks one set of rows; `name` prefixes what messages call them."""
+    rows = Rows(
+        x=as_matrix(x, f"{name}x", num_columns=spec.num_inputs),
+        y=as_targets(y, f"{name}y", num_targets=spec.num_targets),
+        noise=None,
+        feature_names=column_names(x),
+    )
+    check_rows(**{f"{name}x": rows.x, f"{name}y": rows.y})
+    noise = as_row_noise(noise_scale, num_rows=len(rows.x), num_targets=spec.num_targets)
+    return Rows(rows.x, rows.y, noise, rows.feature_names)
+
+
+def transform_rows(spec, x_pipeline, y_pipeline, rows):
+    """Rows on the scale the network sees: (x, y, noise or None), checked in the model's dtype."""
+    check_domain(x_pipeline, rows.x, "x")
+    check_domain(y_pipeline, rows.y, "y")
+    noise = None
+    if rows.noise is not None:
+        noise = rows.noise * np.abs(y_pipeline.derivative(rows.y))
+    transformed = (x_pipeline.forward(rows.x), y_pipeline.forward(rows.y), noise)
+    for name, values in zip(("x", "y", "noise_scale"), transformed):
+        _check_range(spec, name, values)
+    return transformed
+
+
+def data_hash(rows):
+    """SHA-256 over shapes and values of the rows, as hexadecimal text."""
+    digest = hashlib.sha256()
+    for array in (rows.x, rows.y, rows.noise):
+        digest.update(b"none" if array is None else repr(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def reference_rows(x):
+    """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
+    count = min(len(x), _MAX_REFERENCE_ROWS)
+    return x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
+
+
+def _check_range(spec, name, values):
+    if values is None:
+        return
+    with np.errstate(over="ignore"):
+        bad = np.argwhere(~np.isfinite(values.astype(spec.dtype)))
+    if len(bad):
+        raise ValueError(
+            f"{name} does not fit into {spec.dtype} after its transform, first in row "
+            f"{bad[0][0]}, column {bad[0][1]}. Standardise it or use dtype='float64'."
+        )
