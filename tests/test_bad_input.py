@@ -12,6 +12,7 @@ from scipy import sparse
 import tfbnn
 from tfbnn import BayesianMLP, DataWarning, NotFittedError
 from tfbnn.likelihoods import Gaussian
+from tfbnn.validation import as_matrix
 
 NUM_ROWS = 12
 # Eighths are exact in float16, the narrowest of the disguises below.
@@ -26,6 +27,8 @@ class FakeEngine:
 
     def __init__(self):
         self.calls = []
+        self.num_kept = None  # how many draws are there when the run ends; None: all
+        self.interrupted = False
 
     def pretrain(self, *args, **kwargs):
         self.calls.append(("pretrain", args, kwargs))
@@ -35,7 +38,8 @@ class FakeEngine:
         from tfbnn.engine.runner import SamplingResult
 
         self.calls.append(("run_chains", (spec, settings, data, theta), kwargs))
-        shape, chains = (len(theta), num_results), np.zeros(len(theta))
+        kept = num_results if self.num_kept is None else self.num_kept
+        shape, chains = (len(theta), kept), np.zeros(len(theta))
         noise = np.random.default_rng(0).normal(size=(*shape, theta.shape[1]))
         names = ("lp", "acceptance_rate", "step_size", "energy")
         return SamplingResult(
@@ -48,7 +52,7 @@ class FakeEngine:
             step_size=chains,
             start_log_prob=chains,
             seconds={"compile": 0.0, "warmup": 0.0, "sampling": 0.0},
-            interrupted=False,
+            interrupted=self.interrupted,
         )
 
     @property
@@ -473,6 +477,16 @@ def test_integers_are_numbers(fitted):
         np.testing.assert_array_equal(fitted.predict(rows.astype(dtype)).mean, expected)
 
 
+def test_rows_are_copied(engine):
+    """Later changes of the caller's arrays do not reach the model."""
+    x, y = X.copy(), Y.copy()
+    assert not np.shares_memory(as_matrix(x, "x"), x)
+    model = BayesianMLP([2, 5, 1])
+    fake_fit(model, x, y)
+    x[:] = 7.0
+    np.testing.assert_array_equal(model.posterior.x_reference, X)
+
+
 def test_theta_is_left_alone(fitted):
     theta = read_only(np.stack([THETA, -THETA]))
     assert fitted.log_prob(theta, X, Y).shape == (2,)
@@ -634,6 +648,22 @@ def test_after_a_failure_inside_the_engine_the_first_posterior_is_still_there(fi
     with pytest.raises(AssertionError, match="pretraining was reached"):
         fitted.fit_posterior(X, Y)
     np.testing.assert_array_equal(fitted.predict(X).mean, before)
+
+
+def test_a_run_stopped_before_the_first_draw_leaves_the_first_posterior(fitted, engine):
+    before, engine.num_kept = fitted.posterior, 0
+    run = fake_fit(fitted)
+    assert run.num_results == 0 and "too few draws" in run.report()
+    assert fitted.posterior is before
+
+
+@pytest.mark.filterwarnings("ignore:The run was stopped early:UserWarning")
+def test_an_interrupted_run_raises_and_leaves_its_draws(engine):
+    model, engine.num_kept, engine.interrupted = BayesianMLP([2, 5, 1]), 4, True
+    with pytest.raises(KeyboardInterrupt):
+        fake_fit(model)
+    assert model.posterior.num_results == 4
+    assert np.isfinite(model.predict(X).mean).all()
 
 
 @pytest.mark.parametrize(

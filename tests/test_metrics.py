@@ -188,8 +188,10 @@ def test_central_coverage_counts_targets_between_two_quantiles(
     level = np.average(below, axis=0, weights=case.weights)
     assert len(case.scores["central_coverage"]) > 1
     for share, found in case.scores["central_coverage"].items():
-        inside = (level > 0.5 - share / 2) & (level < 0.5 + share / 2)
-        np.testing.assert_array_equal(found, squeeze(inside.mean(axis=0)))
+        distance = np.abs(level - 0.5) - share / 2
+        # 4096 points resolve a level to a few parts in 4096; a target that near may count or not.
+        least, most = ((distance < limit).mean(axis=0) for limit in (-2e-3, 2e-3))
+        assert np.all(least <= found) and np.all(found <= most)
 
 
 @each_configuration
@@ -274,9 +276,11 @@ def test_order_of_rows_and_size_of_tiles_do_not_matter(
     for name, value in case.scores.items():
         for other in (permuted[name], tiled[name]):
             if isinstance(value, dict):
-                assert list(other) == list(value)
-                value, other = list(value.values()), list(other.values())
-            np.testing.assert_allclose(other, value, rtol=1e-9)
+                assert other.keys() == value.keys()
+                for key in value:
+                    np.testing.assert_allclose(other[key], value[key], rtol=1e-9)
+            else:
+                np.testing.assert_allclose(other, value, rtol=1e-9)
 
 
 def test_a_perfect_model_has_nominal_coverage(synthetic_ensemble):

@@ -43,7 +43,7 @@ def figure_of(num_rows, num_columns, panel, *, sharex=False, sharey=False, **gri
     from matplotlib.figure import Figure
 
     size = (panel[0] * num_columns, panel[1] * num_rows)
-    figure = Figure(figsize=size, layout="constrained", dpi=120)
+    figure = Figure(figsize=size, layout="constrained", dpi=110)
     axes = figure.subplots(
         num_rows, num_columns, squeeze=False, sharex=sharex, sharey=sharey, gridspec_kw=grid
     )

@@ -61,23 +61,29 @@ def plot_convergence(model, x_reference=None):
     with style():
         figure, axes = figure_of(1, 2, (4.2, 3.4))
         left, right = axes[0]
-        _draw_histogram(left, diagnosis.rhat_function, BLUE, "R-hat")
-        _draw_limit(left, _RHAT_LIMIT, f"{_RHAT_LIMIT}: should be below")
+        _draw_histograms(left, {"R-hat": diagnosis.rhat_function})
+        _draw_limit(left, _RHAT_LIMIT, f"should be below {_RHAT_LIMIT}")
         left.set_xlabel("R-hat of predictions (1 is perfect)")
-        _draw_histogram(right, diagnosis.ess_function, BLUE, "bulk")
-        _draw_histogram(right, diagnosis.tail_ess_function, GREEN, "tail")
-        _draw_limit(right, ess_limit, f"{ess_limit}: should be above")
+        sizes = {"bulk": diagnosis.ess_function, "tail": diagnosis.tail_ess_function}
+        _draw_histograms(right, sizes)
+        _draw_limit(right, ess_limit, f"should be above {ess_limit}")
         right.set_xlabel("effective number of draws of predictions")
         for axis in (left, right):
             axis.set_ylabel("reference outputs")
-            axis.legend()
+            axis.yaxis.get_major_locator().set_params(integer=True)
+            axis.legend(frameon=True, edgecolor="none", loc="upper right")
     return figure
 
 
-def _draw_histogram(axis, values, color, label):
-    values = values[np.isfinite(values)]
-    if values.size:
-        axis.hist(values, 30, histtype="stepfilled", color=color, alpha=0.55, label=label)
+def _draw_histograms(axis, samples):
+    """Histograms of what is finite of each sample, over common bins."""
+    samples = {label: values[np.isfinite(values)] for label, values in samples.items()}
+    pooled = np.concatenate(list(samples.values()))
+    if not pooled.size:
+        return
+    edges = np.histogram_bin_edges(pooled, 30)
+    for color, (label, values) in zip((BLUE, GREEN), samples.items()):
+        axis.hist(values, edges, color=color, alpha=0.55, label=label)
 
 
 def _draw_limit(axis, value, label):

@@ -109,7 +109,7 @@ def plot_pulls(model, x, y, *, noise_scale=None):
             # What lies beyond the last edge is shown in the last bin rather than dropped.
             shown = np.clip(pull, edges[0], edges[-1] - 1e-9)
             weights = np.full(len(pull), 1.0 / (len(pull) * (edges[1] - edges[0])))
-            axis.hist(shown, edges, weights=weights, color=BLUE, alpha=0.75, label="test rows")
+            axis.hist(shown, edges, weights=weights, color=BLUE, alpha=0.75, label="these rows")
             normal = np.exp(-0.5 * grid**2) / math.sqrt(2 * math.pi)
             axis.plot(grid, normal, color=ORANGE, label="standard normal")
             axis.set_xlabel(f"pull of {name}: (true - mean) / stddev")
@@ -161,6 +161,7 @@ def _draw_intervals(axis, levels, observed, num_rows, names):
         axis.plot(levels, shares, "o-", color=color, markersize=3.5, linewidth=1, label=name)
     axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axis.set(xlabel="nominal central interval", ylabel="observed share of rows inside")
+    axis.set_title("band: one standard deviation of the share")
     axis.legend(loc="upper left")
 
 
@@ -182,4 +183,6 @@ def _draw_tails(axis, outside, names):
     axis.set_yscale("log")
     axis.set(xlabel="k standard deviations", ylabel="share of rows outside")
     axis.set_xticks(levels)
+    axis.set_xlim(0.4, 5.6)
+    axis.set_title("arrow: no such row, shown at one row")
     axis.legend(loc="lower left")
