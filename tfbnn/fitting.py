@@ -40,11 +40,16 @@ class FitOptions:
     callbacks: tuple
 
     def __post_init__(self):
-        check_integer("num_chains", self.num_chains, minimum=1)
-        check_integer("num_results", self.num_results, minimum=1)
-        check_integer("num_burnin_steps", self.num_burnin_steps, minimum=0)
-        check_integer("num_steps_between_results", self.num_steps_between_results, minimum=0)
-        check_integer("seed", self.seed, minimum=0)
+        for name, minimum in (
+            ("num_chains", 1),
+            ("num_results", 1),
+            ("num_burnin_steps", 0),
+            ("num_steps_between_results", 0),
+            ("seed", 0),
+        ):
+            # Plain integers, which the model file can hold.
+            value = check_integer(name, getattr(self, name), minimum=minimum)
+            object.__setattr__(self, name, value)
         if self.pretraining is not None and not isinstance(self.pretraining, Pretraining):
             raise TypeError(
                 f"pretraining must be a tfbnn.Pretraining or None, received {self.pretraining!r}."
@@ -53,6 +58,8 @@ class FitOptions:
             raise TypeError(f"jit_compile must be True or False, received {self.jit_compile!r}.")
         if self.verbose not in ("auto", 0, 1):
             raise ValueError(f"verbose must be 'auto', 0 or 1, received {self.verbose!r}.")
+        if not isinstance(self.callbacks, (list, tuple)):
+            raise TypeError(f"callbacks must be a list of callables, received {self.callbacks!r}.")
         for callback in self.callbacks:
             if not callable(callback):
                 raise TypeError(f"Each callback must be callable, received {callback!r}.")

@@ -9,12 +9,20 @@ from tfbnn.fitting import FitOptions, diagnose_ensemble, fit
 from tfbnn.likelihoods import Gaussian
 from tfbnn.predict import function_draws, predict, row_tiles
 from tfbnn.priors import Normal
-from tfbnn.rows import prepare_rows, transform_rows
+from tfbnn.rows import check_range, prepare_rows, transform_rows
 from tfbnn.settings import Pretraining
 from tfbnn.spec import make_spec
 from tfbnn.summary import describe_model
 from tfbnn.transforms import check_domain, unfitted_pipeline
-from tfbnn.validation import as_matrix, as_row_noise, check_choice, check_number, column_names
+from tfbnn.validation import (
+    as_float_array,
+    as_matrix,
+    as_row_noise,
+    check_choice,
+    check_flag,
+    check_number,
+    column_names,
+)
 
 __all__ = ["BayesianMLP", "load"]
 
@@ -65,7 +73,7 @@ class BayesianMLP:
             parameterization=parameterization,
             x_transform=x_transform,
             y_transform=y_transform,
-            dtype=dtype if isinstance(dtype, str) else np.dtype(dtype).name,
+            dtype=_dtype_name(dtype),
         )
         self._ensemble = None
 
@@ -151,12 +159,13 @@ class BayesianMLP:
             seed=seed,
             jit_compile=jit_compile,
             verbose=verbose,
-            callbacks=tuple(callbacks),
+            callbacks=callbacks,
         )
         rows = prepare_rows(self.spec, x, y, noise_scale)
         validation = None
         if validation_data is not None:
             validation = prepare_rows(self.spec, *_unpack(validation_data), name="validation ")
+            _check_names(validation.feature_names, rows.feature_names, "validation x")
         ensemble, run, interrupted = fit(self.spec, rows, validation, options)
         self._ensemble = ensemble if ensemble is not None else self._ensemble
         if interrupted:
@@ -189,7 +198,8 @@ class BayesianMLP:
             TypeError, ValueError: For unusable inputs.
         """
         ensemble = self._fitted()
-        x = self._inputs(x)
+        x = self._inputs(ensemble, x)
+        check_flag("include_noise", include_noise)
         noise = as_row_noise(noise_scale, num_rows=len(x), num_targets=self.spec.num_targets)
         if include_noise and ensemble.row_noise and noise is None:
             raise ValueError(
@@ -219,7 +229,7 @@ class BayesianMLP:
             space: "original" units (default) or "transformed".
         """
         ensemble = self._fitted()
-        x = self._inputs(x)
+        x = self._inputs(ensemble, x)
         check_choice("space", space, {"original", "transformed"})
         tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
         draws = np.concatenate(tiles, axis=1)
@@ -248,14 +258,13 @@ class BayesianMLP:
 
         ensemble = self._fitted()
         rows = prepare_rows(self.spec, x, y, noise_scale)
-        self._check_names(x)
+        _check_names(rows.feature_names, ensemble.feature_names, "x")
         if ensemble.row_noise and rows.noise is None:
             raise ValueError(
                 "The model was fitted with a known noise scale per row, so evaluate needs "
                 "noise_scale, received None. Pass the standard deviations of these rows."
             )
-        check_domain(ensemble.x_pipeline, rows.x, "x")
-        check_domain(ensemble.y_pipeline, rows.y, "y")
+        transform_rows(self.spec, ensemble.x_pipeline, ensemble.y_pipeline, rows)  # checks them
         return evaluate(ensemble, rows.x, rows.y, rows.noise)
 
     def log_prob(self, theta, x, y, *, noise_scale=None, return_terms=False):
@@ -276,13 +285,15 @@ class BayesianMLP:
         Raises:
             NotFittedError: When a transform has to be fitted first.
         """
-        theta = np.asarray(theta, dtype=self.spec.dtype)
+        theta = as_float_array(theta, "theta").astype(self.spec.dtype)
         if theta.ndim == 0 or theta.shape[-1] != self.spec.layout.num_parameters:
             raise ValueError(
                 f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
                 f"{list(theta.shape)}."
             )
         rows = prepare_rows(self.spec, x, y, noise_scale)
+        if self._ensemble is not None:
+            _check_names(rows.feature_names, self._ensemble.feature_names, "x")
         transformed = transform_rows(self.spec, *self._pipelines(), rows)
         from tfbnn.engine.log_prob import log_prob_terms
 
@@ -302,8 +313,9 @@ class BayesianMLP:
             `Diagnosis` with rhat_function, ess_function [R, K], rhat_parameters, ess_parameters
             [P], warnings, `summary()` and more.
         """
-        reference = None if x_reference is None else self._inputs(x_reference)
-        return diagnose_ensemble(self._fitted(), reference)
+        ensemble = self._fitted()
+        reference = None if x_reference is None else self._inputs(ensemble, x_reference)
+        return diagnose_ensemble(ensemble, reference)
 
     def stack_chains(self, x_validation=None, y_validation=None):
         """Not available in this version; `posterior.chain_weights` stay uniform."""
@@ -345,20 +357,13 @@ class BayesianMLP:
             )
         return pipelines
 
-    def _inputs(self, x):
-        ensemble = self._fitted()
-        self._check_names(x)
+    def _inputs(self, ensemble, x):
+        names = column_names(x)
         x = as_matrix(x, "x", num_columns=self.spec.num_inputs)
+        _check_names(names, ensemble.feature_names, "x")
         check_domain(ensemble.x_pipeline, x, "x")
+        check_range(self.spec, "x", ensemble.x_pipeline.forward(x))
         return x
-
-    def _check_names(self, x):
-        names, expected = column_names(x), self._ensemble.feature_names
-        if names is not None and expected is not None and names != expected:
-            raise ValueError(
-                f"x must have the columns {list(expected)} in this order, received {list(names)}. "
-                "Select them by name."
-            )
 
 
 def load(path):
@@ -377,6 +382,23 @@ def load(path):
     from tfbnn.storage import read_model
 
     return BayesianMLP.from_ensemble(read_model(path))
+
+
+def _check_names(names, expected, what):
+    if names is not None and expected is not None and names != expected:
+        raise ValueError(
+            f"{what} must have the columns {list(expected)} in this order, received "
+            f"{list(names)}. Select them by name."
+        )
+
+
+def _dtype_name(dtype):
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return dtype
 
 
 def _unpack(validation_data):

@@ -110,6 +110,9 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
     mean, stddev = np.empty(shape), np.empty(shape)
     found = None if quantiles is None else np.empty((len(quantiles), *shape))
     inverse = ensemble.y_pipeline.inverse if space == "original" else np.asarray
+    unit = 1.0  # of the transformed scale, in that of the result, where the transform is affine
+    if space == "original":
+        unit = 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
     exact_moments = space == "transformed" or ensemble.y_pipeline.is_affine
     for rows, location, scale in noise_tiles(ensemble, x, row_noise):
         values, weights = inverse(location), ensemble.draw_weights
@@ -118,7 +121,7 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
             points, weights = sample_noisy(ensemble, location, scale)
             values = inverse(points)
             if exact_moments:
-                variance = _mean_noise_variance(ensemble, location, scale, inverse)
+                variance = unit**2 * _mean_noise_variance(ensemble, location, scale)
                 stddev[rows] = np.sqrt(stddev[rows] ** 2 + variance)
             elif isinstance(ensemble.spec.likelihood, StudentT):
                 # 10**t has no mean when t has the tails of a Student-t.
@@ -130,11 +133,10 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
     return Prediction(mean, stddev, found)
 
 
-def _mean_noise_variance(ensemble, location, scale, inverse):
-    """Noise variance averaged over draws [n, K], for an affine `inverse`."""
-    unit = inverse(np.ones(location.shape[-1])) - inverse(np.zeros(location.shape[-1]))
+def _mean_noise_variance(ensemble, location, scale):
+    """Transformed noise variance averaged over draws [n, K]."""
     variance = np.broadcast_to(np.square(scale), location.shape)
-    return unit**2 * np.einsum("s,snk->nk", ensemble.draw_weights, variance)
+    return np.einsum("s,snk->nk", ensemble.draw_weights, variance)
 
 
 def sample_noisy(ensemble, location, scale):
@@ -166,6 +168,9 @@ def weighted_quantiles(values, weights, probabilities):
     Each value sits in the middle of its weight, with linear interpolation in between; for equal
     weights this is Hazen's definition.
     """
+    used = weights > 0  # a point without weight would still bend the interpolation
+    if not used.all():
+        values, weights = values[used], weights[used]
     flat = values.reshape(len(values), -1)
     order = np.argsort(flat, axis=0)
     ordered = np.take_along_axis(flat, order, axis=0)

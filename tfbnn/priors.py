@@ -184,7 +184,7 @@ def resolve_priors(prior, num_layers):
 
 def _layer_prior(entry):
     if isinstance(entry, LayerPrior):
-        return entry
+        return LayerPrior(_weight_prior(entry.kernel), _weight_prior(entry.bias))
     if isinstance(entry, dict):
         if set(entry) != {"kernel", "bias"}:
             raise ValueError(

@@ -45,7 +45,7 @@ def transform_rows(spec, x_pipeline, y_pipeline, rows):
         noise = rows.noise * np.abs(y_pipeline.derivative(rows.y))
     transformed = (x_pipeline.forward(rows.x), y_pipeline.forward(rows.y), noise)
     for name, values in zip(("x", "y", "noise_scale"), transformed):
-        _check_range(spec, name, values)
+        check_range(spec, name, values)
     return transformed
 
 
@@ -63,11 +63,13 @@ def reference_rows(x):
     return x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
 
 
-def _check_range(spec, name, values):
+def check_range(spec, name, values):
     if values is None:
         return
-    with np.errstate(over="ignore"):
-        bad = np.argwhere(~np.isfinite(values.astype(spec.dtype)))
+    with np.errstate(over="ignore", under="ignore"):
+        cast = values.astype(spec.dtype)
+    # A noise scale that is rounded to zero does not fit either.
+    bad = np.argwhere(~np.isfinite(cast) | ((cast == 0) & (name == "noise_scale")))
     if len(bad):
         raise ValueError(
             f"{name} does not fit into {spec.dtype} after its transform, first in row "

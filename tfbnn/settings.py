@@ -6,6 +6,8 @@ other settings, so one pair of functions writes and reads them.
 
 from dataclasses import dataclass, fields, is_dataclass
 
+import numpy as np
+
 from tfbnn.validation import check_integer, check_number
 
 __all__ = ["Pretraining", "settings_from_json", "settings_to_json"]
@@ -18,6 +20,8 @@ def settings_to_json(settings):
         value = getattr(settings, field.name)
         if is_dataclass(value):
             value = settings_to_json(value)
+        elif isinstance(value, np.generic):
+            value = value.item()
         entry[field.name] = list(value) if isinstance(value, tuple) else value
     return entry
 

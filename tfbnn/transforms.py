@@ -95,10 +95,6 @@ class Pipeline:
         """Whether the inverse only shifts and rescales, so that moments carry over exactly."""
         return all(isinstance(step, Standardize) for step in self.steps)
 
-    def after_log10(self, y):
-        """log10(y) where the pipeline takes logarithms, else None."""
-        return np.log10(y) if any(isinstance(step, Log10) for step in self.steps) else None
-
     def to_json(self):
         return [step.to_json() for step in self.steps]
 
@@ -178,8 +174,17 @@ def _refuse_non_positive(values, argument):
 
 
 def _fit_standardize(values, argument):
-    mean = values.mean(axis=0)
-    scale = values.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = values.mean(axis=0)
+        # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
+        exponent = np.frexp(np.abs(values).max(axis=0))[1]
+        scale = np.ldexp(np.ldexp(values, -exponent).std(axis=0), exponent)
+    if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(scale))):
+        columns = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))).tolist()
+        raise ValueError(
+            f"Columns {columns} of {argument} are too large to standardise: their mean or spread "
+            "overflows. Rescale them first."
+        )
     # Rounding makes the spread of a constant column tiny but not zero.
     constant = scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
     if np.any(constant):
@@ -190,12 +195,6 @@ def _fit_standardize(values, argument):
             stacklevel=2,
         )
     scale = np.where(constant, 1.0, scale)
-    if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(scale))):
-        columns = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))).tolist()
-        raise ValueError(
-            f"Columns {columns} of {argument} are too large to standardise: their mean or spread "
-            "overflows. Rescale them first."
-        )
     return Standardize(tuple(mean.tolist()), tuple(scale.tolist()))
 
 

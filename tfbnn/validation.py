@@ -45,7 +45,7 @@ def as_matrix(value, name, *, num_columns=None):
         TypeError: For values that are not real numbers, sparse matrices and masked arrays.
         ValueError: For a wrong shape, no rows or columns, NaN or infinity.
     """
-    array = _as_float_array(value, name)
+    array = as_float_array(value, name)
     wanted = f"[N, {num_columns}]" if num_columns is not None else "[N, D]"
     if array.ndim != 2:
         raise ValueError(
@@ -68,7 +68,7 @@ def as_matrix(value, name, *, num_columns=None):
 
 def as_targets(value, name, *, num_targets):
     """Converts targets given as [N, K], or as [N] where K is 1, to a float64 matrix [N, K]."""
-    array = _as_float_array(value, name)
+    array = as_float_array(value, name)
     if array.ndim == 1 and num_targets == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] != num_targets:
@@ -87,7 +87,7 @@ def as_row_noise(value, *, num_rows, num_targets):
     """Converts a known noise scale per row, [N] or [N, K], to a positive float64 matrix [N, K]."""
     if value is None:
         return None
-    array = _as_float_array(value, "noise_scale")
+    array = as_float_array(value, "noise_scale")
     if array.ndim == 1:
         array = np.repeat(array[:, None], num_targets, axis=1)
     if array.shape != (num_rows, num_targets):
@@ -149,6 +149,13 @@ def check_number(name, value, *, above=None, minimum=None, below=None):
     return float(value)
 
 
+def check_flag(name, value):
+    """Returns `value` as bool, or raises when it is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, received {name}={value!r}.")
+    return bool(value)
+
+
 def check_choice(name, value, choices):
     """Returns `value`, or raises when it is not one of `choices`."""
     if not isinstance(value, str):
@@ -158,7 +165,8 @@ def check_choice(name, value, choices):
     return value
 
 
-def _as_float_array(value, name):
+def as_float_array(value, name):
+    """Converts `value` of any shape to a float64 copy; raises TypeError unless it holds numbers."""
     _refuse_containers(value, name)
     try:
         array = np.asarray(value)
@@ -188,7 +196,8 @@ def _refuse_containers(value, name):
 
 
 def _from_objects(array, name):
-    if any(isinstance(entry, (str, bytes, bool, complex)) for entry in array.ravel()):
+    refused = (str, bytes, bool, np.bool_, complex, np.complexfloating)
+    if any(isinstance(entry, refused) for entry in array.ravel()):
         raise TypeError(f"{name} must hold real numbers, received strings, booleans or complex.")
     try:
         return array.astype(np.float64)

@@ -23,8 +23,8 @@ _DESCRIPTION = """\
 Fit a small network to cross sections that are computed on the spot, and show all that comes after:
 report, test, saved model, one prediction, figures. Takes about a minute on two cores."""
 
-# As large as the statistical error of a short Monte Carlo run.
-_SMEARING = 0.1
+# As large as the statistical error of a very short Monte Carlo run.
+_SMEARING = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Size:
     num_rows: int = 2000
     epochs: int = 2000
     num_leapfrog_steps: int = 256
-    num_burnin_steps: int = 700
-    num_results: int = 400
+    num_burnin_steps: int = 400
+    num_results: int = 250
 
 
 SIZE = Size()
@@ -82,7 +82,7 @@ def _show_data(data, folder):
         "signed mass in GeV and its four mixings N11 .. N14; the target is the leading-order "
         "cross section of p p -> chi10 chi10 at 13 TeV, here from "
         f"{data.y.min():.2g} to {data.y.max():.3g} fb. To make it realistic, every cross section "
-        f"is smeared by {100 * _SMEARING:.0f} %, the error of a short Monte Carlo run. The "
+        f"is smeared by {100 * _SMEARING:.0f} %, the error of a very short Monte Carlo run. The "
         "network is told neither the formula nor the size of that error."
     )
     for name, (x, y) in (("train", data.train), ("test", data.test)):
@@ -108,9 +108,7 @@ def _fit(data):
     )
     _heading("3. Sampling (the long part)")
     import_tensorflow()
-    kernel = tfbnn.kernels.HMC(
-        num_leapfrog_steps=SIZE.num_leapfrog_steps, target_accept_prob=0.65
-    )
+    kernel = tfbnn.kernels.HMC(num_leapfrog_steps=SIZE.num_leapfrog_steps)
     pretraining = tfbnn.Pretraining(
         epochs=SIZE.epochs,
         batch_size=None,

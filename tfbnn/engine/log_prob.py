@@ -24,7 +24,7 @@ def log_prob_terms(spec, theta, x, y, row_noise):
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
     step = max(1, _HIDDEN_VALUES // (len(x) * max(spec.layer_sizes)))
     terms = {"log_prior": [], "log_likelihood": []}
-    for start in range(0, len(theta), step):
+    for start in range(0, max(len(theta), 1), step):
         tile = tf.constant(theta[start : start + step], spec.dtype)
         terms["log_prior"].append(potential.log_prior(tile).numpy())
         terms["log_likelihood"].append(potential.log_likelihood(tile, data).numpy())

@@ -1,6 +1,7 @@
 """The model file: one HDF5 file with the sampled networks and everything needed to use them."""
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -16,7 +17,7 @@ from tfbnn.spec import ModelSpec
 from tfbnn.storage import schema
 from tfbnn.transforms import Pipeline
 
-__all__ = ["read_model", "write_model"]
+__all__ = ["read_model", "seal", "write_model"]
 
 
 def write_model(ensemble, path):
@@ -66,7 +67,7 @@ def read_model(path):
             return _read(file)
     except ModelFileError as error:
         raise ModelFileError(f"{path!r}: {error}") from error
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (OSError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         raise ModelFileError(
             f"{path!r} is not a readable tfbnn model file ({type(error).__name__}: {error}). "
             "Check that it was copied completely, or save it again."
@@ -88,7 +89,7 @@ def _write(file, ensemble):
     file.attrs["inference_library"] = "tfbnn"
     file.attrs["inference_library_version"] = __version__
     # JSON can exceed the 64 KiB that HDF5 allows an attribute, so it is a dataset of bytes.
-    text = json.dumps(metadata, allow_nan=False).encode()
+    text = json.dumps(metadata, allow_nan=False, default=_plain).encode()
     file.create_dataset(schema.METADATA, data=np.frombuffer(text, np.uint8))
     file.create_dataset(schema.THETA, data=ensemble.draws)
     file.create_dataset(schema.CHAIN_WEIGHTS, data=ensemble.chain_weights)
@@ -96,6 +97,7 @@ def _write(file, ensemble):
     for name, dtype in schema.STATISTICS.items():
         values = ensemble.sample_stats[name].astype(dtype)
         file.create_dataset(f"{schema.SAMPLE_STATS}/{name}", data=values)
+    file.attrs["sha256"] = _digest(file)
 
 
 def _read(file):
@@ -107,18 +109,20 @@ def _read(file):
             f"this release reads format version {schema.FORMAT_VERSION}, the file has {version}. "
             "Load it with the release that wrote it."
         )
-    metadata = json.loads(file[schema.METADATA][()].tobytes())
+    if file.attrs["sha256"] != _digest(file):
+        raise ModelFileError("its content does not match its hash: it was damaged or edited.")
+    metadata = json.loads(_values(file, schema.METADATA).tobytes())
     spec = ModelSpec.from_json(metadata["spec"])
     names = metadata["feature_names"]
     ensemble = Ensemble(
         spec=spec,
         x_pipeline=Pipeline.from_json(metadata["x_pipeline"]),
         y_pipeline=Pipeline.from_json(metadata["y_pipeline"]),
-        draws=file[schema.THETA][()],
+        draws=_values(file, schema.THETA),
         sample_stats={name: _statistic(file, name) for name in schema.STATISTICS},
-        chain_weights=file[schema.CHAIN_WEIGHTS][()],
-        x_reference=file[schema.X_REFERENCE][()],
-        feature_names=None if names is None else tuple(names),
+        chain_weights=_values(file, schema.CHAIN_WEIGHTS),
+        x_reference=_values(file, schema.X_REFERENCE),
+        feature_names=None if names is None else _names(names),
         row_noise=bool(metadata["row_noise"]),
         provenance=dict(metadata["provenance"], created_at=metadata["created_at"]),
     )
@@ -127,8 +131,73 @@ def _read(file):
 
 
 def _statistic(file, name):
-    values = file[f"{schema.SAMPLE_STATS}/{name}"][()]
+    values = _values(file, f"{schema.SAMPLE_STATS}/{name}")
     return values.astype(bool) if name == "diverging" else values
+
+
+def _names(names):
+    if not isinstance(names, list):
+        raise ModelFileError(f"feature_names must be a list, found {names!r:.100}.")
+    return tuple(names)
+
+
+def _values(file, name):
+    """The array under a name of the schema, if it lies in this file, whole, with a known dtype."""
+    node = file
+    for part in name.split("/"):
+        if not isinstance(node, h5py.Group) or part not in node:
+            raise ModelFileError(f"{name} is missing.")
+        if not isinstance(node.get(part, getlink=True), h5py.HardLink):
+            raise ModelFileError(f"{name} is a link to somewhere else.")
+        node = node[part]
+    if not isinstance(node, h5py.Dataset) or node.external or node.is_virtual:
+        raise ModelFileError(f"{name} must be a plain dataset of this file.")
+    if node.dtype.str not in schema.DTYPES:
+        raise ModelFileError(
+            f"{name} must have a dtype out of {schema.DTYPES}, found {node.dtype}."
+        )
+    if node.id.get_storage_size() != node.size * node.dtype.itemsize:
+        raise ModelFileError(f"{name} declares {node.shape} values, but does not hold them.")
+    return node[()]
+
+
+def _digest(file):
+    """SHA-256 over names, dtypes, shapes and values of all datasets of the schema."""
+    statistics = [f"{schema.SAMPLE_STATS}/{name}" for name in schema.STATISTICS]
+    digest = hashlib.sha256()
+    for name in (
+        schema.METADATA,
+        schema.THETA,
+        schema.CHAIN_WEIGHTS,
+        schema.X_REFERENCE,
+        *statistics,
+    ):
+        values = _values(file, name)
+        digest.update(f"{name} {values.dtype.str} {values.shape} ".encode() + values.tobytes())
+    return digest.hexdigest()
+
+
+def seal(path):
+    """Recomputes the hash of a model file after a deliberate edit.
+
+    Args:
+        path: The model file.
+
+    Raises:
+        ModelFileError: When a dataset is missing or not of a kind that `load` accepts.
+    """
+    with h5py.File(os.fspath(path), "r+") as file:
+        try:
+            file.attrs["sha256"] = _digest(file)
+        except ModelFileError as error:
+            raise ModelFileError(f"{os.fspath(path)!r}: {error}") from error
+
+
+def _plain(value):
+    """NumPy numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a model file")
 
 
 def _check(ensemble):
@@ -138,6 +207,8 @@ def _check(ensemble):
             f"theta must have shape [chain, draw, {spec.layout.num_parameters}], found "
             f"{list(draws.shape)}."
         )
+    if 0 in draws.shape:
+        raise ModelFileError(f"theta holds no draws, found shape {list(draws.shape)}.")
     if draws.dtype != spec.dtype:
         raise ModelFileError(f"theta must be {spec.dtype}, found {draws.dtype}.")
     if not np.isfinite(draws).all():
@@ -149,17 +220,32 @@ def _check(ensemble):
                 f"{list(values.shape)}."
             )
     weights = ensemble.chain_weights
-    if weights.shape != draws.shape[:1] or np.any(weights < 0) or abs(weights.sum() - 1) > 1e-6:
+    sound = weights.shape == draws.shape[:1] and np.all(weights >= 0)
+    if not (sound and abs(weights.sum() - 1) <= 1e-6):
         raise ModelFileError("chain_weights must be one per chain, non-negative, and add up to 1.")
-    if ensemble.x_reference.ndim != 2 or ensemble.x_reference.shape[1] != spec.num_inputs:
+    x_reference = ensemble.x_reference
+    if x_reference.ndim != 2 or x_reference.shape[1] != spec.num_inputs or not len(x_reference):
         raise ModelFileError(
             f"x_reference must have {spec.num_inputs} columns, found shape "
-            f"{list(ensemble.x_reference.shape)}."
+            f"{list(x_reference.shape)}."
         )
-    for name, pipeline, columns in (
-        ("x_pipeline", ensemble.x_pipeline, spec.num_inputs),
-        ("y_pipeline", ensemble.y_pipeline, spec.num_targets),
+    if not np.isfinite(x_reference).all():
+        raise ModelFileError("x_reference holds values that are not finite.")
+    names = ensemble.feature_names
+    if names is not None and (
+        len(names) != spec.num_inputs or not all(isinstance(name, str) for name in names)
     ):
+        raise ModelFileError(f"feature_names must be {spec.num_inputs} names, found {names!r}.")
+    requested = ensemble.provenance.get("num_results_requested", 0)
+    depth = ensemble.provenance.get("max_tree_depth")
+    if type(requested) is not int or type(depth) not in (int, type(None)):
+        raise ModelFileError("the counts in provenance must be integers.")
+    for name, pipeline, columns, expected in (
+        ("x_pipeline", ensemble.x_pipeline, spec.num_inputs, spec.x_transform),
+        ("y_pipeline", ensemble.y_pipeline, spec.num_targets, spec.y_transform),
+    ):
+        if tuple(step.name for step in pipeline.steps) != expected:
+            raise ModelFileError(f"{name} must have the steps {list(expected)} of the spec.")
         widths = {len(step.mean) for step in pipeline.steps if hasattr(step, "mean")}
         if widths - {columns}:
             raise ModelFileError(f"{name} must have {columns} columns, found {sorted(widths)}.")

@@ -5,6 +5,7 @@ Groups and statistics carry ArviZ names; dimensions are chain, draw, param.
 
 __all__ = [
     "CHAIN_WEIGHTS",
+    "DTYPES",
     "FORMAT",
     "FORMAT_VERSION",
     "METADATA",
@@ -29,6 +30,7 @@ STATISTICS = {
     "diverging": "u1",
     "energy": "<f8",
 }
+DTYPES = ("<f4", "<f8", "<i4", "|u1")
 X_REFERENCE = "constant_data/x_reference"  # [row, input], float64, original units
 
 # UTF-8 JSON as bytes: spec, transforms, feature names, provenance.

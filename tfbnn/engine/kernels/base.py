@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from tfbnn.validation import check_choice, check_number
+from tfbnn.validation import check_choice, check_flag, check_number
 
 __all__ = ["GradientKernel", "TransitionStatistics", "acceptance_from_log_ratio"]
 
@@ -49,6 +49,7 @@ class GradientKernel:
     def __post_init__(self):
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
+        check_flag("adapt_step_size", self.adapt_step_size)
         if self.target_accept_prob is not None:
             check_number("target_accept_prob", self.target_accept_prob, above=0, below=1)
         if self.preconditioner == "gauss_newton":

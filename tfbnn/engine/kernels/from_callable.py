@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import tensorflow as tf
+import tensorflow_probability as tfp
 
 from tfbnn.engine.kernels.base import TransitionStatistics, acceptance_from_log_ratio
 
@@ -27,6 +28,20 @@ class CallableKernel:
     preconditions = False
     step_size = None
     gradients_per_transition = 16  # unknown; only sets how many transitions share a block
+
+    def __post_init__(self):
+        try:
+            kernel = self.function(lambda theta: tf.reduce_sum(theta, axis=-1))
+        except TypeError as error:
+            raise TypeError(
+                "A callable kernel must take one argument, target_log_prob_fn, received "
+                f"{self.function!r}: {error}"
+            ) from error
+        if not isinstance(kernel, tfp.mcmc.TransitionKernel):
+            raise TypeError(
+                "A callable kernel must return a tfp.mcmc.TransitionKernel, received "
+                f"{self.function!r}, which returns {kernel!r}."
+            )
 
     def accept_target(self, spec):
         """Unknown for a user's kernel."""

@@ -14,6 +14,9 @@ from tfbnn.validation import check_integer
 
 __all__ = ["NUTS"]
 
+# TFP tabulates a matrix of 2**depth x 2**depth entries before it starts: 134 MB here.
+_MAX_TREE_DEPTH = 12
+
 
 @dataclass(frozen=True, kw_only=True)
 class NUTS(GradientKernel):
@@ -38,6 +41,11 @@ class NUTS(GradientKernel):
     def __post_init__(self):
         super().__post_init__()
         check_integer("max_tree_depth", self.max_tree_depth, minimum=1)
+        if self.max_tree_depth > _MAX_TREE_DEPTH:
+            raise ValueError(
+                f"max_tree_depth must be at most {_MAX_TREE_DEPTH}, received "
+                f"max_tree_depth={self.max_tree_depth}."
+            )
 
     @property
     def gradients_per_transition(self):
