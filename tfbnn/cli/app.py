@@ -60,7 +60,7 @@ def main(argv=None):
     with warnings.catch_warnings(), _termination_interrupts():
         # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _warning_printer()
         try:
             code = args.run(args)
             sys.stdout.flush()
@@ -106,8 +106,17 @@ def _shorten(text):
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 4] + " ..."
 
 
-def _show_warning(message, category, filename, lineno, file=None, line=None):
-    say(f"Warning: {' '.join(str(message).split())}")
+def _warning_printer():
+    """A `warnings.showwarning` that prints one line, once per text, without Python source."""
+    shown = set()
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        text = " ".join(str(message).split())
+        if text not in shown:
+            shown.add(text)
+            say(f"Warning: {text}")
+
+    return show
 
 
 @contextlib.contextmanager

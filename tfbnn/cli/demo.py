@@ -108,7 +108,9 @@ def _fit(data):
     )
     _heading("3. Sampling (the long part)")
     import_tensorflow()
-    kernel = tfbnn.kernels.HMC(num_leapfrog_steps=SIZE.num_leapfrog_steps)
+    kernel = tfbnn.kernels.HMC(
+        num_leapfrog_steps=SIZE.num_leapfrog_steps, target_accept_prob=0.8
+    )
     pretraining = tfbnn.Pretraining(
         epochs=SIZE.epochs,
         batch_size=None,
@@ -153,9 +155,9 @@ def _show_test(model, data, exact):
     pulls = (pipeline.forward(exact.test[1][:, None]) - mean) / stddev
     _paragraph(
         f"Noise found: {100 * noise:.1f} % per row, put in: {100 * _SMEARING:.0f} %. The exact "
-        "cross sections, which the network never saw, are within one of its own error bars for "
-        f"{100 * np.mean(abs(pulls) < 1):.0f} % of the rows and within two for "
-        f"{100 * np.mean(abs(pulls) < 2):.0f} %."
+        "cross sections, which the network never saw, are within one error bar of the function "
+        f"for {100 * np.mean(abs(pulls) < 1):.0f} % of the rows and within two for "
+        f"{100 * np.mean(abs(pulls) < 2):.0f} %; perfect would be 68 % and 95 %."
     )
 
 

@@ -1,5 +1,6 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
+import os
 import warnings
 
 import numpy as np
@@ -9,7 +10,6 @@ from tfbnn.cli.console import STOPPED, import_tensorflow, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.fit_options import (
     add_options,
-    check_model_file,
     fit_arguments,
     kernel_argument,
     make_model,
@@ -43,7 +43,7 @@ def add_parser(commands):
 
 def run(args):
     """Reads, fits, reports and saves."""
-    check_model_file(args.model_file)
+    _check_model_file(args.model_file)
     targets, noise = args.target, args.noise_column or []
     table, features = _read(args.data, args.features, targets, noise)
     table, held_out = _held_out(args, table, [*features, *targets, *noise])
@@ -67,6 +67,17 @@ def run(args):
     else:
         print(run.report())
     return verdict(run.diagnosis, args.strict)
+
+
+def _check_model_file(path):
+    """Refuses a place where the model could not be saved, before hours of sampling."""
+    if path is None:
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"The folder of {path} does not exist. Create it first.")
+    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+        raise ValueError(f"{path} cannot be written: it is a folder, or its folder is read-only.")
 
 
 def _read(path, features, targets, noise):

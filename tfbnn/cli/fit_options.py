@@ -5,11 +5,10 @@ An option that is not given is not passed on, so the defaults are those of the P
 
 import argparse
 import dataclasses
-import os
 
 from tfbnn.cli.console import comma_list
 
-__all__ = ["add_options", "check_model_file", "fit_arguments", "kernel_argument", "make_model"]
+__all__ = ["add_options", "fit_arguments", "kernel_argument", "make_model"]
 
 _RUN = (
     "num_chains",
@@ -111,8 +110,8 @@ def _add_kernel(group):
     _optional(add, "--step-size", "fixed step size; default: found and adapted", "E", float)
     add("--adapt-step-size", action="store_true", default=argparse.SUPPRESS,
         help="adapt also a given step size")  # fmt: skip
-    _optional(add, "--target-accept-prob", "acceptance to adapt to; default 0.8 for smooth "
-              "activations, 0.6 for others", "A", float)
+    _optional(add, "--target-accept-prob", "acceptance to adapt to; default by kernel and "
+              "activation", "A", float)
     _optional(add, "--preconditioner", "auto (default), diagonal or identity", "NAME")
     _optional(add, "--num-leapfrog-steps", "hmc: steps per transition, default 64", "L", int)
     _optional(add, "--trajectory-jitter", "hmc: jitter of the step size, default 0.2", "J", float)
@@ -195,17 +194,6 @@ def kernel_argument(args):
                 f"{', '.join(map(_flag, filter(known.__contains__, _KERNEL)))}. Leave it out."
             )
     return {"kernel": dataclasses.replace(settings, **given)}
-
-
-def check_model_file(path):
-    """Refuses a place where the model could not be saved, before hours of sampling."""
-    if path is None:
-        return
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"The folder of {path} does not exist. Create it first.")
-    if os.path.isdir(path) or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path} cannot be written: it is a folder, or its folder is read-only.")
 
 
 def _given(args, names):

@@ -26,8 +26,10 @@ def run(args):
         return DONE
     model.summary()
     print()
-    for label, text in _lines(model.posterior):
-        print(f"{label:<14}{text}")
+    lines = list(_lines(model.posterior))
+    width = max(len(label) for label, _ in lines) + 2
+    for label, text in lines:
+        print(f"{label:<{width}}{text}")
     return DONE
 
 

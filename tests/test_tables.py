@@ -1,0 +1,246 @@
+"""Tables: every format gives the same numbers, and what is wrong is named with its place."""
+
+import io
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from tfbnn.csv_tables import CsvRows, open_csv, write_csv
+from tfbnn.tables import Table, is_csv, read_table
+from tfbnn.validation import as_matrix, column_names
+
+NAMES = ("mass", "N11", "xsec")
+VALUES = np.array([[120.5, -0.5, 2e-4], [-300.0, 1.0, 0.1], [1 / 3, 0.0, 12.0]])
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_npz(path):
+    np.savez(path, **dict(zip(NAMES, VALUES.T)))
+
+
+def write_hdf5(path):
+    with h5py.File(path, "w") as file:
+        for name, column in zip(NAMES, VALUES.T):
+            file[name] = column
+
+
+def write_parquet(path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table(dict(zip(NAMES, VALUES.T))), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "writer"),
+    [
+        ("t.csv", lambda path: write_csv(path, NAMES, VALUES)),
+        ("t.txt", lambda path: write_csv(path, NAMES, VALUES)),
+        ("t", lambda path: write_csv(path, NAMES, VALUES)),
+        ("t.npz", write_npz),
+        ("t.h5", write_hdf5),
+        ("t.HDF5", write_hdf5),
+        ("t.parquet", write_parquet),
+    ],
+)
+def test_every_format_gives_the_same_table(tmp_path, name, writer):
+    path = tmp_path / name
+    writer(path)
+    table = read_table(path)
+    order = [table.columns.index(column) for column in NAMES]  # HDF5 sorts names
+    np.testing.assert_array_equal(table.values[:, order], VALUES)
+    assert table.values.dtype == np.float64
+    chosen = read_table(str(path), columns=["xsec", "mass"])
+    assert chosen.columns == ("xsec", "mass")
+    np.testing.assert_array_equal(chosen.values, VALUES[:, [2, 0]])
+    picked = read_table(path, columns=lambda names: [n for n in names if n.startswith("N")])
+    assert picked.columns == ("N11",)
+    with pytest.raises(ValueError, match="has no column absent"):
+        read_table(path, columns=["absent"])
+
+
+def test_table_passes_for_a_frame():
+    table = Table(NAMES, VALUES)
+    assert len(table) == 3
+    assert column_names(table) == NAMES
+    np.testing.assert_array_equal(as_matrix(table, "x", num_columns=3), VALUES)
+    assert np.asarray(table, dtype=np.float32).dtype == np.float32
+    assert np.asarray(table) is not None and np.array(table, copy=True) is not VALUES
+    part = table.select(["xsec"]).take([2, 0])
+    assert part.columns == ("xsec",)
+    np.testing.assert_array_equal(part.values, [[12.0], [2e-4]])
+    with pytest.raises(ValueError, match="has no column y; its columns of numbers are mass"):
+        table.select(["y"])
+
+
+def test_csv_from_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\ufeffa, b\n1,2\n\n3,4\n"))
+    table = read_table("-")
+    assert table.columns == ("a", "b")
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
+    assert is_csv("-") and is_csv("x.csv") and not is_csv("x.npz") and not is_csv("x.unknown")
+
+
+def test_csv_leaves_out_columns_without_numbers(tmp_path):
+    path = write(tmp_path / "t.csv", 'name,a,"b, quoted"\nfirst,1,2\n"x,y",3,4\n')
+    assert read_table(path).columns == ("a", "b, quoted")
+    with pytest.raises(ValueError, match="line 2, column name: expected a finite number"):
+        read_table(path, columns=["name"])
+
+
+@pytest.mark.parametrize("cell", ["abc", "", "nan", "inf", "-inf", "1.0.0"])
+def test_csv_names_line_and_column_of_a_bad_cell(tmp_path, cell):
+    path = write(tmp_path / "t.csv", f"a,b\n1,2\n\n3,{cell}\n")
+    with pytest.raises(ValueError, match=r"t.csv, line 4, column b: expected a finite number"):
+        read_table(path)
+    assert read_table(path, columns=["a"]).values.tolist() == [[1.0], [3.0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("a,b\n", "no rows"),
+        ("1,2\n3,4\n", "line 1: expected a header line"),
+        ("a,b\n1\n", "line 2: expected 2 cells as in the header, got 1"),
+        ("a,a\n1,2\n", "2 columns a"),
+        ("a,b\nx,y\n", "no column of numbers"),
+        ("a,b\n1,2\n\0,3\n", "line 3"),
+    ],
+)
+def test_csv_that_cannot_be_read(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_table(write(tmp_path / "t.csv", text))
+
+
+def test_binary_file_called_csv(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\x89HDF\r\n\x1a\n\xff\xfe")
+    with pytest.raises(ValueError, match="not comma-separated text|header"):
+        read_table(path)
+
+
+def test_missing_file_and_unknown_ending(tmp_path):
+    for name in ("t.csv", "t.npz", "t.h5", "t.parquet"):
+        with pytest.raises(FileNotFoundError, match="No file"):
+            read_table(tmp_path / name)
+    with pytest.raises(ValueError, match="unknown ending '.xlsx'; expected one of .csv"):
+        read_table(tmp_path / "t.xlsx")
+
+
+def test_two_dimensional_arrays_are_numbered(tmp_path):
+    np.savez(tmp_path / "t.npz", x=VALUES, y=np.arange(3), unit="fb", one=np.ones(()))
+    table = read_table(tmp_path / "t.npz")
+    assert table.columns == ("x_0", "x_1", "x_2", "y")
+    np.testing.assert_array_equal(table.values[:, :3], VALUES)
+    with pytest.raises(ValueError, match="column x: expected one column of numbers.*x_0, x_1"):
+        read_table(tmp_path / "t.npz", columns=["x"])
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["x"], file["y"] = VALUES, [1, 2, 3]
+        file["name"] = ["a", "b", "c"]
+        file.create_group("group")
+    assert read_table(tmp_path / "t.h5").columns == ("x_0", "x_1", "x_2", "y")
+
+
+def test_arrays_that_do_not_fit(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, a=np.ones(3), b=np.ones(2))
+    with pytest.raises(ValueError, match="same number of rows, but a has 3, b has 2"):
+        read_table(path)
+    np.savez(path, a=np.array([1.0, np.nan]))
+    with pytest.raises(ValueError, match=r"row 1 \(the first is 0\), column a.*got nan"):
+        read_table(path)
+    np.savez(path, a=np.ones(0))
+    with pytest.raises(ValueError, match="no rows"):
+        read_table(path)
+    np.savez(path, unit="fb")
+    with pytest.raises(ValueError, match="no column of numbers"):
+        read_table(path)
+
+
+class Bomb:
+    """Unpickling it would leave a trace."""
+
+    def __reduce__(self):
+        return (print, ("unpickled",))
+
+
+def test_pickles_stay_closed(tmp_path, capsys):
+    path = tmp_path / "t.npz"
+    np.savez(path, a=np.ones(2), bad=np.array([Bomb(), Bomb()], dtype=object))
+    assert read_table(path).columns == ("a",)
+    with pytest.raises(ValueError, match="column bad"):
+        read_table(path, columns=["bad"])
+    np.array([Bomb()], dtype=object).dump(path)
+    with pytest.raises(ValueError, match="not a readable NPZ file"):
+        read_table(path)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["t.npz", "t.h5", "t.parquet"])
+def test_damaged_files(tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    path = write(tmp_path / name, "this is not what it says")
+    with pytest.raises(ValueError, match="not a readable"):
+        read_table(path)
+
+
+def test_single_array_called_npz(tmp_path):
+    with open(tmp_path / "t.npz", "wb") as stream:
+        np.save(stream, np.ones(3))
+    with pytest.raises(ValueError, match="single array"):
+        read_table(tmp_path / "t.npz")
+
+
+def test_parquet_with_text_and_gaps(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    parquet.write_table(
+        pyarrow.table({"a": [1, 2], "name": ["x", "y"], "flag": [True, False]}), path
+    )
+    assert read_table(path).columns == ("a",)
+    parquet.write_table(pyarrow.table({"a": [1, None]}), path)
+    with pytest.raises(ValueError, match="row 1 .*column a"):
+        read_table(path)
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    path = write(tmp_path / "t.parquet", "x")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"tfbnn\[parquet\]"):
+        read_table(path)
+
+
+def test_write_csv_keeps_every_bit(tmp_path):
+    path = tmp_path / "t.csv"
+    values = np.random.default_rng(0).standard_normal((50, 3)) * 10.0 ** np.arange(-150, 150, 100)
+    write_csv(path, NAMES, values)
+    np.testing.assert_array_equal(read_table(path).values, values)
+    stream = io.StringIO()
+    write_csv(stream, ["a"], [[1 / 3]], digits=3)
+    write_csv(stream, ["a"], [[2.0]], header=False)
+    assert stream.getvalue() == "a\n0.333\n2\n"
+    with pytest.raises(ValueError, match=r"shape \[N, 2\]"):
+        write_csv(stream, ["a", "b"], [[1.0]])
+
+
+def test_csv_is_read_as_it_is_iterated():
+    lines = ("1,2\n" if number else "a,b\n" for number in range(10**9))
+    rows = CsvRows(lines, "endless")
+    piece = [row for row, _ in zip(rows, range(1000))]
+    assert rows.numbers(piece, ["b"]).shape == (1000, 1)
+
+
+def test_open_csv_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent.csv"), open_csv(tmp_path / "absent.csv"):
+        pass
