@@ -219,10 +219,46 @@ def _starts(spec, data, held_out, options, notify, seconds):
         seconds[name] += value
     epochs = sorted(set(result.epochs.tolist()))
     text = f"ADAM, {epochs[0]}" + (f" to {epochs[-1]}" if len(epochs) > 1 else "") + " epochs"
+    if settings.newton_iterations not in ("auto", 0):
+        theta, newton_text = _polished(spec, data, result.theta, settings, notify, seconds)
+        return theta, f"{text}; {newton_text}"
     if result.validation_log_likelihood is not None:
         scores = result.validation_log_likelihood
         text += f", validation log likelihood {scores.min():.3f} to {scores.max():.3f} per row"
     return result.theta, text
+
+
+def _polished(spec, data, theta, settings, notify, seconds):
+    """Starts [C, P] after Levenberg-Marquardt, and a line on it; adds to `seconds`."""
+    from tfbnn.engine.newton import polish
+
+    began, results = time.perf_counter(), []
+    for chain, start in enumerate(theta):
+
+        def show(iteration, log_prob, chain=chain):
+            total = settings.newton_iterations * len(theta)
+            done = settings.newton_iterations * chain + iteration
+            elapsed = time.perf_counter() - began
+            event = {
+                "phase": "newton",
+                "transition": done,
+                "num_transitions": total,
+                "num_chains": len(theta),
+                "seconds": elapsed,
+                "eta_seconds": elapsed * (total - done) / done,
+                "log_prob": log_prob,
+            }
+            return notify(event)
+
+        results.append(polish(spec, start, data, settings.newton_iterations, show))
+    seconds["pretraining"] += time.perf_counter() - began
+    counts = [len(result.log_prob) - 1 for result in results]
+    gains = [result.log_prob[-1] - result.log_prob[0] for result in results]
+    text = (
+        f"Levenberg-Marquardt, {min(counts)} to {max(counts)} iterations, log density up by "
+        f"{min(gains):.4g} to {max(gains):.4g}"
+    )
+    return np.stack([result.theta for result in results]).astype(spec.dtype), text
 
 
 def _accept_reason(spec, settings):

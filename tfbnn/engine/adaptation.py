@@ -127,13 +127,14 @@ def find_initial_step_size(value_and_gradient, z, linear_map, generator):
         Step sizes [C], float32.
     """
     momentum = generator.standard_normal(z.shape).astype(z.dtype)
-    value, gradient = value_and_gradient(linear_map.forward(z))
-    gradient = linear_map.pull_back(gradient)
+    value, gradient = value_and_gradient(np.asarray(linear_map.forward(z)))
+    gradient = np.asarray(linear_map.pull_back(gradient))
 
     def log_ratio(step):
         half = momentum + 0.5 * step[:, None] * gradient
-        new_value, new_gradient = value_and_gradient(linear_map.forward(z + step[:, None] * half))
-        end = half + 0.5 * step[:, None] * linear_map.pull_back(new_gradient)
+        theta = np.asarray(linear_map.forward(z + step[:, None] * half))
+        new_value, new_gradient = value_and_gradient(theta)
+        end = half + 0.5 * step[:, None] * np.asarray(linear_map.pull_back(new_gradient))
         change = new_value - value - 0.5 * ((end**2).sum(-1) - (momentum**2).sum(-1))
         return np.where(np.isfinite(change), change, -np.inf)
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfbnn.engine.adaptation import DualAveraging, RunningMoments
 from tfbnn.engine.compile import compiled
-from tfbnn.engine.linear_map import DiagonalMap
+from tfbnn.engine.linear_map import DenseMap, DiagonalMap, as_tensors
 from tfbnn.engine.potential import Potential
 
 __all__ = ["BlockControl", "BlockOutput", "ChainState", "bootstrap", "make_block"]
@@ -34,7 +34,7 @@ class ChainState(NamedTuple):
 
     z: object
     results: object
-    linear_map: DiagonalMap
+    linear_map: DiagonalMap | DenseMap
     reference: object
     step: DualAveraging
     moments: RunningMoments
@@ -149,8 +149,7 @@ def make_block(spec, settings, num_slots, jit_compile):
 
 def bootstrap(spec, settings, data, z, linear_map, reference, step):
     """Kernel results at z, computed eagerly: one gradient, and not worth a compilation."""
-    linear_map = DiagonalMap(*(tf.convert_to_tensor(part) for part in linear_map))
-    kernel = _kernel(Potential(spec), settings, data, linear_map, reference, step)
+    kernel = _kernel(Potential(spec), settings, data, as_tensors(linear_map), reference, step)
     return kernel.bootstrap_results(tf.convert_to_tensor(z))
 
 
@@ -158,8 +157,7 @@ def _kernel(potential, settings, data, linear_map, reference, step):
     def target_log_prob(z):
         return tf.cast(potential.log_prob(linear_map.forward(z), data) - reference, z.dtype)
 
-    dtype = linear_map.scale.dtype
-    step_size = tf.cast(tf.exp(step.log_average), dtype)[:, None]
+    step_size = tf.cast(tf.exp(step.log_average), potential.spec.dtype)[:, None]
     return settings.build(target_log_prob, step_size)
 
 

@@ -12,7 +12,8 @@ from tfbnn.engine.adaptation import (
     restart_moments,
 )
 from tfbnn.engine.block import BlockControl, ChainState, bootstrap
-from tfbnn.engine.linear_map import DiagonalMap, diagonal_map, identity_map
+from tfbnn.engine.gauss_newton import gauss_newton_matrix
+from tfbnn.engine.linear_map import as_tensors, diagonal_map, identity_map, whitening_map
 
 __all__ = ["PHASES", "Lane"]
 
@@ -48,7 +49,7 @@ class Lane:
         self.num_gradients = {phase: np.zeros(len(self.chains), int) for phase in PHASES}
         self.num_divergent = np.zeros(len(self.chains), int)
         self.recent_acceptance = np.nan
-        self._start(theta, identity_map(theta.shape, theta.dtype))
+        self._start(theta, self._first_map(theta))
 
     @property
     def leg(self):
@@ -108,24 +109,38 @@ class Lane:
 
     def _close_leg(self, leg):
         if leg.renew:
-            moments = self.state.moments
-            variance = moments.squares.numpy() / max(leg.length - 1, 1)
             theta = self.state.linear_map.forward(self.state.z).numpy()
-            self._start(theta, diagonal_map(variance, leg.length))
+            self._start(theta, self._renewed_map(theta, leg.length))
         self.leg_index += 1
         self.done_in_leg = 0
+
+    def _first_map(self, theta):
+        if self.program.settings.preconditioner == "gauss_newton":
+            return self._whitening_map(theta)
+        return identity_map(theta.shape, theta.dtype)
+
+    def _renewed_map(self, theta, num_draws):
+        if self.program.settings.preconditioner == "gauss_newton":
+            return self._whitening_map(theta)
+        variance = self.state.moments.squares.numpy() / max(num_draws - 1, 1)
+        return diagonal_map(variance, num_draws)
+
+    def _whitening_map(self, theta):
+        program = self.program
+        curvature = [gauss_newton_matrix(program.spec, chain, program.data) for chain in theta]
+        return whitening_map(theta, np.stack(curvature))
 
     def _start(self, theta, linear_map):
         """(Re)starts the kernel at theta [C, P] in new coordinates."""
         program = self.program
-        z = linear_map.inverse(theta)
+        z = np.asarray(linear_map.inverse(theta))
         if program.settings.step_size is None:
             generator = seeds.generator(program.seed, "step size", self.key_chain, self.leg_index)
             step_size = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
         else:
             step_size = np.full(len(theta), program.settings.step_size, np.float32)
         step = DualAveraging(*map(tf.constant, restart_dual_averaging(step_size)))
-        linear_map = DiagonalMap(*map(tf.constant, linear_map))
+        linear_map = as_tensors(linear_map)
         reference = tf.constant(program.value_and_gradient(theta)[0])
         results = bootstrap(
             program.spec, program.settings, program.data, z, linear_map, reference, step

@@ -7,8 +7,9 @@ constant while a kernel uses it, so its Jacobian cancels from every acceptance r
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
-__all__ = ["DiagonalMap", "diagonal_map", "identity_map"]
+__all__ = ["DenseMap", "DiagonalMap", "as_tensors", "diagonal_map", "identity_map", "whitening_map"]
 
 
 class DiagonalMap(NamedTuple):
@@ -31,6 +32,59 @@ class DiagonalMap(NamedTuple):
     def pull_back(self, gradient):
         """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
         return self.scale * gradient
+
+
+class DenseMap(NamedTuple):
+    """theta = centre + matrix z.
+
+    Attributes:
+        centre: [C, P].
+        matrix: [C, P, P].
+        inverse_matrix: [C, P, P].
+    """
+
+    centre: object
+    matrix: object
+    inverse_matrix: object
+
+    def forward(self, z):
+        """z [C, P] -> theta [C, P]."""
+        return self.centre + tf.linalg.matvec(self.matrix, z)
+
+    def inverse(self, theta):
+        """theta [C, P] -> z [C, P]."""
+        return tf.linalg.matvec(self.inverse_matrix, theta - self.centre)
+
+    def pull_back(self, gradient):
+        """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
+        return tf.linalg.matvec(self.matrix, gradient, transpose_a=True)
+
+
+def as_tensors(linear_map):
+    """The same map with tensors in place of arrays."""
+    return type(linear_map)(*map(tf.convert_to_tensor, linear_map))
+
+
+def whitening_map(theta, curvature):
+    """The map in which the normal with this curvature, centred at theta, is standard.
+
+    Args:
+        theta: Centres [C, P].
+        curvature: Positive semi-definite matrices [C, P, P], float64.
+
+    Returns:
+        DenseMap in the dtype of theta: the symmetric square root of the inverse curvature.
+    """
+    values, vectors = np.linalg.eigh(curvature)
+    # Directions that neither prior nor data determine keep a finite length.
+    floor = np.finfo(np.float64).eps * values[..., -1:]
+    roots = np.sqrt(np.maximum(values, floor))[..., None, :]
+    transposed = np.swapaxes(vectors, -1, -2)
+    return DenseMap(
+        centre=theta,
+        matrix=((vectors / roots) @ transposed).astype(theta.dtype),
+        inverse_matrix=((vectors * roots) @ transposed).astype(theta.dtype),
+    )
 
 
 def identity_map(shape, dtype):

@@ -12,7 +12,7 @@ from tfbnn.validation import check_choice, check_flag, check_number
 
 __all__ = ["GradientKernel", "TransitionStatistics", "acceptance_from_log_ratio"]
 
-PRECONDITIONERS = ("auto", "identity", "diagonal")
+PRECONDITIONERS = ("auto", "identity", "diagonal", "gauss_newton")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class GradientKernel:
             because the leapfrog error is of first order (Dinh, Ho and Nguyen 2024,
             arXiv:2410.22065).
         preconditioner: "diagonal" rescales every coordinate by its standard deviation, measured
-            in the windows of warm-up; "identity" does not; "auto" (default) means "diagonal".
+            in the windows of warm-up; "gauss_newton" whitens by the Gauss-Newton matrix at the
+            chain's own point, taken at the start and at the ends of the windows, for up to about a
+            thousand parameters; "identity" does neither; "auto" (default) means "diagonal".
     """
 
     step_size: float | None = None
@@ -52,11 +54,6 @@ class GradientKernel:
         check_flag("adapt_step_size", self.adapt_step_size)
         if self.target_accept_prob is not None:
             check_number("target_accept_prob", self.target_accept_prob, above=0, below=1)
-        if self.preconditioner == "gauss_newton":
-            raise ValueError(
-                "preconditioner='gauss_newton' is not available in this version. "
-                "Use 'auto', 'diagonal' or 'identity'."
-            )
         check_choice("preconditioner", self.preconditioner, PRECONDITIONERS)
 
     @property
@@ -66,7 +63,7 @@ class GradientKernel:
 
     @property
     def preconditions(self):
-        """Whether warm-up tunes a diagonal preconditioner."""
+        """Whether warm-up tunes a preconditioner."""
         return self.preconditioner != "identity"
 
     def accept_target(self, spec):

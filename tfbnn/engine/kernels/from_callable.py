@@ -26,6 +26,7 @@ class CallableKernel:
 
     adapts = False
     preconditions = False
+    preconditioner = "identity"
     step_size = None
     gradients_per_transition = 16  # unknown; only sets how many transitions share a block
 

@@ -1,0 +1,92 @@
+"""The Gauss-Newton matrix: against autodiff, and positive definite everywhere."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from test_potential import MODELS, build, random_rows
+
+from tfbnn.engine.gauss_newton import gauss_newton_matrix
+from tfbnn.engine.network import network_outputs
+from tfbnn.engine.potential import Potential, make_data
+
+SMOOTH = [name for name in MODELS if name != "uniform"]
+
+
+def setting(name, with_row_noise=False, rows=11):
+    spec, generator = build(name), np.random.default_rng(21)
+    x, y, noise = random_rows(spec, generator, rows)
+    data = make_data(x, y, noise if with_row_noise else None, spec.dtype)
+    return spec, data, 0.7 * generator.normal(size=spec.layout.num_parameters)
+
+
+def hessian(function, theta):
+    theta = tf.constant(theta[None])
+    with tf.GradientTape() as outer:
+        outer.watch(theta)
+        with tf.GradientTape() as inner:
+            inner.watch(theta)
+            value = function(theta)
+        gradient = inner.gradient(value, theta)
+    return outer.jacobian(gradient, theta)[0, :, 0].numpy()
+
+
+def test_linear_network_has_the_exact_hessian():
+    """With a fixed scale the potential is quadratic: Gauss-Newton is its Hessian."""
+    import dataclasses
+
+    from tfbnn.likelihoods import Gaussian
+
+    spec, data, theta = setting("linear")
+    spec = dataclasses.replace(spec, likelihood=Gaussian(0.3))
+    theta = theta[: spec.layout.num_parameters]
+    exact = -hessian(lambda t: Potential(spec).log_prob(t, data), theta)
+    np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize("with_row_noise", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_block_is_the_fisher_information(name, with_row_noise):
+    """Average the outer products of scores over targets simulated from the network."""
+    spec, data, theta = setting(name, with_row_noise, rows=3)
+    found = gauss_newton_matrix(spec, theta, data)
+    generator = np.random.default_rng(22)
+    outputs = network_outputs(spec, tf.constant(theta[None]), data.x).numpy()
+    log_noise = theta[None, spec.layout.log_noise_scale]
+    noise = None if data.row_noise is None else data.row_noise.numpy().T
+    scale = spec.likelihood.scale(np.moveaxis(outputs, 1, 2), log_noise, noise)
+    location = spec.likelihood.location(np.moveaxis(outputs, 1, 2))
+    draws = 60_000
+    level = generator.uniform(size=(draws, *location.shape[1:]))
+    y = location + np.broadcast_to(scale, location.shape) * spec.likelihood.noise_quantile(level)
+    y = tf.constant(np.moveaxis(y, 1, 2))
+    repeated = tf.constant(np.repeat(theta[None], draws, axis=0))
+    _, score = _likelihood_score(spec, repeated, data._replace(y=y))
+    fisher = score.T @ score / draws
+    from tfbnn.engine.gauss_newton import prior_curvature
+
+    found -= np.diag(prior_curvature(spec, theta))
+    spread = np.sqrt(np.diag(found)[:, None] * np.diag(found)[None]) + 1e-12
+    # Scores of sampled prior scales vanish in the likelihood (standard) or follow the weights (ntk).
+    assert np.abs((found - fisher) / spread).max() < 0.08
+
+
+def _likelihood_score(spec, theta, data):
+    with tf.GradientTape() as tape:
+        tape.watch(theta)
+        value = Potential(spec).log_likelihood(theta, data)
+    return value, tape.gradient(value, theta).numpy()
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_positive_definite(name):
+    spec, data, theta = setting(name)
+    assert np.linalg.eigvalsh(gauss_newton_matrix(spec, theta, data)).min() > 0
+
+
+def test_blocks_add_up(monkeypatch):
+    from tfbnn.engine import gauss_newton
+
+    spec, data, theta = setting("ntk", rows=23)
+    whole = gauss_newton_matrix(spec, theta, data)
+    monkeypatch.setattr(gauss_newton, "_BLOCK_ROWS", 5)
+    np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), whole, rtol=1e-12)
