@@ -57,7 +57,17 @@ class Row:
 ROWS = {
     "basic": Row("ADAM 2000, HMC 64, standard", {"y_transform": LOG_TARGET}, HMC(), adam(2000)),
     "ntk": Row("ADAM 2000, HMC 64, ntk", NTK, HMC(), adam(2000)),
-    "best": Row("ADAM 30000, HMC 64, ntk", NTK, HMC(), adam(30_000)),
+    "long_adam": Row("ADAM 30000, HMC 64, ntk", NTK, HMC(), adam(30_000)),
+    "deep": Row("ADAM 20000, HMC 64, ntk", NTK, HMC(), adam(20_000), layers=(5, 20, 20, 20, 1)),
+    "newton": Row(
+        "ADAM 1000, Levenberg-Marquardt 200, HMC 32 whitened by Gauss-Newton, ntk",
+        NTK,
+        HMC(num_leapfrog_steps=32, preconditioner="gauss_newton", target_accept_prob=0.8),
+        dataclasses.replace(adam(1000), newton_iterations=200),
+        num_chains=2,
+        num_burnin_steps=300,
+        num_results=200,
+    ),
     "nuts": Row("ADAM 10000, NUTS depth 7, ntk", NTK, NUTS(max_tree_depth=7), adam(10_000)),
     "student_t": Row(
         "ADAM 10000, HMC 64, ntk, Student-t (4)",

@@ -188,19 +188,36 @@ BAD_X = {
     "a dict": ({"a": [1.0], "b": [2.0]}, TypeError, ["array of numbers", "dict"]),
     "a set": ({1.0, 2.0}, TypeError, ["numbers"]),
     "a generator": ((row for row in X), TypeError, ["numbers"]),
-    "frame with strings": (pd.DataFrame({"a": X[:, 0], "b": ["u"] * NUM_ROWS}), TypeError,
-                           ["strings"]),
-    "frame with booleans": (pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0}), TypeError,
-                            ["booleans"]),
-    "frame with dates": (pd.DataFrame({"a": X[:, 0], "b": X[:, 1].astype("M8[s]")}), TypeError,
-                         ["numbers"]),
-    "frame with a gap": (pd.DataFrame({"a": X[:, 0], "b": [None, *X[1:, 1]]}), ValueError,
-                         ["finite", "row 0", "column 1"]),
+    "frame with strings": (
+        pd.DataFrame({"a": X[:, 0], "b": ["u"] * NUM_ROWS}),
+        TypeError,
+        ["strings"],
+    ),
+    "frame with booleans": (
+        pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0}),
+        TypeError,
+        ["booleans"],
+    ),
+    "frame with dates": (
+        pd.DataFrame({"a": X[:, 0], "b": X[:, 1].astype("M8[s]")}),
+        TypeError,
+        ["numbers"],
+    ),
+    "frame with a gap": (
+        pd.DataFrame({"a": X[:, 0], "b": [None, *X[1:, 1]]}),
+        ValueError,
+        ["finite", "row 0", "column 1"],
+    ),
     "nullable frame with a gap": (
         pd.DataFrame({"a": X[:, 0], "b": pd.array([None, *X[1:, 1]], dtype="Float64")}),
-        (TypeError, ValueError), []),
-    "frame with a column too many": (pd.DataFrame(np.hstack([X, X])), ValueError,
-                                     ["2 columns", "4"]),
+        (TypeError, ValueError),
+        [],
+    ),
+    "frame with a column too many": (
+        pd.DataFrame(np.hstack([X, X])),
+        ValueError,
+        ["2 columns", "4"],
+    ),
 }
 
 
@@ -213,8 +230,13 @@ def test_bad_x_is_refused(entry, x, error, words, fitted, engine):
 # For diagnose, None stands for the rows saved with the model.
 @pytest.mark.parametrize("entry", [e for e in TAKE_X if e is not diagnose], ids=name_of)
 def test_x_is_not_optional(entry, fitted, engine):
-    refuses(lambda: entry(fitted, x=None), fitted, engine, TypeError,
-            ["x", "array of numbers", "NoneType"])
+    refuses(
+        lambda: entry(fitted, x=None),
+        fitted,
+        engine,
+        TypeError,
+        ["x", "array of numbers", "NoneType"],
+    )
 
 
 BAD_Y = {
@@ -240,8 +262,11 @@ BAD_Y = {
     "None": (None, TypeError, ["array of numbers", "NoneType"]),
     "the name of a column": ("mass", TypeError, ["array of numbers", "str"]),
     "a series of strings": (pd.Series(["a"] * NUM_ROWS), TypeError, ["strings"]),
-    "a series of categories": (pd.Series(["a"] * NUM_ROWS, dtype="category"), TypeError,
-                               ["strings"]),
+    "a series of categories": (
+        pd.Series(["a"] * NUM_ROWS, dtype="category"),
+        TypeError,
+        ["strings"],
+    ),
 }
 
 
@@ -272,36 +297,52 @@ BAD_NOISE = {
 @pytest.mark.parametrize("entry", TAKE_NOISE, ids=name_of)
 @pytest.mark.parametrize(("noise", "error", "words"), BAD_NOISE.values(), ids=BAD_NOISE)
 def test_bad_row_noise_is_refused(entry, noise, error, words, fitted, engine):
-    refuses(
-        lambda: entry(fitted, noise=noise), fitted, engine, error, ["noise_scale", *words]
-    )
+    refuses(lambda: entry(fitted, noise=noise), fitted, engine, error, ["noise_scale", *words])
 
 
 # A fit learns the scale of its rows; values it cannot represent are tested further below.
 @pytest.mark.parametrize("entry", [e for e in TAKE_X if e is not fit], ids=name_of)
 def test_x_too_large_for_the_dtype_is_refused_by_column(entry, fitted, engine):
-    refuses(lambda: entry(fitted, x=with_cell(1e300)), fitted, engine, ValueError,
-            ["x", "float32", "row 3", "column 1"])
+    refuses(
+        lambda: entry(fitted, x=with_cell(1e300)),
+        fitted,
+        engine,
+        ValueError,
+        ["x", "float32", "row 3", "column 1"],
+    )
 
 
 @pytest.mark.parametrize("entry", [e for e in TAKE_Y if e is not fit], ids=name_of)
 def test_y_too_large_for_the_dtype_is_refused_by_column(entry, fitted, engine):
-    refuses(lambda: entry(fitted, y=with_cell(1e300, Y)), fitted, engine, ValueError,
-            ["y", "float32", "row 3", "column 0"])
+    refuses(
+        lambda: entry(fitted, y=with_cell(1e300, Y)),
+        fitted,
+        engine,
+        ValueError,
+        ["y", "float32", "row 3", "column 0"],
+    )
 
 
 def test_row_noise_that_vanishes_in_the_dtype_of_the_model_is_refused(fitted, engine):
-    refuses(lambda: fit(fitted, noise=NOISE * 1e-60), fitted, engine, ValueError,
-            ["noise_scale", "float32"])
+    refuses(
+        lambda: fit(fitted, noise=NOISE * 1e-60),
+        fitted,
+        engine,
+        ValueError,
+        ["noise_scale", "float32"],
+    )
 
 
 @pytest.mark.parametrize("entry", TAKE_Y, ids=name_of)
-def test_targets_outside_the_domain_of_the_logarithm_are_refused(
-    entry, synthetic_ensemble, engine
-):
+def test_targets_outside_the_domain_of_the_logarithm_are_refused(entry, synthetic_ensemble, engine):
     model = BayesianMLP.from_ensemble(synthetic_ensemble(y_transform=["log10", "standardize"]))
-    refuses(lambda: entry(model, y=with_cell(-1.0, Y)), model, engine, ValueError,
-            ["y", "positive", "log10", "-1.0", "row 3"])
+    refuses(
+        lambda: entry(model, y=with_cell(-1.0, Y)),
+        model,
+        engine,
+        ValueError,
+        ["y", "positive", "log10", "-1.0", "row 3"],
+    )
 
 
 # Column names.
@@ -448,7 +489,8 @@ def test_y_in_any_disguise_gives_the_same_bits_and_is_left_alone(
 
 @pytest.mark.parametrize("entry", TAKE_Y, ids=name_of)
 @pytest.mark.parametrize(
-    "flat", [lambda y: y[:, 0], lambda y: y[:, 0].tolist(), lambda y: pd.Series(y[:, 0])],
+    "flat",
+    [lambda y: y[:, 0], lambda y: y[:, 0].tolist(), lambda y: pd.Series(y[:, 0])],
     ids=["vector", "list", "series"],
 )
 def test_one_target_may_be_a_vector(entry, flat, fitted, engine):
@@ -543,8 +585,9 @@ def test_constant_targets_are_named_and_predictions_stay_finite(engine):
     assert np.isfinite(model.predict(X).mean).all()
 
 
-@pytest.mark.parametrize("scales", [[1e30, 1.0], [1e-300, 1.0], [1e12, 1e-12], [1.0, 1e100]],
-                         ids=str)
+@pytest.mark.parametrize(
+    "scales", [[1e30, 1.0], [1e-300, 1.0], [1e12, 1e-12], [1.0, 1e100]], ids=str
+)
 def test_columns_of_any_scale_reach_the_network_standardised(scales, engine):
     model = BayesianMLP([2, 5, 1])
     fake_fit(model, X * scales, Y * scales[0])
@@ -593,8 +636,11 @@ BAD_SETTINGS = [
     ({"pretraining": True}, TypeError, ["pretraining", "Pretraining", "True"]),
     ({"pretraining": {"epochs": 3}}, TypeError, ["pretraining", "Pretraining"]),
     ({"pretraining": tfbnn.Pretraining}, TypeError, ["pretraining", "Pretraining"]),
-    ({"pretraining": tfbnn.Pretraining(early_stopping=5)}, ValueError,
-     ["early_stopping", "validation_data"]),
+    (
+        {"pretraining": tfbnn.Pretraining(early_stopping=5)},
+        ValueError,
+        ["early_stopping", "validation_data"],
+    ),
     ({"jit_compile": "yes"}, TypeError, ["jit_compile", "True or False", "'yes'"]),
     ({"jit_compile": 1}, TypeError, ["jit_compile", "True or False"]),
     ({"verbose": 7}, ValueError, ["verbose", "'auto', 0 or 1", "7"]),
@@ -625,8 +671,11 @@ BAD_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "error", "words"), BAD_SETTINGS,
-                         ids=[", ".join(words) for _, _, words in BAD_SETTINGS])
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    BAD_SETTINGS,
+    ids=[", ".join(words) for _, _, words in BAD_SETTINGS],
+)
 @pytest.mark.parametrize("pretraining", [None, tfbnn.Pretraining()], ids=["", "pretraining"])
 def test_bad_settings_are_refused_before_the_engine_starts(
     settings, error, words, pretraining, fitted, engine
@@ -700,7 +749,7 @@ BAD_KERNELS = [
     ({"target_accept_prob": 1.0}, ValueError, "target_accept_prob must be > 0 and < 1"),
     ({"target_accept_prob": np.nan}, ValueError, "target_accept_prob must be"),
     ({"target_accept_prob": "0.8"}, TypeError, "target_accept_prob must be a number"),
-    ({"preconditioner": "gauss_newton"}, ValueError, "gauss_newton.*not available"),
+    ({"preconditioner": "cholesky"}, ValueError, "preconditioner .*'cholesky'"),
     ({"preconditioner": "hessian"}, ValueError, "preconditioner must be one of.*'hessian'"),
     ({"preconditioner": None}, TypeError, "preconditioner must be one of.*None"),
 ]
@@ -750,8 +799,8 @@ def test_bad_settings_of_one_kernel_are_refused(make, error, match):
         ({"learning_rate_schedule": None}, ValueError, "learning_rate_schedule .*None"),
         ({"early_stopping": 0}, ValueError, "early_stopping must be at least 1"),
         ({"early_stopping": True}, TypeError, "early_stopping must be an integer"),
-        ({"newton_iterations": 10}, ValueError, "newton_iterations .*10.*not available"),
-        ({"newton_iterations": "many"}, ValueError, "newton_iterations .*'many'"),
+        ({"newton_iterations": -1}, ValueError, "newton_iterations .*-1"),
+        ({"newton_iterations": "many"}, TypeError, "newton_iterations .*'many'"),
         ({"epoch": 3}, TypeError, "epoch"),
     ],
     ids=str,
@@ -792,8 +841,13 @@ def test_bad_settings_of_predict_are_refused(settings, error, words, fitted, eng
 
 
 def test_a_bad_space_of_predict_draws_is_refused(fitted, engine):
-    refuses(lambda: fitted.predict_draws(X, space="log10"), fitted, engine, ValueError,
-            ["space", "original", "transformed", "'log10'"])
+    refuses(
+        lambda: fitted.predict_draws(X, space="log10"),
+        fitted,
+        engine,
+        ValueError,
+        ["space", "original", "transformed", "'log10'"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -813,8 +867,21 @@ def test_a_bad_space_of_predict_draws_is_refused(fitted, engine):
         (np.ma.masked_less(THETA, 0), TypeError, ["masked"]),
         (sparse.csr_matrix(THETA), TypeError, ["sparse"]),
     ],
-    ids=["short", "column", "number", "empty", "None", "complex", "strings", "list of strings",
-         "booleans", "dates", "ragged", "masked", "sparse"],
+    ids=[
+        "short",
+        "column",
+        "number",
+        "empty",
+        "None",
+        "complex",
+        "strings",
+        "list of strings",
+        "booleans",
+        "dates",
+        "ragged",
+        "masked",
+        "sparse",
+    ],
 )
 def test_bad_theta_is_refused(theta, error, words, fitted, engine):
     refuses(lambda: fitted.log_prob(theta, X, Y), fitted, engine, error, ["theta", *words])
@@ -825,7 +892,8 @@ def test_no_draws_of_theta_have_no_densities(fitted):
 
 
 @pytest.mark.parametrize(
-    ("noise_scale", "known"), [(0.1, None), (0.1, NOISE), ("learned", None), ("learned", NOISE)],
+    ("noise_scale", "known"),
+    [(0.1, None), (0.1, NOISE), ("learned", None), ("learned", NOISE)],
     ids=["fixed", "fixed, known", "learned", "learned, known"],
 )
 def test_the_reference_case_is_accepted_everywhere(noise_scale, known, engine):

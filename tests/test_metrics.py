@@ -111,8 +111,9 @@ def test_jacobian_of_a_standardised_logarithm_in_closed_form(synthetic_ensemble)
     case = Case(synthetic_ensemble(y_transform=LOG))
     (spread,) = case.ensemble.y_pipeline.steps[1].scale
     expected = -np.mean(np.log(case.y * np.log(10) * spread))
-    difference = (case.scores["log_predictive_density"]
-                  - case.scores["log_predictive_density_transformed"])
+    difference = (
+        case.scores["log_predictive_density"] - case.scores["log_predictive_density_transformed"]
+    )
     np.testing.assert_allclose(difference, expected, rtol=1e-12)
 
 
@@ -133,9 +134,7 @@ def test_rmse_and_r2(synthetic_ensemble, configuration):
     case = Case(synthetic_ensemble(**configuration))
     mean = np.average(case.original, axis=0, weights=case.weights)
     transformed = np.average(case.location, axis=0, weights=case.weights)
-    for suffix, y, predicted in (
-        ("", case.y, mean), ("_transformed", case.target, transformed)
-    ):
+    for suffix, y, predicted in (("", case.y, mean), ("_transformed", case.target, transformed)):
         rmse = np.sqrt(((y - predicted) ** 2).mean(axis=0))
         np.testing.assert_allclose(case.scores[f"rmse{suffix}"], squeeze(rmse), rtol=1e-11)
         np.testing.assert_allclose(

@@ -136,8 +136,19 @@ def test_an_unknown_name_is_an_attribute_error():
         tfbnn.BayesianMPL  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["BayesianMLP", "load", "priors", "likelihoods", "storage",
-                                  "datasets", "Pretraining", "NotFittedError"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "BayesianMLP",
+        "load",
+        "priors",
+        "likelihoods",
+        "storage",
+        "datasets",
+        "Pretraining",
+        "NotFittedError",
+    ],
+)
 def test_names_besides_the_kernels_need_no_tensorflow(name):
     code = f"import json, tfbnn\nprint(json.dumps(repr(tfbnn.{name})))"
     assert name.lower() in run_without_tensorflow(code).lower()
@@ -176,7 +187,8 @@ def test_tensorflow_was_not_imported(without):
 
 @pytest.mark.skipif(importlib.util.find_spec("arviz") is None, reason="needs ArviZ")
 def test_draws_are_handed_to_arviz(saved, tiny_model):
-    shape = run_without_tensorflow("""
+    shape = run_without_tensorflow(
+        """
 import json, warnings
 warnings.simplefilter("ignore")
 import tfbnn
@@ -184,7 +196,9 @@ data = tfbnn.load(sys.argv[1]).posterior.to_arviz()
 theta = data["posterior"]["theta"]
 names = sorted(data["sample_stats"].data_vars)
 print(json.dumps([dict(theta.sizes), float(theta.values.sum()), names]))
-""", saved)
+""",
+        saved,
+    )
     draws = tiny_model.posterior.draws
     assert list(shape[0].values()) == list(draws.shape)
     assert list(shape[0])[:2] == ["chain", "draw"]
@@ -193,7 +207,8 @@ print(json.dumps([dict(theta.sizes), float(theta.values.sum()), names]))
 
 
 def test_without_arviz_the_message_names_the_extra(saved):
-    message = run_without_tensorflow("""
+    message = run_without_tensorflow(
+        """
 import json
 sys.modules["arviz"] = None
 import tfbnn
@@ -201,7 +216,9 @@ try:
     tfbnn.load(sys.argv[1]).posterior.to_arviz()
 except ImportError as error:
     print(json.dumps(str(error)))
-""", saved)
+""",
+        saved,
+    )
     assert "tfbnn[arviz]" in message
 
 

@@ -128,9 +128,7 @@ def rows_for(ensemble, num_rows=7, seed=5):
 
 @each_configuration
 @pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-11), ("float32", 2e-5)])
-def test_moments_of_the_function_agree_with_a_loop(
-    synthetic_ensemble, configuration, dtype, rtol
-):
+def test_moments_of_the_function_agree_with_a_loop(synthetic_ensemble, configuration, dtype, rtol):
     ensemble = synthetic_ensemble(dtype=dtype, **configuration)
     model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
     locations, _, weights = naive_mixture(ensemble, x)
@@ -144,8 +142,9 @@ def test_moments_of_the_function_agree_with_a_loop(
         size = np.abs(values).max(axis=0)
         assert np.all(np.abs(mean - expected_mean) <= rtol * size)
         assert np.all(np.abs(stddev - expected_stddev) <= rtol * size)
-        np.testing.assert_allclose(model.predict_draws(x, space=space), values,
-                                   rtol=rtol, atol=rtol * size.max())
+        np.testing.assert_allclose(
+            model.predict_draws(x, space=space), values, rtol=rtol, atol=rtol * size.max()
+        )
 
 
 @each_configuration
@@ -373,8 +372,9 @@ def single(synthetic_ensemble):
 def test_rows_can_be_permuted(single, settings):
     model, x = single
     order = np.random.default_rng(1).permutation(len(x))
-    assert_same(model.predict(x[order], **settings), pick(model.predict(x, **settings), order),
-                rtol=1e-6)
+    assert_same(
+        model.predict(x[order], **settings), pick(model.predict(x, **settings), order), rtol=1e-6
+    )
 
 
 @each_prediction
@@ -456,8 +456,16 @@ def test_a_stopped_run_predicts_with_one_warning_that_counts(synthetic_ensemble)
         lambda model, x: model.save("never.h5"),
         lambda model, x: model.log_prob(np.zeros(18), x, x[:, :1]),
     ],
-    ids=["predict", "predict_draws", "evaluate", "diagnose", "diagnose at x", "posterior", "save",
-         "log_prob"],
+    ids=[
+        "predict",
+        "predict_draws",
+        "evaluate",
+        "diagnose",
+        "diagnose at x",
+        "posterior",
+        "save",
+        "log_prob",
+    ],
 )
 def test_everything_before_a_fit_says_so(use, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -47,10 +47,14 @@ def short_fit(model, x, y, **options):
     return model.fit_posterior(x, y, **(settings | options))
 
 
-@pytest.fixture(scope="module", params=["hmc", "nuts"])
+@pytest.fixture(scope="module", params=["hmc", "nuts", "whitened"])
 def linear_fit(request, tmp_path_factory):
     """A long run on the linear model, saved and loaded again."""
-    kernels = {"hmc": tfbnn.kernels.HMC(num_leapfrog_steps=8), "nuts": "nuts"}
+    kernels = {
+        "hmc": tfbnn.kernels.HMC(num_leapfrog_steps=8),
+        "nuts": "nuts",
+        "whitened": tfbnn.kernels.HMC(num_leapfrog_steps=3, preconditioner="gauss_newton"),
+    }
     model, (x, y) = linear_model(), linear_rows()
     run = model.fit_posterior(
         x,

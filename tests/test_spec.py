@@ -106,12 +106,29 @@ def test_a_misspelt_argument_is_refused():
         tfbnn.BayesianMLP([2, 4, 1], activations="tanh")
 
 
-@pytest.mark.parametrize("cls", [priors.Normal, priors.Laplace, priors.HalfNormal,
-                                 priors.HalfCauchy, priors.LogNormal, priors.InverseGamma])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        priors.Normal,
+        priors.Laplace,
+        priors.HalfNormal,
+        priors.HalfCauchy,
+        priors.LogNormal,
+        priors.InverseGamma,
+    ],
+)
 @pytest.mark.parametrize(
     ("scale", "error"),
-    [(0, ValueError), (-1.0, ValueError), (np.nan, ValueError), (np.inf, ValueError),
-     ("1", TypeError), (None, TypeError), (True, TypeError), (1j, TypeError)],
+    [
+        (0, ValueError),
+        (-1.0, ValueError),
+        (np.nan, ValueError),
+        (np.inf, ValueError),
+        ("1", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+        (1j, TypeError),
+    ],
     ids=str,
 )
 def test_scales_of_priors_must_be_positive_numbers(cls, scale, error):
@@ -145,9 +162,19 @@ def test_other_settings_of_priors_and_likelihoods_are_checked(make, error, match
 @pytest.mark.parametrize("cls", [likelihoods.Gaussian, likelihoods.StudentT])
 @pytest.mark.parametrize(
     ("noise_scale", "error"),
-    [(0.0, ValueError), (-0.1, ValueError), (np.nan, ValueError), (np.inf, ValueError),
-     ("auto", ValueError), ([0.1, -0.2], ValueError), ([[0.1]], ValueError),
-     (None, TypeError), (True, TypeError), ([0.1, "a"], TypeError), (1j, TypeError)],
+    [
+        (0.0, ValueError),
+        (-0.1, ValueError),
+        (np.nan, ValueError),
+        (np.inf, ValueError),
+        ("auto", ValueError),
+        ([0.1, -0.2], ValueError),
+        ([[0.1]], ValueError),
+        (None, TypeError),
+        (True, TypeError),
+        ([0.1, "a"], TypeError),
+        (1j, TypeError),
+    ],
     ids=str,
 )
 def test_noise_scales_must_be_positive_or_learned(cls, noise_scale, error):
@@ -180,8 +207,10 @@ def test_json_round_trip_gives_an_equal_spec(prior, likelihood):
         (priors.Normal(np.float32(0.5)), likelihoods.Gaussian(np.float32(0.1))),
         (priors.Laplace(np.int64(2)), likelihoods.StudentT(np.float32(4.0))),
         (priors.Uniform(np.float32(-1), np.int64(1)), likelihoods.Gaussian(np.float64(0.1))),
-        (priors.HierarchicalNormal(priors.LogNormal(np.int64(0), np.float32(1))),
-         likelihoods.StudentT(np.int64(4))),
+        (
+            priors.HierarchicalNormal(priors.LogNormal(np.int64(0), np.float32(1))),
+            likelihoods.StudentT(np.int64(4)),
+        ),
     ],
     ids=str,
 )

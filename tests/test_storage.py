@@ -23,8 +23,10 @@ CONFIGURATIONS = {
     "Student-t, fixed noise": {"likelihood": StudentT(3.5, [0.1, 0.2]), "layer_sizes": (3, 4, 2)},
     "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
     "priors": {
-        "prior": [{"kernel": Laplace(0.3), "bias": Uniform(-1.0, 2.0)},
-                  HierarchicalNormal(LogNormal(-1.0, 0.5))],
+        "prior": [
+            {"kernel": Laplace(0.3), "bias": Uniform(-1.0, 2.0)},
+            HierarchicalNormal(LogNormal(-1.0, 0.5)),
+        ],
     },
     "ntk": {"parameterization": "ntk", "activation": ["silu"]},
     "weights, names, row noise": {
@@ -97,8 +99,9 @@ def test_a_sampled_model_predicts_the_same_bits(tiny_model, tiny_data, path):
     tiny_model.save(path)
     loaded = tfbnn.load(path)
     assert bits(loaded.predict(tiny_data[0]).mean) == bits(tiny_model.predict(tiny_data[0]).mean)
-    assert loaded.posterior.provenance["data_sha256"] == (
-        tiny_model.posterior.provenance["data_sha256"]
+    assert (
+        loaded.posterior.provenance["data_sha256"]
+        == (tiny_model.posterior.provenance["data_sha256"])
     )
 
 
@@ -119,7 +122,12 @@ def test_names_in_the_file_are_those_of_arviz(saved):
     with h5py.File(saved) as file:
         assert file["posterior/theta"].shape == (2, 15, 22)
         assert set(file["sample_stats"]) == {
-            "lp", "acceptance_rate", "step_size", "n_steps", "diverging", "energy"
+            "lp",
+            "acceptance_rate",
+            "step_size",
+            "n_steps",
+            "diverging",
+            "energy",
         }
         assert {"format", "format_version", "inference_library_version"} <= set(file.attrs)
 
@@ -164,8 +172,16 @@ def test_a_truncated_file_is_refused(saved, share):
         tfbnn.load(saved)
 
 
-@pytest.mark.parametrize("place", ["posterior/theta", "posterior/chain_weights", "metadata",
-                                   "constant_data/x_reference", "sample_stats/lp"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "posterior/theta",
+        "posterior/chain_weights",
+        "metadata",
+        "constant_data/x_reference",
+        "sample_stats/lp",
+    ],
+)
 def test_one_flipped_bit_in_the_data_is_found(saved, place):
     with h5py.File(saved) as file:
         offset = file[place].id.get_offset() + file[place].id.get_storage_size() - 5

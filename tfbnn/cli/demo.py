@@ -108,9 +108,7 @@ def _fit(data):
     )
     _heading("3. Sampling (the long part)")
     import_tensorflow()
-    kernel = tfbnn.kernels.HMC(
-        num_leapfrog_steps=SIZE.num_leapfrog_steps, target_accept_prob=0.8
-    )
+    kernel = tfbnn.kernels.HMC(num_leapfrog_steps=SIZE.num_leapfrog_steps, target_accept_prob=0.8)
     pretraining = tfbnn.Pretraining(
         epochs=SIZE.epochs,
         batch_size=None,

@@ -73,14 +73,25 @@ def _add_model(group):
         help="default tanh; or one per hidden layer: tanh,relu",
     )  # fmt: skip
     _optional(add, "--parameterization", "default standard; ntk suits every width", "NAME")
-    _optional(add, "--prior-scale", "standard deviation of the normal prior of all weights, "
-              "default 1", "S", float)
+    _optional(
+        add,
+        "--prior-scale",
+        "standard deviation of the normal prior of all weights, default 1",
+        "S",
+        float,
+    )
     add(
         "--likelihood", choices=["gaussian", "student_t", "heteroscedastic"], default="gaussian",
         help="noise model, default gaussian; heteroscedastic: the network also gives the noise",
     )  # fmt: skip
-    _optional(add, "--noise-scale", "standard deviation of the noise on the transformed scale: a "
-              "number, one per target with commas, or learned (default)", "S", _noise_scale)
+    _optional(
+        add,
+        "--noise-scale",
+        "standard deviation of the noise on the transformed scale: a "
+        "number, one per target with commas, or learned (default)",
+        "S",
+        _noise_scale,
+    )
     names = "log10 and standardize with commas, or none; default standardize"
     _optional(add, "--x-transform", names, "NAMES", _transforms)
     _optional(add, "--y-transform", names, "NAMES", _transforms)
@@ -93,8 +104,13 @@ def _add_sampling(group):
     _optional(add, "--num-chains", "independent chains, default 4", "C", int)
     _optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
     _optional(add, "--num-burnin-steps", "warm-up transitions, default 1000", "B", int)
-    _optional(add, "--num-steps-between-results", "transitions skipped between two kept draws, "
-              "default 0", "K", int)
+    _optional(
+        add,
+        "--num-steps-between-results",
+        "transitions skipped between two kept draws, default 0",
+        "K",
+        int,
+    )
     _optional(add, "--seed", "default 0", "N", int)
     _optional(add, "--output", "run folder; not available in this version", "FOLDER")
     add("--resume", action="store_true", default=argparse.SUPPRESS,
@@ -110,8 +126,13 @@ def _add_kernel(group):
     _optional(add, "--step-size", "fixed step size; default: found and adapted", "E", float)
     add("--adapt-step-size", action="store_true", default=argparse.SUPPRESS,
         help="adapt also a given step size")  # fmt: skip
-    _optional(add, "--target-accept-prob", "acceptance to adapt to; default by kernel and "
-              "activation", "A", float)
+    _optional(
+        add,
+        "--target-accept-prob",
+        "acceptance to adapt to; default by kernel and activation",
+        "A",
+        float,
+    )
     _optional(add, "--preconditioner", "auto (default), diagonal or identity", "NAME")
     _optional(add, "--num-leapfrog-steps", "hmc: steps per transition, default 64", "L", int)
     _optional(add, "--trajectory-jitter", "hmc: jitter of the step size, default 0.2", "J", float)
@@ -124,8 +145,13 @@ def _add_pretraining(group):
     _optional(add, "--batch-size", "rows per step, default 32; 0 or full: all", "B", _batch_size)
     _optional(add, "--learning-rate", "default 0.001", "R", float)
     _optional(add, "--learning-rate-schedule", "constant (default) or cosine", "NAME")
-    _optional(add, "--early-stopping", "stop after N epochs without a better validation score; "
-              "needs validation rows", "N", int)
+    _optional(
+        add,
+        "--early-stopping",
+        "stop after N epochs without a better validation score; needs validation rows",
+        "N",
+        int,
+    )
     add("--no-pretraining", action="store_true", help="start from draws of the prior")
 
 

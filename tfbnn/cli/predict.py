@@ -33,8 +33,9 @@ def add_parser(commands):
     )
     parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
     parser.add_argument(
-        "points", metavar="POINTS", help="CSV with header, NPZ, HDF5 or Parquet; '-': CSV from "
-        "standard input"
+        "points",
+        metavar="POINTS",
+        help="CSV with header, NPZ, HDF5 or Parquet; '-': CSV from standard input",
     )
     parser.add_argument(
         "-o", dest="output", metavar="OUT.csv", help="file to write; default: standard output"
@@ -98,6 +99,7 @@ def _output_columns(model, quantiles):
 @contextlib.contextmanager
 def _pieces(path, ensemble, noise):
     """Yields an iterator over (x, noise or None) of successive rows."""
+
     def pick(available):
         return [*feature_columns(ensemble, available, path, apart=noise), *noise]
 

@@ -32,7 +32,9 @@ def scores_text(scores, names):
     for k, observed in scores["coverage"].items():
         shares = [f"{100 * value:.2f} %" for value in _values(observed)]
         nominal = 100 * math.erf(k / math.sqrt(2))
-        lines.append(_line(f"Within {k} sigma", shares, f"{nominal:.{2 if k < 4 else 4}f} % nominal"))
+        lines.append(
+            _line(f"Within {k} sigma", shares, f"{nominal:.{2 if k < 4 else 4}f} % nominal")
+        )
     return "\n".join(lines)
 
 

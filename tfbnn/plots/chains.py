@@ -36,9 +36,7 @@ def plot_traces(model, x_reference=None):
             edges = np.histogram_bin_edges(values[np.isfinite(values)], 30)
             for color, chain in zip(colors(len(values)), values):
                 trace.plot(chain, color=color, linewidth=0.6, alpha=0.8, rasterized=True)
-                histogram.hist(
-                    chain, edges, orientation="horizontal", histtype="step", color=color
-                )
+                histogram.hist(chain, edges, orientation="horizontal", histtype="step", color=color)
             trace.set_ylabel(name)
             histogram.set_xticks([])
         axes[0, 0].set_title(f"{ensemble.num_chains} chains, one colour each")
