@@ -14,7 +14,7 @@ from tfbnn.predict import function_draws
 from tfbnn.progress import Progress
 from tfbnn.rows import data_hash, reference_rows, transform_rows
 from tfbnn.run import Run
-from tfbnn.settings import Pretraining
+from tfbnn.settings import Pretraining, describe_settings
 from tfbnn.transforms import fit_pipeline
 from tfbnn.validation import check_integer
 
@@ -139,7 +139,7 @@ def fit(spec, rows, validation, options):
                 stacklevel=3,
             )
     run = Run(
-        kernel=repr(settings),
+        kernel=describe_settings(settings),
         num_chains=options.num_chains,
         num_results=result.draws.shape[1],
         num_burnin_steps=options.num_burnin_steps,

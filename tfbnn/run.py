@@ -1,5 +1,6 @@
 """What `fit_posterior` returns: how the run went, in numbers and as a report."""
 
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,13 +66,13 @@ class Run:
             f"Acceptance   {_range(self.acceptance_rate)}{self._target()}",
             f"Step size    {_range(self.step_size)}",
             f"Divergences  {int(self.num_divergent.sum())} in the sampling phase",
-            *(f"Note         {note}" for note in self.notes),
+            *(_wrapped("Note         ", note) for note in self.notes),
         ]
         if self.diagnosis is None:
             lines.append("Diagnosis    too few draws were kept")
         else:
             lines += ["", self.diagnosis.summary()]
-            lines += [f"! {warning}" for warning in self.diagnosis.warnings]
+            lines += [_wrapped("! ", warning) for warning in self.diagnosis.warnings]
         return "\n".join(lines)
 
     def to_dict(self):
@@ -105,6 +106,10 @@ class Run:
         if self.accept_target is None:
             return ""
         return f", target {self.accept_target:g} ({self.accept_reason})"
+
+
+def _wrapped(label, text):
+    return textwrap.fill(label + text, width=100, subsequent_indent=" " * len(label))
 
 
 def _range(values):

@@ -4,13 +4,13 @@ Priors, likelihoods, kernels and `Pretraining` are all frozen dataclasses of num
 other settings, so one pair of functions writes and reads them.
 """
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 
 import numpy as np
 
 from tfbnn.validation import check_integer, check_number
 
-__all__ = ["Pretraining", "settings_from_json", "settings_to_json"]
+__all__ = ["Pretraining", "describe_settings", "settings_from_json", "settings_to_json"]
 
 
 def settings_to_json(settings):
@@ -24,6 +24,16 @@ def settings_to_json(settings):
             value = value.item()
         entry[field.name] = list(value) if isinstance(value, tuple) else value
     return entry
+
+
+def describe_settings(settings):
+    """The constructor call that makes a settings object, with what differs from its defaults."""
+    parts = []
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.default is MISSING or value != field.default:
+            parts.append(f"{field.name}={value!r}")
+    return f"{type(settings).__name__}({', '.join(parts)})"
 
 
 def settings_from_json(entry, registry):

@@ -38,7 +38,7 @@ def describe_model(spec):
             rule,
             *lines[1:],
             rule,
-            f"Parameters: {layout.num_parameters} ({layout.num_weights} weights, {hyper} scales)",
+            f"Parameters: {layout.num_parameters} (weights {layout.num_weights}, scales {hyper})",
             f"Likelihood: {spec.likelihood}",
             f"Parameterization: {spec.parameterization}, {spec.dtype}",
             f"Transforms: x {_names(spec.x_transform)}, y {_names(spec.y_transform)}",
