@@ -33,7 +33,7 @@ from tfbnn.spec import make_spec
 NUM_ROWS, NUM_LEAPFROG_STEPS = 11_746, 512
 WIDTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 # A transition that would take longer than this is timed with fewer leapfrog steps and scaled up.
-TIME_LIMIT = 20.0
+TIME_LIMIT = 4.0
 
 
 def build(width, chains):

@@ -122,7 +122,7 @@ class TestLevenbergMarquardt:
         spec, generator = build(name), np.random.default_rng(25)
         data = make_data(*self.rows(), None, spec.dtype)
         theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
-        result = polish(spec, theta, data, 100, lambda *_: False)
+        result = polish(spec, theta, data, 100, False, lambda *_: False)
         assert result.log_prob[-1] > result.log_prob[0] + 20
         assert self.slope(spec, data, result.theta) < 0.05 * self.slope(spec, data, theta)
 
@@ -139,7 +139,7 @@ class TestLevenbergMarquardt:
         ).spec
         data = make_data(*self.rows(40), None, spec.dtype)
         theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
-        result = polish(spec, theta, data, 100, lambda *_: False)
+        result = polish(spec, theta, data, 100, False, lambda *_: False)
         assert 1e-3 < np.exp(result.theta[-1]) < 0.5
         assert 0 < result.effective_parameters < 40
 
@@ -147,7 +147,7 @@ class TestLevenbergMarquardt:
         spec = build("gaussian_learned")
         data = make_data(*self.rows(), None, spec.dtype)
         theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
-        result = polish(spec, theta, data, 100, lambda iteration, _: iteration == 2)
+        result = polish(spec, theta, data, 100, False, lambda iteration, _: iteration == 2)
         assert len(result.log_prob) == 3
 
     def test_through_the_public_interface(self):

@@ -93,12 +93,23 @@ def fit(spec, rows, validation, options):
     from tfbnn.engine.kernels import resolve_kernel
     from tfbnn.engine.potential import make_data
     from tfbnn.engine.runner import run_chains
+    from tfbnn.engine.starts import find_starts
 
     settings = resolve_kernel(options.kernel)
+    settings.check_model(spec)
     data = make_data(*train, spec.dtype)
     notify = _Notifier(options)
     seconds = {"startup": time.perf_counter() - began, "compile": 0.0, "pretraining": 0.0}
-    theta, how = _starts(spec, data, held_out, options, notify, seconds)
+    theta, how, spent = find_starts(
+        spec,
+        data,
+        None if held_out is None else make_data(*held_out, spec.dtype),
+        options.pretraining,
+        seed=options.seed,
+        num_chains=options.num_chains,
+        jit_compile=options.jit_compile,
+        notify=notify,
+    )
     result = run_chains(
         spec,
         settings,
@@ -112,8 +123,9 @@ def fit(spec, rows, validation, options):
         notify=notify,
     )
     notify.progress.close()
-    for name, value in result.seconds.items():
-        seconds[name] = seconds.get(name, 0.0) + value
+    for stage in (spent, result.seconds):
+        for name, value in stage.items():
+            seconds[name] = seconds.get(name, 0.0) + value
 
     ensemble = diagnosis = None
     if result.draws.shape[1]:
@@ -194,71 +206,6 @@ class _Notifier:
                 stacklevel=2,
             )
             return False
-
-
-def _starts(spec, data, held_out, options, notify, seconds):
-    """Starts [C, P] and one line on how they were found; adds to `seconds`."""
-    from tfbnn.engine.potential import make_data
-    from tfbnn.engine.pretraining import pretrain
-    from tfbnn.engine.start import draw_prior
-
-    settings = options.pretraining
-    if settings is None or settings.epochs == 0:
-        return draw_prior(spec, options.seed, options.num_chains), "draws of the prior"
-    result = pretrain(
-        spec,
-        data,
-        settings,
-        seed=options.seed,
-        num_chains=options.num_chains,
-        validation=None if held_out is None else make_data(*held_out, spec.dtype),
-        jit_compile=options.jit_compile,
-        notify=notify,
-    )
-    for name, value in result.seconds.items():
-        seconds[name] += value
-    epochs = sorted(set(result.epochs.tolist()))
-    text = f"ADAM, {epochs[0]}" + (f" to {epochs[-1]}" if len(epochs) > 1 else "") + " epochs"
-    if settings.newton_iterations not in ("auto", 0):
-        theta, newton_text = _polished(spec, data, result.theta, settings, notify, seconds)
-        return theta, f"{text}; {newton_text}"
-    if result.validation_log_likelihood is not None:
-        scores = result.validation_log_likelihood
-        text += f", validation log likelihood {scores.min():.3f} to {scores.max():.3f} per row"
-    return result.theta, text
-
-
-def _polished(spec, data, theta, settings, notify, seconds):
-    """Starts [C, P] after Levenberg-Marquardt, and a line on it; adds to `seconds`."""
-    from tfbnn.engine.newton import polish
-
-    began, results = time.perf_counter(), []
-    for chain, start in enumerate(theta):
-
-        def show(iteration, log_prob, chain=chain):
-            total = settings.newton_iterations * len(theta)
-            done = settings.newton_iterations * chain + iteration
-            elapsed = time.perf_counter() - began
-            event = {
-                "phase": "newton",
-                "transition": done,
-                "num_transitions": total,
-                "num_chains": len(theta),
-                "seconds": elapsed,
-                "eta_seconds": elapsed * (total - done) / done,
-                "log_prob": log_prob,
-            }
-            return notify(event)
-
-        results.append(polish(spec, start, data, settings.newton_iterations, show))
-    seconds["pretraining"] += time.perf_counter() - began
-    counts = [len(result.log_prob) - 1 for result in results]
-    gains = [result.log_prob[-1] - result.log_prob[0] for result in results]
-    text = (
-        f"Levenberg-Marquardt, {min(counts)} to {max(counts)} iterations, log density up by "
-        f"{min(gains):.4g} to {max(gains):.4g}"
-    )
-    return np.stack([result.theta for result in results]).astype(spec.dtype), text
 
 
 def _accept_reason(spec, settings):

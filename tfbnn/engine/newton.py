@@ -43,7 +43,7 @@ class NewtonResult:
     effective_parameters: float
 
 
-def polish(spec, theta, data, num_iterations, notify):
+def polish(spec, theta, data, num_iterations, jit_compile, notify):
     """Improves one start.
 
     Args:
@@ -51,12 +51,13 @@ def polish(spec, theta, data, num_iterations, notify):
         theta: Start [P].
         data: Data.
         num_iterations: At most so many.
+        jit_compile: Whether XLA compiles the log density and its gradient.
         notify: Called as notify(iteration, log density); true stops.
 
     Returns:
         NewtonResult.
     """
-    problem = _Problem(spec, data)
+    problem = _Problem(spec, data, jit_compile)
     theta = np.asarray(theta, np.float64)
     value, gradient = problem.value_and_gradient(theta)
     history, damping, gamma = [value], _FIRST_DAMPING, 0.0
@@ -79,12 +80,12 @@ def polish(spec, theta, data, num_iterations, notify):
 class _Problem:
     """One model on its data in float64, with the noise scales held apart from the rest."""
 
-    def __init__(self, spec, data):
+    def __init__(self, spec, data, jit_compile):
         self.spec = spec
         self.data = Data(*(None if a is None else tf.cast(a, tf.float64) for a in data))
         self.noise = spec.layout.log_noise_scale
         self.free = np.delete(np.arange(spec.layout.num_parameters), self.noise)
-        self._function = compiled(Potential(spec).value_and_gradient, jit_compile=True)
+        self._function = compiled(Potential(spec).value_and_gradient, jit_compile=jit_compile)
 
     def value_and_gradient(self, theta):
         value, gradient = self._function(tf.constant(theta[None]), self.data)

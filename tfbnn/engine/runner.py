@@ -15,8 +15,6 @@ from tfbnn.engine.start import check_start, make_value_and_gradient
 
 __all__ = ["Program", "SamplingResult", "run_chains"]
 
-_LARGEST_WHITENING = 4000
-
 _STATISTICS_DTYPES = {
     "lp": np.float64,
     "acceptance_rate": np.float32,
@@ -100,7 +98,6 @@ def run_chains(
     Raises:
         StartError: When a chain cannot move from its start.
     """
-    _check_memory(settings, spec)
     num_chains, stride = len(theta), num_steps_between_results + 1
     batched = has_gpu()
     groups = [list(range(num_chains))] if batched else [[chain] for chain in range(num_chains)]
@@ -140,16 +137,6 @@ def run_chains(
             stopped, interrupted = _run_phase(phase, lanes, program, notify)
         seconds[phase] = time.perf_counter() - began
     return _result(lanes, draws, statistics, start_log_prob, seconds, interrupted)
-
-
-def _check_memory(settings, spec):
-    size = spec.layout.num_parameters
-    if settings.preconditioner == "gauss_newton" and size > _LARGEST_WHITENING:
-        raise ValueError(
-            "preconditioner='gauss_newton' needs matrices of P x P float64, "
-            f"{8e-9 * size**2:.2g} GB each for P = {size}, and is offered up to P = "
-            f"{_LARGEST_WHITENING}. Use preconditioner='diagonal'."
-        )
 
 
 def _compile(program, lane):

@@ -12,6 +12,8 @@ from tfbnn.validation import check_choice, check_flag, check_number
 
 __all__ = ["GradientKernel", "TransitionStatistics", "acceptance_from_log_ratio"]
 
+# Each Gauss-Newton matrix takes 8 P^2 bytes, its eigenvectors about 10 P^3 operations.
+_LARGEST_WHITENING = 4000
 PRECONDITIONERS = ("auto", "identity", "diagonal", "gauss_newton")
 
 
@@ -65,6 +67,16 @@ class GradientKernel:
     def preconditions(self):
         """Whether warm-up tunes a preconditioner."""
         return self.preconditioner != "identity"
+
+    def check_model(self, spec):
+        """Refuses a model these settings cannot handle, before anything is compiled."""
+        size = spec.layout.num_parameters
+        if self.preconditioner == "gauss_newton" and size > _LARGEST_WHITENING:
+            raise ValueError(
+                "preconditioner='gauss_newton' needs matrices of P x P float64, "
+                f"{8e-9 * size**2:.2g} GB each for P = {size}, and is offered up to P = "
+                f"{_LARGEST_WHITENING}. Use preconditioner='diagonal'."
+            )
 
     def accept_target(self, spec):
         """The acceptance rate that adaptation aims at, for the model `spec`."""

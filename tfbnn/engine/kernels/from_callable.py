@@ -44,6 +44,9 @@ class CallableKernel:
                 f"{self.function!r}, which returns {kernel!r}."
             )
 
+    def check_model(self, spec):
+        """Nothing is known of what a user's kernel can handle."""
+
     def accept_target(self, spec):
         """Unknown for a user's kernel."""
         return None
