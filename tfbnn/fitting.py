@@ -65,7 +65,7 @@ class FitOptions:
                 raise TypeError(f"Each callback must be callable, received {callback!r}.")
 
 
-def fit(spec, rows, validation, options):
+def fit(spec, rows, validation, options, keep):
     """Pretrains, samples and diagnoses.
 
     Args:
@@ -73,9 +73,11 @@ def fit(spec, rows, validation, options):
         rows: Training Rows.
         validation: Validation Rows, or None.
         options: FitOptions.
+        keep: Called with the Ensemble as soon as it exists, unless nothing was kept: an interrupt
+            or a warning that raises must not lose it during the diagnosis.
 
     Returns:
-        (Ensemble or None where nothing was kept, Run, whether a KeyboardInterrupt ended the run).
+        (Run, whether a KeyboardInterrupt ended the run).
     """
     began = time.perf_counter()
     x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x")
@@ -142,6 +144,7 @@ def fit(spec, rows, validation, options):
             row_noise=rows.noise is not None,
             provenance=_provenance(rows, options, settings),
         )
+        keep(ensemble)
         diagnosis = diagnose_ensemble(ensemble)
         if diagnosis.warnings:
             count, first = len(diagnosis.warnings), diagnosis.warnings[0]
@@ -168,7 +171,7 @@ def fit(spec, rows, validation, options):
         notes=_notes(spec, train, ensemble),
         diagnosis=diagnosis,
     )
-    return ensemble, run, result.interrupted
+    return run, result.interrupted
 
 
 def diagnose_ensemble(ensemble, x_reference=None):
@@ -196,7 +199,8 @@ class _Notifier:
 
     def _call(self, callback, event):
         try:
-            return callback(dict(event)) is True
+            answer = callback(dict(event))
+            return isinstance(answer, (bool, np.bool_)) and bool(answer)
         except Exception as error:
             # A day of sampling is worth more than a callback.
             self.callbacks.remove(callback)

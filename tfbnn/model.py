@@ -166,8 +166,7 @@ class BayesianMLP:
         if validation_data is not None:
             validation = prepare_rows(self.spec, *_unpack(validation_data), name="validation ")
             _check_names(validation.feature_names, rows.feature_names, "validation x")
-        ensemble, run, interrupted = fit(self.spec, rows, validation, options)
-        self._ensemble = ensemble if ensemble is not None else self._ensemble
+        run, interrupted = fit(self.spec, rows, validation, options, self._keep)
         if interrupted:
             raise KeyboardInterrupt
         return run
@@ -201,11 +200,8 @@ class BayesianMLP:
         x = self._inputs(ensemble, x)
         check_flag("include_noise", include_noise)
         noise = as_row_noise(noise_scale, num_rows=len(x), num_targets=self.spec.num_targets)
-        if include_noise and ensemble.row_noise and noise is None:
-            raise ValueError(
-                "The model was fitted with a known noise scale per row, so include_noise=True "
-                "needs noise_scale, received None. Pass the standard deviations of these rows."
-            )
+        if include_noise:
+            _require_noise(ensemble, noise, "include_noise=True")
         check_choice("space", space, {"original", "transformed"})
         if quantiles is not None:
             quantiles = [
@@ -259,11 +255,7 @@ class BayesianMLP:
         ensemble = self._fitted()
         rows = prepare_rows(self.spec, x, y, noise_scale)
         _check_names(rows.feature_names, ensemble.feature_names, "x")
-        if ensemble.row_noise and rows.noise is None:
-            raise ValueError(
-                "The model was fitted with a known noise scale per row, so evaluate needs "
-                "noise_scale, received None. Pass the standard deviations of these rows."
-            )
+        _require_noise(ensemble, rows.noise, "evaluate")
         transform_rows(self.spec, ensemble.x_pipeline, ensemble.y_pipeline, rows)  # checks them
         return evaluate(ensemble, rows.x, rows.y, rows.noise)
 
@@ -294,6 +286,7 @@ class BayesianMLP:
         rows = prepare_rows(self.spec, x, y, noise_scale)
         if self._ensemble is not None:
             _check_names(rows.feature_names, self._ensemble.feature_names, "x")
+            _require_noise(self._ensemble, rows.noise, "log_prob")
         transformed = transform_rows(self.spec, *self._pipelines(), rows)
         from tfbnn.engine.log_prob import log_prob_terms
 
@@ -329,6 +322,9 @@ class BayesianMLP:
         from tfbnn.storage import write_model
 
         write_model(self._fitted(), path)
+
+    def _keep(self, ensemble):
+        self._ensemble = ensemble
 
     def _fitted(self):
         if self._ensemble is None:
@@ -389,6 +385,14 @@ def _check_names(names, expected, what):
         raise ValueError(
             f"{what} must have the columns {list(expected)} in this order, received "
             f"{list(names)}. Select them by name."
+        )
+
+
+def _require_noise(ensemble, noise, what):
+    if ensemble.row_noise and noise is None:
+        raise ValueError(
+            f"The model was fitted with a known noise scale per row, so {what} needs noise_scale, "
+            "received None. Pass the standard deviations of these rows."
         )
 
 

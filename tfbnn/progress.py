@@ -40,9 +40,9 @@ class Progress:
             self._write("\n")
             self.width = 0
         self.last_phase = event["phase"]
-        finished = event["transition"] >= event["num_transitions"]
         due = _LIVE_SECONDS if self.live else _SPARSE_SECONDS
-        if now - self.last_time < due and not (self.live and finished):
+        finished = event["transition"] >= event["num_transitions"]
+        if now - self.last_time < due and not (finished and (self.live or event["seconds"] > due)):
             return
         self.last_time = now
         line = describe(event)

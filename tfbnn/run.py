@@ -114,4 +114,4 @@ def _wrapped(label, text):
 
 def _range(values):
     low, high = np.min(values), np.max(values)
-    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    return f"{low:.4g}" if low == high or np.isnan(low) else f"{low:.4g} to {high:.4g}"

@@ -87,9 +87,9 @@ class Pretraining:
     newton_iterations: int | str = "auto"
 
     def __post_init__(self):
-        check_integer("epochs", self.epochs, minimum=0)
+        self._check_integer("epochs", minimum=0)
         if self.batch_size is not None:
-            check_integer("batch_size", self.batch_size, minimum=1)
+            self._check_integer("batch_size", minimum=1)
         check_number("learning_rate", self.learning_rate, above=0)
         if self.learning_rate_schedule not in ("constant", "cosine"):
             raise ValueError(
@@ -97,6 +97,10 @@ class Pretraining:
                 f"{self.learning_rate_schedule!r}."
             )
         if self.early_stopping is not None:
-            check_integer("early_stopping", self.early_stopping, minimum=1)
-        if self.newton_iterations != "auto":
-            check_integer("newton_iterations", self.newton_iterations, minimum=0)
+            self._check_integer("early_stopping", minimum=1)
+        if not (isinstance(self.newton_iterations, str) and self.newton_iterations == "auto"):
+            self._check_integer("newton_iterations", minimum=0)
+
+    def _check_integer(self, name, minimum):
+        # Plain integers: NumPy ones would decide dtypes in the compiled program.
+        object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=minimum))

@@ -54,8 +54,9 @@ class Lane:
     @property
     def leg(self):
         """The leg the lane is in, or None at the end."""
-        legs = self.program.legs
-        return legs[self.leg_index] if self.leg_index < len(legs) else None
+        # Read once: another thread may be closing the leg.
+        legs, index = self.program.legs, self.leg_index
+        return legs[index] if index < len(legs) else None
 
     @property
     def step_size(self):

@@ -11,12 +11,14 @@ from tfbnn.engine.kernels.base import TransitionStatistics, acceptance_from_log_
 __all__ = ["CallableKernel"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CallableKernel:
     """Runs a user's kernel as it is: tfbnn neither tunes its step size nor preconditions it.
 
     Statistics are looked for in the kernel's results and in the results nested in them; what the
-    kernel does not report is NaN (energy), 1 (n_steps), or taken from `is_accepted`.
+    kernel does not report is NaN (energy), 1 (n_steps), or taken from `is_accepted`; step_size is
+    NaN. Compared by identity: a function that reads variables from outside may build another kernel
+    the next time, so every run compiles its own program.
 
     Attributes:
         function: target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P] to [C].
@@ -27,7 +29,7 @@ class CallableKernel:
     adapts = False
     preconditions = False
     preconditioner = "identity"
-    step_size = None
+    step_size = float("nan")  # the user's kernel has its own
     gradients_per_transition = 16  # unknown; only sets how many transitions share a block
 
     def __post_init__(self):
@@ -53,7 +55,7 @@ class CallableKernel:
 
     def build(self, target_log_prob_fn, step_size):
         """The user's kernel."""
-        del step_size  # the user's kernel has its own
+        del step_size
         return self.function(target_log_prob_fn)
 
     def set_step_size(self, results, step_size, key):

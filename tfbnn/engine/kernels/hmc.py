@@ -42,7 +42,9 @@ class HMC(GradientKernel):
 
     def __post_init__(self):
         super().__post_init__()
-        check_integer("num_leapfrog_steps", self.num_leapfrog_steps, minimum=1)
+        # A plain integer: a NumPy one would decide dtypes in the compiled program.
+        steps = check_integer("num_leapfrog_steps", self.num_leapfrog_steps, minimum=1)
+        object.__setattr__(self, "num_leapfrog_steps", steps)
         check_number("trajectory_jitter", self.trajectory_jitter, minimum=0, below=1)
 
     @property

@@ -40,7 +40,8 @@ class NUTS(GradientKernel):
 
     def __post_init__(self):
         super().__post_init__()
-        check_integer("max_tree_depth", self.max_tree_depth, minimum=1)
+        depth = check_integer("max_tree_depth", self.max_tree_depth, minimum=1)
+        object.__setattr__(self, "max_tree_depth", depth)
         if self.max_tree_depth > _MAX_TREE_DEPTH:
             raise ValueError(
                 f"max_tree_depth must be at most {_MAX_TREE_DEPTH}, received "
