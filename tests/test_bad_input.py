@@ -64,7 +64,7 @@ class FakeEngine:
 @pytest.fixture
 def engine(monkeypatch):
     fake = FakeEngine()
-    monkeypatch.setattr("tfbnn.engine.pretraining.pretrain", fake.pretrain)
+    monkeypatch.setattr("tfbnn.engine.starts.pretrain", fake.pretrain)
     monkeypatch.setattr("tfbnn.engine.runner.run_chains", fake.run_chains)
     return fake
 
@@ -701,7 +701,8 @@ def test_after_a_failure_inside_the_engine_the_first_posterior_is_still_there(fi
 
 def test_a_run_stopped_before_the_first_draw_leaves_the_first_posterior(fitted, engine):
     before, engine.num_kept = fitted.posterior, 0
-    run = fake_fit(fitted)
+    with pytest.warns(UserWarning, match="keeps its earlier posterior"):
+        run = fake_fit(fitted)
     assert run.num_results == 0 and "too few draws" in run.report()
     assert fitted.posterior is before
 
@@ -905,3 +906,21 @@ def test_the_reference_case_is_accepted_everywhere(noise_scale, known, engine):
     assert np.isfinite(evaluate(model, noise=known)["crps"])
     theta = np.zeros(model.spec.layout.num_parameters)
     assert np.isfinite(model.log_prob(theta, X, Y, noise_scale=known))
+
+
+@pytest.mark.parametrize("name", ["MALA", "SMMALA", "PowerPosterior"])
+def test_planned_kernels_are_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"{name} is not available"):
+        getattr(tfbnn.kernels, name)
+
+
+def test_planned_likelihoods_are_refused_by_name():
+    with pytest.raises(ValueError, match="Bernoulli is not available"):
+        _ = tfbnn.likelihoods.Bernoulli
+
+
+def test_log_prob_after_a_fit_with_row_noise_needs_row_noise(synthetic_ensemble):
+    ensemble = synthetic_ensemble(row_noise=True)
+    model = BayesianMLP.from_ensemble(ensemble)
+    with pytest.raises(ValueError, match="log_prob needs noise_scale"):
+        model.log_prob(ensemble.draws, np.zeros((3, 2)), np.ones(3))

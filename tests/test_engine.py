@@ -120,7 +120,7 @@ class TestAdaptation:
 
     def test_windows_double(self):
         lengths = [length for length, renew in adaptation.adaptation_windows(800) if renew]
-        assert lengths == [25, 50, 100, 500]
+        assert lengths == [25, 50, 100, 350]
 
     def test_first_step_size_scales_with_the_target(self):
         def value_and_gradient(theta, spread=np.array([[1e-3], [1.0]])):
@@ -317,6 +317,22 @@ class TestPretraining:
 
 
 class TestStart:
+    def test_uniform_prior_starts_inside_its_box(self):
+        model = tfbnn.BayesianMLP([2, 4, 1], prior=tfbnn.priors.Uniform(-0.3, 0.3))
+        x = np.random.default_rng(0).normal(size=(40, 2))
+        model.fit_posterior(
+            x,
+            3 * x[:, 0],
+            kernel=HMC(num_leapfrog_steps=2),
+            num_chains=2,
+            num_results=5,
+            num_burnin_steps=5,
+            pretraining=tfbnn.Pretraining(epochs=200, batch_size=None, learning_rate=0.05),
+            verbose=0,
+        )
+        weights = model.posterior.draws[..., :-1]
+        assert np.abs(weights).max() <= 0.3
+
     def test_nan_density_is_refused_with_its_row(self):
         x = np.full((10, 1), 1.0)
         x[7] = 3e38  # overflows in the first layer, whatever the weights

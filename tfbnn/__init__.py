@@ -14,6 +14,7 @@ _EXPORTS = {
     "Pretraining": "settings",
     "NotFittedError": "exceptions",
     "ModelFileError": "exceptions",
+    "NotAvailableError": "exceptions",
     "StartError": "exceptions",
     "ConvergenceWarning": "exceptions",
     "DataWarning": "exceptions",

@@ -1,6 +1,14 @@
 """The errors and warnings that tfbnn raises itself."""
 
-__all__ = ["ConvergenceWarning", "DataWarning", "ModelFileError", "NotFittedError", "StartError"]
+__all__ = [
+    "ConvergenceWarning",
+    "DataWarning",
+    "ModelFileError",
+    "NotAvailableError",
+    "NotFittedError",
+    "StartError",
+    "refuse_planned",
+]
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -9,6 +17,10 @@ class NotFittedError(ValueError, AttributeError):
 
 class ModelFileError(ValueError):
     """Raised when a file is not a tfbnn model, is damaged, or contradicts itself."""
+
+
+class NotAvailableError(ValueError, AttributeError):
+    """Raised for a part of the public interface that this version does not have yet."""
 
 
 class StartError(ValueError):
@@ -21,3 +33,16 @@ class ConvergenceWarning(UserWarning):
 
 class DataWarning(UserWarning):
     """Issued when data are usable but probably not what was meant (constant columns, one row)."""
+
+
+def refuse_planned(module, planned, available):
+    """A module-level `__getattr__` that names what is planned and what there is instead."""
+
+    def missing(name):
+        if name in planned:
+            raise NotAvailableError(
+                f"{module}.{name} is not available in this version; there are {available}."
+            )
+        raise AttributeError(f"module {module!r} has no attribute {name!r}.")
+
+    return missing

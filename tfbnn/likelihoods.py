@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tfbnn.exceptions import refuse_planned
 from tfbnn.priors import HalfCauchy, HalfNormal, InverseGamma, LogNormal, check_scale_prior
 from tfbnn.validation import check_number
 
@@ -184,3 +185,5 @@ class HeteroscedasticGaussian:
 
 
 REGISTRY = {cls.__name__: cls for cls in (Gaussian, StudentT, HeteroscedasticGaussian)}
+
+__getattr__ = refuse_planned(__name__, ("Bernoulli", "Categorical"), sorted(REGISTRY))

@@ -11,6 +11,7 @@ from tfbnn.predict import function_draws, predict, row_tiles
 from tfbnn.priors import Normal
 from tfbnn.rows import check_range, prepare_rows, transform_rows
 from tfbnn.settings import Pretraining
+from tfbnn.signals import sigterm_interrupts
 from tfbnn.spec import make_spec
 from tfbnn.summary import describe_model
 from tfbnn.transforms import check_domain, unfitted_pipeline
@@ -146,7 +147,7 @@ class BayesianMLP:
         Raises:
             TypeError, ValueError: For unusable data or settings, before anything is compiled.
             StartError: When the density is not finite where a chain starts.
-            KeyboardInterrupt: When interrupted; draws kept so far are in `model.posterior`.
+            KeyboardInterrupt: On SIGINT or SIGTERM; draws kept so far are in `model.posterior`.
         """
         _refuse_unavailable(output, resume, num_workers)
         options = FitOptions(
@@ -166,9 +167,16 @@ class BayesianMLP:
         if validation_data is not None:
             validation = prepare_rows(self.spec, *_unpack(validation_data), name="validation ")
             _check_names(validation.feature_names, rows.feature_names, "validation x")
-        run, interrupted = fit(self.spec, rows, validation, options, self._keep)
+        with sigterm_interrupts():
+            run, interrupted = fit(self.spec, rows, validation, options, self._keep)
         if interrupted:
             raise KeyboardInterrupt
+        if not run.num_results and self._ensemble is not None:
+            warnings.warn(
+                "The run was stopped before its first draw; the model keeps its earlier posterior.",
+                UserWarning,
+                stacklevel=2,
+            )
         return run
 
     def predict(

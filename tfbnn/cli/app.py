@@ -3,14 +3,13 @@
 import argparse
 import contextlib
 import os
-import signal
 import sys
-import threading
 import warnings
 
 from tfbnn import __version__
 from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resume
 from tfbnn.cli.console import BAD_INPUT, STOPPED, say
+from tfbnn.signals import sigterm_interrupts
 
 __all__ = ["main"]
 
@@ -57,7 +56,7 @@ def main(argv=None):
         args = _parser().parse_args(argv)
     except SystemExit as stop:
         return stop.code or 0
-    with warnings.catch_warnings(), _termination_interrupts():
+    with warnings.catch_warnings(), sigterm_interrupts():
         # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
@@ -117,23 +116,6 @@ def _warning_printer():
             say(f"Warning: {text}")
 
     return show
-
-
-@contextlib.contextmanager
-def _termination_interrupts():
-    """SIGTERM acts as Ctrl-C does, so that a batch system's stop keeps what was sampled."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-def _interrupt(number, frame):
-    raise KeyboardInterrupt
 
 
 def _close_standard_output():

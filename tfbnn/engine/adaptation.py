@@ -87,9 +87,10 @@ def adaptation_windows(num_steps):
     """Splits the adapting part of warm-up much as Stan does.
 
     A first buffer of 15 % (at most 75 transitions) adapts the step size only; then come windows
-    that double in length, at whose ends the preconditioner is renewed; a last buffer of 30 % (at
-    most 50) settles the step size. (Stan's last buffer falls to 10 % in short warm-ups, too few
-    for dual averaging to settle after the preconditioner has changed.)
+    that double in length, at whose ends the preconditioner is renewed; a last buffer of 25 % (at
+    most 200) settles the step size. (Stan's last buffer has at most 50, after which the step size
+    is still too small by a factor of up to two: dual averaging falls back further for a rejection
+    than it rises for an acceptance.)
 
     Args:
         num_steps: Number of adapting transitions.
@@ -98,7 +99,7 @@ def adaptation_windows(num_steps):
         List of (length, renew) with the lengths adding up to `num_steps`; `renew` says whether
         the window collects moments and ends with a new preconditioner.
     """
-    first, last = min(75, round(0.15 * num_steps)), min(50, round(0.30 * num_steps))
+    first, last = min(75, round(0.15 * num_steps)), min(200, round(0.25 * num_steps))
     middle = num_steps - first - last
     if middle < 10:
         return [(num_steps, False)] if num_steps else []

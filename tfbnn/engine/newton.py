@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from tfbnn.engine.compile import compiled
 from tfbnn.engine.gauss_newton import gauss_newton_matrix, prior_curvature
-from tfbnn.engine.potential import Data, Potential
+from tfbnn.engine.potential import Data
+from tfbnn.engine.start import compiled_value_and_gradient
 
 __all__ = ["NewtonResult", "polish"]
 
@@ -85,7 +85,7 @@ class _Problem:
         self.data = Data(*(None if a is None else tf.cast(a, tf.float64) for a in data))
         self.noise = spec.layout.log_noise_scale
         self.free = np.delete(np.arange(spec.layout.num_parameters), self.noise)
-        self._function = compiled(Potential(spec).value_and_gradient, jit_compile=jit_compile)
+        self._function = compiled_value_and_gradient(spec, jit_compile)
 
     def value_and_gradient(self, theta):
         value, gradient = self._function(tf.constant(theta[None]), self.data)

@@ -1,5 +1,7 @@
 """Where chains start: draws of the prior, noise scales, and the check that a chain can move."""
 
+from functools import lru_cache
+
 import numpy as np
 import tensorflow as tf
 
@@ -8,9 +10,19 @@ from tfbnn.engine.compile import compiled
 from tfbnn.engine.network import network_outputs
 from tfbnn.engine.potential import Potential
 from tfbnn.exceptions import StartError
-from tfbnn.priors import HierarchicalNormal
+from tfbnn.priors import HierarchicalNormal, Uniform
 
-__all__ = ["check_start", "draw_prior", "make_value_and_gradient", "with_residual_noise"]
+__all__ = [
+    "check_start",
+    "compiled_value_and_gradient",
+    "draw_prior",
+    "inside_support",
+    "make_value_and_gradient",
+    "with_residual_noise",
+]
+
+# Share of a Uniform prior's width that starts keep from its ends.
+_MARGIN = 1e-3
 
 
 def draw_prior(spec, seed, num_chains):
@@ -39,15 +51,32 @@ def with_residual_noise(spec, theta, data):
     return theta
 
 
+@lru_cache(maxsize=32)
+def compiled_value_and_gradient(spec, jit_compile):
+    """Compiled function (theta [C, P], Data) -> (log density [C] in float64, gradient [C, P])."""
+    return compiled(Potential(spec).value_and_gradient, jit_compile=jit_compile)
+
+
 def make_value_and_gradient(spec, data, jit_compile):
     """NumPy function theta [C, P] -> (log density [C] in float64, gradient [C, P])."""
-    function = compiled(Potential(spec).value_and_gradient, jit_compile=jit_compile)
+    function = compiled_value_and_gradient(spec, jit_compile)
 
     def value_and_gradient(theta):
         value, gradient = function(tf.convert_to_tensor(theta), data)
         return value.numpy(), gradient.numpy()
 
     return value_and_gradient
+
+
+def inside_support(spec, theta):
+    """Moves starts [C, P] into the boxes of Uniform priors, whose walls ADAM does not feel."""
+    theta = theta.copy()
+    for slot, layer in zip(spec.layout.layers, spec.priors):
+        for prior, place in ((layer.kernel, slot.kernel), (layer.bias, slot.bias)):
+            if isinstance(prior, Uniform):
+                margin = _MARGIN * (prior.high - prior.low)
+                theta[:, place] = np.clip(theta[:, place], prior.low + margin, prior.high - margin)
+    return theta
 
 
 def check_start(spec, data, theta, value, gradient):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tfbnn.engine.newton import polish
 from tfbnn.engine.pretraining import pretrain
-from tfbnn.engine.start import draw_prior
+from tfbnn.engine.start import draw_prior, inside_support, with_residual_noise
 
 __all__ = ["find_starts"]
 
@@ -28,6 +28,8 @@ def find_starts(spec, data, validation, settings, *, seed, num_chains, jit_compi
     """
     if settings is None or settings.epochs == 0:
         theta, text, seconds = draw_prior(spec, seed, num_chains), "draws of the prior", {}
+        if settings is not None:
+            theta = with_residual_noise(spec, theta, data)
     else:
         result = pretrain(
             spec,
@@ -47,7 +49,7 @@ def find_starts(spec, data, validation, settings, *, seed, num_chains, jit_compi
         )
         text = f"{text}; {newton}"
         seconds["pretraining"] = seconds.get("pretraining", 0.0) + time.perf_counter() - began
-    return theta, text, seconds
+    return inside_support(spec, theta), text, seconds
 
 
 def _describe_adam(result):

@@ -36,7 +36,7 @@ class NUTS(GradientKernel):
 
     # Averaged over a trajectory, acceptance has its optimum higher: Hoffman and Gelman 2014, 0.65
     # to 0.8; the upper end copes with varying curvature.
-    accept_targets = (0.8, 0.6)
+    accept_targets = (0.8, 0.7)
 
     def __post_init__(self):
         super().__post_init__()
