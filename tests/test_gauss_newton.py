@@ -170,6 +170,26 @@ class TestLevenbergMarquardt:
         # In whitened coordinates the step is of order one over the fourth root of P.
         assert polished.step_size.min() > 0.02
 
+    def test_sampled_prior_scales_stay_at_their_draw(self):
+        """Without ntk the density is unbounded as a prior scale and its weights shrink together."""
+        spec, generator = build("hierarchical"), np.random.default_rng(28)
+        data = make_data(*self.rows(), None, spec.dtype)
+        theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
+        result = polish(spec, theta, data, 50, False, lambda *_: False)
+        scales = slice(spec.layout.log_noise_scale.stop, None)
+        np.testing.assert_array_equal(result.theta[scales], theta[scales])
+        model = tfbnn.BayesianMLP([2, 8, 8, 1], prior=tfbnn.priors.HierarchicalNormal())
+        model.fit_posterior(
+            *self.rows(),
+            kernel=HMC(num_leapfrog_steps=1, step_size=1e-6, preconditioner="identity"),
+            num_chains=2,
+            num_results=1,
+            num_burnin_steps=0,
+            pretraining=tfbnn.Pretraining(epochs=1000, batch_size=None, learning_rate=0.02),
+            verbose=0,
+        )
+        assert model.posterior.draws[..., model.spec.layout.log_noise_scale.stop :].min() > -5.0
+
     def test_too_many_parameters_for_whitening_are_refused(self):
         x = np.zeros((4, 2)) + np.arange(4)[:, None]
         model = tfbnn.BayesianMLP([2, 1001, 1])

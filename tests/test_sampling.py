@@ -284,6 +284,27 @@ class TestStops:
         assert {event["phase"] for event in events} == {"warmup", "sampling"}
         assert np.isfinite(model._ensemble.draws).all()
 
+    def test_callback_that_stops_pretraining_stops_everything(self):
+        phases = []
+
+        def callback(event):
+            phases.append(event["phase"])
+            return True
+
+        settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=5)
+        run = short_fit(linear_model(), *linear_rows(), pretraining=settings, callbacks=[callback])
+        assert phases == ["pretraining"] and run.num_results == 0
+
+    def test_thinned_run_counts_every_divergence(self):
+        kernel = tfbnn.kernels.HMC(step_size=50.0, num_leapfrog_steps=4, preconditioner="identity")
+        model = linear_model()
+        run = short_fit(
+            model, *linear_rows(), kernel=kernel, num_results=5, num_steps_between_results=3
+        )
+        assert run.num_divergent.sum() == 2 * 5 * 4 == run.diagnosis.num_divergent
+        assert np.isnan(run.diagnosis.ebfmi).all()
+        assert model.diagnose().num_divergent == 40
+
     def test_broken_callback_does_not_end_the_run(self):
         def callback(event):
             raise RuntimeError("broken plot")

@@ -102,29 +102,32 @@ def fit(spec, rows, validation, options, keep):
     data = make_data(*train, spec.dtype)
     notify = _Notifier(options)
     seconds = {"startup": time.perf_counter() - began, "compile": 0.0, "pretraining": 0.0}
-    theta, how, spent = find_starts(
-        spec,
-        data,
-        None if held_out is None else make_data(*held_out, spec.dtype),
-        options.pretraining,
-        seed=options.seed,
-        num_chains=options.num_chains,
-        jit_compile=options.jit_compile,
-        notify=notify,
-    )
-    result = run_chains(
-        spec,
-        settings,
-        data,
-        theta,
-        seed=options.seed,
-        num_results=options.num_results,
-        num_burnin_steps=options.num_burnin_steps,
-        num_steps_between_results=options.num_steps_between_results,
-        jit_compile=options.jit_compile,
-        notify=notify,
-    )
-    notify.progress.close()
+    try:
+        theta, how, spent = find_starts(
+            spec,
+            data,
+            None if held_out is None else make_data(*held_out, spec.dtype),
+            options.pretraining,
+            seed=options.seed,
+            num_chains=options.num_chains,
+            jit_compile=options.jit_compile,
+            notify=notify,
+        )
+        result = run_chains(
+            spec,
+            settings,
+            data,
+            theta,
+            seed=options.seed,
+            num_results=options.num_results,
+            num_burnin_steps=options.num_burnin_steps,
+            num_steps_between_results=options.num_steps_between_results,
+            jit_compile=options.jit_compile,
+            notify=notify,
+            stopped=notify.stopped,
+        )
+    finally:
+        notify.progress.close()
     for stage in (spent, result.seconds):
         for name, value in stage.items():
             seconds[name] = seconds.get(name, 0.0) + value
@@ -142,7 +145,7 @@ def fit(spec, rows, validation, options, keep):
             x_reference=reference_rows(reference),
             feature_names=rows.feature_names,
             row_noise=rows.noise is not None,
-            provenance=_provenance(rows, options, settings),
+            provenance=_provenance(rows, options, settings, result),
         )
         keep(ensemble)
         diagnosis = diagnose_ensemble(ensemble)
@@ -179,8 +182,19 @@ def diagnose_ensemble(ensemble, x_reference=None):
     x = ensemble.x_reference if x_reference is None else x_reference
     function = function_draws(ensemble, x)
     function = function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
-    depth = ensemble.provenance.get("max_tree_depth")
-    return diagnose(ensemble.draws, function, ensemble.sample_stats, max_tree_depth=depth)
+    provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
+    skipped = provenance.get("num_steps_between_results") or 0
+    if skipped:
+        # E-BFMI compares successive transitions; between thinned ones it says nothing.
+        del statistics["energy"]
+    return diagnose(
+        ensemble.draws,
+        function,
+        statistics,
+        max_tree_depth=provenance.get("max_tree_depth"),
+        num_divergent=provenance.get("num_divergent"),
+        transitions_per_draw=skipped + 1,
+    )
 
 
 class _Notifier:
@@ -219,7 +233,7 @@ def _accept_reason(spec, settings):
     return f"default for {kinds}"
 
 
-def _provenance(rows, options, settings):
+def _provenance(rows, options, settings, result):
     import tensorflow
     import tensorflow_probability
 
@@ -231,6 +245,7 @@ def _provenance(rows, options, settings):
         "num_results_requested": options.num_results,
         "num_burnin_steps": options.num_burnin_steps,
         "num_steps_between_results": options.num_steps_between_results,
+        "num_divergent": int(result.num_divergent.sum()),
         "jit_compile": options.jit_compile,
         "num_training_rows": len(rows.x),
         "data_sha256": data_hash(rows),

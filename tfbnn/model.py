@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from tfbnn.exceptions import NotFittedError
+from tfbnn.exceptions import NotAvailableError, NotFittedError
 from tfbnn.fitting import FitOptions, diagnose_ensemble, fit
 from tfbnn.likelihoods import Gaussian
 from tfbnn.predict import function_draws, predict, row_tiles
@@ -320,7 +320,7 @@ class BayesianMLP:
 
     def stack_chains(self, x_validation=None, y_validation=None):
         """Not available in this version; `posterior.chain_weights` stay uniform."""
-        raise ValueError(
+        raise NotAvailableError(
             "stack_chains is not available in this version: chains keep uniform weights. "
             "Compare chains with model.diagnose()."
         )
@@ -340,7 +340,7 @@ class BayesianMLP:
                 "This BayesianMLP has no posterior draws yet. Call fit_posterior first, or load a "
                 "saved model with tfbnn.load."
             )
-        requested = self._ensemble.provenance.get("num_results_requested", 0)
+        requested = self._ensemble.provenance.get("num_results_requested") or 0
         if self._ensemble.num_results < requested:
             warnings.warn(
                 f"The run was stopped early: {self._ensemble.num_results} of {requested} draws per "
@@ -425,12 +425,12 @@ def _unpack(validation_data):
 
 def _refuse_unavailable(output, resume, num_workers):
     if output is not None or resume:
-        raise ValueError(
+        raise NotAvailableError(
             "Streaming to a run folder (output=, resume=) is not available in this version. "
             "Leave output=None and resume=False, and use model.save."
         )
     if num_workers not in ("auto", 1):
-        raise ValueError(
+        raise NotAvailableError(
             "Worker processes are not available in this version, received "
             f"num_workers={num_workers!r}. Use 'auto' or 1."
         )

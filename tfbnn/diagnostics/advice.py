@@ -14,9 +14,10 @@ _ESS_PER_CHAIN = 100
 _EBFMI_LIMIT = 0.3
 # Chains of one mode differ in mean log density by a fraction of its standard deviation.
 _LOG_PROB_GAP = 3.0
+_MIN_DRAWS = 4
 
 
-def find_problems(diagnosis, draws, stats, *, max_tree_depth):
+def find_problems(diagnosis, draws, stats, *, max_tree_depth, transitions_per_draw):
     """Lists the problems of a run, the most serious first.
 
     Args:
@@ -24,6 +25,7 @@ def find_problems(diagnosis, draws, stats, *, max_tree_depth):
         draws: [C, S, P].
         stats: Dict of [C, S] arrays with any of lp, acceptance_rate, n_steps and diverging.
         max_tree_depth: Limit of the sampler, or None.
+        transitions_per_draw: Transitions per kept draw.
 
     Returns:
         Tuple of sentences, empty if nothing was found.
@@ -36,7 +38,7 @@ def find_problems(diagnosis, draws, stats, *, max_tree_depth):
         *_undefined(diagnosis),
         *_high_rhat(diagnosis),
         *_low_ess(diagnosis, num_chains),
-        *_divergences(diagnosis, num_chains * num_draws),
+        *_divergences(diagnosis, num_chains * num_draws * transitions_per_draw),
         *_low_ebfmi(diagnosis),
         *_long_trajectories(stats, max_tree_depth),
     ]
@@ -78,7 +80,8 @@ def _low_log_prob(stats):
             f"{_chains(np.flatnonzero(~finite))} visited a log density that is not finite: check "
             "the data for extreme values, and lower the step size."
         )
-    if np.sum(finite) < 2:
+    # The spread of a chain needs a few draws to mean anything.
+    if np.sum(finite) < 2 or log_probs.shape[1] < _MIN_DRAWS:
         return
     indices, log_probs = np.flatnonzero(finite), log_probs[finite]
     means, spreads = log_probs.mean(axis=1), log_probs.std(axis=1)

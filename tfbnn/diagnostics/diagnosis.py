@@ -117,7 +117,15 @@ class Diagnosis:
         }
 
 
-def diagnose(draws, function_draws, sample_stats, *, max_tree_depth=None):
+def diagnose(
+    draws,
+    function_draws,
+    sample_stats,
+    *,
+    max_tree_depth=None,
+    num_divergent=None,
+    transitions_per_draw=1,
+):
     """Computes all convergence numbers of a run and says what they mean.
 
     Args:
@@ -127,6 +135,9 @@ def diagnose(draws, function_draws, sample_stats, *, max_tree_depth=None):
             energy are used where present, others ignored.
         max_tree_depth: The limit of the sampler, or None if it has none; a trajectory of
             2**max_tree_depth - 1 steps or more counts as cut short.
+        num_divergent: Divergent transitions of the whole run, those between kept draws included;
+            by default those among the kept draws.
+        transitions_per_draw: Transitions per kept draw.
 
     Returns:
         Diagnosis. What needs an absent key is NaN, and num_divergent zero.
@@ -151,9 +162,17 @@ def diagnose(draws, function_draws, sample_stats, *, max_tree_depth=None):
         between_chain_share=statistics.between_chain_variance_share(function_draws),
         recommended_thinning=_common_thinning(function_draws),
         ebfmi=statistics.ebfmi(stats.get("energy", absent)),
-        num_divergent=int(np.sum(stats.get("diverging", False))),
+        num_divergent=(
+            int(np.sum(stats.get("diverging", False))) if num_divergent is None else num_divergent
+        ),
     )
-    problems = find_problems(diagnosis, draws, stats, max_tree_depth=max_tree_depth)
+    problems = find_problems(
+        diagnosis,
+        draws,
+        stats,
+        max_tree_depth=max_tree_depth,
+        transitions_per_draw=transitions_per_draw,
+    )
     return dataclasses.replace(diagnosis, warnings=problems)
 
 

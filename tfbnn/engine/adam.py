@@ -34,13 +34,18 @@ def make_adam_steps(spec, settings, num_rows, batch_size, total_steps, jit_compi
     """The compiled loop (AdamState, Data, indices [steps, C, B], first, count) -> AdamState."""
     potential = Potential(spec)
     full_batch = batch_size == num_rows
+    # Without ntk the density has no maximum in a sampled prior scale s: it grows without bound as s
+    # and its weights go to zero together. ADAM leaves these scales at their draw of the prior.
+    moves = np.ones(spec.layout.num_parameters, spec.dtype)
+    if not spec.is_ntk:
+        moves[spec.layout.log_noise_scale.stop :] = 0.0
 
     def loss_gradient(theta, data, rows):
         batch = data if full_batch else _take(data, rows)
         with tf.GradientTape() as tape:
             tape.watch(theta)
             loss = -potential.log_prob(theta, batch, num_rows / batch_size)
-        return tape.gradient(loss, theta)
+        return moves * tape.gradient(loss, theta)
 
     def learning_rate(step):
         if settings.learning_rate_schedule == "constant":

@@ -24,7 +24,7 @@ def num_traces():
 
 def has_gpu():
     """Whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
-    return bool(tf.config.list_physical_devices("GPU"))
+    return bool(tf.config.get_visible_devices("GPU"))
 
 
 def num_cores():

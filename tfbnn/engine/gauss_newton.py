@@ -52,8 +52,8 @@ def gauss_newton_matrix(spec, theta, data):
 def prior_curvature(spec, theta):
     """Diagonal [P] of the prior's curvature, float64.
 
-    A Laplace prior enters with the precision of the normal of equal variance, a Uniform one not at
-    all. A sampled scale has the Fisher information 2 per weight that depends on it in the prior.
+    Laplace and Uniform priors enter with the precision of the normal of equal variance. A sampled
+    scale has the Fisher information 2 per weight that depends on it in the prior.
     """
     layout, curvature = spec.layout, np.zeros(spec.layout.num_parameters)
     for slot, layer in zip(layout.layers, spec.priors):
@@ -74,7 +74,7 @@ def prior_curvature(spec, theta):
 
 def _weight_precision(spec, prior, log_scale):
     if isinstance(prior, priors.Uniform):
-        return 0.0
+        return 12.0 / (prior.high - prior.low) ** 2
     if isinstance(prior, priors.HierarchicalNormal):
         return 1.0 if spec.is_ntk else np.exp(-2.0 * log_scale)
     scale = 1.0 if spec.is_ntk else prior.scale

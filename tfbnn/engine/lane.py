@@ -124,7 +124,7 @@ class Lane:
         if self.program.settings.preconditioner == "gauss_newton":
             return self._whitening_map(theta)
         variance = self.state.moments.squares.numpy() / max(num_draws - 1, 1)
-        return diagonal_map(variance, num_draws)
+        return diagonal_map(variance, num_draws, self.state.linear_map)
 
     def _whitening_map(self, theta):
         program = self.program

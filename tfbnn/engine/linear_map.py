@@ -92,7 +92,7 @@ def identity_map(shape, dtype):
     return DiagonalMap(np.ones(shape, dtype))
 
 
-def diagonal_map(variance, num_draws):
+def diagonal_map(variance, num_draws, previous):
     """A map that gives every coordinate about unit variance.
 
     The log variances are shrunk towards their mean with the weight of five draws: the weights of
@@ -102,6 +102,7 @@ def diagonal_map(variance, num_draws):
     Args:
         variance: Sample variances [C, P] of theta over a window.
         num_draws: Length of the window.
+        previous: The DiagonalMap of the window, kept by chains that stood still all along.
 
     Returns:
         DiagonalMap in the dtype of `variance`.
@@ -109,4 +110,6 @@ def diagonal_map(variance, num_draws):
     log_variance = np.log(np.maximum(variance, np.finfo(variance.dtype).tiny))
     centre = log_variance.mean(axis=-1, keepdims=True)
     shrunk = (num_draws * log_variance + 5.0 * centre) / (num_draws + 5.0)
-    return DiagonalMap(np.exp(0.5 * shrunk).astype(variance.dtype))
+    moved = variance.max(axis=-1, keepdims=True) > 0
+    scale = np.where(moved, np.exp(0.5 * shrunk), np.asarray(previous.scale))
+    return DiagonalMap(scale.astype(variance.dtype))

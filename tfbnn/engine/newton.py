@@ -35,7 +35,7 @@ class NewtonResult:
     Attributes:
         theta: [P], float64.
         log_prob: Log density at the start and after every iteration.
-        effective_parameters: gamma at the end.
+        effective_parameters: gamma at the end; 0 where no noise scale is learned.
     """
 
     theta: np.ndarray
@@ -67,8 +67,9 @@ def polish(spec, theta, data, num_iterations, jit_compile, notify):
         if step is None:
             break
         theta, gradient, damping = step
-        gamma = problem.effective_parameters(theta, matrix)
-        theta = problem.noise_step(theta, gradient, matrix, gamma)
+        if spec.layout.num_noise:
+            gamma = problem.effective_parameters(theta, matrix)
+            theta = problem.noise_step(theta, gradient, matrix, gamma)
         value, gradient = problem.value_and_gradient(theta)
         history.append(value)
         stalled = len(history) > _PATIENCE and value - history[-1 - _PATIENCE] < _TOLERANCE
@@ -84,7 +85,9 @@ class _Problem:
         self.spec = spec
         self.data = Data(*(None if a is None else tf.cast(a, tf.float64) for a in data))
         self.noise = spec.layout.log_noise_scale
-        self.free = np.delete(np.arange(spec.layout.num_parameters), self.noise)
+        # As for ADAM, sampled prior scales have no maximum unless they sit in the network.
+        end = spec.layout.num_parameters if spec.is_ntk else self.noise.stop
+        self.free = np.delete(np.arange(end), self.noise)
         self._function = compiled_value_and_gradient(spec, jit_compile)
 
     def value_and_gradient(self, theta):
@@ -117,8 +120,6 @@ class _Problem:
 
     def noise_step(self, theta, gradient, matrix, gamma):
         """One Newton step of the learned log noise scales, gamma shared between the outputs."""
-        if self.noise.start == self.noise.stop:
-            return theta
         theta = theta.copy()
         pull = gradient[self.noise] + gamma / (self.noise.stop - self.noise.start)
         step = pull / np.diag(matrix)[self.noise]

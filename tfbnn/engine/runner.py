@@ -79,6 +79,7 @@ def run_chains(
     num_steps_between_results,
     jit_compile,
     notify,
+    stopped,
 ):
     """Warms up and samples all chains.
 
@@ -91,6 +92,7 @@ def run_chains(
         num_results, num_burnin_steps, num_steps_between_results: As in `fit_posterior`.
         jit_compile: Whether XLA compiles the block.
         notify: Called with an event dict between blocks; true stops the run.
+        stopped: Whether the run was stopped already, so that nothing is to be sampled.
 
     Returns:
         SamplingResult.
@@ -126,11 +128,16 @@ def run_chains(
         name: np.empty((num_chains, num_results), dtype)
         for name, dtype in _STATISTICS_DTYPES.items()
     }
-    lanes = [Lane(program, group, theta[group], draws, statistics) for group in groups]
-    _compile(program, lanes[0])
     seconds = {"compile": time.perf_counter() - began}
+    began = time.perf_counter()
+    lanes = [Lane(program, group, theta[group], draws, statistics) for group in groups]
+    seconds["startup"] = time.perf_counter() - began
+    began = time.perf_counter()
+    if not stopped:
+        _compile(program, lanes[0])
+    seconds["compile"] += time.perf_counter() - began
 
-    interrupted = stopped = False
+    interrupted = False
     for phase in ("warmup", "sampling"):
         began = time.perf_counter()
         if not (stopped or interrupted):
@@ -157,23 +164,36 @@ def _run_phase(phase, lanes, program, notify):
     waiting = [lane for lane in lanes if _is_in(lane, phase)]
     running, stopped, interrupted = {}, False, False
     num_threads = min(len(lanes), num_cores())
-    with ThreadPoolExecutor(num_threads) as pool:
+    pool = ThreadPoolExecutor(num_threads)
+    try:
+        while waiting or running:
+            while waiting and len(running) < num_threads:
+                lane = waiting.pop(0)
+                running[pool.submit(lane.advance)] = lane
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                lane = running.pop(future)
+                future.result()
+                if _is_in(lane, phase) and not stopped:
+                    waiting.append(lane)
+            event = _event(phase, lanes, program, time.perf_counter() - began)
+            if not stopped and notify(event):
+                stopped, waiting = True, []
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        interrupted |= _finish(pool)
+    return stopped, interrupted
+
+
+def _finish(pool):
+    """Waits for blocks in flight, however often the user asks to stop; whether they did."""
+    interrupted = False
+    while True:
         try:
-            while waiting or running:
-                while waiting and len(running) < num_threads:
-                    lane = waiting.pop(0)
-                    running[pool.submit(lane.advance)] = lane
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    lane = running.pop(future)
-                    future.result()
-                    if _is_in(lane, phase) and not stopped:
-                        waiting.append(lane)
-                event = _event(phase, lanes, program, time.perf_counter() - began)
-                if not stopped and notify(event):
-                    stopped, waiting = True, []
+            pool.shutdown(wait=True)
+            return interrupted
         except KeyboardInterrupt:
             interrupted = True
-    return stopped, interrupted
 
 
 def _is_in(lane, phase):

@@ -2,8 +2,6 @@
 
 import time
 
-import numpy as np
-
 from tfbnn.engine.newton import polish
 from tfbnn.engine.pretraining import pretrain
 from tfbnn.engine.start import draw_prior, inside_support, with_residual_noise
@@ -21,7 +19,7 @@ def find_starts(spec, data, validation, settings, *, seed, num_chains, jit_compi
         seed: The user's seed.
         num_chains: C.
         jit_compile: Whether XLA compiles what is compiled.
-        notify: Called with an event dict now and then; true stops.
+        notify: Called with an event dict now and then; true, and its `stopped`, end the search.
 
     Returns:
         (theta [C, P], one line on how they were found, dict of seconds).
@@ -42,7 +40,8 @@ def find_starts(spec, data, validation, settings, *, seed, num_chains, jit_compi
             notify=notify,
         )
         theta, text, seconds = result.theta, _describe_adam(result), dict(result.seconds)
-    if settings is not None and settings.newton_iterations not in ("auto", 0):
+    wanted = settings is not None and settings.newton_iterations not in ("auto", 0)
+    if wanted and not notify.stopped:
         began = time.perf_counter()
         theta, newton = _polish_all(
             spec, data, theta, settings.newton_iterations, jit_compile, notify
@@ -81,10 +80,14 @@ def _polish_all(spec, data, theta, num_iterations, jit_compile, notify):
             return notify(event)
 
         results.append(polish(spec, start, data, num_iterations, jit_compile, show))
+        if notify.stopped:
+            break
     counts = [len(result.log_prob) - 1 for result in results]
     gains = [result.log_prob[-1] - result.log_prob[0] for result in results]
     text = (
         f"Levenberg-Marquardt, {min(counts)} to {max(counts)} iterations, log density up by "
         f"{min(gains):.4g} to {max(gains):.4g}"
     )
-    return np.stack([result.theta for result in results]).astype(spec.dtype), text
+    theta = theta.copy()
+    theta[: len(results)] = [result.theta for result in results]
+    return theta, text

@@ -236,10 +236,9 @@ def _check(ensemble):
         len(names) != spec.num_inputs or not all(isinstance(name, str) for name in names)
     ):
         raise ModelFileError(f"feature_names must be {spec.num_inputs} names, found {names!r}.")
-    requested = ensemble.provenance.get("num_results_requested", 0)
-    depth = ensemble.provenance.get("max_tree_depth")
-    if type(requested) is not int or type(depth) not in (int, type(None)):
-        raise ModelFileError("the counts in provenance must be integers.")
+    for name in schema.COUNTS:
+        if type(ensemble.provenance.get(name)) not in (int, type(None)):
+            raise ModelFileError(f"{name} in provenance must be an integer.")
     for name, pipeline, columns, expected in (
         ("x_pipeline", ensemble.x_pipeline, spec.num_inputs, spec.x_transform),
         ("y_pipeline", ensemble.y_pipeline, spec.num_targets, spec.y_transform),

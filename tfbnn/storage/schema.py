@@ -5,6 +5,7 @@ Groups and statistics carry ArviZ names; dimensions are chain, draw, param.
 
 __all__ = [
     "CHAIN_WEIGHTS",
+    "COUNTS",
     "DTYPES",
     "FORMAT",
     "FORMAT_VERSION",
@@ -30,6 +31,13 @@ STATISTICS = {
     "diverging": "u1",
     "energy": "<f8",
 }
+# Entries of provenance that diagnostics and warnings rely on: integers, or absent.
+COUNTS = (
+    "num_results_requested",
+    "num_steps_between_results",
+    "num_divergent",
+    "max_tree_depth",
+)
 DTYPES = ("<f4", "<f8", "<i4", "|u1")
 X_REFERENCE = "constant_data/x_reference"  # [row, input], float64, original units
 
