@@ -65,7 +65,13 @@ class CallableKernel:
 
     def target_log_prob(self, results):
         """Log density of the current state [C]."""
-        return _find(results, "target_log_prob")
+        found = _find(results, "target_log_prob")
+        if found is None:
+            raise TypeError(
+                "A callable kernel must report target_log_prob in its results or in results nested "
+                f"in them, received {type(results).__name__} with the fields {results._fields}."
+            )
+        return found
 
     def statistics(self, results):
         """Statistics of the last transition, as far as the kernel reports them."""
