@@ -97,7 +97,7 @@ def _write(file, ensemble):
     for name, dtype in schema.STATISTICS.items():
         values = ensemble.sample_stats[name].astype(dtype)
         file.create_dataset(f"{schema.SAMPLE_STATS}/{name}", data=values)
-    file.attrs["sha256"] = _digest(file)
+    file.attrs["sha256"] = _digest(_read_all(file))
 
 
 def _read(file):
@@ -109,19 +109,20 @@ def _read(file):
             f"this release reads format version {schema.FORMAT_VERSION}, the file has {version}. "
             "Load it with the release that wrote it."
         )
-    if file.attrs["sha256"] != _digest(file):
+    arrays = _read_all(file)
+    if file.attrs["sha256"] != _digest(arrays):
         raise ModelFileError("its content does not match its hash: it was damaged or edited.")
-    metadata = json.loads(_values(file, schema.METADATA).tobytes())
+    metadata = json.loads(arrays[schema.METADATA].tobytes())
     spec = ModelSpec.from_json(metadata["spec"])
     names = metadata["feature_names"]
     ensemble = Ensemble(
         spec=spec,
         x_pipeline=Pipeline.from_json(metadata["x_pipeline"]),
         y_pipeline=Pipeline.from_json(metadata["y_pipeline"]),
-        draws=_values(file, schema.THETA),
-        sample_stats={name: _statistic(file, name) for name in schema.STATISTICS},
-        chain_weights=_values(file, schema.CHAIN_WEIGHTS),
-        x_reference=_values(file, schema.X_REFERENCE),
+        draws=arrays[schema.THETA],
+        sample_stats={name: _statistic(arrays, name) for name in schema.STATISTICS},
+        chain_weights=arrays[schema.CHAIN_WEIGHTS],
+        x_reference=arrays[schema.X_REFERENCE],
         feature_names=None if names is None else _names(names),
         row_noise=bool(metadata["row_noise"]),
         provenance=dict(metadata["provenance"], created_at=metadata["created_at"]),
@@ -130,8 +131,8 @@ def _read(file):
     return ensemble
 
 
-def _statistic(file, name):
-    values = _values(file, f"{schema.SAMPLE_STATS}/{name}")
+def _statistic(arrays, name):
+    values = arrays[f"{schema.SAMPLE_STATS}/{name}"]
     return values.astype(bool) if name == "diverging" else values
 
 
@@ -161,18 +162,17 @@ def _values(file, name):
     return node[()]
 
 
-def _digest(file):
-    """SHA-256 over names, dtypes, shapes and values of all datasets of the schema."""
+def _read_all(file):
+    """All datasets of the schema, each read once: dict name -> array."""
     statistics = [f"{schema.SAMPLE_STATS}/{name}" for name in schema.STATISTICS]
+    names = (schema.METADATA, schema.THETA, schema.CHAIN_WEIGHTS, schema.X_REFERENCE, *statistics)
+    return {name: _values(file, name) for name in names}
+
+
+def _digest(arrays):
+    """SHA-256 over names, dtypes, shapes and values of all datasets of the schema."""
     digest = hashlib.sha256()
-    for name in (
-        schema.METADATA,
-        schema.THETA,
-        schema.CHAIN_WEIGHTS,
-        schema.X_REFERENCE,
-        *statistics,
-    ):
-        values = _values(file, name)
+    for name, values in arrays.items():
         digest.update(f"{name} {values.dtype.str} {values.shape} ".encode() + values.tobytes())
     return digest.hexdigest()
 
@@ -188,7 +188,7 @@ def seal(path):
     """
     with h5py.File(os.fspath(path), "r+") as file:
         try:
-            file.attrs["sha256"] = _digest(file)
+            file.attrs["sha256"] = _digest(_read_all(file))
         except ModelFileError as error:
             raise ModelFileError(f"{os.fspath(path)!r}: {error}") from error
 
