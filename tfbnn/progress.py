@@ -52,11 +52,6 @@ class Progress:
         else:
             self._write(line + "\n")
 
-    def message(self, text):
-        """Shows one line of plain text, on a terminal only."""
-        if self.live:
-            self._write(text + "\n")
-
     def close(self):
         """Ends the live line."""
         if self.live and self.width:

@@ -5,7 +5,7 @@ import weakref
 
 import tensorflow as tf
 
-__all__ = ["compiled", "has_gpu", "num_cores", "num_traces"]
+__all__ = ["chain_groups", "compiled", "has_gpu", "num_cores", "num_traces"]
 
 _functions = weakref.WeakSet()
 
@@ -25,6 +25,13 @@ def num_traces():
 def has_gpu():
     """Whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
     return bool(tf.config.get_visible_devices("GPU"))
+
+
+def chain_groups(num_chains, *, apart=True):
+    """Chains that share a program: all of them on a GPU or unless `apart`, else each by itself."""
+    if has_gpu() or not apart:
+        return [list(range(num_chains))]
+    return [[chain] for chain in range(num_chains)]
 
 
 def num_cores():

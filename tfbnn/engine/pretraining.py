@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfbnn.engine.adam import make_adam_steps, start_adam
 from tfbnn.engine.batches import Batches
-from tfbnn.engine.compile import compiled, has_gpu, num_cores
+from tfbnn.engine.compile import chain_groups, compiled, num_cores
 from tfbnn.engine.potential import Potential
 from tfbnn.engine.schedule import affordable_steps
 from tfbnn.engine.start import draw_prior, with_residual_noise
@@ -63,7 +63,7 @@ def pretrain(spec, data, settings, *, seed, num_chains, validation, jit_compile,
     calls = 1 if settings.early_stopping else affordable_steps(flops)
     batches = Batches(num_rows, batch_size, num_chains, settings.epochs, seed, calls)
     steps = make_adam_steps(spec, settings, num_rows, batch_size, batches.num_steps, jit_compile)
-    groups = _groups(num_chains, batch_size * theta.shape[1])
+    groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
     states = [start_adam(theta[group]) for group in groups]
     nothing = tf.constant(0)
     steps(states[0], data, batches.padding(len(groups[0])), nothing, nothing)
@@ -94,13 +94,6 @@ def pretrain(spec, data, settings, *, seed, num_chains, validation, jit_compile,
         validation_log_likelihood=best.last if score is not None else None,
         seconds=seconds,
     )
-
-
-def _groups(num_chains, step_size):
-    """Chains that share a program: all of them, or each by itself where a step is large."""
-    if has_gpu() or step_size < _LARGE_STEP:
-        return [list(range(num_chains))]
-    return [[chain] for chain in range(num_chains)]
 
 
 class _Best:

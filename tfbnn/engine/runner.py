@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfbnn.engine.block import BlockControl, make_block
-from tfbnn.engine.compile import has_gpu, num_cores
-from tfbnn.engine.lane import Lane
+from tfbnn.engine.compile import chain_groups, num_cores
+from tfbnn.engine.lane import PHASES, Lane
 from tfbnn.engine.schedule import block_length, make_legs
 from tfbnn.engine.start import check_start, make_value_and_gradient
 
@@ -101,8 +101,7 @@ def run_chains(
         StartError: When a chain cannot move from its start.
     """
     num_chains, stride = len(theta), num_steps_between_results + 1
-    batched = has_gpu()
-    groups = [list(range(num_chains))] if batched else [[chain] for chain in range(num_chains)]
+    groups = chain_groups(num_chains)
 
     began = time.perf_counter()
     value_and_gradient = make_value_and_gradient(spec, data, jit_compile)
@@ -138,7 +137,7 @@ def run_chains(
     seconds["compile"] += time.perf_counter() - began
 
     interrupted = False
-    for phase in ("warmup", "sampling"):
+    for phase in PHASES:
         began = time.perf_counter()
         if not (stopped or interrupted):
             stopped, interrupted = _run_phase(phase, lanes, program, notify)
@@ -235,8 +234,7 @@ def _result(lanes, draws, statistics, start_log_prob, seconds, interrupted):
         ),
         num_divergent=per_chain(lane.num_divergent for lane in lanes),
         num_gradients={
-            phase: per_chain(lane.num_gradients[phase] for lane in lanes)
-            for phase in ("warmup", "sampling")
+            phase: per_chain(lane.num_gradients[phase] for lane in lanes) for phase in PHASES
         },
         step_size=per_chain(lane.step_size for lane in lanes),
         start_log_prob=start_log_prob,
