@@ -1,0 +1,77 @@
+"""The learning problems that benchmarks share: rows, splits and the inputs of the network."""
+
+from typing import NamedTuple
+
+import numpy as np
+from common import data_folder
+
+import tfbnn
+
+__all__ = ["Problem", "airfoil", "invariant_inputs", "neutralino", "yacht"]
+
+
+class Problem(NamedTuple):
+    """Rows of one problem in original units, each part (x [N, D], y [N]) or None."""
+
+    train: tuple
+    validation: tuple | None
+    test: tuple
+
+
+def neutralino(inputs="raw", target="nlo_alphas_up_fb"):
+    """pp -> chi10 chi10; inputs "raw" (mass, N11..N14) or "invariant" (`invariant_inputs`)."""
+    path = data_folder() / "nlo_neutralino" / "chi10chi10.csv"
+    table = tfbnn.datasets.read_cross_sections(path, target=target)
+    change = {"raw": np.asarray, "invariant": invariant_inputs}[inputs]
+    return Problem(*((change(x), y) for x, y in (table.train, table.validation, table.test)))
+
+
+def invariant_inputs(x):
+    """Inputs that carry the symmetries of the cross section: [N, 5] -> [N, 6].
+
+    With massless quarks the lightest neutralino couples to quark and squark through N11 and N12
+    and to the Z through N13^2 - N14^2 (Haber and Kane 1985, Phys. Rept. 117, 75), always in pairs:
+    the cross section changes neither with the signs of (N11, N12), N13 and N14 nor with that of
+    the mass. Masses enter by their logarithm. The last input resolves the region N11, N12 = 0,
+    where the squark exchange cancels and the cross section falls by orders of magnitude.
+    """
+    mass, bino, wino, down, up = np.asarray(x, float).T
+    gaugino = bino**2 + wino**2
+    return np.stack(
+        [
+            np.log(np.abs(mass)),
+            bino**2,
+            bino * wino,
+            wino**2,
+            down**2 - up**2,
+            np.log10(1e-3 + gaugino),
+        ],
+        axis=1,
+    )
+
+
+def airfoil(validation_share=0.0):
+    """NASA airfoil self-noise, 1503 rows, of which a share of the training rows may validate.
+
+    The test rows are those of scikit-learn's `train_test_split(test_size=0.2, random_state=0)`,
+    which permutes with NumPy's legacy generator and tests on the first fifth.
+    """
+    table = np.loadtxt(data_folder() / "airfoil_bikes" / "airfoil.csv", delimiter=",", skiprows=1)
+    x, y = table[:, :-1], table[:, -1]
+    order = np.random.RandomState(0).permutation(len(x))
+    test, rest = np.split(order, [int(np.ceil(0.2 * len(x)))])
+    validation, train = np.split(rest, [round(validation_share * len(rest))])
+    held_out = (x[validation], y[validation]) if len(validation) else None
+    return Problem((x[train], y[train]), held_out, (x[test], y[test]))
+
+
+def yacht(split=0):
+    """Yacht hydrodynamics (UCI), 308 rows, one of the 20 customary splits, no validation rows."""
+    folder = data_folder() / "uci" / "yacht"
+    table = np.loadtxt(folder / "data.txt")
+    train, test = (
+        np.loadtxt(folder / f"index_{part}_{split}.txt").astype(int) for part in ("train", "test")
+    )
+    return Problem(
+        (table[train, :-1], table[train, -1]), None, (table[test, :-1], table[test, -1])
+    )

@@ -1,0 +1,33 @@
+"""Rows of a long benchmark, kept as they finish, so that a killed script goes on where it was."""
+
+import json
+
+from common import RESULTS
+
+__all__ = ["Store"]
+
+
+class Store:
+    """Finished rows of one benchmark in benchmarks/results/NAME.jsonl, by key.
+
+    Args:
+        name: Name of the benchmark.
+        fresh: Whether to forget the rows of an earlier run.
+    """
+
+    def __init__(self, name, fresh=False):
+        RESULTS.mkdir(exist_ok=True)
+        self._path = RESULTS / f"{name}.jsonl"
+        if fresh:
+            self._path.unlink(missing_ok=True)
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        self.rows = {row["key"]: row for row in map(json.loads, lines)}
+
+    def __contains__(self, key):
+        return key in self.rows
+
+    def add(self, key, row):
+        """Keeps a finished row, a dict of JSON values."""
+        self.rows[key] = {"key": key, **row}
+        with self._path.open("a") as file:
+            file.write(json.dumps(self.rows[key]) + "\n")
