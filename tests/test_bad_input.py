@@ -109,9 +109,13 @@ def diagnose(model, x=X, y=Y, noise=None):
     return model.diagnose(x)
 
 
-TAKE_X = [fit, validate, predict, predict_draws, evaluate, log_prob, diagnose]
-TAKE_Y = [fit, validate, evaluate, log_prob]
-TAKE_NOISE = [fit, validate, predict, evaluate, log_prob]
+def stack(model, x=X, y=Y, noise=None):
+    return model.stack_chains(x, y, noise_scale=noise)
+
+
+TAKE_X = [fit, validate, predict, predict_draws, evaluate, log_prob, diagnose, stack]
+TAKE_Y = [fit, validate, evaluate, log_prob, stack]
+TAKE_NOISE = [fit, validate, predict, evaluate, log_prob, stack]
 
 
 def name_of(function):
@@ -227,8 +231,9 @@ def test_bad_x_is_refused(entry, x, error, words, fitted, engine):
     refuses(lambda: entry(fitted, x=x), fitted, engine, error, ["x", *words])
 
 
-# For diagnose, None stands for the rows saved with the model.
-@pytest.mark.parametrize("entry", [e for e in TAKE_X if e is not diagnose], ids=name_of)
+# For diagnose, None stands for the rows saved with the model, for stack without y for those of the
+# fit.
+@pytest.mark.parametrize("entry", [e for e in TAKE_X if e not in (diagnose, stack)], ids=name_of)
 def test_x_is_not_optional(entry, fitted, engine):
     refuses(
         lambda: entry(fitted, x=None),
@@ -259,7 +264,6 @@ BAD_Y = {
     "ragged": (ragged(), TypeError, ["rectangular", "different lengths"]),
     "sparse": (sparse.csr_matrix(Y), TypeError, ["sparse", "toarray"]),
     "masked": (np.ma.masked_less(Y, 1.0), TypeError, ["masked"]),
-    "None": (None, TypeError, ["array of numbers", "NoneType"]),
     "the name of a column": ("mass", TypeError, ["array of numbers", "str"]),
     "a series of strings": (pd.Series(["a"] * NUM_ROWS), TypeError, ["strings"]),
     "a series of categories": (
@@ -274,6 +278,35 @@ BAD_Y = {
 @pytest.mark.parametrize(("y", "error", "words"), BAD_Y.values(), ids=BAD_Y)
 def test_bad_y_is_refused(entry, y, error, words, fitted, engine):
     refuses(lambda: entry(fitted, y=y), fitted, engine, error, ["y", *words])
+
+
+@pytest.mark.parametrize("entry", [e for e in TAKE_Y if e is not stack], ids=name_of)
+def test_y_is_not_optional(entry, fitted, engine):
+    words = ["y", "array of numbers", "NoneType"]
+    refuses(lambda: entry(fitted, y=None), fitted, engine, TypeError, words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((X, None), ["y_validation=None", "Pass both"]),
+        ((None, Y), ["x_validation=None", "Pass both"]),
+        ((), ["fitted in this process", "Pass x_validation and y_validation"]),
+    ],
+    ids=["x alone", "y alone", "neither after loading"],
+)
+def test_stacking_needs_rows(arguments, words, fitted, engine):
+    refuses(lambda: fitted.stack_chains(*arguments), fitted, engine, ValueError, words)
+
+
+def test_noise_without_validation_rows_is_refused(fitted, engine):
+    refuses(
+        lambda: fitted.stack_chains(noise_scale=NOISE),
+        fitted,
+        engine,
+        ValueError,
+        ["noise_scale", "x_validation"],
+    )
 
 
 BAD_NOISE = {
@@ -460,6 +493,8 @@ def result_bits(entry, model, engine, **rows):
         return [part.tobytes() for part in (*result, result.quantiles)]
     if entry is diagnose:
         return result.rhat_function.tobytes()
+    if entry is stack:
+        return [result.weights.tobytes(), result.log_score_uniform, result.log_score_stacked]
     return repr(result) if entry is evaluate else np.asarray(result).tobytes()
 
 
@@ -510,6 +545,18 @@ def test_row_noise_in_any_disguise_gives_the_same_bits(entry, disguise, fitted, 
     expected = result_bits(entry, fitted, engine, noise=NOISE.copy())
     assert result_bits(entry, fitted, engine, noise=noise) == expected
     assert content(noise) == before
+
+
+def test_a_fit_keeps_copies_of_its_rows_for_stacking(engine):
+    pytest.importorskip("arviz")
+    x, y = X.copy(), Y.copy()
+    model = BayesianMLP([2, 5, 1])
+    fake_fit(model, x, y, noise_scale=NOISE)
+    x[:], y[:] = np.nan, np.nan
+    with pytest.warns(UserWarning, match="Pareto k"):  # six draws per chain are too few
+        stacking = model.stack_chains()
+    assert stacking.num_rows == NUM_ROWS and stacking.pareto_k.shape == (2, NUM_ROWS)
+    np.testing.assert_array_equal(model.posterior.chain_weights, stacking.weights)
 
 
 def test_integers_are_numbers(fitted):
@@ -809,11 +856,6 @@ def test_bad_settings_of_one_kernel_are_refused(make, error, match):
 def test_bad_settings_of_pretraining_are_refused(settings, error, match):
     with pytest.raises(error, match=match):
         tfbnn.Pretraining(**settings)
-
-
-def test_stacking_is_not_available_and_says_so(fitted):
-    with pytest.raises(ValueError, match="stack_chains is not available"):
-        fitted.stack_chains(X, Y)
 
 
 # Settings of predictions, and theta.

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,7 +67,16 @@ def test_disagreement_in_function_space_is_reported(run):
     function_draws[1, :, 0, 0] += 5.0
     rhat, bulk, tail = diagnose(draws, function_draws, stats).warnings
     assert "1 of 10 reference outputs" in rhat and "secondary" in rhat
+    assert "model.stack_chains" in rhat and "not the posterior" in rhat
     assert bulk.startswith("Bulk") and tail.startswith("Tail") and "below 400" in bulk
+
+
+def test_one_chain_has_nothing_to_stack(run):
+    draws, function_draws, stats = run
+    function_draws[0, : S // 2] += 5.0
+    single = {key: value[:1] for key, value in stats.items()}
+    found = " ".join(diagnose(draws[:1], function_draws[:1], single).warnings)
+    assert "R-hat in function space" in found and "stack_chains" not in found
 
 
 def test_disagreement_of_weights_alone_is_no_warning(run):
@@ -158,6 +168,17 @@ def test_summary_has_function_space_first_and_aligned_lines(run):
     ]
     assert all(line[13] != " " and len(line) <= 100 for line in lines)
     assert "below 1.05: 100 % of 10 reference outputs" in lines[1]
+
+
+def test_weighted_chains_are_named_in_summary_and_json(run):
+    diagnosis = diagnose(*run)
+    assert diagnosis.to_dict()["weighting"] is diagnosis.to_dict()["chain_weights"] is None
+    weights = np.array([0.5, 0.5, 0.0, 0.0])
+    weighted = replace(diagnosis, chain_weights=weights, weighting="weighted by hand")
+    assert weighted.summary() == "chains       weighted by hand\n" + diagnosis.summary()
+    content = json.loads(json.dumps(weighted.to_dict()))
+    assert content["chain_weights"] == weights.tolist()
+    assert content["weighting"] == "weighted by hand"
 
 
 def test_json_form_is_plain_and_keeps_infinity_apart_from_undefined(run):

@@ -93,6 +93,20 @@ class Ensemble:
             weights.append((transposed, np.ascontiguousarray(bias)[..., None]))
         return weights
 
+    @cached_property
+    def weighted(self):
+        """The chains that have a weight: the others would cost time, and 0 * infinity is NaN."""
+        used = self.chain_weights > 0
+        if used.all():
+            return self
+        statistics = {name: values[used] for name, values in self.sample_stats.items()}
+        return replace(
+            self,
+            draws=self.draws[used],
+            sample_stats=statistics,
+            chain_weights=self.chain_weights[used],
+        )
+
     def with_chain_weights(self, weights):
         """The same draws under other chain weights [C]."""
         return replace(self, chain_weights=np.array(weights, dtype=np.float64))

@@ -6,7 +6,7 @@ from tfbnn.diagnostics import bulk_ess
 from tfbnn.predict import function_draws, noise_tiles, sample_noisy
 from tfbnn.transforms import Log10
 
-__all__ = ["evaluate", "pulls"]
+__all__ = ["evaluate", "log_mean_exp", "log_sum_exp", "pulls"]
 
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)
 _CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
@@ -27,6 +27,7 @@ def evaluate(ensemble, x, y, row_noise=None):
         predictive densities are means per row of the joint density of all targets. See
         `BayesianMLP.evaluate` for the keys.
     """
+    ensemble = ensemble.weighted
     rows = _row_scores(ensemble, x, y, row_noise)
     target = ensemble.y_pipeline.forward(y)
     jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
@@ -59,7 +60,7 @@ def evaluate(ensemble, x, y, row_noise=None):
 
 def pulls(ensemble, x, y, row_noise=None):
     """(target - mean) / stddev in transformed space, noise included: [N, K]."""
-    rows = _row_scores(ensemble, x, y, row_noise)
+    rows = _row_scores(ensemble.weighted, x, y, row_noise)
     return (ensemble.y_pipeline.forward(y) - rows["mean_transformed"]) / rows["stddev_noisy"]
 
 
@@ -78,7 +79,7 @@ def _row_scores(ensemble, x, y, row_noise):
             "s,snk->nk", weights, ensemble.y_pipeline.inverse(location)
         )
         log_density = likelihood.log_density(target[rows] - location, scale).sum(axis=-1)
-        scores["log_density"][rows] = _log_mean_exp(log_density, weights)
+        scores["log_density"][rows] = log_mean_exp(log_density, weights)
         points, point_weights = sample_noisy(ensemble, location, scale)
         # Probability integral transform: the predictive probability of a smaller target.
         scores["pit"][rows] = np.einsum("m,mnk->nk", point_weights, points < target[rows])
@@ -86,10 +87,23 @@ def _row_scores(ensemble, x, y, row_noise):
     return scores
 
 
-def _log_mean_exp(values, weights):
-    """log of the weighted mean of exp(values) over the first axis."""
+def log_mean_exp(values, weights):
+    """log of the weighted mean of exp(values): values [S, ...], weights [S] -> [...].
+
+    Weights enter as logarithms: values that carry no weight, or hardly any, then cannot push the
+    others below the smallest number.
+    """
+    with np.errstate(divide="ignore"):  # log 0 of a chain without weight
+        logarithms = np.log(weights)
+    return log_sum_exp(values + logarithms.reshape(-1, *[1] * (np.ndim(values) - 1)))
+
+
+def log_sum_exp(values):
+    """log of the sum of exp(values) over the first axis; -inf where all of them are."""
     largest = values.max(axis=0)
-    return largest + np.log(np.einsum("s,sn->n", weights, np.exp(values - largest)))
+    shift = np.where(np.isneginf(largest), 0.0, largest)
+    with np.errstate(divide="ignore"):
+        return shift + np.log(np.exp(values - shift).sum(axis=0))
 
 
 def _crps(points, weights, y):

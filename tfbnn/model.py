@@ -1,6 +1,8 @@
 """`BayesianMLP`: build, fit, predict, judge, save; and `load`."""
 
 import warnings
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -76,13 +78,13 @@ class BayesianMLP:
             y_transform=y_transform,
             dtype=_dtype_name(dtype),
         )
-        self._ensemble = None
+        self._ensemble = self._training_rows = None
 
     @classmethod
     def from_ensemble(cls, ensemble):
         """The fitted model that an `Ensemble` describes."""
         model = cls.__new__(cls)
-        model.spec, model._ensemble = ensemble.spec, ensemble
+        model.spec, model._ensemble, model._training_rows = ensemble.spec, ensemble, None
         return model
 
     @property
@@ -167,8 +169,9 @@ class BayesianMLP:
         if validation_data is not None:
             validation = prepare_rows(self.spec, *_unpack(validation_data), name="validation ")
             _check_names(validation.feature_names, rows.feature_names, "validation x")
+        keep = partial(self._keep, rows)
         with sigterm_interrupts():
-            run, interrupted = fit(self.spec, rows, validation, options, self._keep)
+            run, interrupted = fit(self.spec, rows, validation, options, keep)
         if interrupted:
             raise KeyboardInterrupt
         if not run.num_results and self._ensemble is not None:
@@ -228,6 +231,9 @@ class BayesianMLP:
     def predict_draws(self, x, *, space="original"):
         """Noise-free predictions of every network, chain by chain: [C * S, N, K].
 
+        All draws of all chains are there, whatever the weights of the chains are: averages have to
+        weigh them with `posterior.draw_weights` [C * S], as `predict` does.
+
         Args:
             x: Inputs [N, D].
             space: "original" units (default) or "transformed".
@@ -256,15 +262,13 @@ class BayesianMLP:
             deviation, transformed; crps in original units; coverage {k: share of targets within k
             standard deviations, noise included, transformed}, k = 1..5; pull_width, the standard
             deviation of those standardised residuals; n_effective, the median effective number of
-            draws behind the predictions; num_rows.
+            draws behind the predictions (of all chains with a weight, as if it were the same);
+            num_rows.
         """
         from tfbnn.metrics import evaluate
 
         ensemble = self._fitted()
-        rows = prepare_rows(self.spec, x, y, noise_scale)
-        _check_names(rows.feature_names, ensemble.feature_names, "x")
-        _require_noise(ensemble, rows.noise, "evaluate")
-        transform_rows(self.spec, ensemble.x_pipeline, ensemble.y_pipeline, rows)  # checks them
+        rows = self._scored_rows(ensemble, x, y, noise_scale, "evaluate")
         return evaluate(ensemble, rows.x, rows.y, rows.noise)
 
     def log_prob(self, theta, x, y, *, noise_scale=None, return_terms=False):
@@ -312,18 +316,72 @@ class BayesianMLP:
 
         Returns:
             `Diagnosis` with rhat_function, ess_function [R, K], rhat_parameters, ess_parameters
-            [P], warnings, `summary()` and more.
+            [P], warnings, `summary()` and more. They are about the chains as they were sampled;
+            where `stack_chains` has weighted them, the summary says so.
         """
+        from tfbnn.stacking import weighting_note
+
         ensemble = self._fitted()
         reference = None if x_reference is None else self._inputs(ensemble, x_reference)
-        return diagnose_ensemble(ensemble, reference)
-
-    def stack_chains(self, x_validation=None, y_validation=None):
-        """Not available in this version; `posterior.chain_weights` stay uniform."""
-        raise NotAvailableError(
-            "stack_chains is not available in this version: chains keep uniform weights. "
-            "Compare chains with model.diagnose()."
+        return replace(
+            diagnose_ensemble(ensemble, reference),
+            chain_weights=ensemble.chain_weights,
+            weighting=weighting_note(ensemble),
         )
+
+    def stack_chains(self, x_validation=None, y_validation=None, *, noise_scale=None):
+        """Weighs the chains by how well they predict held-out rows together: stacking.
+
+        For chains that do not mix. The weights maximise the mean log score of the mixture of the
+        chains' predictive densities on the held-out rows (Yao, Vehtari and Gelman 2022, JMLR 23,
+        arXiv:2006.12335), and every later prediction, score and saved file uses them. The mixture
+        is **not the posterior**, and reports say so. Chains can end up without any weight. Draws
+        stay as they are, so that stacking again starts from scratch.
+
+        Args:
+            x_validation: Inputs [N, D] of rows that the fit has not seen. Default: the training
+                rows, each left out in turn by PSIS-LOO, which needs the extra `arviz`, the model
+                as it was fitted (a file holds no rows), and some tenths of a millisecond per chain
+                and row.
+            y_validation: Their targets [N, K] or [N], original units; given with `x_validation`.
+            noise_scale: Known standard deviations of the validation rows, [N] or [N, K], in the
+                units of y; required after a fit that had them.
+
+        Returns:
+            `tfbnn.stacking.Stacking`: weights [C], method, log_score_uniform, log_score_stacked,
+            num_rows, pareto_k, `summary()`. The scores are of the very rows the weights were
+            fitted to: judge the mixture with `evaluate` on others.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ImportError: When PSIS-LOO is asked for and ArviZ is not installed.
+            TypeError, ValueError: For unusable rows, one of inputs and targets without the other,
+                neither of them after loading, or a row to which every chain gives density zero.
+
+        Warns:
+            UserWarning: When many leave-one-out densities are unreliable (Pareto k above 0.7).
+        """
+        from tfbnn.stacking import stack
+
+        ensemble = self._fitted()
+        if x_validation is None and y_validation is None:
+            rows = self._rows_of_the_fit(noise_scale)
+        elif x_validation is None or y_validation is None:
+            missing = "x_validation" if x_validation is None else "y_validation"
+            raise ValueError(
+                "stack_chains needs x_validation and y_validation together, received "
+                f"{missing}=None. Pass both, or neither for leave-one-out on the training rows."
+            )
+        else:
+            rows = self._scored_rows(
+                ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
+            )
+        stacking = stack(ensemble, rows, leave_one_out=x_validation is None)
+        self._ensemble = replace(
+            ensemble.with_chain_weights(stacking.weights),
+            provenance=ensemble.provenance | {"chain_weights": stacking.provenance()},
+        )
+        return stacking
 
     def save(self, path):
         """Writes the fitted model to one HDF5 file, replacing an older one only when complete."""
@@ -331,8 +389,9 @@ class BayesianMLP:
 
         write_model(self._fitted(), path)
 
-    def _keep(self, ensemble):
-        self._ensemble = ensemble
+    def _keep(self, rows, ensemble):
+        # Leave-one-out stacking needs the rows; a model file does not hold them.
+        self._ensemble, self._training_rows = ensemble, rows
 
     def _fitted(self):
         if self._ensemble is None:
@@ -360,6 +419,28 @@ class BayesianMLP:
                 "first, or build the model with x_transform=None, y_transform=None."
             )
         return pipelines
+
+    def _scored_rows(self, ensemble, x, y, noise_scale, what, name=""):
+        """Checked rows whose targets are to be scored by the ensemble."""
+        rows = prepare_rows(self.spec, x, y, noise_scale, name=name)
+        _check_names(rows.feature_names, ensemble.feature_names, f"{name}x")
+        _require_noise(ensemble, rows.noise, what)
+        transform_rows(self.spec, ensemble.x_pipeline, ensemble.y_pipeline, rows)  # checks them
+        return rows
+
+    def _rows_of_the_fit(self, noise_scale):
+        if noise_scale is not None:
+            raise ValueError(
+                "noise_scale belongs to validation rows, received it without them. Pass "
+                "x_validation and y_validation too, or leave it None: the training rows have theirs."
+            )
+        if self._training_rows is None:
+            raise ValueError(
+                "stack_chains needs validation rows here, received none: leave-one-out needs the "
+                "training rows, which only the model that was fitted in this process has. Pass "
+                "x_validation and y_validation."
+            )
+        return self._training_rows
 
     def _inputs(self, ensemble, x):
         names = column_names(x)

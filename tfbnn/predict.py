@@ -106,6 +106,7 @@ def noise_tiles(ensemble, x, row_noise=None, y=None):
 
 def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
     """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
+    ensemble = ensemble.weighted
     shape = (len(x), ensemble.spec.num_targets)
     mean, stddev = np.empty(shape), np.empty(shape)
     found = None if quantiles is None else np.empty((len(quantiles), *shape))

@@ -4,6 +4,7 @@ import tfbnn
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.scores import scores_text
+from tfbnn.stacking import weighting_note
 
 __all__ = ["add_parser", "add_role_options"]
 
@@ -45,8 +46,10 @@ def run(args):
     roles = Roles(model.posterior, args.target, args.noise_column)
     x, y, noise = read_rows(model, args.data, roles)
     scores = model.evaluate(x, y, noise_scale=noise)
+    note = weighting_note(model.posterior)
     if args.json:
-        print_json(scores)
+        weights = {"chain_weights": model.posterior.chain_weights, "weighting": note}
+        print_json(scores | weights)
     else:
-        print(scores_text(scores, roles.targets))
+        print(scores_text(scores, roles.targets, note))
     return DONE

@@ -2,6 +2,7 @@
 
 import tfbnn
 from tfbnn.cli.console import DONE, print_json
+from tfbnn.stacking import weighting_note
 
 __all__ = ["add_parser"]
 
@@ -40,6 +41,7 @@ def _contents(ensemble):
         "num_chains": ensemble.num_chains,
         "num_results": ensemble.num_results,
         "chain_weights": ensemble.chain_weights,
+        "weighting": weighting_note(ensemble),
         "feature_names": ensemble.feature_names,
         "row_noise": ensemble.row_noise,
         "x_pipeline": ensemble.x_pipeline.to_json(),
@@ -53,17 +55,24 @@ def _lines(ensemble):
     provenance = dict(ensemble.provenance)
     targets = provenance.pop("target_names", None)
     yield "Draws", f"{ensemble.num_chains} chains x {ensemble.num_results}"
+    note = weighting_note(ensemble)
+    if note is not None:
+        yield "Chains", note
     yield "Features", ", ".join(ensemble.feature_names or ["names unknown"])
     yield "Targets", ", ".join(targets or ["names unknown"])
     for name, pipeline in (("x", ensemble.x_pipeline), ("y", ensemble.y_pipeline)):
         yield f"{name} transform", " -> ".join(map(_step_text, pipeline.steps)) or "none"
     for key, value in provenance.items():
         if isinstance(value, dict):
-            value = ", ".join(f"{name} {entry}" for name, entry in value.items())
+            value = ", ".join(f"{name} {_entry_text(entry)}" for name, entry in value.items())
         elif isinstance(value, list):
             value = ", ".join(map(str, value)) or None
         if value is not None:
             yield key.replace("_", " "), value
+
+
+def _entry_text(entry):
+    return f"{entry:.6g}" if isinstance(entry, float) else entry
 
 
 def _step_text(step):

@@ -16,12 +16,13 @@ _LINES = (
 )
 
 
-def scores_text(scores, names):
+def scores_text(scores, names, weighting=None):
     """Scores as aligned lines, observed against nominal coverage at the end.
 
     Args:
         scores: Dict from `BayesianMLP.evaluate`.
         names: Names of the targets.
+        weighting: Line on how the chains are weighted, or None for equal weights.
     """
     lines = [_line("Rows", [str(scores["num_rows"])])]
     if len(names) > 1:
@@ -35,6 +36,8 @@ def scores_text(scores, names):
         lines.append(
             _line(f"Within {k} sigma", shares, f"{nominal:.{2 if k < 4 else 4}f} % nominal")
         )
+    if weighting is not None:
+        lines.append(f"{'Chains':<24}{weighting}")
     return "\n".join(lines)
 
 

@@ -36,7 +36,7 @@ def find_problems(diagnosis, draws, stats, *, max_tree_depth, transitions_per_dr
         *_unmoved(draws, stats),
         *_low_log_prob(stats),
         *_undefined(diagnosis),
-        *_high_rhat(diagnosis),
+        *_high_rhat(diagnosis, num_chains),
         *_low_ess(diagnosis, num_chains),
         *_divergences(diagnosis, num_chains * num_draws * transitions_per_draw),
         *_low_ebfmi(diagnosis),
@@ -106,17 +106,22 @@ def _undefined(diagnosis):
         )
 
 
-def _high_rhat(diagnosis):
+def _high_rhat(diagnosis, num_chains):
     rhats = diagnosis.rhat_function
     high = rhats > _RHAT_LIMIT
     if high.any():
+        # One chain, of which the two halves disagree, has nothing to weigh.
+        weigh = (
+            " Chains that stay in modes of their own can be weighted by how well they predict "
+            "held-out rows, which is not the posterior: model.stack_chains."
+        )
         yield (
             f"R-hat in function space is above {_RHAT_LIMIT} for {high.sum()} of {rhats.size} "
             f"reference outputs, the largest is {rhats[high].max():.4g}: the chains do not agree "
             "on the predictions yet. Lengthen the warm-up, draw more, and compare the log "
             "densities of the chains. Judge by these numbers rather than by R-hat of the weights, "
             "which is secondary: permuted hidden units and flipped signs leave the function "
-            "unchanged."
+            "unchanged." + weigh * (num_chains > 1)
         )
     if diagnosis.rhat_log_prob > _RHAT_LIMIT:
         yield (

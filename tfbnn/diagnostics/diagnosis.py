@@ -11,6 +11,15 @@ import numpy as np
 
 from tfbnn.diagnostics import statistics
 from tfbnn.diagnostics.advice import find_problems
+from tfbnn.diagnostics.presentation import (
+    defined,
+    ess_text,
+    lower,
+    number_text,
+    plain,
+    rhat_text,
+    upper,
+)
 
 __all__ = ["Diagnosis", "diagnose"]
 
@@ -40,6 +49,9 @@ class Diagnosis:
         ebfmi: [C] energy Bayesian fraction of missing information.
         num_divergent: Divergent transitions over all chains.
         warnings: Sentences that say what is wrong, by how much, and what to do next.
+        chain_weights: [C] weights of the chains in predictions, or None where nobody said. All
+            numbers above are of the chains as they were sampled, without weights.
+        weighting: One line on how the chains are weighted, or None for equal weights.
     """
 
     rhat_function: np.ndarray
@@ -55,29 +67,36 @@ class Diagnosis:
     ebfmi: np.ndarray
     num_divergent: int
     warnings: tuple[str, ...] = ()
+    chain_weights: np.ndarray | None = None
+    weighting: str | None = None
 
     def summary(self):
         """Returns the numbers in a few aligned lines, without the text of the warnings."""
         values = self._statistics()
         function, weights = values["function"], values["weights"]
-        energies = " ".join(_text(value) for value in self.ebfmi)
+        energies = " ".join(number_text(value) for value in self.ebfmi)
         lines = [
-            ("function", _rhat_text(function["rhat"])),
+            ("function", rhat_text(function["rhat"])),
             (
                 "",
                 f"below {_RHAT_ACCEPTABLE}: {100 * function['share_rhat_below_1.05']:.0f} % of "
                 f"{self.rhat_function.size} reference outputs; recommended thinning "
                 f"{self.recommended_thinning}",
             ),
-            ("", _ess_text("bulk ESS", function["bulk_ess"])),
-            ("", _ess_text("tail ESS", function["tail_ess"])),
-            ("log density", f"R-hat {_text(self.rhat_log_prob)}, ESS {self.ess_log_prob:.0f}"),
+            ("", ess_text("bulk ESS", function["bulk_ess"])),
+            ("", ess_text("tail ESS", function["tail_ess"])),
+            (
+                "log density",
+                f"R-hat {number_text(self.rhat_log_prob)}, ESS {self.ess_log_prob:.0f}",
+            ),
             ("", f"E-BFMI {energies}, {self.num_divergent} divergent transitions"),
-            ("weights", f"{_rhat_text(weights['rhat'])} (secondary: permuted or"),
+            ("weights", f"{rhat_text(weights['rhat'])} (secondary: permuted or"),
             ("", "sign-flipped weights give the same function)"),
-            ("", _ess_text("bulk ESS", weights["bulk_ess"])),
+            ("", ess_text("bulk ESS", weights["bulk_ess"])),
             ("warnings", str(len(self.warnings))),
         ]
+        if self.weighting is not None:
+            lines.insert(0, ("chains", self.weighting))
         return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
     def to_dict(self):
@@ -86,21 +105,21 @@ class Diagnosis:
         None stands for an undefined (NaN) number, and the string "inf" for an infinite R-hat
         of chains that stand still at different places.
         """
-        return _plain(self._statistics())
+        return plain(self._statistics())
 
     def _statistics(self):
-        rhats = _defined(self.rhat_function)
+        rhats = defined(self.rhat_function)
         share = np.mean(rhats < _RHAT_ACCEPTABLE) if rhats.size else np.nan
         return {
             "function": {
                 "num_outputs": self.rhat_function.size,
                 "num_undefined": self.rhat_function.size - rhats.size,
-                "rhat": _upper(self.rhat_function),
+                "rhat": upper(self.rhat_function),
                 "share_rhat_below_1.05": share,
-                "bulk_ess": _lower(self.ess_function),
-                "tail_ess": _lower(self.tail_ess_function),
-                "mcse": _upper(self.mcse_function),
-                "between_chain_share": _upper(self.between_chain_share),
+                "bulk_ess": lower(self.ess_function),
+                "tail_ess": lower(self.tail_ess_function),
+                "mcse": upper(self.mcse_function),
+                "between_chain_share": upper(self.between_chain_share),
                 "recommended_thinning": self.recommended_thinning,
             },
             "log_density": {
@@ -110,10 +129,12 @@ class Diagnosis:
                 "num_divergent": self.num_divergent,
             },
             "weights": {
-                "rhat": _upper(self.rhat_parameters),
-                "bulk_ess": _lower(self.ess_parameters),
+                "rhat": upper(self.rhat_parameters),
+                "bulk_ess": lower(self.ess_parameters),
             },
             "warnings": list(self.warnings),
+            "chain_weights": None if self.chain_weights is None else list(self.chain_weights),
+            "weighting": self.weighting,
         }
 
 
@@ -194,52 +215,5 @@ def _check_shapes(draws, function_draws, stats):
 
 
 def _common_thinning(function_draws):
-    thinning = _defined(statistics.recommended_thinning(function_draws))
+    thinning = defined(statistics.recommended_thinning(function_draws))
     return int(np.quantile(thinning, 0.95, method="higher")) if thinning.size else 1
-
-
-def _defined(values):
-    return values[~np.isnan(values)]
-
-
-def _upper(values):
-    """Median, 95 % quantile and maximum, for numbers of which large ones are bad."""
-    defined = _defined(values)
-    if not defined.size:
-        return {"median": np.nan, "q95": np.nan, "max": np.nan}
-    # "higher" takes an element as it is; interpolating between infinite ones gives NaN.
-    median, q95 = np.quantile(defined, [0.5, 0.95], method="higher")
-    return {"median": median, "q95": q95, "max": defined.max()}
-
-
-def _lower(values):
-    """Minimum and median, for numbers of which small ones are bad."""
-    defined = _defined(values)
-    if not defined.size:
-        return {"min": np.nan, "median": np.nan}
-    return {"min": defined.min(), "median": np.median(defined)}
-
-
-def _text(value):
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:.3g}"
-
-
-def _rhat_text(values):
-    median, q95, largest = (_text(values[key]) for key in ("median", "q95", "max"))
-    return f"R-hat median {median}, 95 % quantile {q95}, max {largest}"
-
-
-def _ess_text(name, values):
-    return f"{name} min {values['min']:.0f}, median {values['median']:.0f}"
-
-
-def _plain(value):
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, (str, int)):
-        return value
-    if np.isnan(value):
-        return None
-    return float(value) if np.isfinite(value) else "inf"
