@@ -302,7 +302,9 @@ class TestPretraining:
         model.fit_posterior(
             x,
             y,
-            pretraining=tfbnn.Pretraining(epochs=2000, batch_size=None, learning_rate=0.02),
+            pretraining=tfbnn.Pretraining(
+                epochs=2000, batch_size=None, learning_rate=0.02, newton_iterations=0
+            ),
             **options,
         )
         assert early > model.evaluate(*validation)["log_predictive_density"] + 0.5
@@ -311,7 +313,10 @@ class TestPretraining:
     def test_learned_scale_starts_from_the_residuals(self):
         model = tfbnn.BayesianMLP([2, 8, 1])
         self.fit(
-            model, pretraining=tfbnn.Pretraining(epochs=100, batch_size=None, learning_rate=0.02)
+            model,
+            pretraining=tfbnn.Pretraining(
+                epochs=100, batch_size=None, learning_rate=0.02, newton_iterations=0
+            ),
         )
         x, y = self.rows()
         residual = model.predict_draws(x)[..., 0] - y

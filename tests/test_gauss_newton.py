@@ -1,4 +1,4 @@
-"""The Gauss-Newton matrix against autodiff, the whitening it gives, and Levenberg-Marquardt."""
+"""The Gauss-Newton matrix against autodiff and simulation, and the whitening it gives."""
 
 import dataclasses
 
@@ -7,13 +7,15 @@ import pytest
 import tensorflow as tf
 from test_potential import MODELS, build, random_rows
 
-import tfbnn
-from tfbnn.engine.gauss_newton import gauss_newton_matrix, prior_curvature
+from tfbnn.engine.fisher import prior_curvature
+from tfbnn.engine.gauss_newton import (
+    gauss_newton_diagonal,
+    gauss_newton_matrix,
+    scaled_jacobian,
+)
 from tfbnn.engine.linear_map import whitening_map
 from tfbnn.engine.network import network_outputs
-from tfbnn.engine.newton import polish
 from tfbnn.engine.potential import Potential, make_data
-from tfbnn.kernels import HMC
 from tfbnn.likelihoods import Gaussian
 
 SMOOTH = [name for name in MODELS if name != "uniform"]
@@ -93,107 +95,48 @@ def test_blocks_add_up(monkeypatch):
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), whole, rtol=1e-12)
 
 
+@pytest.mark.parametrize("with_row_noise", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
+    spec, data, theta = setting(name, with_row_noise)
+    potential, vector = Potential(spec), np.random.default_rng(30).normal(size=len(theta))
+    matrix = potential.gauss_newton(theta, data)
+    product = potential.gauss_newton_product(theta, data, vector)
+    np.testing.assert_allclose(product, matrix @ vector, rtol=1e-9, atol=1e-9)
+    diagonal = gauss_newton_diagonal(spec, theta, data)
+    np.testing.assert_allclose(diagonal, np.diag(matrix), rtol=1e-12)
+    weights = slice(0, spec.layout.num_weights)
+    lines = scaled_jacobian(spec, theta, data)[:, weights]
+    without_prior = (matrix - np.diag(prior_curvature(spec, theta)))[weights, weights]
+    np.testing.assert_allclose(lines.T @ lines, without_prior, atol=1e-10 * np.abs(matrix).max())
+
+
 def test_whitening_makes_the_curvature_the_identity():
     spec, data, theta = setting("ntk")
     curvature = gauss_newton_matrix(spec, theta, data)
     linear_map = whitening_map(theta[None], curvature[None])
     matrix = linear_map.matrix[0]
-    np.testing.assert_allclose(matrix @ curvature @ matrix, np.eye(len(theta)), atol=1e-8)
+    np.testing.assert_allclose(matrix.T @ curvature @ matrix, np.eye(len(theta)), atol=1e-8)
+    np.testing.assert_array_equal(linear_map.transposed[0], matrix.T)
     z = np.random.default_rng(23).normal(size=(1, len(theta)))
     np.testing.assert_allclose(linear_map.inverse(linear_map.forward(z)), z, atol=1e-8)
-    pulled = linear_map.pull_back(theta[None])
-    np.testing.assert_allclose(pulled[0], matrix.T @ theta, atol=1e-10)
+
+
+def test_whitened_gradient_is_pulled_back():
+    """The map brings its own derivative, for the sake of speed: it must be the derivative."""
+    generator = np.random.default_rng(29)
+    curvature = np.eye(3) + generator.normal(size=(2, 3, 1)) * generator.normal(size=(2, 1, 3)) ** 2
+    curvature = curvature @ np.swapaxes(curvature, 1, 2)
+    linear_map = whitening_map(generator.normal(size=(2, 3)), curvature)
+    z, slope = tf.constant(generator.normal(size=(2, 3))), generator.normal(size=(2, 3))
+    with tf.GradientTape() as tape:
+        tape.watch(z)
+        value = tf.reduce_sum(slope * linear_map.forward(z))
+    np.testing.assert_allclose(tape.gradient(value, z), linear_map.pull_back(slope), rtol=1e-12)
+    expected = np.einsum("cij,ci->cj", linear_map.matrix, slope)
+    np.testing.assert_allclose(linear_map.pull_back(slope), expected, rtol=1e-10)
 
 
 def test_whitening_copes_with_directions_nothing_determines():
     linear_map = whitening_map(np.zeros((1, 2)), np.diag([0.0, 4.0])[None])
-    assert np.all(np.isfinite(linear_map.matrix)) and np.all(np.isfinite(linear_map.inverse_matrix))
-
-
-class TestLevenbergMarquardt:
-    def rows(self, num_rows=80):
-        generator = np.random.default_rng(24)
-        x = generator.normal(size=(num_rows, 2))
-        return x, np.sin(2 * x[:, :1]) * x[:, 1:] + 0.01 * generator.normal(size=(num_rows, 1))
-
-    @pytest.mark.parametrize("name", ["gaussian_learned", "student_t", "hierarchical_ntk"])
-    def test_approaches_a_stationary_point_of_the_weights(self, name):
-        """The gradient, in units of the curvature, shrinks at least twentyfold."""
-        spec, generator = build(name), np.random.default_rng(25)
-        data = make_data(*self.rows(), None, spec.dtype)
-        theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
-        result = polish(spec, theta, data, 100, False, lambda *_: False)
-        assert result.log_prob[-1] > result.log_prob[0] + 20
-        assert self.slope(spec, data, result.theta) < 0.05 * self.slope(spec, data, theta)
-
-    def slope(self, spec, data, theta):
-        _, gradient = Potential(spec).value_and_gradient(tf.constant(theta[None]), data)
-        curvature = np.diag(gauss_newton_matrix(spec, theta, data))
-        weights = slice(0, spec.layout.num_weights)
-        return np.abs(gradient[0] / np.sqrt(curvature))[weights].max()
-
-    def test_noise_scale_survives_more_parameters_than_rows(self):
-        """Without the effective number of parameters the scale would fall to zero."""
-        spec = tfbnn.BayesianMLP(
-            [2, 30, 1], x_transform=None, y_transform=None, dtype="float64"
-        ).spec
-        data = make_data(*self.rows(40), None, spec.dtype)
-        theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
-        result = polish(spec, theta, data, 100, False, lambda *_: False)
-        assert 1e-3 < np.exp(result.theta[-1]) < 0.5
-        assert 0 < result.effective_parameters < 40
-
-    def test_stops_when_asked(self):
-        spec = build("gaussian_learned")
-        data = make_data(*self.rows(), None, spec.dtype)
-        theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
-        result = polish(spec, theta, data, 100, False, lambda iteration, _: iteration == 2)
-        assert len(result.log_prob) == 3
-
-    def test_through_the_public_interface(self):
-        x, y = self.rows()
-        model = tfbnn.BayesianMLP([2, 8, 1])
-        options = dict(
-            kernel=HMC(num_leapfrog_steps=8, preconditioner="gauss_newton"),
-            num_chains=2,
-            num_results=30,
-            num_burnin_steps=60,
-            verbose=0,
-        )
-        adam = tfbnn.Pretraining(epochs=200, batch_size=None, learning_rate=0.02)
-        plain = model.fit_posterior(x, y, pretraining=adam, **options)
-        polished = model.fit_posterior(
-            x, y, pretraining=dataclasses.replace(adam, newton_iterations=60), **options
-        )
-        assert np.all(polished.start_log_prob > plain.start_log_prob + 20)
-        assert "Levenberg-Marquardt" in polished.report()
-        # In whitened coordinates the step is of order one over the fourth root of P.
-        assert polished.step_size.min() > 0.02
-
-    def test_sampled_prior_scales_stay_at_their_draw(self):
-        """Without ntk the density is unbounded as a prior scale and its weights shrink together."""
-        spec, generator = build("hierarchical"), np.random.default_rng(28)
-        data = make_data(*self.rows(), None, spec.dtype)
-        theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
-        result = polish(spec, theta, data, 50, False, lambda *_: False)
-        scales = slice(spec.layout.log_noise_scale.stop, None)
-        np.testing.assert_array_equal(result.theta[scales], theta[scales])
-        model = tfbnn.BayesianMLP([2, 8, 8, 1], prior=tfbnn.priors.HierarchicalNormal())
-        model.fit_posterior(
-            *self.rows(),
-            kernel=HMC(num_leapfrog_steps=1, step_size=1e-6, preconditioner="identity"),
-            num_chains=2,
-            num_results=1,
-            num_burnin_steps=0,
-            pretraining=tfbnn.Pretraining(epochs=1000, batch_size=None, learning_rate=0.02),
-            verbose=0,
-        )
-        assert model.posterior.draws[..., model.spec.layout.log_noise_scale.stop :].min() > -5.0
-
-    def test_too_many_parameters_for_whitening_are_refused(self):
-        x = np.zeros((4, 2)) + np.arange(4)[:, None]
-        model = tfbnn.BayesianMLP([2, 1001, 1])
-        with pytest.raises(ValueError, match="gauss_newton.*GB"):
-            model.fit_posterior(
-                x, x[:, 0], kernel=HMC(preconditioner="gauss_newton"), pretraining=None, verbose=0
-            )
+    assert np.all(np.isfinite(linear_map.matrix)) and np.all(np.isfinite(linear_map.transposed))

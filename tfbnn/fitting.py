@@ -54,6 +54,12 @@ class FitOptions:
             raise TypeError(
                 f"pretraining must be a tfbnn.Pretraining or None, received {self.pretraining!r}."
             )
+        tried = None if self.pretraining is None else self.pretraining.num_starts
+        if tried is not None and tried < self.num_chains:
+            raise ValueError(
+                f"Pretraining.num_starts must be at least num_chains={self.num_chains}, received "
+                f"{tried}. Leave num_starts=None for one start per chain."
+            )
         if not isinstance(self.jit_compile, bool):
             raise TypeError(f"jit_compile must be True or False, received {self.jit_compile!r}.")
         if self.verbose not in ("auto", 0, 1):
@@ -99,6 +105,7 @@ def fit(spec, rows, validation, options, keep):
 
     settings = resolve_kernel(options.kernel)
     settings.check_model(spec)
+    settings, geometry = settings.resolve(spec, len(rows.x))
     data = make_data(*train, spec.dtype)
     notify = _Notifier(options)
     seconds = {"startup": time.perf_counter() - began, "compile": 0.0, "pretraining": 0.0}
@@ -171,6 +178,7 @@ def fit(spec, rows, validation, options, keep):
         start_log_prob=result.start_log_prob,
         seconds=seconds,
         pretraining=how,
+        geometry=geometry,
         notes=_notes(spec, train, ensemble),
         diagnosis=diagnosis,
     )

@@ -25,6 +25,7 @@ class Run:
         start_log_prob: Log density where each chain started [C].
         seconds: Dict of wall-clock seconds: startup, compile, pretraining, warmup, sampling.
         pretraining: One line on how the starts were found.
+        geometry: One line on the preconditioner and why that one.
         notes: Further lines the report should carry.
         diagnosis: Diagnosis of the draws, or None when too few were kept.
     """
@@ -43,6 +44,7 @@ class Run:
     start_log_prob: np.ndarray
     seconds: dict
     pretraining: str
+    geometry: str
     notes: tuple
     diagnosis: object
 
@@ -60,7 +62,11 @@ class Run:
             f"Draws        {self.num_chains} chains x {self.num_results} kept, "
             f"{self.num_burnin_steps} warm-up steps, "
             f"{self.num_steps_between_results} skipped between two kept draws",
-            f"Start        {self.pretraining}; log density {_range(self.start_log_prob)}",
+            _wrapped(
+                "Start        ",
+                f"{self.pretraining}; log density {_range(self.start_log_prob)}",
+            ),
+            _wrapped("Geometry     ", self.geometry),
             f"Time         {self._times()}",
             f"Gradients    {self._gradients()}",
             f"Acceptance   {_range(self.acceptance_rate)}{self._target()}",
@@ -89,6 +95,8 @@ class Run:
             "num_divergent": self.num_divergent.tolist(),
             "num_gradients": {phase: n.tolist() for phase, n in self.num_gradients.items()},
             "start_log_prob": self.start_log_prob.tolist(),
+            "pretraining": self.pretraining,
+            "geometry": self.geometry,
             "seconds": self.seconds,
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(),
         }

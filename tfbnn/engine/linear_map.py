@@ -40,24 +40,30 @@ class DenseMap(NamedTuple):
     Attributes:
         centre: [C, P].
         matrix: [C, P, P].
-        inverse_matrix: [C, P, P].
+        transposed: [C, P, P], the transposes of `matrix`: XLA on a CPU multiplies by a transposed
+            matrix up to eleven times more slowly than by a stored one (P = 1142).
     """
 
     centre: object
     matrix: object
-    inverse_matrix: object
+    transposed: object
 
     def forward(self, z):
         """z [C, P] -> theta [C, P]."""
-        return self.centre + tf.linalg.matvec(self.matrix, z)
+
+        @tf.custom_gradient
+        def times_matrix(z):
+            return tf.linalg.matvec(self.matrix, z), self.pull_back
+
+        return self.centre + times_matrix(z)
 
     def inverse(self, theta):
-        """theta [C, P] -> z [C, P]."""
-        return tf.linalg.matvec(self.inverse_matrix, theta - self.centre)
+        """theta [C, P] -> z [C, P], outside compiled programs."""
+        return tf.linalg.solve(self.matrix, (theta - self.centre)[..., None])[..., 0]
 
     def pull_back(self, gradient):
         """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
-        return tf.linalg.matvec(self.matrix, gradient, transpose_a=True)
+        return tf.linalg.matvec(self.transposed, gradient)
 
 
 def as_tensors(linear_map):
@@ -73,18 +79,19 @@ def whitening_map(theta, curvature):
         curvature: Positive semi-definite matrices [C, P, P], float64.
 
     Returns:
-        DenseMap in the dtype of theta: the symmetric square root of the inverse curvature.
+        DenseMap in the dtype of theta: the inverse transposed Cholesky factor of the curvature,
+        which takes a tenth of the time of an eigendecomposition.
     """
-    values, vectors = np.linalg.eigh(curvature)
+    from scipy.linalg import solve_triangular
+
+    identity = np.eye(theta.shape[-1])
     # Directions that neither prior nor data determine keep a finite length.
-    floor = np.finfo(np.float64).eps * values[..., -1:]
-    roots = np.sqrt(np.maximum(values, floor))[..., None, :]
-    transposed = np.swapaxes(vectors, -1, -2)
-    return DenseMap(
-        centre=theta,
-        matrix=((vectors / roots) @ transposed).astype(theta.dtype),
-        inverse_matrix=((vectors * roots) @ transposed).astype(theta.dtype),
-    )
+    floors = np.finfo(np.float64).eps * np.trace(curvature, axis1=-2, axis2=-1)
+    factors = np.linalg.cholesky(curvature + floors[:, None, None] * identity)
+    matrix = np.stack(
+        [solve_triangular(factor, identity, lower=True, trans="T") for factor in factors]
+    ).astype(theta.dtype)
+    return DenseMap(theta, matrix, np.ascontiguousarray(np.swapaxes(matrix, -1, -2)))
 
 
 def identity_map(shape, dtype):

@@ -1,11 +1,13 @@
 """Levenberg-Marquardt on the potential: polishes the starts that ADAM leaves far from a mode.
 
 With H the Gauss-Newton matrix and g the gradient of the log density, each iteration solves
-(H + mu I) d = g for all parameters but the noise scales, takes the step when the log density rises,
-and moves mu by the outcome. A learned noise scale then takes one Newton step towards the value at
-which the residuals are explained by N - gamma degrees of freedom, gamma the effective number of
-parameters (MacKay 1992, Neural Computation 4, 415); without gamma, a network with about as many
-parameters as rows would drive the scale to zero. This makes a good start, not a maximum.
+(H + mu I) d = g for all parameters but scales, takes the step when the log density rises, and moves
+mu by the outcome. Each scale then takes one Newton step on the log density with the weights
+averaged over their Gaussian approximation: a learned noise scale is explained by N - gamma degrees
+of freedom, gamma the effective number of parameters (MacKay 1992, Neural Computation 4, 415), and a
+sampled prior scale by the weights' squares plus their variances diag(H^-1). Without these terms a
+network with about as many parameters as rows would drive the noise to zero, and a prior scale and
+its weights would vanish together. This makes a good start, not a maximum.
 
 References:
     Marquardt 1963, J. SIAM 11, 431.
@@ -16,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from tfbnn.engine.gauss_newton import gauss_newton_matrix, prior_curvature
-from tfbnn.engine.potential import Data
+from tfbnn.engine.curvature import CURVATURES
+from tfbnn.engine.fisher import prior_curvature
 from tfbnn.engine.start import compiled_value_and_gradient
 
 __all__ = ["NewtonResult", "polish"]
@@ -25,7 +27,7 @@ __all__ = ["NewtonResult", "polish"]
 _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
-_LARGEST_NOISE_STEP = 0.5
+_LARGEST_SCALE_STEP = 0.5
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,13 @@ class NewtonResult:
     Attributes:
         theta: [P], float64.
         log_prob: Log density at the start and after every iteration.
-        effective_parameters: gamma at the end; 0 where no noise scale is learned.
     """
 
     theta: np.ndarray
     log_prob: list
-    effective_parameters: float
 
 
-def polish(spec, theta, data, num_iterations, jit_compile, notify):
+def polish(spec, theta, data, num_iterations, method, notify):
     """Improves one start.
 
     Args:
@@ -51,77 +51,87 @@ def polish(spec, theta, data, num_iterations, jit_compile, notify):
         theta: Start [P].
         data: Data.
         num_iterations: At most so many.
-        jit_compile: Whether XLA compiles the log density and its gradient.
+        method: How to solve with the Gauss-Newton matrix: "dense", "rows" or "products".
         notify: Called as notify(iteration, log density); true stops.
 
     Returns:
         NewtonResult.
     """
-    problem = _Problem(spec, data, jit_compile)
+    problem = _Problem(spec, data, CURVATURES[method])
     theta = np.asarray(theta, np.float64)
     value, gradient = problem.value_and_gradient(theta)
-    history, damping, gamma = [value], _FIRST_DAMPING, 0.0
+    history, damping = [value], _FIRST_DAMPING
     for iteration in range(1, num_iterations + 1):
-        matrix = problem.matrix(theta)
-        step = problem.damped_step(theta, value, gradient, matrix, damping)
+        curvature = problem.curvature(theta)
+        step = problem.damped_step(theta, value, gradient, curvature, damping)
         if step is None:
             break
-        theta, gradient, damping = step
-        if spec.layout.num_noise:
-            gamma = problem.effective_parameters(theta, matrix)
-            theta = problem.noise_step(theta, gradient, matrix, gamma)
-        value, gradient = problem.value_and_gradient(theta)
+        theta, value, gradient, damping = step
+        if len(problem.scales):
+            theta = problem.scale_step(theta, gradient, curvature)
+            value, gradient = problem.value_and_gradient(theta)
         history.append(value)
         stalled = len(history) > _PATIENCE and value - history[-1 - _PATIENCE] < _TOLERANCE
         if notify(iteration, value) or stalled:
             break
-    return NewtonResult(theta, history, gamma)
+    return NewtonResult(theta, history)
 
 
 class _Problem:
-    """One model on its data in float64, with the noise scales held apart from the rest."""
+    """One model on its data in float64, with the scales held apart from the rest.
 
-    def __init__(self, spec, data, jit_compile):
+    In ntk a sampled prior scale sits in the network and moves with the weights.
+    """
+
+    def __init__(self, spec, data, make_curvature):
         self.spec = spec
-        self.data = Data(*(None if a is None else tf.cast(a, tf.float64) for a in data))
-        self.noise = spec.layout.log_noise_scale
-        # As for ADAM, sampled prior scales have no maximum unless they sit in the network.
-        end = spec.layout.num_parameters if spec.is_ntk else self.noise.stop
-        self.free = np.delete(np.arange(end), self.noise)
-        self._function = compiled_value_and_gradient(spec, jit_compile)
+        self.data = type(data)(*(None if a is None else tf.cast(a, tf.float64) for a in data))
+        layout = spec.layout
+        end = layout.log_noise_scale.stop if spec.is_ntk else layout.num_parameters
+        self.scales = np.arange(layout.num_weights, end)
+        self.free = np.delete(np.arange(layout.num_parameters), self.scales)
+        self._make_curvature = make_curvature
+        # A few hundred evaluations would not pay back XLA's compilation.
+        self._function = compiled_value_and_gradient(spec, False)
 
     def value_and_gradient(self, theta):
         value, gradient = self._function(tf.constant(theta[None]), self.data)
         return float(value[0]), gradient[0].numpy()
 
-    def matrix(self, theta):
-        return gauss_newton_matrix(self.spec, theta, self.data)
+    def curvature(self, theta):
+        return self._make_curvature(self.spec, theta, self.data, self.free)
 
-    def damped_step(self, theta, value, gradient, matrix, damping):
-        """(theta, gradient there, damping) after a step that raises the log density, or None."""
-        from scipy.linalg import cho_factor, cho_solve
-
-        curvature = matrix[np.ix_(self.free, self.free)]
+    def damped_step(self, theta, value, gradient, curvature, damping):
+        """(theta, its log density and gradient, damping) after a step uphill, or None."""
         for _ in range(_MAX_TRIES):
-            factor = cho_factor(curvature + damping * np.eye(len(curvature)), check_finite=False)
             proposal = theta.copy()
-            proposal[self.free] += cho_solve(factor, gradient[self.free], check_finite=False)
+            proposal[self.free] += curvature.solve(gradient[self.free], damping)
             new_value, new_gradient = self.value_and_gradient(proposal)
             if new_value > value:
-                return proposal, new_gradient, max(damping / _EASE, _LEAST_DAMPING)
+                return proposal, new_value, new_gradient, max(damping / _EASE, _LEAST_DAMPING)
             damping *= _HARDEN
         return None
 
-    def effective_parameters(self, theta, matrix):
-        """gamma = number of parameters - trace(H^-1 prior curvature)."""
-        prior = prior_curvature(self.spec, theta)[self.free]
-        inverse = np.linalg.inv(matrix[np.ix_(self.free, self.free)])
-        return float(len(prior) - np.diag(inverse) @ prior)
-
-    def noise_step(self, theta, gradient, matrix, gamma):
-        """One Newton step of the learned log noise scales, gamma shared between the outputs."""
+    def scale_step(self, theta, gradient, curvature):
+        """theta after one Newton step of every scale."""
+        step = (gradient + self._expected_pull(theta, curvature)) / curvature.diagonal
         theta = theta.copy()
-        pull = gradient[self.noise] + gamma / (self.noise.stop - self.noise.start)
-        step = pull / np.diag(matrix)[self.noise]
-        theta[self.noise] += np.clip(step, -_LARGEST_NOISE_STEP, _LARGEST_NOISE_STEP)
+        theta[self.scales] += np.clip(step[self.scales], -_LARGEST_SCALE_STEP, _LARGEST_SCALE_STEP)
         return theta
+
+    def _expected_pull(self, theta, curvature):
+        """What the spread of the weights adds to the gradient in the scales: [P]."""
+        layout = self.spec.layout
+        # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
+        prior_share = np.zeros(layout.num_parameters)
+        prior = prior_curvature(self.spec, theta)[self.free]
+        prior_share[self.free] = prior * curvature.inverse_diagonal()
+        pull = np.zeros(layout.num_parameters)
+        if layout.num_noise:
+            gamma = len(self.free) - prior_share.sum()
+            pull[layout.log_noise_scale] = gamma / layout.num_noise
+        for slot in layout.layers:
+            for weights, scale in ((slot.kernel, slot.kernel_scale), (slot.bias, slot.bias_scale)):
+                if scale is not None:
+                    pull[scale] = prior_share[weights].sum()
+        return pull

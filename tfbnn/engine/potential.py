@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfbnn import priors
 from tfbnn.engine.densities import log_likelihood, scale_log_prior, weight_log_prior
+from tfbnn.engine.gauss_newton import gauss_newton_matrix, gauss_newton_product
 from tfbnn.engine.network import network_outputs
 
 __all__ = ["Data", "Potential", "make_data"]
@@ -38,8 +39,7 @@ def make_data(x, y, row_noise, dtype):
 class Potential:
     """log p(theta | data) up to the evidence, for a batch of networks.
 
-    All methods are pure functions of tensors. Log densities are float64 [C] whatever the dtype of
-    theta [C, P].
+    Densities are pure functions of tensors: float64 [C] whatever the dtype of theta [C, P].
     """
 
     def __init__(self, spec):
@@ -74,6 +74,17 @@ class Potential:
             tape.watch(theta)
             value = self.log_prob(theta, data)
         return value, tape.gradient(value, theta)
+
+    def gauss_newton(self, theta, data):
+        """Positive semi-definite curvature of minus the log density at one theta [P]: [P, P].
+
+        NumPy, float64; see `tfbnn.engine.gauss_newton`.
+        """
+        return gauss_newton_matrix(self.spec, theta, data)
+
+    def gauss_newton_product(self, theta, data, vector):
+        """That matrix times a vector [P], without building it: for large P."""
+        return gauss_newton_product(self.spec, theta, data, vector)
 
     def _group_log_prior(self, theta, prior, place, scale_place):
         weights = theta[:, place]

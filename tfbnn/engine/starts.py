@@ -1,8 +1,13 @@
-"""Finds where the chains start: draws of the prior, ADAM, then Levenberg-Marquardt."""
+"""Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best."""
 
 import time
 
+import numpy as np
+import tensorflow as tf
+
 from tfbnn.engine.newton import polish
+from tfbnn.engine.newton_plan import plan_newton
+from tfbnn.engine.potential import Potential
 from tfbnn.engine.pretraining import pretrain
 from tfbnn.engine.start import draw_prior, inside_support, with_residual_noise
 
@@ -18,37 +23,43 @@ def find_starts(spec, data, validation, settings, *, seed, num_chains, jit_compi
         settings: tfbnn.Pretraining, or None for draws of the prior.
         seed: The user's seed.
         num_chains: C.
-        jit_compile: Whether XLA compiles what is compiled.
+        jit_compile: Whether XLA compiles ADAM.
         notify: Called with an event dict now and then; true, and its `stopped`, end the search.
 
     Returns:
         (theta [C, P], one line on how they were found, dict of seconds).
     """
-    if settings is None or settings.epochs == 0:
-        theta, text, seconds = draw_prior(spec, seed, num_chains), "draws of the prior", {}
-        if settings is not None:
-            theta = with_residual_noise(spec, theta, data)
+    if settings is None:
+        return draw_prior(spec, seed, num_chains), "draws of the prior", {}
+    num_starts = settings.num_starts or num_chains
+    if settings.epochs == 0:
+        theta = with_residual_noise(spec, draw_prior(spec, seed, num_starts), data)
+        text, seconds = "draws of the prior", {}
     else:
         result = pretrain(
             spec,
             data,
             settings,
             seed=seed,
-            num_chains=num_chains,
+            num_chains=num_starts,
             validation=validation,
             jit_compile=jit_compile,
             notify=notify,
         )
         theta, text, seconds = result.theta, _describe_adam(result), dict(result.seconds)
-    wanted = settings is not None and settings.newton_iterations not in ("auto", 0)
-    if wanted and not notify.stopped:
-        began = time.perf_counter()
-        theta, newton = _polish_all(
-            spec, data, theta, settings.newton_iterations, jit_compile, notify
-        )
+    began = time.perf_counter()
+    plan = plan_newton(spec, data.x.shape[-1], settings)
+    if plan.num_iterations and not notify.stopped:
+        theta, newton = _polish_all(spec, data, theta, plan, notify)
         text = f"{text}; {newton}"
-        seconds["pretraining"] = seconds.get("pretraining", 0.0) + time.perf_counter() - began
-    return inside_support(spec, theta), text, seconds
+    elif settings.newton_iterations == "auto":
+        text = f"{text}; no Levenberg-Marquardt ({plan.reason})"
+    theta = inside_support(spec, theta)
+    if num_starts > num_chains:
+        theta, best = _best_starts(spec, data, theta, num_chains)
+        text = f"{text}; {best}"
+    seconds["pretraining"] = seconds.get("pretraining", 0.0) + time.perf_counter() - began
+    return theta, text, seconds
 
 
 def _describe_adam(result):
@@ -60,14 +71,14 @@ def _describe_adam(result):
     return text
 
 
-def _polish_all(spec, data, theta, num_iterations, jit_compile, notify):
+def _polish_all(spec, data, theta, plan, notify):
     """Starts [C, P] after Levenberg-Marquardt, and a line on it."""
     began, results = time.perf_counter(), []
-    total = num_iterations * len(theta)
+    total = plan.num_iterations * len(theta)
     for chain, start in enumerate(theta):
 
         def show(iteration, log_prob, chain=chain):
-            done, seconds = num_iterations * chain + iteration, time.perf_counter() - began
+            done, seconds = plan.num_iterations * chain + iteration, time.perf_counter() - began
             event = {
                 "phase": "newton",
                 "transition": done,
@@ -79,15 +90,26 @@ def _polish_all(spec, data, theta, num_iterations, jit_compile, notify):
             }
             return notify(event)
 
-        results.append(polish(spec, start, data, num_iterations, jit_compile, show))
+        results.append(polish(spec, start, data, plan.num_iterations, plan.method, show))
         if notify.stopped:
             break
     counts = [len(result.log_prob) - 1 for result in results]
     gains = [result.log_prob[-1] - result.log_prob[0] for result in results]
     text = (
-        f"Levenberg-Marquardt, {min(counts)} to {max(counts)} iterations, log density up by "
-        f"{min(gains):.4g} to {max(gains):.4g}"
+        f"Levenberg-Marquardt ({plan.reason}), {min(counts)} to {max(counts)} iterations, log "
+        f"density up by {min(gains):.4g} to {max(gains):.4g}"
     )
     theta = theta.copy()
     theta[: len(results)] = [result.theta for result in results]
     return theta, text
+
+
+def _best_starts(spec, data, theta, num_chains):
+    """The `num_chains` starts of highest log density, in their order, and a line on all."""
+    log_prob = np.concatenate(
+        [Potential(spec).log_prob(tf.constant(start[None]), data).numpy() for start in theta]
+    )
+    ranked = np.argsort(-np.where(np.isfinite(log_prob), log_prob, -np.inf), kind="stable")
+    best = np.sort(ranked[:num_chains])
+    values = ", ".join(f"{log_prob[index]:.4g}" for index in ranked)
+    return theta[best], f"the best {num_chains} of {len(theta)} starts, log densities {values}"

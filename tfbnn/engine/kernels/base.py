@@ -4,7 +4,7 @@ A sampler is one file: a frozen dataclass of settings that builds a `tfp.mcmc` k
 statistics and sets its step size. Nothing else in the package knows about a particular sampler.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
@@ -12,8 +12,12 @@ from tfbnn.validation import check_choice, check_flag, check_number
 
 __all__ = ["GradientKernel", "TransitionStatistics", "acceptance_from_log_ratio"]
 
-# Each Gauss-Newton matrix takes 8 P^2 bytes, its eigenvectors about 10 P^3 operations.
+# Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
 _LARGEST_WHITENING = 4000
+# "auto" whitens while the two products with the P x P factor cost less than about two gradients,
+# and while the factor stays in the processor's cache.
+_LARGEST_AUTO_WHITENING = 1500
+_PARAMETERS_PER_LINE = 2.0
 PRECONDITIONERS = ("auto", "identity", "diagonal", "gauss_newton")
 
 
@@ -41,8 +45,9 @@ class GradientKernel:
             arXiv:2410.22065).
         preconditioner: "diagonal" rescales every coordinate by its standard deviation, measured
             in the windows of warm-up; "gauss_newton" whitens by the Gauss-Newton matrix at the
-            chain's own point, taken at the start and at the ends of the windows, for up to about a
-            thousand parameters; "identity" does neither; "auto" (default) means "diagonal".
+            chain's own point, taken at the start and at the ends of the windows, for up to 4000
+            parameters; "identity" does neither; "auto" (default) means "gauss_newton" for up to
+            1500 parameters and at least half as many target values N K, else "diagonal".
     """
 
     step_size: float | None = None
@@ -77,6 +82,22 @@ class GradientKernel:
                 f"{8e-9 * size**2:.2g} GB each for P = {size}, and is offered up to P = "
                 f"{_LARGEST_WHITENING}. Use preconditioner='diagonal'."
             )
+
+    def resolve(self, spec, num_rows):
+        """These settings with a definite preconditioner, and a line on why that one.
+
+        Args:
+            spec: ModelSpec.
+            num_rows: Training rows N.
+        """
+        if self.preconditioner != "auto":
+            return self, f"{self.preconditioner}, as asked"
+        size, lines = spec.layout.num_parameters, num_rows * spec.layer_sizes[-1]
+        affordable = size <= min(_LARGEST_AUTO_WHITENING, _PARAMETERS_PER_LINE * lines)
+        chosen = "gauss_newton" if affordable else "diagonal"
+        verb = "is" if affordable else "is not"
+        why = f"a {size} x {size} factor {verb} affordable for N = {num_rows}"
+        return replace(self, preconditioner=chosen), f"{chosen}, chosen because {why}"
 
     def accept_target(self, spec):
         """The acceptance rate that adaptation aims at, for the model `spec`."""

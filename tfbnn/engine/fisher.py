@@ -1,0 +1,88 @@
+"""Curvature that likelihoods and priors contribute: Fisher information in the outputs and in scales.
+
+All float64. Laplace and Uniform priors enter with the precision of the normal of equal variance.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn import likelihoods, priors
+
+__all__ = ["likelihood_information", "prior_curvature"]
+
+
+def likelihood_information(likelihood, outputs, log_noise_scale, row_noise):
+    """Fisher information in the network outputs and in the learned noise scales.
+
+    Args:
+        likelihood: A likelihood settings object.
+        outputs: Network outputs [num_outputs, n], float64.
+        log_noise_scale: Learned log noise scales [number of them].
+        row_noise: Known standard deviations [K, n], transformed, or None.
+
+    Returns:
+        (diagonal of Lambda [num_outputs, n], information in the log noise scales [their number]).
+    """
+    known = 0.0 if row_noise is None else row_noise**2
+    if isinstance(likelihood, likelihoods.HeteroscedasticGaussian):
+        raw = outputs[outputs.shape[0] // 2 :]
+        learned = tf.nn.softplus(raw) ** 2
+        variance = learned + known
+        spread = 2.0 * learned * tf.sigmoid(raw) ** 2 / variance**2
+        return tf.concat([1.0 / variance, spread], axis=0), tf.zeros([0], outputs.dtype)
+    if likelihood.noise_scale == likelihoods.LEARNED:
+        learned = tf.exp(2.0 * log_noise_scale)[:, None]
+        variance = tf.broadcast_to(learned + known, outputs.shape)
+    else:
+        learned = tf.zeros([0, 1], outputs.dtype)
+        fixed = tf.reshape(tf.constant(likelihood.noise_scale, outputs.dtype), [-1, 1])
+        variance = tf.broadcast_to(fixed**2 if row_noise is None else known, outputs.shape)
+    location, scale = 1.0, 2.0
+    if isinstance(likelihood, likelihoods.StudentT):
+        # Lange, Little and Taylor 1989, JASA 84, 881; noise_scale^2 is the variance.
+        df = likelihood.df
+        location, scale = (df + 1) / (df + 3) * df / (df - 2), 2.0 * df / (df + 3)
+    if not log_noise_scale.shape[0]:
+        return location / variance, tf.zeros([0], outputs.dtype)
+    return location / variance, scale * tf.reduce_sum((learned / variance) ** 2, axis=1)
+
+
+def prior_curvature(spec, theta):
+    """Diagonal [P] of the prior's curvature, float64.
+
+    A sampled scale has the Fisher information 2 per weight that depends on it in the prior.
+    """
+    layout, curvature = spec.layout, np.zeros(spec.layout.num_parameters)
+    for slot, layer in zip(layout.layers, spec.priors):
+        for prior, place, scale_place in (
+            (layer.kernel, slot.kernel, slot.kernel_scale),
+            (layer.bias, slot.bias, slot.bias_scale),
+        ):
+            log_scale = None if scale_place is None else theta[scale_place]
+            curvature[place] = _weight_precision(spec, prior, log_scale)
+            if scale_place is not None:
+                curvature[scale_place] = _scale_curvature(prior.scale_prior, log_scale)
+                if not spec.is_ntk:
+                    curvature[scale_place] += 2.0 * (place.stop - place.start)
+    for place in range(layout.log_noise_scale.start, layout.log_noise_scale.stop):
+        curvature[place] = _scale_curvature(spec.likelihood.scale_prior, theta[place])
+    return curvature
+
+
+def _weight_precision(spec, prior, log_scale):
+    if isinstance(prior, priors.Uniform):
+        return 12.0 / (prior.high - prior.low) ** 2
+    if isinstance(prior, priors.HierarchicalNormal):
+        return 1.0 if spec.is_ntk else np.exp(-2.0 * log_scale)
+    scale = 1.0 if spec.is_ntk else prior.scale
+    return 0.5 / scale**2 if isinstance(prior, priors.Laplace) else 1.0 / scale**2
+
+
+def _scale_curvature(prior, log_scale):
+    """Minus the second derivative of the log density of log(s)."""
+    if isinstance(prior, priors.LogNormal):
+        return 1.0 / prior.scale**2
+    if isinstance(prior, priors.InverseGamma):
+        return 4.0 * prior.scale * np.exp(-2.0 * log_scale)
+    ratio = np.exp(2.0 * log_scale) / prior.scale**2
+    return 2.0 * ratio if isinstance(prior, priors.HalfNormal) else 4.0 * ratio / (1 + ratio) ** 2
