@@ -7,6 +7,7 @@ Each offers, for the parameters `free`, `solve(gradient, damping)` = (H + dampin
 from functools import cached_property
 
 import numpy as np
+import tensorflow as tf
 
 from tfbnn.engine.fisher import prior_curvature
 from tfbnn.engine.gauss_newton import (
@@ -34,7 +35,7 @@ class DenseCurvature:
         return _solve_positive(self._matrix + damping * np.eye(len(gradient)), gradient)
 
     def inverse_diagonal(self):
-        return np.diag(np.linalg.inv(self._matrix))
+        return np.diag(_solve_positive(self._matrix, np.eye(len(self._matrix))))
 
 
 class RowCurvature:
@@ -56,8 +57,8 @@ class RowCurvature:
 
     def inverse_diagonal(self):
         diagonal, inner = self._inner(0.0)
-        half = np.linalg.solve(np.linalg.cholesky(inner), self._lines / diagonal)
-        return 1.0 / diagonal - np.sum(half**2, axis=0)
+        lines = self._lines / diagonal
+        return 1.0 / diagonal - np.sum(lines * _solve_positive(inner, lines), axis=0)
 
     def _inner(self, damping):
         diagonal = self._prior + damping
@@ -112,6 +113,8 @@ CURVATURES = {"dense": DenseCurvature, "rows": RowCurvature, "products": Product
 
 
 def _solve_positive(matrix, right):
-    from scipy.linalg import cho_factor, cho_solve
-
-    return cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False)
+    # TensorFlow's Cholesky: the threads of LAPACK's wait for each other on a busy machine.
+    factor = tf.linalg.cholesky(matrix)
+    return (
+        tf.linalg.cholesky_solve(factor, right.reshape(len(right), -1)).numpy().reshape(right.shape)
+    )
