@@ -13,30 +13,19 @@ import warnings
 
 import numpy as np
 from common import data_folder, keep, markdown
+from problems import LOG_TARGET, NTK, adam
 
 import tfbnn
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Gaussian, StudentT
 from tfbnn.priors import Normal
 
-LOG_TARGET = ["log10", "standardize"]
-NTK = {
-    "parameterization": "ntk",
-    "prior": {"kernel": Normal(1.5), "bias": Normal(1.0)},
-    "y_transform": LOG_TARGET,
-}
 # The thesis: prior precision 1e-3, noise scale 1 on log10 of the target.
 THESIS = {
     "prior": Normal(1e-3**-0.5),
     "likelihood": Gaussian(1.0),
     "y_transform": ["log10"],
 }
-
-
-def adam(epochs):
-    return tfbnn.Pretraining(
-        epochs=epochs, batch_size=None, learning_rate=0.02, learning_rate_schedule="cosine"
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +52,7 @@ ROWS = {
         "ADAM 1000, Levenberg-Marquardt 200, HMC 32 whitened by Gauss-Newton, ntk",
         NTK,
         HMC(num_leapfrog_steps=32, preconditioner="gauss_newton", target_accept_prob=0.8),
-        dataclasses.replace(adam(1000), newton_iterations=200),
+        adam(1000, newton_iterations=200),
         num_chains=2,
         num_burnin_steps=300,
         num_results=200,

@@ -1,13 +1,43 @@
-"""The learning problems that benchmarks share: rows, splits and the inputs of the network."""
+"""The learning problems that benchmarks share: rows, inputs of the network, model and start."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 from common import data_folder
 
 import tfbnn
+from tfbnn.priors import Normal
 
-__all__ = ["Problem", "airfoil", "invariant_inputs", "neutralino", "yacht"]
+__all__ = [
+    "LOG_TARGET",
+    "NTK",
+    "Problem",
+    "adam",
+    "airfoil",
+    "invariant_inputs",
+    "load",
+    "neutralino",
+    "yacht",
+]
+
+LOG_TARGET = ["log10", "standardize"]
+NTK = {
+    "parameterization": "ntk",
+    "prior": {"kernel": Normal(1.5), "bias": Normal(1.0)},
+    "y_transform": LOG_TARGET,
+}
+
+
+def adam(epochs, newton_iterations=0):
+    """Full-batch ADAM, then so many Levenberg-Marquardt iterations."""
+    return tfbnn.Pretraining(
+        epochs=epochs,
+        batch_size=None,
+        learning_rate=0.02,
+        learning_rate_schedule="cosine",
+        newton_iterations=newton_iterations,
+    )
 
 
 class Problem(NamedTuple):
@@ -72,6 +102,15 @@ def yacht(split=0):
     train, test = (
         np.loadtxt(folder / f"index_{part}_{split}.txt").astype(int) for part in ("train", "test")
     )
-    return Problem(
-        (table[train, :-1], table[train, -1]), None, (table[test, :-1], table[test, -1])
-    )
+    return Problem((table[train, :-1], table[train, -1]), None, (table[test, :-1], table[test, -1]))
+
+
+@functools.cache
+def load(name):
+    """(Problem, keyword arguments of its BayesianMLP); name: raw, invariant, airfoil or yacht.
+
+    raw and invariant are the two sets of neutralino inputs.
+    """
+    if name in ("raw", "invariant"):
+        return neutralino(name), NTK
+    return {"airfoil": airfoil, "yacht": yacht}[name](), NTK | {"y_transform": "standardize"}

@@ -1,0 +1,129 @@
+"""Table and figure of benchmarks/convergence.py."""
+
+from common import markdown
+
+__all__ = ["figure", "report"]
+
+FINDINGS = """\
+(to be written)"""
+
+LEGEND = """\
+Four chains, start by 1000 full-batch ADAM steps and at most the Levenberg-Marquardt (LM) iterations
+that the setting names, per start; ntk parameterisation, kernel prior scale 1.5, bias 1, learned
+noise scale; HMC and NUTS in coordinates whitened by the Gauss-Newton matrix unless the setting says
+otherwise, target acceptance 0.8. Neutralino rows have the six invariant inputs unless the setting
+says raw. The clock runs from raw rows to the last draw, compilation and pretraining included;
+warm-up is planned, from a short pilot run that is not counted, to take a fifth of it. The library
+renews the whitening at the ends of warm-up windows that double in length, so the only way to renew
+it more often is a longer warm-up: the row `refresh` spends half the time there.
+
+Kept: draws per chain, every how many transitions. Gradients: of warm-up and sampling, all chains,
+in millions; those of pretraining are not in it. R-hat (rank-normalised split, the larger of the
+plain and the folded one) and bulk ESS are of the predictions at up to 300 test rows: median and
+95 % quantile of R-hat over rows, the share of rows below a limit, the median ESS over all chains.
+Disagreement is the standard deviation of the four chain means over that of the whole predictive
+distribution, noise included, median and 95 % quantile over rows: far below 1, chains that have not
+mixed still predict alike. Log density is the mean of the last quarter of the draws, chain by chain.
+RMSE and LPD (mean log predictive density of all draws) are of the test rows in standardised (log10)
+units. Seconds are those of pretraining, warm-up, sampling and of everything."""
+
+HEADER = [
+    "row",
+    "network, setting",
+    "P",
+    "warm-up",
+    "kept",
+    "gradients / 1e6",
+    "R-hat median, 95 %",
+    "rows < 1.05, < 1.01",
+    "ESS",
+    "ESS / 1e6 gradients",
+    "disagreement median, 95 %",
+    "log density of chains",
+    "RMSE",
+    "LPD",
+    "acceptance",
+    "step size",
+    "seconds",
+]
+
+
+def report(rows):
+    """The whole text: rows is a dict name -> what `convergence.measure` returned."""
+    table = markdown(HEADER, [line(name, row) for name, row in rows.items()])
+    return f"# How far convergence gets\n\n{table}\n\n{LEGEND}\n\n## Findings\n\n{FINDINGS}"
+
+
+def line(name, row):
+    """One line of the table, of the last checkpoint."""
+    seconds = row["seconds"]
+    phases = ("pretraining", "warmup", "sampling", "wall")
+    head = [
+        name,
+        f"{'-'.join(map(str, row['layers']))}, LM {row['newton_iterations']}, {row['about']}",
+        row["parameters"],
+        row["num_burnin_steps"],
+    ]
+    tail = [
+        f"{row['acceptance']:.2f}",
+        f"{row['step_size']:.2g}",
+        ", ".join(f"{seconds[phase]:.0f}" for phase in phases),
+    ]
+    if not row["checkpoints"]:
+        return [*head, "too few draws", *[""] * 9, *tail]
+    last = row["checkpoints"][-1]
+    return [
+        *head,
+        f"{last['draws']}, every {row['stride']}",
+        f"{last['gradients'] / 1e6:.2f}",
+        f"{last['rhat']:.3f}, {last['rhat_q95']:.3f}",
+        f"{last['below_1.05']:.0%}, {last['below_1.01']:.0%}",
+        f"{last['ess']:.0f}",
+        f"{1e6 * last['ess'] / last['gradients']:.1f}",
+        f"{last['disagreement']:.2f}, {last['disagreement_q95']:.2f}",
+        ", ".join(f"{value:.0f}" for value in sorted(last["log_prob"], reverse=True)),
+        f"{row['rmse']:.4f}",
+        f"{row['lpd']:.3f}",
+        *tail,
+    ]
+
+
+def figure(rows, path):
+    """R-hat against gradients, both logarithmic, one panel per data set."""
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(13, 5), layout="constrained")
+    panels = canvas.subplots(1, 2, sharey=True)
+    for axes, title in zip(panels, ("neutralino", "airfoil")):
+        on_airfoil = title == "airfoil"
+        chosen = {n: r for n, r in rows.items() if (r["problem"] == "airfoil") == on_airfoil}
+        axes.set(title=title, xlabel="gradients of warm-up and sampling, four chains")
+        if any(row["checkpoints"] for row in chosen.values()):
+            _draw_panel(axes, chosen)
+    canvas.savefig(path, dpi=120)
+
+
+def _draw_panel(axes, rows):
+    for index, (name, row) in enumerate(rows.items()):
+        gradients = [point["gradients"] for point in row["checkpoints"]]
+        # R-hat of chains that agree may come out below 1.
+        excess = [max(point["rhat_q95"] - 1.0, 1e-3) for point in row["checkpoints"]]
+        style = {
+            "color": f"C{index % 10}",
+            "linestyle": "--" if index >= 10 else "-",
+            "marker": "os^vD"[index % 5],
+            "markersize": 4,
+        }
+        axes.plot(gradients, excess, label=name, **style)
+    axes.axhline(0.05, color="black", linestyle=":", linewidth=1)
+    axes.set(xscale="log", yscale="log")
+    axes.tick_params(axis="x", which="minor", labelbottom=False)
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _label_rhat(axes)
+
+
+def _label_rhat(axes):
+    ticks = [0.001, 0.01, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0]
+    axes.set_yticks(ticks, [f"{1.0 + tick:g}" for tick in ticks])
+    axes.tick_params(axis="y", which="minor", left=False, labelleft=False)
+    axes.set_ylabel("R-hat of predictions, 95 % quantile over test rows")
