@@ -224,5 +224,37 @@ def test_report_says_what_auto_chose():
     )
     text = " ".join(run.report().split())
     assert "preconditioner='gauss_newton'" in text
-    assert "gauss_newton, chosen because a 18 x 18 factor is affordable" in text
+    assert (
+        "gauss_newton, chosen because whitening costs no more than a gradient for N = 80, P = 18"
+        in text
+    )
     assert "auto: the P x P matrix affords 200 for N = 80, P = 18" in text
+
+
+@pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
+def test_auto_keeps_the_start_where_polishing_only_fits_noise():
+    generator = np.random.default_rng(32)
+    x, noise = generator.normal(size=(60, 2)), generator.normal(size=60)
+
+    def start(newton_iterations, y):
+        run = tfbnn.BayesianMLP([2, 12, 1]).fit_posterior(
+            x,
+            y,
+            kernel=HMC(num_leapfrog_steps=1),
+            num_chains=2,
+            num_results=1,
+            num_burnin_steps=0,
+            pretraining=tfbnn.Pretraining(
+                epochs=300, batch_size=None, newton_iterations=newton_iterations
+            ),
+            verbose=0,
+        )
+        return run.start_log_prob, run.pretraining
+
+    adam, _ = start(0, noise)
+    kept, text = start("auto", noise)
+    np.testing.assert_array_equal(kept, adam)
+    assert "kept for 0 of 2 starts" in text
+    adam, _ = start(0, np.sin(3 * x[:, 0]) * x[:, 1])
+    polished, text = start("auto", np.sin(3 * x[:, 0]) * x[:, 1])
+    assert np.all(polished > adam + 49) and "kept for" not in text

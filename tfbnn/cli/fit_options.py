@@ -22,7 +22,15 @@ _RUN = (
     "jit_compile",
     "verbose",
 )
-_PRETRAINING = ("epochs", "batch_size", "learning_rate", "learning_rate_schedule", "early_stopping")
+_PRETRAINING = (
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "learning_rate_schedule",
+    "early_stopping",
+    "newton_iterations",
+    "num_starts",
+)
 _KERNEL = (
     "step_size",
     "adapt_step_size",
@@ -133,7 +141,7 @@ def _add_kernel(group):
         "A",
         float,
     )
-    _optional(add, "--preconditioner", "auto (default), diagonal or identity", "NAME")
+    _optional(add, "--preconditioner", "auto (default), gauss_newton, diagonal, identity", "NAME")
     _optional(add, "--num-leapfrog-steps", "hmc: steps per transition, default 64", "L", int)
     _optional(add, "--trajectory-jitter", "hmc: jitter of the step size, default 0.2", "J", float)
     _optional(add, "--max-tree-depth", "nuts: at most 2^D - 1 steps, default 10", "D", int)
@@ -151,6 +159,16 @@ def _add_pretraining(group):
         "stop after N epochs without a better validation score; needs validation rows",
         "N",
         int,
+    )
+    _optional(
+        add,
+        "--newton-iterations",
+        "Levenberg-Marquardt iterations after ADAM, auto (default) or a number",
+        "N",
+        _auto_or_int,
+    )
+    _optional(
+        add, "--num-starts", "starts to try, the best are kept; default one per chain", "N", int
     )
     add("--no-pretraining", action="store_true", help="start from draws of the prior")
 

@@ -50,7 +50,8 @@ def find_starts(spec, data, validation, settings, *, seed, num_chains, jit_compi
     began = time.perf_counter()
     plan = plan_newton(spec, data.x.shape[-1], settings)
     if plan.num_iterations and not notify.stopped:
-        theta, newton = _polish_all(spec, data, theta, plan, notify)
+        least = spec.layout.num_parameters if settings.newton_iterations == "auto" else -np.inf
+        theta, newton = _polish_all(spec, data, theta, plan, least, notify)
         text = f"{text}; {newton}"
     elif settings.newton_iterations == "auto":
         text = f"{text}; no Levenberg-Marquardt ({plan.reason})"
@@ -71,8 +72,12 @@ def _describe_adam(result):
     return text
 
 
-def _polish_all(spec, data, theta, plan, notify):
-    """Starts [C, P] after Levenberg-Marquardt, and a line on it."""
+def _polish_all(spec, data, theta, plan, least, notify):
+    """Starts [C, P] after Levenberg-Marquardt where it gained at least so much, and a line on it.
+
+    A Gaussian posterior's log density is typically P / 2 below its maximum. A start that is closer
+    to the maximum than P is as good as polished: further up, it would only fit the noise.
+    """
     began, results = time.perf_counter(), []
     total = plan.num_iterations * len(theta)
     for chain, start in enumerate(theta):
@@ -94,13 +99,17 @@ def _polish_all(spec, data, theta, plan, notify):
         if notify.stopped:
             break
     counts = [len(result.log_prob) - 1 for result in results]
-    gains = [result.log_prob[-1] - result.log_prob[0] for result in results]
+    gains = np.array([result.log_prob[-1] - result.log_prob[0] for result in results])
     text = (
         f"Levenberg-Marquardt ({plan.reason}), {min(counts)} to {max(counts)} iterations, log "
         f"density up by {min(gains):.4g} to {max(gains):.4g}"
     )
+    kept = np.flatnonzero(gains >= least)
+    if len(kept) < len(results):
+        text += f", kept for {len(kept)} of {len(results)} starts that gained at least P"
     theta = theta.copy()
-    theta[: len(results)] = [result.theta for result in results]
+    for chain in kept:
+        theta[chain] = results[chain].theta
     return theta, text
 
 
