@@ -18,7 +18,20 @@ over the gradients of all chains. Raw inputs are mass and N11 to N14; invariant 
 symmetries of the cross section (`invariant_inputs` in benchmarks/problems.py). Stacked rows weigh
 the chains by their score on the 535 validation rows."""
 
-FINDINGS = ""
+FINDINGS = """\
+What made the difference, in this order: the symmetries of the inputs (RMSE(log10) .014 to .017 with
+raw inputs, about .004 without their redundancy, at the same size of network), then
+Levenberg-Marquardt (.047 to .014), then whitening. Larger networks gain nothing more here.
+
+Calibration: at two sigma every row with a learned scale and Levenberg-Marquardt starts is within
+.03 of nominal; at one sigma none is. The residuals are no Gaussian noise but the error of the fit,
+small almost everywhere and large near N11, N12 = 0, where the cross section cancels: their kurtosis
+says so, and their interquartile range is about half of what it should be. And the chains sit in
+modes of their own, whose spread is that of a single network, while the mean over the modes errs
+less than each. Heteroscedastic noise is calibrated best in bulk and tails (pull kurtosis 6, .794
+and .962, and the best LPD); Student-t noise has the best median error and pays with outliers: it
+gives the cancellation up. Stacking moves coverage at one sigma towards nominal, because it drops
+modes, and changes RMSE and LPD little."""
 
 ACCURACY = [
     "row",
