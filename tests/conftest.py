@@ -81,13 +81,14 @@ def _synthetic_ensemble(
     likelihood=Gaussian("learned"),
     parameterization="standard",
     x_transform="standardize",
-    y_transform="standardize",
+    y_transform="auto",
     dtype="float64",
     num_chains=2,
     num_results=15,
     chain_weights=None,
     feature_names=None,
     row_noise=False,
+    classes=None,
     provenance=None,
     seed=0,
 ):
@@ -117,6 +118,8 @@ def _synthetic_ensemble(
         "diverging": generator.uniform(size=shape) < 0.1,
         "energy": generator.normal(size=shape),
     }
+    if classes is None and spec.has_classes:
+        classes = tuple(range(spec.num_classes))
     weights = np.full(num_chains, 1.0 / num_chains) if chain_weights is None else chain_weights
     return Ensemble(
         spec=spec,
@@ -128,5 +131,6 @@ def _synthetic_ensemble(
         x_reference=x[:10].copy(),
         feature_names=feature_names,
         row_noise=row_noise,
+        classes=classes,
         provenance=dict(provenance or {}),
     )

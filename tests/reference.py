@@ -57,6 +57,11 @@ def log_likelihood(spec, theta, x, y, row_noise=None):
     """Log likelihood of one network."""
     f, (_, noise, _) = outputs(spec, theta, x), split_theta(spec, theta)
     likelihood = spec.likelihood
+    if isinstance(likelihood, likelihoods.Bernoulli):
+        return stats.bernoulli.logpmf(y, 1 / (1 + np.exp(-f))).sum()
+    if isinstance(likelihood, likelihoods.Categorical):
+        odds = np.exp(f)
+        return sum(np.log(o[int(label)] / o.sum()) for o, label in zip(odds, y[:, 0]))
     if isinstance(likelihood, likelihoods.HeteroscedasticGaussian):
         f, raw = np.split(f, 2, axis=1)
         scale = np.log1p(np.exp(raw))

@@ -956,11 +956,6 @@ def test_planned_kernels_are_refused_by_name(name):
         getattr(tfbnn.kernels, name)
 
 
-def test_planned_likelihoods_are_refused_by_name():
-    with pytest.raises(ValueError, match="Bernoulli is not available"):
-        _ = tfbnn.likelihoods.Bernoulli
-
-
 def test_log_prob_after_a_fit_with_row_noise_needs_row_noise(synthetic_ensemble):
     ensemble = synthetic_ensemble(row_noise=True)
     model = BayesianMLP.from_ensemble(ensemble)

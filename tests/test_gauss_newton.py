@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_potential import MODELS, build, random_rows
+from test_potential import CASES, MODELS, build, random_rows
 
 from tfbnn.engine.fisher import prior_curvature
 from tfbnn.engine.gauss_newton import (
@@ -48,21 +48,14 @@ def test_linear_network_has_the_exact_hessian():
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), exact, rtol=1e-10)
 
 
-@pytest.mark.parametrize("with_row_noise", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name, with_row_noise", CASES)
 def test_weights_block_is_the_fisher_information(name, with_row_noise):
     """Average the outer products of scores over targets simulated from the network."""
     spec, data, theta = setting(name, with_row_noise, rows=3)
     found = gauss_newton_matrix(spec, theta, data)
-    generator = np.random.default_rng(22)
     outputs = network_outputs(spec, tf.constant(theta[None]), data.x).numpy()
-    log_noise = theta[None, spec.layout.log_noise_scale]
-    noise = None if data.row_noise is None else data.row_noise.numpy().T
-    scale = spec.likelihood.scale(np.moveaxis(outputs, 1, 2), log_noise, noise)
-    location = spec.likelihood.location(np.moveaxis(outputs, 1, 2))
     draws = 60_000
-    level = generator.uniform(size=(draws, *location.shape[1:]))
-    y = location + np.broadcast_to(scale, location.shape) * spec.likelihood.noise_quantile(level)
+    y = simulate(spec, theta, np.moveaxis(outputs, 1, 2), data.row_noise, draws)
     y = tf.constant(np.moveaxis(y, 1, 2))
     repeated = tf.constant(np.repeat(theta[None], draws, axis=0))
     _, score = _likelihood_score(spec, repeated, data._replace(y=y))
@@ -71,6 +64,19 @@ def test_weights_block_is_the_fisher_information(name, with_row_noise):
     spread = np.sqrt(np.diag(found)[:, None] * np.diag(found)[None]) + 1e-12
     # Scores of sampled prior scales vanish in the likelihood (standard) or follow the weights (ntk).
     assert np.abs((found - fisher) / spread).max() < 0.08
+
+
+def simulate(spec, theta, outputs, row_noise, draws):
+    """Targets [draws, n, K] that the likelihood gives for network outputs [1, n, num_outputs]."""
+    likelihood, generator = spec.likelihood, np.random.default_rng(22)
+    level = generator.uniform(size=(draws, outputs.shape[1], spec.num_targets))
+    location = likelihood.location(outputs)
+    if spec.has_classes:
+        chances = likelihood.class_probabilities(likelihood.inverse_link(location)[0])
+        return np.sum(level[..., None] > np.cumsum(chances, axis=-1), axis=-1).astype(float)
+    noise = None if row_noise is None else row_noise.numpy().T
+    scale = likelihood.scale(outputs, theta[None, spec.layout.log_noise_scale], noise)
+    return location + np.broadcast_to(scale, location.shape) * likelihood.noise_quantile(level)
 
 
 def _likelihood_score(spec, theta, data):
@@ -95,8 +101,7 @@ def test_blocks_add_up(monkeypatch):
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), whole, rtol=1e-12)
 
 
-@pytest.mark.parametrize("with_row_noise", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name, with_row_noise", CASES)
 def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
     spec, data, theta = setting(name, with_row_noise)
     potential, vector = Potential(spec), np.random.default_rng(30).normal(size=len(theta))

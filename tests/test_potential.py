@@ -25,6 +25,15 @@ MODELS = {
     "heteroscedastic": dict(
         layer_sizes=[2, 4, 4], likelihood=likelihoods.HeteroscedasticGaussian()
     ),
+    "bernoulli": dict(likelihood=likelihoods.Bernoulli()),
+    "bernoulli_two": dict(layer_sizes=[2, 4, 2], likelihood=likelihoods.Bernoulli()),
+    "categorical": dict(layer_sizes=[2, 4, 3], likelihood=likelihoods.Categorical()),
+    "categorical_ntk": dict(
+        layer_sizes=[2, 4, 4],
+        likelihood=likelihoods.Categorical(),
+        prior=priors.HierarchicalNormal(),
+        parameterization="ntk",
+    ),
     "laplace": dict(prior=priors.Laplace(0.7), activation="gelu"),
     "uniform": dict(prior=priors.Uniform(-4.0, 5.0), activation="relu"),
     "mixed_priors": dict(
@@ -50,6 +59,13 @@ MODELS = {
 }
 
 
+CLASSES = [name for name in MODELS if name.startswith(("bernoulli", "categorical"))]
+# With and without a known noise scale per row, which classes do not have.
+CASES = [
+    (name, noise) for name in MODELS for noise in (False, True) if not (noise and name in CLASSES)
+]
+
+
 def build(name, dtype="float64"):
     settings = dict(
         layer_sizes=[2, 4, 1],
@@ -67,6 +83,9 @@ def build(name, dtype="float64"):
 
 def random_rows(spec, generator, count=11):
     x = generator.normal(size=(count, spec.num_inputs))
+    if spec.has_classes:
+        y = generator.integers(spec.num_classes, size=(count, spec.num_targets)).astype(float)
+        return x, y, None
     y = generator.normal(size=(count, spec.num_targets))
     return x, y, generator.uniform(0.05, 0.5, size=y.shape)
 
@@ -77,8 +96,7 @@ def terms(spec, theta, x, y, row_noise):
     return log_prob_terms(spec, theta, x, y, row_noise)
 
 
-@pytest.mark.parametrize("with_row_noise", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name, with_row_noise", CASES)
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 1e-4)])
 def test_density_equals_numpy(name, dtype, tolerance, with_row_noise):
     spec, generator = build(name, dtype), np.random.default_rng(1)

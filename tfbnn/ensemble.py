@@ -27,6 +27,7 @@ class Ensemble:
             at which function-space diagnostics are taken.
         feature_names: Names of the input columns, or None.
         row_noise: Whether the fit was given a known noise scale per row.
+        classes: Class labels, in the order of their numbers, or None for other targets.
         provenance: JSON-able dict: seeds, settings, versions, data hash.
     """
 
@@ -39,6 +40,7 @@ class Ensemble:
     x_reference: np.ndarray
     feature_names: tuple | None = None
     row_noise: bool = False
+    classes: tuple | None = None
     provenance: dict = field(default_factory=dict)
 
     def __post_init__(self):

@@ -152,6 +152,7 @@ def fit(spec, rows, validation, options, keep):
             x_reference=reference_rows(reference),
             feature_names=rows.feature_names,
             row_noise=rows.noise is not None,
+            classes=rows.classes,
             provenance=_provenance(rows, options, settings, result),
         )
         keep(ensemble)

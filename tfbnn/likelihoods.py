@@ -8,16 +8,30 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfbnn.exceptions import refuse_planned
+from tfbnn.class_likelihoods import Bernoulli, Categorical
 from tfbnn.priors import HalfCauchy, HalfNormal, InverseGamma, LogNormal, check_scale_prior
 from tfbnn.validation import check_number
 
-__all__ = ["Gaussian", "HeteroscedasticGaussian", "StudentT"]
+__all__ = ["Bernoulli", "Categorical", "Gaussian", "HeteroscedasticGaussian", "StudentT"]
 
 LEARNED = "learned"
 
 
-class _LocationScale:
+class _Regression:
+    """What all likelihoods of numbers share: noise of some scale around a location."""
+
+    has_classes = False
+
+    def inverse_link(self, location):
+        """Predictions out of locations, before the y transform is undone: they are the same."""
+        return location
+
+    def log_density(self, target, location, scale):
+        """Log density summed over targets: [n, K], [..., n, K], broadcastable -> [..., n]."""
+        return self.log_noise_density(target - location, scale).sum(axis=-1)
+
+
+class _LocationScale(_Regression):
     """What Gaussian and StudentT share: every output is a location; the scale is fixed or learned.
 
     A known scale per row (`row_noise`) replaces a fixed scale and adds in quadrature to a learned
@@ -95,7 +109,7 @@ class Gaussian(_LocationScale):
     def __post_init__(self):
         self._check()
 
-    def log_density(self, residual, scale):
+    def log_noise_density(self, residual, scale):
         """Elementwise log density of y - location for noise of standard deviation `scale`."""
         return -0.5 * (residual / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
 
@@ -130,7 +144,7 @@ class StudentT(_LocationScale):
         check_number("df", self.df, above=2)
         self._check()
 
-    def log_density(self, residual, scale):
+    def log_noise_density(self, residual, scale):
         """Elementwise log density of y - location for noise of standard deviation `scale`."""
         from math import lgamma, log, pi
 
@@ -147,14 +161,14 @@ class StudentT(_LocationScale):
 
 
 @dataclass(frozen=True)
-class HeteroscedasticGaussian:
+class HeteroscedasticGaussian(_Regression):
     """y ~ N(m(x), s(x)^2) where the network gives both: its last layer has 2 K units.
 
     The first K outputs are the means, softplus of the last K the standard deviations, after the y
     transform. A known scale per row adds in quadrature.
     """
 
-    log_density = Gaussian.log_density
+    log_noise_density = Gaussian.log_noise_density
     noise_quantile = Gaussian.noise_quantile
 
     def num_targets(self, num_outputs):
@@ -184,6 +198,7 @@ class HeteroscedasticGaussian:
             )
 
 
-REGISTRY = {cls.__name__: cls for cls in (Gaussian, StudentT, HeteroscedasticGaussian)}
-
-__getattr__ = refuse_planned(__name__, ("Bernoulli", "Categorical"), sorted(REGISTRY))
+REGISTRY = {
+    cls.__name__: cls
+    for cls in (Gaussian, StudentT, HeteroscedasticGaussian, Bernoulli, Categorical)
+}

@@ -6,7 +6,7 @@ from tfbnn.diagnostics import bulk_ess
 from tfbnn.predict import function_draws, noise_tiles, sample_noisy
 from tfbnn.transforms import Log10
 
-__all__ = ["evaluate", "log_mean_exp", "log_sum_exp", "pulls"]
+__all__ = ["effective_draws", "evaluate", "log_mean_exp", "log_sum_exp", "pulls", "simplify"]
 
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)
 _CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
@@ -48,14 +48,14 @@ def evaluate(ensemble, x, y, row_noise=None):
             p: np.mean(np.abs(rows["pit"] - 0.5) < 0.5 * p, axis=0) for p in _CENTRAL_INTERVALS
         },
         "pull_width": np.std(pull, axis=0),
-        "n_effective": _effective_draws(ensemble, x),
+        "n_effective": effective_draws(ensemble, x),
         "num_rows": len(x),
     }
     if any(isinstance(step, Log10) for step in ensemble.y_pipeline.steps):
         predicted = np.log10(ensemble.y_pipeline.inverse(rows["mean_transformed"]))
         scores["rmse_log10"] = _rmse(np.log10(y), predicted)
         scores["r2_log10"] = _r2(np.log10(y), predicted)
-    return {name: _simplify(value) for name, value in scores.items()}
+    return {name: simplify(value) for name, value in scores.items()}
 
 
 def pulls(ensemble, x, y, row_noise=None):
@@ -78,7 +78,7 @@ def _row_scores(ensemble, x, y, row_noise):
         scores["mean"][rows] = np.einsum(
             "s,snk->nk", weights, ensemble.y_pipeline.inverse(location)
         )
-        log_density = likelihood.log_density(target[rows] - location, scale).sum(axis=-1)
+        log_density = likelihood.log_density(target[rows], location, scale)
         scores["log_density"][rows] = log_mean_exp(log_density, weights)
         points, point_weights = sample_noisy(ensemble, location, scale)
         # Probability integral transform: the predictive probability of a smaller target.
@@ -120,7 +120,7 @@ def _crps(points, weights, y):
         return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
 
 
-def _effective_draws(ensemble, x):
+def effective_draws(ensemble, x):
     """Median bulk effective sample size of the predictions at up to 200 of the rows."""
     chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MAX_ESS_ROWS)).astype(int))
     draws = function_draws(ensemble, x[chosen])
@@ -141,10 +141,10 @@ def _r2(y, predicted):
         return np.where(total > 0, 1.0 - residual / total, np.nan)
 
 
-def _simplify(value):
+def simplify(value):
     """Arrays with one entry become floats, so that results of one target read and print plainly."""
     if isinstance(value, dict):
-        return {key: _simplify(entry) for key, entry in value.items()}
+        return {key: simplify(entry) for key, entry in value.items()}
     if np.size(value) == 1:
         entry = np.asarray(value).reshape(())
         return int(entry) if entry.dtype.kind == "i" else float(entry)

@@ -8,10 +8,11 @@ import numpy as np
 
 from tfbnn.exceptions import NotAvailableError, NotFittedError
 from tfbnn.fitting import FitOptions, diagnose_ensemble, fit
+from tfbnn.labels import pick_labels
 from tfbnn.likelihoods import Gaussian
-from tfbnn.predict import function_draws, predict, row_tiles
+from tfbnn.predict import function_draws, inverse_draws, predict, row_tiles
 from tfbnn.priors import Normal
-from tfbnn.rows import check_range, prepare_rows, transform_rows
+from tfbnn.rows import check_range, prepare_noise, prepare_rows, transform_rows
 from tfbnn.settings import Pretraining
 from tfbnn.signals import sigterm_interrupts
 from tfbnn.spec import make_spec
@@ -20,7 +21,6 @@ from tfbnn.transforms import check_domain, unfitted_pipeline
 from tfbnn.validation import (
     as_float_array,
     as_matrix,
-    as_row_noise,
     check_choice,
     check_flag,
     check_number,
@@ -43,7 +43,9 @@ class BayesianMLP:
         parameterization: "standard" (default), or "ntk": a kernel is multiplied by its prior scale
             over the square root of the layer's inputs, so that one prior suits every width.
         x_transform, y_transform: None, a name or a list of names out of "log10" and "standardize",
-            fitted to the training rows and saved with the model. Default "standardize".
+            fitted to the training rows and saved with the model. Default of x_transform is
+            "standardize"; that of y_transform is "auto": "standardize", but None for the class
+            labels of Bernoulli and Categorical, which take no other.
         dtype: "float32" (default) or "float64".
 
     Raises:
@@ -65,7 +67,7 @@ class BayesianMLP:
         likelihood=Gaussian("learned"),
         parameterization="standard",
         x_transform="standardize",
-        y_transform="standardize",
+        y_transform="auto",
         dtype="float32",
     ):
         self.spec = make_spec(
@@ -91,6 +93,11 @@ class BayesianMLP:
     def posterior(self):
         """The sampled networks: draws [C, S, P], sample_stats, chain_weights [C], to_arviz()."""
         return self._fitted()
+
+    @property
+    def classes(self):
+        """Class labels, in the order of Categorical's columns; None for other targets."""
+        return self._fitted().classes
 
     def summary(self, print_fn=print):
         """Prints a table of layers, shapes, activations, parameters and priors."""
@@ -121,9 +128,12 @@ class BayesianMLP:
 
         Args:
             x: Inputs [N, D]: NumPy arrays, nested lists, data frames.
-            y: Targets [N, K], or [N] for one target, original units.
+            y: Targets [N, K], or [N] for one target, original units. For Categorical class labels
+                [N], text or integers; for Bernoulli 0 and 1 or booleans [N, K], or two labels [N].
+                The labels are kept with the model: 0 .. M - 1 where all are such numbers, else
+                those that occur, sorted.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
-                before transforms. It replaces a fixed noise scale of the likelihood and adds in
+                before transforms; not for class labels. It replaces a fixed noise scale of the likelihood and adds in
                 quadrature to a learned one.
             kernel: "nuts" (default), "hmc", settings from `tfbnn.kernels`, or a callable
                 target_log_prob_fn -> tfp.mcmc.TransitionKernel, whose target maps [C, P] to [C].
@@ -167,7 +177,9 @@ class BayesianMLP:
         rows = prepare_rows(self.spec, x, y, noise_scale)
         validation = None
         if validation_data is not None:
-            validation = prepare_rows(self.spec, *_unpack(validation_data), name="validation ")
+            validation = prepare_rows(
+                self.spec, *_unpack(validation_data), name="validation ", classes=rows.classes
+            )
             _check_names(validation.feature_names, rows.feature_names, "validation x")
         keep = partial(self._keep, rows)
         with sigterm_interrupts():
@@ -187,15 +199,20 @@ class BayesianMLP:
     ):
         """Mean and spread of the predictive distribution.
 
-        Every draw is carried to original units before anything is averaged.
+        Every draw is carried to original units before anything is averaged. Of classes, mean,
+        standard deviation over draws and quantiles are of their probabilities: [N, M] with
+        Categorical, the columns in the order of `classes`; [N, K] with Bernoulli, of 1 or the second
+        label.
 
         Args:
             x: Inputs [N, D].
             include_noise: False (default): the spread of the function (epistemic). True: of a new
                 observation. With Student-t noise under "log10" a mean and standard deviation in
-                original units do not exist and are infinite; quantiles do.
+                original units do not exist and are infinite; quantiles do. Refused for classes:
+                their mean probability is that of a new observation already.
             quantiles: Probabilities in (0, 1), or None.
-            space: "original" units (default), or "transformed", the scale the network sees.
+            space: "original" units (default), or "transformed", the scale the network sees: of
+                classes the logits, with Categorical less their mean over classes.
             noise_scale: Known standard deviations of the rows, [N] or [N, K], in the units of y;
                 required with `include_noise` after a fit that had them.
 
@@ -210,7 +227,13 @@ class BayesianMLP:
         ensemble = self._fitted()
         x = self._inputs(ensemble, x)
         check_flag("include_noise", include_noise)
-        noise = as_row_noise(noise_scale, num_rows=len(x), num_targets=self.spec.num_targets)
+        noise = prepare_noise(self.spec, noise_scale, len(x))
+        if include_noise and self.spec.has_classes:
+            raise ValueError(
+                "include_noise=True does not go with "
+                f"{type(self.spec.likelihood).__name__}: the mean probability of a class is that "
+                "of a new observation already. Leave it False."
+            )
         if include_noise:
             _require_noise(ensemble, noise, "include_noise=True")
         check_choice("space", space, {"original", "transformed"})
@@ -228,22 +251,47 @@ class BayesianMLP:
             row_noise=noise,
         )
 
+    def predict_classes(self, x):
+        """Class labels of the largest mean probability; of Bernoulli targets that above one half.
+
+        Args:
+            x: Inputs [N, D].
+
+        Returns:
+            Labels [N], text, integers or booleans as in the fit; [N, K] for K > 1 Bernoulli
+            targets.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ValueError: For a likelihood without classes.
+        """
+        if not self.spec.has_classes:
+            raise ValueError(
+                "predict_classes needs the likelihood Bernoulli or Categorical, this model has "
+                f"{type(self.spec.likelihood).__name__}. Use predict."
+            )
+        probabilities = self.spec.likelihood.class_probabilities(self.predict(x).mean)
+        best = probabilities.argmax(axis=-1)
+        return pick_labels(self._ensemble.classes, best[:, 0] if best.shape[1] == 1 else best)
+
     def predict_draws(self, x, *, space="original"):
         """Noise-free predictions of every network, chain by chain: [C * S, N, K].
+
+        Of classes they are probabilities, [C * S, N, M] with Categorical.
 
         All draws of all chains are there, whatever the weights of the chains are: averages have to
         weigh them with `posterior.draw_weights` [C * S], as `predict` does.
 
         Args:
             x: Inputs [N, D].
-            space: "original" units (default) or "transformed".
+            space: "original" units (default) or "transformed", as in `predict`.
         """
         ensemble = self._fitted()
         x = self._inputs(ensemble, x)
         check_choice("space", space, {"original", "transformed"})
         tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
         draws = np.concatenate(tiles, axis=1)
-        return ensemble.y_pipeline.inverse(draws) if space == "original" else draws
+        return inverse_draws(ensemble, draws) if space == "original" else draws
 
     def evaluate(self, x, y, *, noise_scale=None):
         """Scores the predictive distribution on rows (x, y).
@@ -264,11 +312,21 @@ class BayesianMLP:
             deviation of those standardised residuals; n_effective, the median effective number of
             draws behind the predictions (of all chains with a weight, as if it were the same);
             num_rows.
+
+            Of classes: accuracy of the most probable class; brier, the squared distance of
+            probabilities and truth summed over all classes, two for a Bernoulli target, 0 to 2
+            (Brier 1950); ece, the expected calibration error of the most probable class in 15
+            bins of equal width (Guo et al. 2017, arXiv:1706.04599); log_predictive_density, mean
+            per row of the log of the averaged probability of the true class (of the true
+            combination of classes for several targets); n_effective, of the logits; num_rows.
         """
+        from tfbnn.class_metrics import evaluate_classes
         from tfbnn.metrics import evaluate
 
         ensemble = self._fitted()
         rows = self._scored_rows(ensemble, x, y, noise_scale, "evaluate")
+        if self.spec.has_classes:
+            return evaluate_classes(ensemble, rows.x, rows.y)
         return evaluate(ensemble, rows.x, rows.y, rows.noise)
 
     def log_prob(self, theta, x, y, *, noise_scale=None, return_terms=False):
@@ -280,7 +338,8 @@ class BayesianMLP:
 
         Args:
             theta: Parameters [..., P].
-            x, y, noise_scale: Rows as in `fit_posterior`.
+            x, y, noise_scale: Rows as in `fit_posterior`. Before a fit, the labels in y say
+                themselves what the classes are.
             return_terms: Whether to return a dict with log_prior, log_likelihood, log_prob.
 
         Returns:
@@ -295,7 +354,8 @@ class BayesianMLP:
                 f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
                 f"{list(theta.shape)}."
             )
-        rows = prepare_rows(self.spec, x, y, noise_scale)
+        classes = None if self._ensemble is None else self._ensemble.classes
+        rows = prepare_rows(self.spec, x, y, noise_scale, classes=classes)
         if self._ensemble is not None:
             _check_names(rows.feature_names, self._ensemble.feature_names, "x")
             _require_noise(self._ensemble, rows.noise, "log_prob")
@@ -311,8 +371,9 @@ class BayesianMLP:
         """R-hat and effective sample sizes, of predictions first.
 
         Args:
-            x_reference: Inputs [R, D] at which predictions are compared. Default: up to 200
-                validation rows, or training rows, saved with the model.
+            x_reference: Inputs [R, D] at which predictions are compared, of classes their logits
+                (`space="transformed"`). Default: up to 200 validation rows, or training rows, saved
+                with the model.
 
         Returns:
             `Diagnosis` with rhat_function, ess_function [R, K], rhat_parameters, ess_parameters
@@ -422,7 +483,7 @@ class BayesianMLP:
 
     def _scored_rows(self, ensemble, x, y, noise_scale, what, name=""):
         """Checked rows whose targets are to be scored by the ensemble."""
-        rows = prepare_rows(self.spec, x, y, noise_scale, name=name)
+        rows = prepare_rows(self.spec, x, y, noise_scale, name=name, classes=ensemble.classes)
         _check_names(rows.feature_names, ensemble.feature_names, f"{name}x")
         _require_noise(ensemble, rows.noise, what)
         transform_rows(self.spec, ensemble.x_pipeline, ensemble.y_pipeline, rows)  # checks them

@@ -1,6 +1,7 @@
 """Predictions with NumPy alone: tiled forward passes and summaries over draws."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from tfbnn.likelihoods import StudentT
 __all__ = [
     "Prediction",
     "function_draws",
+    "inverse_draws",
     "network_outputs",
     "noise_tiles",
     "predict",
@@ -28,6 +30,8 @@ _NOISE_POINTS = 4096
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """A summary of the predictive distribution; unpacks as `mean, stddev = prediction`.
+
+    Of classes everything is about probabilities: K is then the number of columns M of Categorical.
 
     Attributes:
         mean: [N, K].
@@ -67,9 +71,18 @@ def network_outputs(ensemble, x):
 
 
 def function_draws(ensemble, x):
-    """Noise-free predictions of all draws in transformed space: x [N, D] -> [C * S, N, K]."""
+    """Noise-free predictions of all draws in transformed space: x [N, D] -> [C * S, N, K].
+
+    Of classes they are logits, which have no bounds and so suit diagnostics better than
+    probabilities.
+    """
     outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x))
     return ensemble.spec.likelihood.location(np.moveaxis(outputs, 1, 2)).astype(np.float64)
+
+
+def inverse_draws(ensemble, location):
+    """Locations [..., K] in original units; of classes their probabilities."""
+    return ensemble.y_pipeline.inverse(ensemble.spec.likelihood.inverse_link(location))
 
 
 def row_tiles(ensemble, num_rows):
@@ -90,7 +103,8 @@ def noise_tiles(ensemble, x, row_noise=None, y=None):
             carried at each draw's own prediction.
 
     Yields:
-        (slice of rows, location [C * S, n, K], scale broadcastable to it), in transformed space.
+        (slice of rows, location [C * S, n, K], scale broadcastable to it), in transformed space;
+        for classes logits, and None for the scale.
     """
     likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
     for rows in row_tiles(ensemble, len(x)):
@@ -107,10 +121,10 @@ def noise_tiles(ensemble, x, row_noise=None, y=None):
 def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
     """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
     ensemble = ensemble.weighted
-    shape = (len(x), ensemble.spec.num_targets)
+    shape = (len(x), ensemble.spec.num_predicted)
     mean, stddev = np.empty(shape), np.empty(shape)
     found = None if quantiles is None else np.empty((len(quantiles), *shape))
-    inverse = ensemble.y_pipeline.inverse if space == "original" else np.asarray
+    inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
     unit = 1.0  # of the transformed scale, in that of the result, where the transform is affine
     if space == "original":
         unit = 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))

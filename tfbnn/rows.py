@@ -5,35 +5,74 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tfbnn.labels import as_labels, class_numbers, learn_classes
 from tfbnn.transforms import check_domain
 from tfbnn.validation import as_matrix, as_row_noise, as_targets, check_rows, column_names
 
-__all__ = ["Rows", "data_hash", "prepare_rows", "reference_rows", "transform_rows"]
+__all__ = [
+    "Rows",
+    "data_hash",
+    "prepare_noise",
+    "prepare_rows",
+    "reference_rows",
+    "transform_rows",
+]
 
 _MAX_REFERENCE_ROWS = 200
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None."""
+    """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None.
+
+    Of class labels, y holds the numbers, places in `classes`, which is None for other targets.
+    """
 
     x: np.ndarray
     y: np.ndarray
     noise: np.ndarray | None
     feature_names: tuple | None
+    classes: tuple | None = None
 
 
-def prepare_rows(spec, x, y, noise_scale, name=""):
-    """Checks one set of rows; `name` prefixes what messages call them."""
-    rows = Rows(
-        x=as_matrix(x, f"{name}x", num_columns=spec.num_inputs),
-        y=as_targets(y, f"{name}y", num_targets=spec.num_targets),
-        noise=None,
-        feature_names=column_names(x),
-    )
-    check_rows(**{f"{name}x": rows.x, f"{name}y": rows.y})
-    noise = as_row_noise(noise_scale, num_rows=len(rows.x), num_targets=spec.num_targets)
-    return Rows(rows.x, rows.y, noise, rows.feature_names)
+def prepare_rows(spec, x, y, noise_scale, name="", classes=None):
+    """Checks one set of rows.
+
+    Args:
+        spec: ModelSpec.
+        x, y, noise_scale: What the user passed.
+        name: Prefix of what messages call them.
+        classes: Known class labels; without them the rows themselves say what the classes are.
+
+    Returns:
+        Rows.
+    """
+    inputs = as_matrix(x, f"{name}x", num_columns=spec.num_inputs)
+    if spec.has_classes:
+        targets, classes = _class_targets(spec, y, f"{name}y", classes)
+    else:
+        targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
+    check_rows(**{f"{name}x": inputs, f"{name}y": targets})
+    noise = prepare_noise(spec, noise_scale, len(inputs))
+    return Rows(inputs, targets, noise, column_names(x), classes)
+
+
+def prepare_noise(spec, noise_scale, num_rows):
+    """Known noise scales as [N, K] or None; refused for class likelihoods."""
+    if spec.has_classes and noise_scale is not None:
+        raise ValueError(
+            f"noise_scale does not go with {type(spec.likelihood).__name__}, received "
+            f"{type(noise_scale).__name__}: class labels have no noise scale. Leave it None."
+        )
+    return as_row_noise(noise_scale, num_rows=num_rows, num_targets=spec.num_targets)
+
+
+def _class_targets(spec, y, name, classes):
+    """(class numbers [N, K], classes)."""
+    labels = as_labels(y, name, num_targets=spec.num_targets)
+    if classes is None:
+        classes = learn_classes(labels, spec.num_classes, name)
+    return class_numbers(labels, classes, name), classes
 
 
 def transform_rows(spec, x_pipeline, y_pipeline, rows):

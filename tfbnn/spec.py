@@ -29,7 +29,7 @@ class ModelSpec:
         parameterization: "standard" or "ntk". In ntk the network multiplies a kernel by
             s / sqrt(inputs of the layer) and a bias by s, s the scale of its prior, and the
             parameters themselves have prior scale 1.
-        x_transform, y_transform: Tuples of transform names.
+        x_transform, y_transform: Tuples of transform names; the latter empty for classes.
         dtype: "float32" or "float64", of the parameters and of the sampling.
     """
 
@@ -58,6 +58,21 @@ class ModelSpec:
     @property
     def num_targets(self):
         return self.likelihood.num_targets(self.layer_sizes[-1])
+
+    @property
+    def has_classes(self):
+        """Whether targets are class labels, and predictions probabilities."""
+        return self.likelihood.has_classes
+
+    @property
+    def num_classes(self):
+        """Number of classes of every target; for class likelihoods only."""
+        return self.likelihood.num_classes(self.layer_sizes[-1])
+
+    @property
+    def num_predicted(self):
+        """Columns of a prediction: one per target, or with Categorical one per class."""
+        return self.layer_sizes[-1] if self.has_classes else self.num_targets
 
     @property
     def is_ntk(self):
@@ -117,7 +132,7 @@ def make_spec(
         likelihood=likelihood,
         parameterization=check_choice("parameterization", parameterization, {"standard", "ntk"}),
         x_transform=parse_names(x_transform, "x_transform"),
-        y_transform=parse_names(y_transform, "y_transform"),
+        y_transform=_y_transform(y_transform, likelihood),
         dtype=check_choice("dtype", dtype, {"float32", "float64"}),
     )
     if spec.is_ntk and any(
@@ -158,6 +173,19 @@ def _activations(activation, num_hidden):
         check_choice("activation", activation, ACTIVATIONS)
         names = (activation,) * num_hidden
     return tuple(check_choice("activation", name, ACTIVATIONS) for name in names)
+
+
+def _y_transform(y_transform, likelihood):
+    """Names of the transforms of the targets, "auto" resolved."""
+    if isinstance(y_transform, str) and y_transform == "auto":
+        return () if likelihood.has_classes else ("standardize",)
+    names = parse_names(y_transform, "y_transform")
+    if names and likelihood.has_classes:
+        raise ValueError(
+            f"y_transform must be None for {type(likelihood).__name__}, whose targets are class "
+            f"labels, received {list(names)}. Leave y_transform out."
+        )
+    return names
 
 
 def _check_likelihood(likelihood, num_outputs):

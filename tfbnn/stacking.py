@@ -228,8 +228,8 @@ def _log_likelihood_tiles(ensemble, rows):
     target = ensemble.y_pipeline.forward(rows.y)
     for part, location, scale in noise_tiles(ensemble, rows.x, rows.noise, rows.y):
         with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
-            values = ensemble.spec.likelihood.log_density(target[part] - location, scale)
-        yield part, values.sum(axis=-1).reshape(ensemble.num_chains, ensemble.num_results, -1)
+            values = ensemble.spec.likelihood.log_density(target[part], location, scale)
+        yield part, values.reshape(ensemble.num_chains, ensemble.num_results, -1)
 
 
 def _weights_text(weights):

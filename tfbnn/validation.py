@@ -19,6 +19,7 @@ __all__ = [
     "check_number",
     "check_rows",
     "column_names",
+    "refuse_containers",
 ]
 
 
@@ -167,7 +168,7 @@ def check_choice(name, value, choices):
 
 def as_float_array(value, name):
     """Converts `value` of any shape to a float64 copy; raises TypeError unless it holds numbers."""
-    _refuse_containers(value, name)
+    refuse_containers(value, name)
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -183,7 +184,8 @@ def as_float_array(value, name):
     return np.array(array, dtype=np.float64, order="C")
 
 
-def _refuse_containers(value, name):
+def refuse_containers(value, name, content="numbers"):
+    """Refuses what NumPy would turn into an array of something else, with a TypeError."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array; tfbnn has no missing values. "
@@ -192,7 +194,7 @@ def _refuse_containers(value, name):
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TypeError(f"{name} is a sparse matrix. Pass {name}.toarray() instead.")
     if value is None or isinstance(value, (str, bytes, dict)):
-        raise TypeError(f"{name} must be an array of numbers, received {type(value).__name__}.")
+        raise TypeError(f"{name} must be an array of {content}, received {type(value).__name__}.")
 
 
 def _from_objects(array, name):

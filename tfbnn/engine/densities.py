@@ -72,9 +72,13 @@ def log_likelihood(likelihood, outputs, log_noise_scale, y, row_noise):
         likelihood: A likelihood settings object.
         outputs: Network outputs [C, num_outputs, n].
         log_noise_scale: Learned log noise scales [C, number of them].
-        y: Transformed targets [K, n] or [C, K, n].
+        y: Transformed targets [K, n] or [C, K, n]; class numbers of class likelihoods.
         row_noise: Known standard deviations [K, n] or [C, K, n], transformed, or None.
     """
+    if isinstance(likelihood, likelihoods.Bernoulli):
+        return -_sum(tf.nn.softplus((1.0 - 2.0 * y) * outputs), [-2, -1])
+    if isinstance(likelihood, likelihoods.Categorical):
+        return _categorical(outputs, y)
     if isinstance(likelihood, likelihoods.HeteroscedasticGaussian):
         location, raw = tf.split(outputs, 2, axis=1)
         scale = _add_in_quadrature(tf.nn.softplus(raw), row_noise)
@@ -84,6 +88,14 @@ def log_likelihood(likelihood, outputs, log_noise_scale, y, row_noise):
     if isinstance(likelihood, likelihoods.StudentT):
         return _student_t(residual, scale, likelihood.df)
     return _gaussian(residual, scale)
+
+
+def _categorical(logits, y):
+    """Logits [C, M, n], class numbers [1, n] or [C, 1, n] -> [C]."""
+    numbers = tf.range(logits.shape[-2], dtype=logits.dtype)[:, None]
+    # The sum picks one entry without a gather, whose gradient would be a scatter.
+    picked = tf.reduce_sum(tf.where(y == numbers, logits, 0.0), axis=-2, keepdims=True)
+    return -_sum(tf.reduce_logsumexp(logits - picked, axis=-2), -1)
 
 
 def _noise_scale(likelihood, log_noise_scale, row_noise, dtype):

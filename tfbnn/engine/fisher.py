@@ -1,14 +1,59 @@
 """Curvature that likelihoods and priors contribute: Fisher information in the outputs and in scales.
 
+The information Lambda in the outputs of one row is a diagonal matrix, or that of a categorical
+distribution; both offer the two operations that the Gauss-Newton matrix is made of.
+
 All float64. Laplace and Uniform priors enter with the precision of the normal of equal variance.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfbnn import likelihoods, priors
 
-__all__ = ["likelihood_information", "prior_curvature"]
+__all__ = [
+    "CategoricalInformation",
+    "DiagonalInformation",
+    "likelihood_information",
+    "prior_curvature",
+]
+
+
+class DiagonalInformation(NamedTuple):
+    """Lambda = diag(weights), weights [num_outputs, n]: of outputs that are independent."""
+
+    weights: object
+
+    def times(self, vectors):
+        """Lambda times vectors [num_outputs, n]."""
+        return self.weights * vectors
+
+    def root_times(self, jacobian):
+        """L^T J with Lambda = L L^T, for a Jacobian J [num_outputs, P, n], of the same shape."""
+        return jacobian * tf.sqrt(self.weights)[:, None, :]
+
+
+class CategoricalInformation(NamedTuple):
+    """Lambda = diag(p) - p p^T, probabilities p [M, n]: of the logits of M classes.
+
+    Its factor is L^T = diag(sqrt(p)) (I - 1 p^T), so that L L^T = diag(p) - p p^T because the
+    probabilities add up to one. No matrix M x M is formed.
+    """
+
+    probabilities: object
+
+    def times(self, vectors):
+        """Lambda times vectors [M, n]."""
+        mean = tf.reduce_sum(self.probabilities * vectors, axis=0)
+        return self.probabilities * (vectors - mean)
+
+    def root_times(self, jacobian):
+        """L^T J for a Jacobian J [M, P, n], of the same shape."""
+        weights = self.probabilities[:, None, :]
+        mean = tf.reduce_sum(weights * jacobian, axis=0)
+        return tf.sqrt(weights) * (jacobian - mean)
 
 
 def likelihood_information(likelihood, outputs, log_noise_scale, row_noise):
@@ -21,8 +66,22 @@ def likelihood_information(likelihood, outputs, log_noise_scale, row_noise):
         row_noise: Known standard deviations [K, n], transformed, or None.
 
     Returns:
-        (diagonal of Lambda [num_outputs, n], information in the log noise scales [their number]).
+        (DiagonalInformation or CategoricalInformation in the outputs, information in the log noise
+        scales [their number]).
     """
+    if isinstance(likelihood, likelihoods.Categorical):
+        probabilities = tf.nn.softmax(outputs, axis=0)
+        return CategoricalInformation(probabilities), tf.zeros([0], outputs.dtype)
+    weights, noise = _diagonal_information(likelihood, outputs, log_noise_scale, row_noise)
+    return DiagonalInformation(weights), noise
+
+
+def _diagonal_information(likelihood, outputs, log_noise_scale, row_noise):
+    """(diagonal of Lambda [num_outputs, n], information in the log noise scales)."""
+    if isinstance(likelihood, likelihoods.Bernoulli):
+        # p (1 - p) without the cancellation in 1 - p.
+        variance = tf.sigmoid(outputs) * tf.sigmoid(-outputs)
+        return variance, tf.zeros([0], outputs.dtype)
     known = 0.0 if row_noise is None else row_noise**2
     if isinstance(likelihood, likelihoods.HeteroscedasticGaussian):
         raw = outputs[outputs.shape[0] // 2 :]

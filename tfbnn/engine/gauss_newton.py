@@ -129,23 +129,23 @@ class _BlockFunctions:
         with tf.GradientTape() as tape, tf.autodiff.ForwardAccumulator(theta, vector) as forward:
             tape.watch(theta)
             outputs = network_outputs(self.spec, theta[None], rows.x)[0]
-        weights, noise = self._information(theta, rows, outputs)
-        weighted = weights * forward.jvp(outputs)
+        information, noise = self._information(theta, rows, outputs)
+        weighted = information.times(forward.jvp(outputs))
         return total + tape.gradient(outputs, theta, output_gradients=weighted) + noise * vector
 
     def _scaled_columns(self, theta, rows):
         """J^T Lambda^(1/2) [P, outputs * n], and the information in the noise scales, [P]."""
         jacobian, outputs = output_jacobian(self.spec, theta, rows.x)
-        weights, noise = self._information(theta, rows, outputs)
-        scaled = jacobian * tf.sqrt(weights)[:, None, :]
+        information, noise = self._information(theta, rows, outputs)
+        scaled = information.root_times(jacobian)
         return tf.reshape(tf.transpose(scaled, [1, 0, 2]), [theta.shape[0], -1]), noise
 
     def _information(self, theta, rows, outputs):
         place = self.spec.layout.log_noise_scale
-        weights, noise = likelihood_information(
+        information, noise = likelihood_information(
             self.spec.likelihood, outputs, theta[place], rows.row_noise
         )
-        return weights, tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
+        return information, tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
 
 
 @lru_cache(maxsize=32)

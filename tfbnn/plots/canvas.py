@@ -62,6 +62,12 @@ def target_names(model):
 def checked_rows(model, x, y, noise_scale):
     """Rows with x [N, D], y [N, K], noise [N, K] or None, refused where they do not fit."""
     ensemble = model.posterior
+    if ensemble.spec.has_classes:
+        raise ValueError(
+            "plot_truth, plot_pulls and plot_coverage are for targets that are numbers; this model "
+            f"has the likelihood {type(ensemble.spec.likelihood).__name__}. Use evaluate, "
+            "plot_traces and plot_convergence."
+        )
     rows = prepare_rows(ensemble.spec, x, y, noise_scale)
     names, expected = column_names(x), ensemble.feature_names
     if None not in (names, expected) and names != expected:

@@ -13,6 +13,7 @@ import numpy as np
 from tfbnn import __version__
 from tfbnn.ensemble import Ensemble
 from tfbnn.exceptions import ModelFileError
+from tfbnn.labels import check_classes
 from tfbnn.spec import ModelSpec
 from tfbnn.storage import schema
 from tfbnn.transforms import Pipeline
@@ -81,6 +82,7 @@ def _write(file, ensemble):
         "y_pipeline": ensemble.y_pipeline.to_json(),
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
         "row_noise": ensemble.row_noise,
+        "classes": None if ensemble.classes is None else list(ensemble.classes),
         "provenance": ensemble.provenance,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -114,7 +116,7 @@ def _read(file):
         raise ModelFileError("its content does not match its hash: it was damaged or edited.")
     metadata = json.loads(arrays[schema.METADATA].tobytes())
     spec = ModelSpec.from_json(metadata["spec"])
-    names = metadata["feature_names"]
+    names, classes = metadata["feature_names"], metadata.get("classes")
     ensemble = Ensemble(
         spec=spec,
         x_pipeline=Pipeline.from_json(metadata["x_pipeline"]),
@@ -123,8 +125,9 @@ def _read(file):
         sample_stats={name: _statistic(arrays, name) for name in schema.STATISTICS},
         chain_weights=arrays[schema.CHAIN_WEIGHTS],
         x_reference=arrays[schema.X_REFERENCE],
-        feature_names=None if names is None else _names(names),
+        feature_names=None if names is None else _names(names, "feature_names"),
         row_noise=bool(metadata["row_noise"]),
+        classes=None if classes is None else _names(classes, "classes"),
         provenance=dict(metadata["provenance"], created_at=metadata["created_at"]),
     )
     _check(ensemble)
@@ -136,9 +139,9 @@ def _statistic(arrays, name):
     return values.astype(bool) if name == "diverging" else values
 
 
-def _names(names):
+def _names(names, what):
     if not isinstance(names, list):
-        raise ModelFileError(f"feature_names must be a list, found {names!r:.100}.")
+        raise ModelFileError(f"{what} must be a list, found {names!r:.100}.")
     return tuple(names)
 
 
@@ -236,6 +239,10 @@ def _check(ensemble):
         len(names) != spec.num_inputs or not all(isinstance(name, str) for name in names)
     ):
         raise ModelFileError(f"feature_names must be {spec.num_inputs} names, found {names!r}.")
+    if spec.has_classes:
+        check_classes(ensemble.classes or (), spec.num_classes)
+    elif ensemble.classes is not None:
+        raise ModelFileError("classes must be absent for a likelihood without classes.")
     for name in schema.COUNTS:
         if type(ensemble.provenance.get(name)) not in (int, type(None)):
             raise ModelFileError(f"{name} in provenance must be an integer.")

@@ -41,5 +41,5 @@ COUNTS = (
 DTYPES = ("<f4", "<f8", "<i4", "|u1")
 X_REFERENCE = "constant_data/x_reference"  # [row, input], float64, original units
 
-# UTF-8 JSON as bytes: spec, transforms, feature names, provenance.
+# UTF-8 JSON as bytes: spec, transforms, feature names, class labels, provenance.
 METADATA = "metadata"
