@@ -344,7 +344,7 @@ def test_logistic_regression_against_quadrature():
     x = generator.normal(size=(25, 2))
     y = generator.uniform(size=25) < special.expit(1.5 * x[:, 0] - x[:, 1] + 0.5)
     model = BayesianMLP([2, 1], likelihood=Bernoulli(), x_transform=None)
-    run = fit(model, x, y, num_chains=4, num_results=1500, num_burnin_steps=300)
+    run = fit(model, x, y, num_chains=4, num_results=1000, num_burnin_steps=300)
     assert "Levenberg-Marquardt" in run.pretraining and run.notes == ()
 
     axis = np.linspace(-5.0, 5.0, 61)
@@ -372,6 +372,7 @@ def test_sampled_categorical(tmp_path):
     model = BayesianMLP([2, 4, 3], likelihood=Categorical(), x_transform=None)
     fit(
         model, x[:45], y[:45], validation_data=(x[45:], y[45:]),
+        pretraining=tfbnn.Pretraining(epochs=20, batch_size=15, learning_rate=0.05),
         num_chains=2, num_results=30, num_burnin_steps=30,
     )  # fmt: skip
     assert model.classes == SPECIES

@@ -234,6 +234,16 @@ def test_write_csv_keeps_every_bit(tmp_path):
         write_csv(stream, ["a", "b"], [[1.0]])
 
 
+def test_labels_come_back_as_they_were_written(tmp_path):
+    path, labels = tmp_path / "t.csv", np.array([["a, b"], ["1"], ["naïve λ"]])
+    write_csv(path, ["label", "x"], [[1.0], [2.0], [3.0]], labels=labels)
+    table = read_table(path, labels=["label"])
+    assert table.columns == ("x",) and table.values[:, 0].tolist() == [1.0, 2.0, 3.0]
+    assert table.take([2, 0]).labels(["label"]).tolist() == [["naïve λ"], ["a, b"]]
+    with pytest.raises(ValueError, match="no column sort"):
+        read_table(path, labels=["sort"])
+
+
 def test_csv_is_read_as_it_is_iterated():
     lines = ("1,2\n" if number else "a,b\n" for number in range(10**9))
     rows = CsvRows(lines, "endless")

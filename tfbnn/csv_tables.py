@@ -64,6 +64,25 @@ class CsvRows:
             self._refuse_bad_cell(lines, names, places)
         return values.reshape(len(lines), len(places))
 
+    def texts(self, lines, names):
+        """The named columns of some rows as they are written: dict name -> text array.
+
+        Raises:
+            ValueError: If a column is missing or there twice, or a cell is empty.
+        """
+        places = column_places(names, self.columns, self.source)
+        for line, cells in lines:
+            for name, place in zip(names, places):
+                if not cells[place].strip():
+                    raise ValueError(
+                        f"{self.source}, line {line}, column {name}: expected a label, got an "
+                        "empty cell; repair or remove the row."
+                    )
+        return {
+            name: np.array([cells[place].strip() for _, cells in lines])
+            for name, place in zip(names, places)
+        }
+
     def _refuse_bad_cell(self, lines, names, places):
         for line, cells in lines:
             for name, place in zip(names, places):
@@ -87,13 +106,14 @@ def open_csv(path):
         yield CsvRows(stream, os.fspath(path))
 
 
-def write_csv(target, columns, values, *, digits=17, header=True):
-    """Writes numbers as CSV.
+def write_csv(target, columns, values, *, labels=None, digits=17, header=True):
+    """Writes numbers as CSV, and labels before them.
 
     Args:
         target: File name, or a text stream open for writing.
-        columns: M names.
-        values: Array [N, M].
+        columns: L + M names.
+        values: Numbers [N, M].
+        labels: Text, integers or booleans [N, L], written as they are; None (default): L is 0.
         digits: Significant digits; 17 (default) keep every bit.
         header: Whether to write the line of column names; off for further rows of one table.
 
@@ -101,19 +121,24 @@ def write_csv(target, columns, values, *, digits=17, header=True):
         ValueError: If there is not one name per column.
     """
     values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 2 or values.shape[1] != len(columns):
+    labels = np.empty((*values.shape[:1], 0)) if labels is None else np.asarray(labels)
+    count = len(columns) - labels.shape[-1]
+    if values.ndim != 2 or values.shape[1] != count:
         raise ValueError(
-            f"values must have shape [N, {len(columns)}], one column per name, received "
+            f"values must have shape [N, {count}], one column per name, received "
             f"{list(values.shape)}."
         )
     if not hasattr(target, "write"):
         with open(target, "w", newline="", encoding="utf-8") as stream:
-            write_csv(stream, columns, values, digits=digits, header=header)
+            write_csv(stream, columns, values, labels=labels, digits=digits, header=header)
         return
     writer = csv.writer(target, lineterminator="\n")
     if header:
         writer.writerow(columns)
-    writer.writerows([f"{value:.{digits}g}" for value in row] for row in values.tolist())
+    writer.writerows(
+        [*texts, *(f"{value:.{digits}g}" for value in row)]
+        for texts, row in zip(labels.tolist(), values.tolist())
+    )
 
 
 def column_places(names, columns, source, kind="columns"):

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfbnn.validation import refuse_containers
 
-__all__ = ["as_labels", "check_classes", "class_numbers", "learn_classes", "pick_labels"]
+__all__ = ["as_labels", "check_classes", "class_numbers", "learn_classes", "most_probable"]
 
 _SHOWN = 10
 
@@ -94,9 +94,10 @@ def class_numbers(labels, classes, name):
     return numbers[places.reshape(labels.shape)]
 
 
-def pick_labels(classes, numbers):
-    """The labels of class numbers, in the same shape."""
-    return np.array(classes)[numbers]
+def most_probable(spec, classes, mean):
+    """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
+    best = spec.likelihood.class_probabilities(mean).argmax(axis=-1)
+    return np.array(classes)[best]
 
 
 def check_classes(classes, num_classes):

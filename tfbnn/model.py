@@ -8,7 +8,7 @@ import numpy as np
 
 from tfbnn.exceptions import NotAvailableError, NotFittedError
 from tfbnn.fitting import FitOptions, diagnose_ensemble, fit
-from tfbnn.labels import pick_labels
+from tfbnn.labels import most_probable
 from tfbnn.likelihoods import Gaussian
 from tfbnn.predict import function_draws, inverse_draws, predict, row_tiles
 from tfbnn.priors import Normal
@@ -270,9 +270,9 @@ class BayesianMLP:
                 "predict_classes needs the likelihood Bernoulli or Categorical, this model has "
                 f"{type(self.spec.likelihood).__name__}. Use predict."
             )
-        probabilities = self.spec.likelihood.class_probabilities(self.predict(x).mean)
-        best = probabilities.argmax(axis=-1)
-        return pick_labels(self._ensemble.classes, best[:, 0] if best.shape[1] == 1 else best)
+        mean = self.predict(x).mean
+        labels = most_probable(self.spec, self._ensemble.classes, mean)
+        return labels[:, 0] if labels.shape[1] == 1 else labels
 
     def predict_draws(self, x, *, space="original"):
         """Noise-free predictions of every network, chain by chain: [C * S, N, K].

@@ -1,4 +1,4 @@
-"""Reads tables of named numeric columns: CSV, NPZ, HDF5 and Parquet.
+"""Reads tables of named numeric columns, and of class labels: CSV, NPZ, HDF5 and Parquet.
 
 Files are data only: nothing is ever unpickled. To work through a CSV file of any length at constant
 memory, see `tfbnn.csv_tables`.
@@ -7,7 +7,7 @@ memory, see `tfbnn.csv_tables`.
 import os
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,11 +27,13 @@ class Table:
         columns: Column names, M of them.
         values: Array [N, M], float64.
         source: Where it was read, for messages.
+        texts: Columns of labels as they are written in a CSV file, dict name -> text array [N].
     """
 
     columns: tuple
     values: np.ndarray
     source: str = "the table"
+    texts: dict = field(default_factory=dict)
 
     def __len__(self):
         return len(self.values)
@@ -46,14 +48,25 @@ class Table:
             ValueError: If a column is not there.
         """
         places = column_places(names, self.columns, self.source, kind="columns of numbers")
-        return Table(tuple(names), self.values[:, places], self.source)
+        return Table(tuple(names), self.values[:, places], self.source, self.texts)
+
+    def labels(self, names):
+        """These columns as labels [N, K]: as they are written in a CSV file, else their numbers.
+
+        Raises:
+            ValueError: If a column is not there.
+        """
+        if all(name in self.texts for name in names):
+            return np.column_stack([self.texts[name] for name in names])
+        return self.select(names).values
 
     def take(self, rows):
         """The table with these rows only: indices, a mask or a slice."""
-        return Table(self.columns, self.values[rows], self.source)
+        texts = {name: column[rows] for name, column in self.texts.items()}
+        return Table(self.columns, self.values[rows], self.source, texts)
 
 
-def read_table(path, columns=None):
+def read_table(path, columns=None, labels=()):
     """Reads a table; the end of the file's name says in which format.
 
     `.csv`, `.txt`, no ending, or "-" for standard input: comma-separated, the first line names the
@@ -68,6 +81,8 @@ def read_table(path, columns=None):
         columns: Names of the columns to read, in this order; others are not even looked at. Or a
             function that picks them from the tuple of names there are. None (default) reads all
             that hold numbers.
+        labels: Names of columns that hold class labels. In CSV these may be any text; the other
+            formats have only whole numbers as labels.
 
     Returns:
         Table.
@@ -87,7 +102,7 @@ def read_table(path, columns=None):
         )
     if path != "-" and not os.path.exists(path):
         raise FileNotFoundError(f"No file {path}; give the path of a table.")
-    table = _READERS[suffix](path, columns)
+    table = _READERS[suffix](path, columns, labels)
     if not table.columns:
         raise ValueError(f"{table.source} has no column of numbers; expected at least one.")
     if not len(table):
@@ -110,21 +125,22 @@ def _chosen(columns, available):
     return tuple(columns(available) if callable(columns) else columns)
 
 
-def _read_csv(path, columns):
+def _read_csv(path, columns, labels):
     with open_csv(path) as rows:
-        names = _chosen(columns, rows.columns)
+        names = [name for name in _chosen(columns, rows.columns) if name not in labels]
         places = column_places(names, rows.columns, rows.source)
         lines = list(rows)
         if columns is None and lines:
             names = [name for name, p in zip(names, places) if _has_number(lines, p)]
-        return Table(tuple(names), rows.numbers(lines, names), rows.source)
+        texts = rows.texts(lines, labels)
+        return Table(tuple(names), rows.numbers(lines, names), rows.source, texts)
 
 
 def _has_number(lines, place):
     return any(is_number(cells[place]) for _, cells in lines)
 
 
-def _read_npz(path, columns):
+def _read_npz(path, columns, labels):
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
@@ -146,7 +162,7 @@ def _load_plain(file, name):
         return None
 
 
-def _read_hdf5(path, columns):
+def _read_hdf5(path, columns, labels):
     import h5py
 
     try:
@@ -161,7 +177,7 @@ def _read_hdf5(path, columns):
     return _from_arrays(path, arrays, columns)
 
 
-def _read_parquet(path, columns):
+def _read_parquet(path, columns, labels):
     try:
         import pyarrow
         from pyarrow import parquet

@@ -1,11 +1,22 @@
 """Which columns of a table are features, targets and noise of a saved model."""
 
 import warnings
+from dataclasses import dataclass
 
+import numpy as np
+
+from tfbnn.csv_tables import is_number
 from tfbnn.exceptions import DataWarning
 from tfbnn.tables import read_table
 
-__all__ = ["Roles", "as_noise", "feature_columns", "read_rows", "remember_columns"]
+__all__ = [
+    "Labels",
+    "Roles",
+    "as_noise",
+    "feature_columns",
+    "read_rows",
+    "remember_columns",
+]
 
 _TARGETS, _NOISE = "target_names", "noise_columns"
 
@@ -14,6 +25,40 @@ def remember_columns(model, targets, noise):
     """Saves the names of target and noise columns with the model, for `evaluate` and `plot`."""
     model.posterior.provenance[_TARGETS] = list(targets)
     model.posterior.provenance[_NOISE] = list(noise)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How the target columns of a classifier are read.
+
+    Attributes:
+        names: The columns.
+        are_text: Whether labels stay text even where they look like numbers: "1" of "1" and "x".
+    """
+
+    names: tuple
+    are_text: bool
+
+    @classmethod
+    def learn(cls, table, names):
+        """Labels are integers where all cells of the training table are numbers, else text."""
+        return cls(tuple(names), not _are_numbers(table.labels(names)))
+
+    @classmethod
+    def of_model(cls, model, names):
+        """Labels of the kind that a fitted classifier knows."""
+        return cls(tuple(names), isinstance(model.classes[0], str))
+
+    def read(self, table):
+        """The labels [N, K]: text or numbers."""
+        labels = table.labels(self.names)
+        if self.are_text or not _are_numbers(labels):
+            return labels
+        return labels.astype(np.float64)
+
+
+def _are_numbers(labels):
+    return labels.dtype.kind != "U" or all(map(is_number, labels.ravel().tolist()))
 
 
 class Roles:
@@ -88,9 +133,11 @@ def read_rows(model, path, roles):
     """Reads features, targets and noise of a table for a saved model.
 
     Returns:
-        (x [N, D], y [N, K], noise [N] or [N, K] or None), arrays in original units.
+        (x [N, D], y [N, K], noise [N] or [N, K] or None), arrays in original units; y of a
+        classifier holds labels.
     """
     roles.require_targets()
+    labels = Labels.of_model(model, roles.targets) if model.spec.has_classes else None
     features = []
 
     def pick(available):
@@ -98,12 +145,9 @@ def read_rows(model, path, roles):
         features.extend(feature_columns(model.posterior, available, path, apart=apart))
         return [*features, *apart]
 
-    table = read_table(path, columns=pick)
-    return (
-        table.select(features).values,
-        table.select(roles.targets).values,
-        as_noise(table, roles.noise),
-    )
+    table = read_table(path, columns=pick, labels=labels.names if labels else ())
+    y = labels.read(table) if labels else table.select(roles.targets).values
+    return table.select(features).values, y, as_noise(table, roles.noise)
 
 
 def as_noise(table, names):

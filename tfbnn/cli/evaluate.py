@@ -10,7 +10,8 @@ __all__ = ["add_parser", "add_role_options"]
 
 _DESCRIPTION = """\
 Score the predictions of a saved model on rows with known targets: errors, log predictive density,
-and coverage, the share of rows within 1 to 5 predicted standard deviations (noise included).
+and coverage, the share of rows within 1 to 5 predicted standard deviations (noise included). Of a
+classifier: accuracy, Brier score, calibration error and log predictive density.
 Use rows that the fit has not seen."""
 
 

@@ -5,10 +5,11 @@ import warnings
 
 import numpy as np
 
-from tfbnn.cli.columns import as_noise, remember_columns
+from tfbnn.cli.columns import Labels, as_noise, remember_columns
 from tfbnn.cli.console import STOPPED, import_tensorflow, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.fit_options import (
+    CLASS_LIKELIHOODS,
     add_options,
     fit_arguments,
     kernel_argument,
@@ -22,7 +23,8 @@ __all__ = ["add_parser"]
 _DESCRIPTION = """\
 Sample the posterior of a Bayesian neural network given a table of features and targets.
 
-All numeric columns other than targets and noise are features, unless --features names them.
+All numeric columns other than targets and noise are features, unless --features names them. With
+--likelihood bernoulli or categorical the target holds class labels: integers, or in CSV any text.
 Ctrl-C or SIGTERM stops the run; what was sampled until then is saved."""
 
 _EPILOG = """\
@@ -45,17 +47,20 @@ def run(args):
     """Reads, fits, reports and saves."""
     _check_model_file(args.model_file)
     targets, noise = args.target, args.noise_column or []
-    table, features = _read(args.data, args.features, targets, noise)
-    table, held_out = _held_out(args, table, [*features, *targets, *noise])
-    model = make_model(args, len(features), len(targets))
+    label_names = targets if args.likelihood in CLASS_LIKELIHOODS else ()
+    table, features = _read(args.data, args.features, targets, noise, label_names)
+    labels = Labels.learn(table, label_names) if label_names else None
+    num_classes = len(np.unique(labels.read(table))) if labels else None
+    table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
+    model = make_model(args, len(features), len(targets), num_classes)
     options = fit_arguments(args)
     say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
     if args.model_file is None:
         say("Without -o FILE nothing is kept but the report.")
     import_tensorflow()
-    x, y, noise_scale = _parts(table, features, targets, noise)
+    x, y, noise_scale = _parts(table, features, targets, noise, labels)
     if held_out is not None:
-        options["validation_data"] = _parts(held_out, features, targets, noise)
+        options["validation_data"] = _parts(held_out, features, targets, noise, labels)
     options |= kernel_argument(args)
     try:
         run = model.fit_posterior(x, y, noise_scale=noise_scale, **options)
@@ -80,7 +85,7 @@ def _check_model_file(path):
         raise ValueError(f"{path} cannot be written: it is a folder, or its folder is read-only.")
 
 
-def _read(path, features, targets, noise):
+def _read(path, features, targets, noise, label_names):
     """The table of training rows, and the names of its features."""
     apart = [*targets, *noise]
     if len(set(apart)) < len(apart) or set(apart) & set(features or ()):
@@ -89,19 +94,21 @@ def _read(path, features, targets, noise):
             f"{', '.join(targets)}, noise {', '.join(noise) or 'none'}, features "
             f"{', '.join(features or ['all others'])}."
         )
-    table = read_table(path, columns=None if features is None else [*features, *apart])
+    columns = None if features is None else [*features, *apart]
+    table = read_table(path, columns, label_names)
     if features is None:
-        table.select(apart)  # refuses columns that are not there
+        # Refuses columns that are not there.
+        table.select([name for name in apart if name not in table.texts])
         features = [name for name in table.columns if name not in apart]
     if not features:
         raise ValueError(f"{table.source} has no feature columns besides {', '.join(apart)}.")
     return table, features
 
 
-def _held_out(args, table, names):
+def _held_out(args, table, names, label_names):
     """(Training table, validation table or None)."""
     if args.validation is not None:
-        return table, read_table(args.validation, columns=names)
+        return table, read_table(args.validation, names, label_names)
     if args.validation_fraction is None:
         return table, None
     count = round(args.validation_fraction * len(table))
@@ -116,9 +123,10 @@ def _held_out(args, table, names):
     return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
 
 
-def _parts(table, features, targets, noise):
+def _parts(table, features, targets, noise, labels):
     """(x, y, noise or None) for `fit_posterior`; x is a Table, so that its names are remembered."""
-    return table.select(features), table.select(targets).values, as_noise(table, noise)
+    y = labels.read(table) if labels else table.select(targets).values
+    return table.select(features), y, as_noise(table, noise)
 
 
 def _save(model, args):

@@ -8,7 +8,9 @@ import dataclasses
 
 from tfbnn.cli.console import comma_list
 
-__all__ = ["add_options", "fit_arguments", "kernel_argument", "make_model"]
+__all__ = ["CLASS_LIKELIHOODS", "add_options", "fit_arguments", "kernel_argument", "make_model"]
+
+CLASS_LIKELIHOODS = ("bernoulli", "categorical")
 
 _RUN = (
     "num_chains",
@@ -89,8 +91,10 @@ def _add_model(group):
         float,
     )
     add(
-        "--likelihood", choices=["gaussian", "student_t", "heteroscedastic"], default="gaussian",
-        help="noise model, default gaussian; heteroscedastic: the network also gives the noise",
+        "--likelihood", default="gaussian",
+        choices=["gaussian", "student_t", "heteroscedastic", *CLASS_LIKELIHOODS],
+        help="noise model, default gaussian; heteroscedastic: the network also gives the noise; "
+        "bernoulli, categorical: the target holds two, several class labels",
     )  # fmt: skip
     _optional(
         add,
@@ -102,7 +106,7 @@ def _add_model(group):
     )
     names = "log10 and standardize with commas, or none; default standardize"
     _optional(add, "--x-transform", names, "NAMES", _transforms)
-    _optional(add, "--y-transform", names, "NAMES", _transforms)
+    _optional(add, "--y-transform", f"{names}, none for classes", "NAMES", _transforms)
     _optional(add, "--dtype", "float32 (default) or float64", "NAME")
 
 
@@ -184,15 +188,27 @@ def _optional(add, flag, text, metavar, kind=str):
     add(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=text)
 
 
-def make_model(args, num_features, num_targets):
-    """The `BayesianMLP` that the options describe."""
+def make_model(args, num_features, num_targets, num_classes=None):
+    """The `BayesianMLP` that the options describe.
+
+    Args:
+        args: Parsed options.
+        num_features, num_targets: Numbers of columns.
+        num_classes: Number of different labels, for class likelihoods.
+    """
     from tfbnn import BayesianMLP, priors
 
     settings = _given(args, _MODEL)
     if hasattr(args, "prior_scale"):
         settings["prior"] = priors.Normal(args.prior_scale)
     settings["likelihood"] = _likelihood(args)
-    num_outputs = 2 * num_targets if args.likelihood == "heteroscedastic" else num_targets
+    if args.likelihood == "categorical" and num_targets > 1:
+        raise ValueError(
+            f"--likelihood categorical takes one column of labels, received {num_targets} targets. "
+            "Fit one model per target."
+        )
+    special = {"heteroscedastic": 2 * num_targets, "categorical": num_classes}
+    num_outputs = special.get(args.likelihood, num_targets)
     return BayesianMLP([num_features, *args.layers, num_outputs], **settings)
 
 
@@ -200,14 +216,18 @@ def _likelihood(args):
     from tfbnn import likelihoods
 
     scale = _given(args, ("noise_scale",))
-    if args.likelihood == "heteroscedastic":
-        if scale:
-            raise ValueError(
-                "--noise-scale does not go with --likelihood heteroscedastic, whose network gives "
-                "the noise. Leave it out."
-            )
-        return likelihoods.HeteroscedasticGaussian()
-    kinds = {"gaussian": likelihoods.Gaussian, "student_t": likelihoods.StudentT}
+    kinds = {
+        "gaussian": likelihoods.Gaussian,
+        "student_t": likelihoods.StudentT,
+        "heteroscedastic": likelihoods.HeteroscedasticGaussian,
+        "bernoulli": likelihoods.Bernoulli,
+        "categorical": likelihoods.Categorical,
+    }
+    if scale and args.likelihood not in ("gaussian", "student_t"):
+        raise ValueError(
+            f"--noise-scale does not go with --likelihood {args.likelihood}, which has no noise "
+            "scale besides the network. Leave it out."
+        )
     return kinds[args.likelihood](**scale)
 
 

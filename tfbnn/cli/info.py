@@ -44,6 +44,7 @@ def _contents(ensemble):
         "weighting": weighting_note(ensemble),
         "feature_names": ensemble.feature_names,
         "row_noise": ensemble.row_noise,
+        "classes": ensemble.classes,
         "x_pipeline": ensemble.x_pipeline.to_json(),
         "y_pipeline": ensemble.y_pipeline.to_json(),
         "provenance": ensemble.provenance,
@@ -60,6 +61,8 @@ def _lines(ensemble):
         yield "Chains", note
     yield "Features", ", ".join(ensemble.feature_names or ["names unknown"])
     yield "Targets", ", ".join(targets or ["names unknown"])
+    if ensemble.classes is not None:
+        yield "Classes", ", ".join(map(str, ensemble.classes))
     for name, pipeline in (("x", ensemble.x_pipeline), ("y", ensemble.y_pipeline)):
         yield f"{name} transform", " -> ".join(map(_step_text, pipeline.steps)) or "none"
     for key, value in provenance.items():

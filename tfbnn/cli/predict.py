@@ -11,6 +11,7 @@ import tfbnn
 from tfbnn.cli.columns import Roles, as_noise, feature_columns
 from tfbnn.cli.console import DONE, comma_list
 from tfbnn.csv_tables import open_csv, write_csv
+from tfbnn.labels import most_probable
 from tfbnn.tables import Table, is_csv, read_table
 
 __all__ = ["add_parser"]
@@ -22,7 +23,9 @@ _DESCRIPTION = """\
 Predict mean and standard deviation for every row of a table, as CSV.
 
 The columns are found by the names the model was fitted with; a table without any of them must have
-exactly the model's columns, in order. CSV is worked through in pieces, so it may be of any length.
+exactly the model's columns, in order. A classifier gives the most probable class, then for each
+class its probability and the standard deviation of that, for two classes of the second only. CSV is
+worked through in pieces, so it may be of any length.
 Needs no TensorFlow."""
 
 
@@ -65,16 +68,20 @@ def run(args):
     quantiles = _numbers(args.quantiles)
     noise = Roles(model.posterior, noise=args.noise_column).noise
     noise = noise if args.include_noise else []
-    columns = _output_columns(model, quantiles)
+    if model.spec.has_classes:
+        columns = _class_columns(model, quantiles, args.space)
+    else:
+        columns = _output_columns(model, quantiles)
     with _pieces(args.points, model.posterior, noise) as pieces, _opened(args.output) as stream:
         for number, (x, row_noise) in enumerate(pieces):
-            values = _predict(model, x, row_noise, quantiles, args)
-            write_csv(stream, columns, values, digits=_DIGITS, header=number == 0)
+            labels, values = _predict(model, x, row_noise, quantiles, args)
+            header = number == 0
+            write_csv(stream, columns, values, labels=labels, digits=_DIGITS, header=header)
     return DONE
 
 
 def _predict(model, x, row_noise, quantiles, args):
-    """Rows of the output: for each target mean, stddev and quantiles."""
+    """Rows of the output: labels [N, L] or None, and for each target mean, stddev and quantiles."""
     prediction = model.predict(
         x,
         include_noise=args.include_noise,
@@ -84,16 +91,39 @@ def _predict(model, x, row_noise, quantiles, args):
     )
     parts = [prediction.mean, prediction.stddev, *(prediction.quantiles if quantiles else ())]
     # [N, K, statistics], so that all about one target stands together.
-    return np.stack(parts, axis=2).reshape(len(x), -1)
+    values = np.stack(parts, axis=2).reshape(len(x), -1)
+    if not model.spec.has_classes or args.space == "transformed":
+        return None, values
+    return most_probable(model.spec, model.classes, prediction.mean), values
 
 
 def _output_columns(model, quantiles):
-    count = model.spec.num_targets
-    names = model.posterior.provenance.get("target_names") or [f"y{i + 1}" for i in range(count)]
-    statistics = ["mean", "stddev", *(f"q{value:g}" for value in quantiles or ())]
-    if count == 1:
+    statistics = ["mean", "stddev", *_quantile_names(quantiles)]
+    names = _target_names(model)
+    if len(names) == 1:
         return statistics
     return [f"{name}_{statistic}" for name in names for statistic in statistics]
+
+
+def _class_columns(model, quantiles, space):
+    """Names of the columns of a classifier: class, p_a, p_a_stddev, p_b, .."""
+    names, classes, spec = _target_names(model), model.classes, model.spec
+    prefixes = [""] if len(names) == 1 else [f"{name}_" for name in names]
+    shown = classes if spec.num_predicted > spec.num_targets else classes[1:]
+    what = "p" if space == "original" else "logit"
+    values = [f"{prefix}{what}_{label}" for prefix in prefixes for label in shown]
+    endings = ["", "_stddev", *(f"_{name}" for name in _quantile_names(quantiles))]
+    labels = [f"{prefix}class" for prefix in prefixes] if space == "original" else []
+    return labels + [f"{value}{ending}" for value in values for ending in endings]
+
+
+def _target_names(model):
+    count = model.spec.num_targets
+    return model.posterior.provenance.get("target_names") or [f"y{i + 1}" for i in range(count)]
+
+
+def _quantile_names(quantiles):
+    return [f"q{value:g}" for value in quantiles or ()]
 
 
 @contextlib.contextmanager

@@ -12,6 +12,9 @@ _LINES = (
     ("crps", "CRPS", "original units, 0 is perfect"),
     ("log_predictive_density", "Log predictive density", "mean per row, higher is better"),
     ("pull_width", "Pull width", "1 is perfect, above 1: error bars too small"),
+    ("accuracy", "Accuracy", "share of rows, 1 is perfect"),
+    ("brier", "Brier score", "summed over classes, 0 is perfect"),
+    ("ece", "Calibration error", "ECE in 15 bins, 0 is perfect"),
     ("n_effective", "Effective draws", "median over rows"),
 )
 
@@ -30,7 +33,7 @@ def scores_text(scores, names, weighting=None):
     for key, label, note in _LINES:
         if key in scores:
             lines.append(_line(label, [f"{value:.4g}" for value in _values(scores[key])], note))
-    for k, observed in scores["coverage"].items():
+    for k, observed in scores.get("coverage", {}).items():
         shares = [f"{100 * value:.2f} %" for value in _values(observed)]
         nominal = 100 * math.erf(k / math.sqrt(2))
         lines.append(
