@@ -77,7 +77,8 @@ class Pretraining:
             parameters on two cores; for many parameters conjugate gradients replace the P x P
             matrix. "auto" (default): as many as half a minute per chain affords, up to 200; none
             where that is fewer than ten, or with `early_stopping`; starts that gain less than P
-            units stay where ADAM left them, at the level that the posterior has. The report says what was chosen and why.
+            units stay where ADAM left them, at the level that the posterior has. The report says
+            what was chosen and why.
         num_starts: Independent starts to try; the num_chains with the highest log density become
             the chains, all are reported. None (default): one per chain.
 
