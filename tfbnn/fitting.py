@@ -238,6 +238,8 @@ class _Notifier:
 def _accept_reason(spec, settings):
     if getattr(settings, "target_accept_prob", None) is not None:
         return "as asked"
+    if len(set(getattr(settings, "accept_targets", ()))) == 1:
+        return "default"
     kinds = "smooth activations" if spec.is_smooth else "ReLU-like activations"
     return f"default for {kinds}"
 

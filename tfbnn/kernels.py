@@ -1,20 +1,29 @@
 """Settings of the samplers, for `fit_posterior(kernel=...)`."""
 
-from tfbnn.engine.kernels import HMC, NUTS, available
+from tfbnn.engine.kernels import (
+    HMC,
+    NUTS,
+    RandomWalkMetropolis,
+    available,
+)
 from tfbnn.exceptions import refuse_planned
 
-__all__ = ["HMC", "NUTS", "available"]
+__all__ = [
+    "HMC",
+    "NUTS",
+    "RandomWalkMetropolis",
+    "available",
+]
 
 _PLANNED = (
-    "RandomWalkMetropolis",
     "MALA",
     "TruncatedMALA",
-    "SMMALA",
     "UnderdampedLangevin",
+    "SMMALA",
     "Microcanonical",
     "ChEESHMC",
     "PowerPosterior",
     "Repriorised",
 )
 
-__getattr__ = refuse_planned(__name__, _PLANNED, ["HMC", "NUTS"])
+__getattr__ = refuse_planned(__name__, _PLANNED, [name for name in __all__ if name != "available"])

@@ -135,7 +135,8 @@ class BayesianMLP:
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the likelihood and adds in
                 quadrature to a learned one.
-            kernel: "nuts" (default), "hmc", settings from `tfbnn.kernels`, or a callable
+            kernel: "nuts" (default), another of `tfbnn.kernels.available()`, settings from
+                `tfbnn.kernels`, or a callable
                 target_log_prob_fn -> tfp.mcmc.TransitionKernel, whose target maps [C, P] to [C].
             num_chains: Independent chains C, default 4.
             num_results: Draws S kept per chain, default 1000.

@@ -108,6 +108,8 @@ class Run:
 
     def _gradients(self):
         counts = ", ".join(f"{name} {int(n.sum())}" for name, n in self.num_gradients.items())
+        if not any(n.sum() for n in self.num_gradients.values()):
+            return counts
         return f"{counts}; {self.milliseconds_per_gradient:.3f} ms each"
 
     def _target(self):

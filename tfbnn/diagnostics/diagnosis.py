@@ -75,6 +75,8 @@ class Diagnosis:
         values = self._statistics()
         function, weights = values["function"], values["weights"]
         energies = " ".join(number_text(value) for value in self.ebfmi)
+        if np.isnan(self.ebfmi).all():
+            energies = "not defined here"
         lines = [
             ("function", rhat_text(function["rhat"])),
             (

@@ -137,7 +137,8 @@ class Lane:
         z = np.asarray(linear_map.inverse(theta))
         if program.settings.step_size is None:
             generator = seeds.generator(program.seed, "step size", self.key_chain, self.leg_index)
-            step_size = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
+            leapfrog = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
+            step_size = program.settings.first_step_size(leapfrog, z.shape[-1])
         else:
             step_size = np.full(len(theta), program.settings.step_size, np.float32)
         step = DualAveraging(*map(tf.constant, restart_dual_averaging(step_size)))

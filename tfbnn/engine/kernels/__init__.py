@@ -3,10 +3,23 @@
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
+from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis
 
-__all__ = ["HMC", "NUTS", "available", "resolve_kernel"]
+__all__ = [
+    "HMC",
+    "NUTS",
+    "RandomWalkMetropolis",
+    "available",
+    "resolve_kernel",
+]
 
-_KERNELS = {"hmc": HMC, "nuts": NUTS}
+_KERNELS = {
+    "hmc": HMC,
+    "nuts": NUTS,
+    "random_walk_metropolis": RandomWalkMetropolis,
+}
+# Class names are understood too, in any case.
+_BY_PLAIN_NAME = {name.replace("_", ""): kernel for name, kernel in _KERNELS.items()}
 
 
 def available():
@@ -21,13 +34,14 @@ def resolve_kernel(kernel):
     if isinstance(kernel, type) and kernel in _KERNELS.values():
         return kernel()
     if isinstance(kernel, str):
-        if kernel.lower() not in _KERNELS:
+        plain = kernel.lower().replace("_", "")
+        if plain not in _BY_PLAIN_NAME:
             raise ValueError(
                 f"kernel must be one of {available()} in this version, received {kernel!r}. "
                 "Any other TFP kernel can be given as a callable "
                 "target_log_prob_fn -> TransitionKernel."
             )
-        return _KERNELS[kernel.lower()]()
+        return _BY_PLAIN_NAME[plain]()
     if callable(kernel):
         return CallableKernel(kernel)
     raise TypeError(

@@ -10,7 +10,10 @@ import tensorflow as tf
 
 from tfbnn.validation import check_choice, check_flag, check_number
 
-__all__ = ["GradientKernel", "TransitionStatistics", "acceptance_from_log_ratio"]
+__all__ = ["Kernel", "TransitionStatistics", "acceptance_from_log_ratio", "is_divergent"]
+
+# Energy errors beyond this count as divergent, as in Stan and TFP.
+_MAX_ENERGY_ERROR = 1000.0
 
 # Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
 _LARGEST_WHITENING = 4000
@@ -32,12 +35,13 @@ class TransitionStatistics:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientKernel:
-    """Settings that all gradient-based kernels share.
+class Kernel:
+    """Settings that all kernels share.
 
     Attributes:
-        step_size: Leapfrog step in preconditioned coordinates. None (default): found at the start
-            and adapted during warm-up. A number is used as it is, unless `adapt_step_size`.
+        step_size: Step size in preconditioned coordinates, as the kernel's own docstring defines
+            it; a leapfrog step where it says nothing. None (default): found at the start and
+            adapted during warm-up. A number is used as it is, unless `adapt_step_size`.
         adapt_step_size: Adapt also a given step size, which is then the first guess.
         target_accept_prob: Acceptance aimed at while adapting. None (default): the kernel's own
             `accept_targets`, for smooth activations or for ReLU-like ones, whose optimum is lower
@@ -107,8 +111,18 @@ class GradientKernel:
         smooth, kinked = self.accept_targets
         return smooth if spec.is_smooth else kinked
 
+    def first_step_size(self, leapfrog_step, num_parameters):
+        """The step sizes [C] to start from where one leapfrog step of these sizes is accepted."""
+        del num_parameters
+        return leapfrog_step
+
 
 def acceptance_from_log_ratio(log_accept_ratio):
     """min(1, exp(ratio)), with 0 for NaN."""
     probability = tf.exp(tf.minimum(log_accept_ratio, 0.0))
     return tf.where(tf.math.is_finite(probability), probability, tf.zeros_like(probability))
+
+
+def is_divergent(log_accept_ratio):
+    """Whether the energy error is so large, or NaN, that the integrator must have failed."""
+    return ~(log_accept_ratio > -_MAX_ENERGY_ERROR)

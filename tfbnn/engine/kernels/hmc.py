@@ -6,20 +6,18 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfbnn.engine.kernels.base import (
-    GradientKernel,
+    Kernel,
     TransitionStatistics,
     acceptance_from_log_ratio,
+    is_divergent,
 )
 from tfbnn.validation import check_integer, check_number
 
 __all__ = ["HMC"]
 
-# Energy errors beyond this count as divergent, as in Stan and TFP.
-_MAX_ENERGY_ERROR = 1000.0
-
 
 @dataclass(frozen=True, kw_only=True)
-class HMC(GradientKernel):
+class HMC(Kernel):
     """Hamiltonian Monte Carlo (leapfrog, Metropolis-corrected), by `tfp.mcmc`.
 
     Attributes:
@@ -28,7 +26,7 @@ class HMC(GradientKernel):
             uniform on (-1, 1), so that no trajectory length resonates with the target; default
             0.2; 0 switches it off.
 
-    The other attributes are described in `GradientKernel`.
+    The other attributes are described in `Kernel`.
 
     References:
         Duane et al. 1987, Phys. Lett. B 195, 216. Neal 2011, arXiv:1206.1901.
@@ -86,6 +84,6 @@ class HMC(GradientKernel):
         return TransitionStatistics(
             acceptance_rate=acceptance_from_log_ratio(ratio),
             n_steps=tf.fill(ratio.shape, self.num_leapfrog_steps),
-            diverging=~(ratio > -_MAX_ENERGY_ERROR),
+            diverging=is_divergent(ratio),
             energy=kinetic - self.target_log_prob(results),
         )

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfbnn.engine.kernels.base import (
-    GradientKernel,
+    Kernel,
     TransitionStatistics,
     acceptance_from_log_ratio,
 )
@@ -19,14 +19,14 @@ _MAX_TREE_DEPTH = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class NUTS(GradientKernel):
+class NUTS(Kernel):
     """The No-U-Turn sampler with multinomial sampling of trajectories, by `tfp.mcmc`.
 
     Attributes:
         max_tree_depth: A transition takes at most 2**max_tree_depth - 1 leapfrog steps; default
             10.
 
-    The other attributes are described in `GradientKernel`.
+    The other attributes are described in `Kernel`.
 
     References:
         Hoffman and Gelman 2014, JMLR 15, 1593. Betancourt 2017, arXiv:1701.02434.
