@@ -950,7 +950,7 @@ def test_the_reference_case_is_accepted_everywhere(noise_scale, known, engine):
     assert np.isfinite(model.log_prob(theta, X, Y, noise_scale=known))
 
 
-@pytest.mark.parametrize("name", ["MALA", "SMMALA", "PowerPosterior"])
+@pytest.mark.parametrize("name", ["SMMALA", "Microcanonical", "PowerPosterior"])
 def test_planned_kernels_are_refused_by_name(name):
     with pytest.raises(ValueError, match=f"{name} is not available"):
         getattr(tfbnn.kernels, name)

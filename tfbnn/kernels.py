@@ -2,6 +2,7 @@
 
 from tfbnn.engine.kernels import (
     HMC,
+    MALA,
     NUTS,
     RandomWalkMetropolis,
     available,
@@ -10,13 +11,13 @@ from tfbnn.exceptions import refuse_planned
 
 __all__ = [
     "HMC",
+    "MALA",
     "NUTS",
     "RandomWalkMetropolis",
     "available",
 ]
 
 _PLANNED = (
-    "MALA",
     "TruncatedMALA",
     "UnderdampedLangevin",
     "SMMALA",

@@ -2,11 +2,13 @@
 
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis
 
 __all__ = [
     "HMC",
+    "MALA",
     "NUTS",
     "RandomWalkMetropolis",
     "available",
@@ -15,6 +17,7 @@ __all__ = [
 
 _KERNELS = {
     "hmc": HMC,
+    "mala": MALA,
     "nuts": NUTS,
     "random_walk_metropolis": RandomWalkMetropolis,
 }
