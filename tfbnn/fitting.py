@@ -180,7 +180,7 @@ def fit(spec, rows, validation, options, keep):
         seconds=seconds,
         pretraining=how,
         geometry=geometry,
-        notes=_notes(spec, train, ensemble),
+        notes=_notes(spec, settings, train, ensemble),
         diagnosis=diagnosis,
     )
     return run, result.interrupted
@@ -251,6 +251,7 @@ def _provenance(rows, options, settings, result):
     return {
         "seed": options.seed,
         "kernel": repr(settings),
+        "bias": settings.bias_note,
         "max_tree_depth": getattr(settings, "max_tree_depth", None),
         "pretraining": repr(options.pretraining),
         "num_results_requested": options.num_results,
@@ -269,8 +270,14 @@ def _provenance(rows, options, settings, result):
     }
 
 
-def _notes(spec, train, ensemble):
-    """Remarks on numerical precision, where the noise is small for float32."""
+def _notes(spec, settings, train, ensemble):
+    """What the report says besides numbers: that the kernel is biased, that float32 is too short."""
+    bias = () if settings.bias_note is None else (settings.bias_note,)
+    return (*bias, *_precision_notes(spec, train, ensemble))
+
+
+def _precision_notes(spec, train, ensemble):
+    """A remark on numerical precision, where the noise is small for float32."""
     if ensemble is None or spec.dtype == "float64":
         return ()
     y, noise = train[1], train[2]

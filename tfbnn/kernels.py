@@ -5,6 +5,7 @@ from tfbnn.engine.kernels import (
     MALA,
     NUTS,
     RandomWalkMetropolis,
+    UnderdampedLangevin,
     available,
 )
 from tfbnn.exceptions import refuse_planned
@@ -14,12 +15,12 @@ __all__ = [
     "MALA",
     "NUTS",
     "RandomWalkMetropolis",
+    "UnderdampedLangevin",
     "available",
 ]
 
 _PLANNED = (
     "TruncatedMALA",
-    "UnderdampedLangevin",
     "SMMALA",
     "Microcanonical",
     "ChEESHMC",

@@ -97,6 +97,7 @@ class Run:
             "start_log_prob": self.start_log_prob.tolist(),
             "pretraining": self.pretraining,
             "geometry": self.geometry,
+            "notes": list(self.notes),
             "seconds": self.seconds,
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(),
         }

@@ -23,10 +23,13 @@ def add_parser(commands):
 
 def run(args):
     """Diagnoses and prints."""
-    diagnosis = tfbnn.load(args.model).diagnose()
+    model = tfbnn.load(args.model)
+    diagnosis, bias = model.diagnose(), model.posterior.provenance.get("bias")
     if args.json:
-        print_json(diagnosis.to_dict())
+        print_json(diagnosis.to_dict() | {"bias": bias})
     else:
+        if bias is not None:
+            print(f"Note: {bias}")
         print(diagnosis.summary())
         for warning in diagnosis.warnings:
             print(f"! {warning}")

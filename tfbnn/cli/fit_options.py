@@ -41,6 +41,8 @@ _KERNEL = (
     "num_leapfrog_steps",
     "trajectory_jitter",
     "max_tree_depth",
+    "adjusted",
+    "persistence",
 )
 _MODEL = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
 
@@ -112,7 +114,11 @@ def _add_model(group):
 
 def _add_sampling(group):
     add = group.add_argument
-    add("--kernel", default="nuts", metavar="NAME", help="nuts (default) or hmc")
+    add(
+        "--kernel", default="nuts", metavar="NAME",
+        help="nuts (default), hmc, mala, truncated_mala, random_walk_metropolis, "
+        "underdamped_langevin",
+    )  # fmt: skip
     _optional(add, "--num-chains", "independent chains, default 4", "C", int)
     _optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
     _optional(add, "--num-burnin-steps", "warm-up transitions, default 1000", "B", int)
@@ -149,6 +155,15 @@ def _add_kernel(group):
     _optional(add, "--num-leapfrog-steps", "hmc: steps per transition, default 64", "L", int)
     _optional(add, "--trajectory-jitter", "hmc: jitter of the step size, default 0.2", "J", float)
     _optional(add, "--max-tree-depth", "nuts: at most 2^D - 1 steps, default 10", "D", int)
+    add("--adjusted", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
+        help="underdamped_langevin: accept or reject steps, default yes; without, biased")  # fmt: skip
+    _optional(
+        add,
+        "--persistence",
+        "underdamped_langevin: share of the momentum that is kept, default 0.9",
+        "A",
+        float,
+    )
 
 
 def _add_pretraining(group):

@@ -5,12 +5,14 @@ from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis
+from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
 
 __all__ = [
     "HMC",
     "MALA",
     "NUTS",
     "RandomWalkMetropolis",
+    "UnderdampedLangevin",
     "available",
     "resolve_kernel",
 ]
@@ -20,6 +22,7 @@ _KERNELS = {
     "mala": MALA,
     "nuts": NUTS,
     "random_walk_metropolis": RandomWalkMetropolis,
+    "underdamped_langevin": UnderdampedLangevin,
 }
 # Class names are understood too, in any case.
 _BY_PLAIN_NAME = {name.replace("_", ""): kernel for name, kernel in _KERNELS.items()}

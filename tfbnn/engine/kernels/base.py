@@ -60,6 +60,9 @@ class Kernel:
     target_accept_prob: float | None = None
     preconditioner: str = "auto"
 
+    # What every report must say of draws that do not have the posterior as their distribution.
+    bias_note = None
+
     def __post_init__(self):
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)

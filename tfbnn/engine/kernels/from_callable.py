@@ -29,6 +29,7 @@ class CallableKernel:
     adapts = False
     preconditions = False
     preconditioner = "identity"
+    bias_note = None
     step_size = float("nan")  # the user's kernel has its own
     gradients_per_transition = 16  # unknown; only sets how many transitions share a block
 

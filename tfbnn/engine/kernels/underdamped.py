@@ -1,0 +1,200 @@
+"""Underdamped Langevin: HMC of one leapfrog step whose momentum persists."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfbnn.engine.kernels.base import (
+    Kernel,
+    TransitionStatistics,
+    acceptance_from_log_ratio,
+    is_divergent,
+)
+from tfbnn.validation import check_flag, check_number
+
+__all__ = ["UnderdampedLangevin"]
+
+
+class UnderdampedResults(NamedTuple):
+    """What a transition leaves for the next one, and what it reports.
+
+    Attributes:
+        target_log_prob: Log density of the current state [C].
+        gradient: Its gradient [C, P].
+        momentum: Momentum of the current state [C, P], to be refreshed in part.
+        step_size: Leapfrog step [C, 1].
+        persistence: Share of the momentum that the next refreshment keeps, scalar; zero at the
+            start, where there is no momentum yet.
+        is_accepted: Whether the last proposal was accepted [C].
+        log_accept_ratio: Minus its energy error [C].
+    """
+
+    target_log_prob: object
+    gradient: object
+    momentum: object
+    step_size: object
+    persistence: object
+    is_accepted: object
+    log_accept_ratio: object
+
+
+class UnderdampedKernel(tfp.mcmc.TransitionKernel):
+    """Refreshes part of the momentum, makes a leapfrog step, accepts it or reverses."""
+
+    def __init__(self, target_log_prob_fn, step_size, persistence, adjusted):
+        """
+        Args:
+            target_log_prob_fn: z [C, P] -> [C].
+            step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
+            persistence: As in UnderdampedLangevin.
+            adjusted: As in UnderdampedLangevin.
+        """
+        self.target_log_prob_fn = target_log_prob_fn
+        self.step_size = step_size
+        self.persistence = persistence
+        self.adjusted = adjusted
+
+    @property
+    def is_calibrated(self):
+        """Whether the target is left exactly invariant."""
+        return self.adjusted
+
+    def bootstrap_results(self, init_state):
+        """Results at a start [C, P]."""
+        value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, init_state)
+        return UnderdampedResults(
+            target_log_prob=value,
+            gradient=gradient,
+            momentum=tf.zeros_like(init_state),
+            step_size=self.step_size,
+            persistence=tf.zeros([], init_state.dtype),
+            is_accepted=tf.ones_like(value, tf.bool),
+            log_accept_ratio=tf.zeros_like(value),
+        )
+
+    def one_step(self, current_state, previous_kernel_results, seed=None):
+        """One transition; returns (position [C, P], UnderdampedResults)."""
+        before = previous_kernel_results
+        noise_seed, accept_seed = tf.unstack(tf.random.split(seed, 2))
+        start = _refreshed(before.momentum, before.persistence, noise_seed)
+        z, end, value, gradient = self._leapfrog(current_state, start, before)
+        kinetic = 0.5 * tf.reduce_sum(start**2 - end**2, axis=-1)
+        log_ratio = _minus_infinity_for_nan(value - before.target_log_prob + kinetic)
+        accepted = self._accepts(log_ratio, accept_seed)
+        moves = accepted[:, None]
+        return tf.where(moves, z, current_state), UnderdampedResults(
+            target_log_prob=tf.where(accepted, value, before.target_log_prob),
+            gradient=tf.where(moves, gradient, before.gradient),
+            # Leapfrog and flip of the momentum is its own inverse; only so is a rejection exact.
+            momentum=tf.where(moves, end, -start),
+            step_size=before.step_size,
+            persistence=tf.constant(self.persistence, start.dtype),
+            is_accepted=accepted,
+            log_accept_ratio=log_ratio,
+        )
+
+    def _leapfrog(self, z, momentum, before):
+        """(position, momentum, log density, gradient) after one step."""
+        half = momentum + 0.5 * before.step_size * before.gradient
+        z = z + before.step_size * half
+        value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, z)
+        return z, half + 0.5 * before.step_size * gradient, value, gradient
+
+    def _accepts(self, log_ratio, seed):
+        if not self.adjusted:
+            # Without this a chain that overflows would be NaN for ever.
+            return ~is_divergent(log_ratio)
+        uniform = tf.random.stateless_uniform(log_ratio.shape, seed, dtype=log_ratio.dtype)
+        return tf.math.log(uniform) < log_ratio
+
+
+def _refreshed(momentum, persistence, seed):
+    """Keeps a share of momenta [C, P] and replaces the rest, so that N(0, I) is kept."""
+    noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
+    return persistence * momentum + tf.sqrt(1.0 - persistence**2) * noise
+
+
+def _minus_infinity_for_nan(log_ratio):
+    return tf.where(tf.math.is_finite(log_ratio), log_ratio, -float("inf"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnderdampedLangevin(Kernel):
+    """Underdamped Langevin dynamics: partial refreshment of the momentum, then one leapfrog step.
+
+    The splitting is OBABO, whose two adjacent half refreshments are made as one. With friction
+    gamma, `persistence` is exp(-gamma * step_size). One gradient per transition. Energies are not
+    reported: E-BFMI judges momenta that are drawn anew every time.
+
+    Attributes:
+        adjusted: Whether steps are accepted or rejected, default True; the momentum is reversed by
+            a rejection. False accepts every step but divergent ones: the draws then have a bias of
+            the order of step_size^2, and the report says so.
+        persistence: Share a of the momentum that a transition keeps, p' = a p + sqrt(1 - a^2) eps;
+            default 0.9, so that the direction lasts for about ten steps. 0 is MALA with
+            h = step_size^2.
+
+    The other attributes are described in `Kernel`.
+
+    References:
+        Horowitz 1991, Phys. Lett. B 268, 247 (adjusted, with the flip). Bussi and Parrinello 2007,
+        Phys. Rev. E 75, 056707 (the splitting).
+    """
+
+    adjusted: bool = True
+    persistence: float = 0.9
+
+    gradients_per_transition = 1
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_flag("adjusted", self.adjusted)
+        share = check_number("persistence", self.persistence, minimum=0, below=1)
+        object.__setattr__(self, "persistence", share)
+
+    @property
+    def accept_targets(self):
+        """For smooth and for ReLU-like activations.
+
+        Adjusted: a rejection turns the chain round, so it should be no more frequent than
+        refreshments; on normal densities of 50 and 500 dimensions the best acceptance for a
+        persistence of 0.9 was between 0.76 and 0.94. Not adjusted: the acceptance that would have
+        been, as a measure of the bias.
+        """
+        return (0.85, 0.85) if self.adjusted else (0.99, 0.99)
+
+    @property
+    def bias_note(self):
+        """The line that reports of unadjusted runs carry, else None."""
+        if self.adjusted:
+            return None
+        return (
+            "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior "
+            "only up to an error of the order of step_size^2, which no diagnostic here sees. Use "
+            "adjusted=True, or compare with a run at half the step size."
+        )
+
+    def build(self, target_log_prob_fn, step_size):
+        """The kernel; `step_size` has shape [C, 1]."""
+        return UnderdampedKernel(target_log_prob_fn, step_size, self.persistence, self.adjusted)
+
+    def set_step_size(self, results, step_size, key):
+        """Kernel results with the step size [C, 1] for the next transition."""
+        del key  # the refreshment makes trajectories of random length by itself
+        return results._replace(step_size=step_size)
+
+    def target_log_prob(self, results):
+        """Log density of the current state [C]."""
+        return results.target_log_prob
+
+    def statistics(self, results):
+        """Statistics of the last transition."""
+        ratio = results.log_accept_ratio
+        return TransitionStatistics(
+            acceptance_rate=acceptance_from_log_ratio(ratio),
+            n_steps=tf.fill(ratio.shape, 1),
+            diverging=is_divergent(ratio),
+            energy=tf.fill(ratio.shape, tf.constant(float("nan"), ratio.dtype)),
+        )
