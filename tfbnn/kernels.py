@@ -5,6 +5,7 @@ from tfbnn.engine.kernels import (
     MALA,
     NUTS,
     RandomWalkMetropolis,
+    TruncatedMALA,
     UnderdampedLangevin,
     available,
 )
@@ -15,17 +16,11 @@ __all__ = [
     "MALA",
     "NUTS",
     "RandomWalkMetropolis",
+    "TruncatedMALA",
     "UnderdampedLangevin",
     "available",
 ]
 
-_PLANNED = (
-    "TruncatedMALA",
-    "SMMALA",
-    "Microcanonical",
-    "ChEESHMC",
-    "PowerPosterior",
-    "Repriorised",
-)
+_PLANNED = ("SMMALA", "Microcanonical", "ChEESHMC", "PowerPosterior", "Repriorised")
 
 __getattr__ = refuse_planned(__name__, _PLANNED, [name for name in __all__ if name != "available"])

@@ -13,6 +13,7 @@ from tfbnn.engine.adaptation import DualAveraging, RunningMoments
 from tfbnn.engine.compile import compiled
 from tfbnn.engine.linear_map import DenseMap, DiagonalMap, as_tensors
 from tfbnn.engine.potential import Potential
+from tfbnn.engine.target import Target
 
 __all__ = ["BlockControl", "BlockOutput", "ChainState", "bootstrap", "make_block"]
 
@@ -154,11 +155,8 @@ def bootstrap(spec, settings, data, z, linear_map, reference, step):
 
 
 def _kernel(potential, settings, data, linear_map, reference, step):
-    def target_log_prob(z):
-        return tf.cast(potential.log_prob(linear_map.forward(z), data) - reference, z.dtype)
-
     step_size = tf.cast(tf.exp(step.log_average), potential.spec.dtype)[:, None]
-    return settings.build(target_log_prob, step_size)
+    return settings.build(Target(potential, data, linear_map, reference), step_size)
 
 
 def _adapt(step, statistics, accept_target, adapt_step):

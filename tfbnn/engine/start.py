@@ -9,8 +9,9 @@ from tfbnn.engine import seeds
 from tfbnn.engine.compile import compiled
 from tfbnn.engine.network import network_outputs
 from tfbnn.engine.potential import Potential
+from tfbnn.engine.support import support
 from tfbnn.exceptions import StartError
-from tfbnn.priors import HierarchicalNormal, Uniform
+from tfbnn.priors import HierarchicalNormal
 
 __all__ = [
     "check_start",
@@ -70,13 +71,10 @@ def make_value_and_gradient(spec, data, jit_compile):
 
 def inside_support(spec, theta):
     """Moves starts [C, P] into the boxes of Uniform priors, whose walls ADAM does not feel."""
-    theta = theta.copy()
-    for slot, layer in zip(spec.layout.layers, spec.priors):
-        for prior, place in ((layer.kernel, slot.kernel), (layer.bias, slot.bias)):
-            if isinstance(prior, Uniform):
-                margin = _MARGIN * (prior.high - prior.low)
-                theta[:, place] = np.clip(theta[:, place], prior.low + margin, prior.high - margin)
-    return theta
+    low, high = support(spec)
+    width = high - low
+    margin = np.where(np.isfinite(width), _MARGIN * width, 0.0)
+    return np.clip(theta, low + margin, high - margin).astype(theta.dtype)
 
 
 def check_start(spec, data, theta, value, gradient):

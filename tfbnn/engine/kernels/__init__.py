@@ -5,6 +5,7 @@ from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis
+from tfbnn.engine.kernels.truncated_mala import TruncatedMALA
 from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "MALA",
     "NUTS",
     "RandomWalkMetropolis",
+    "TruncatedMALA",
     "UnderdampedLangevin",
     "available",
     "resolve_kernel",
@@ -22,6 +24,7 @@ _KERNELS = {
     "mala": MALA,
     "nuts": NUTS,
     "random_walk_metropolis": RandomWalkMetropolis,
+    "truncated_mala": TruncatedMALA,
     "underdamped_langevin": UnderdampedLangevin,
 }
 # Class names are understood too, in any case.
