@@ -803,9 +803,12 @@ BAD_KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", ["HMC", "NUTS"])
+KERNELS = ["HMC", "MALA", "NUTS", "RandomWalkMetropolis", "TruncatedMALA", "UnderdampedLangevin"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("settings", "error", "match"), BAD_KERNELS, ids=str)
-def test_bad_settings_of_gradient_kernels_are_refused(kernel, settings, error, match):
+def test_bad_settings_of_any_kernel_are_refused(kernel, settings, error, match):
     with pytest.raises(error, match=match):
         getattr(tfbnn.kernels, kernel)(**settings)
 
@@ -822,6 +825,10 @@ def test_bad_settings_of_gradient_kernels_are_refused(kernel, settings, error, m
         (lambda k: k.NUTS(max_tree_depth="10"), TypeError, "max_tree_depth must be an integer"),
         # TFP writes down all 2^depth steps of a tree before the first one.
         (lambda k: k.NUTS(max_tree_depth=64), ValueError, "max_tree_depth"),
+        (lambda k: k.UnderdampedLangevin(persistence=1.0), ValueError, "persistence must be .*< 1"),
+        (lambda k: k.UnderdampedLangevin(persistence="9"), TypeError, "persistence must be a num"),
+        (lambda k: k.UnderdampedLangevin(adjusted=1), TypeError, "adjusted"),
+        (lambda k: k.TruncatedMALA(preconditioner="gauss_newton"), ValueError, "box"),
         (lambda k: k.HMC(0.1), TypeError, "positional"),
         (lambda k: k.HMC(leapfrog_steps=3), TypeError, "leapfrog_steps"),
     ],

@@ -204,8 +204,12 @@ class TestPlan:
         assert block_length(small, HMC(), 10**12, 1, 100) == 1
 
     def test_kernel_names(self):
-        assert available() == ["hmc", "nuts"]
+        assert {"hmc", "nuts", "mala", "random_walk_metropolis"} <= set(available())
+        assert available() == sorted(available())
         assert resolve_kernel("NUTS") == NUTS() and resolve_kernel(HMC) == HMC()
+        for name in available():
+            settings = resolve_kernel(name)
+            assert resolve_kernel(type(settings).__name__) == settings
 
     def test_accept_target_depends_on_smoothness(self):
         smooth, kinked = build("gaussian_learned"), build("uniform")

@@ -1,0 +1,142 @@
+"""Targets that can be drawn from exactly, and the kernels that tests run on them."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from scipy import special, stats
+
+from tfbnn import kernels
+
+__all__ = ["CASES", "Case", "Transition", "acceptance_and_end", "record", "target_of"]
+
+SHAPES = np.array([0.8, 2.0, 6.0])
+MIX = np.array([[1.0, 0.0, 0.0], [0.6, 1.0, 0.0], [-0.3, 0.5, 1.0]])
+BOX = (-1.0, 1.2)
+NUM_DRAWS = 4000
+
+
+class SkewedTarget:
+    """z = MIX x with x_j the logarithm of a Gamma(SHAPES[j]) variable: skewed and correlated."""
+
+    def __call__(self, z):
+        x = z @ tf.constant(np.linalg.inv(MIX).T, z.dtype)
+        return tf.reduce_sum(SHAPES * x - tf.exp(x) - special.gammaln(SHAPES), axis=-1)
+
+    def draw(self, generator, count):
+        """Exact draws [count, 3]."""
+        return np.log(generator.gamma(SHAPES, size=(count, 3))) @ MIX.T
+
+    def uniforms(self, z):
+        """What is uniform on (0, 1) for exact draws z: [..., 3]."""
+        return stats.loggamma.cdf(z @ np.linalg.inv(MIX).T, SHAPES)
+
+    def box(self):
+        """No limits, as `Target.box` says it."""
+        infinite = tf.fill([1, 3], tf.constant(np.inf, tf.float64))
+        return -infinite, infinite
+
+
+class BoxedTarget(SkewedTarget):
+    """x itself, conditioned to lie in BOX."""
+
+    def __call__(self, z):
+        inside = tf.reduce_all((z >= BOX[0]) & (z <= BOX[1]), axis=-1)
+        log_prob = tf.reduce_sum(SHAPES * z - tf.exp(z), axis=-1)
+        return tf.where(inside, log_prob, tf.constant(-np.inf, z.dtype))
+
+    def draw(self, generator, count):
+        low, high = stats.loggamma.cdf(BOX[0], SHAPES), stats.loggamma.cdf(BOX[1], SHAPES)
+        return stats.loggamma.ppf(generator.uniform(low, high, size=(count, 3)), SHAPES)
+
+    def uniforms(self, z):
+        low, high = stats.loggamma.cdf(BOX[0], SHAPES), stats.loggamma.cdf(BOX[1], SHAPES)
+        return (stats.loggamma.cdf(z, SHAPES) - low) / (high - low)
+
+    def box(self):
+        return tuple(tf.fill([1, 3], tf.constant(limit, tf.float64)) for limit in BOX)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, with a step size at which it accepts 60 to 85 % on its target."""
+
+    settings: object
+    target: type = SkewedTarget
+
+
+CASES = {
+    "random walk": Case(kernels.RandomWalkMetropolis(step_size=0.28)),
+    "mala": Case(kernels.MALA(step_size=0.25)),
+    "hmc": Case(kernels.HMC(step_size=0.45, num_leapfrog_steps=3)),
+    "nuts": Case(kernels.NUTS(step_size=0.48, max_tree_depth=3)),
+    "underdamped": Case(kernels.UnderdampedLangevin(step_size=0.52, persistence=0.7)),
+    "truncated mala": Case(kernels.TruncatedMALA(step_size=0.65), BoxedTarget),
+}
+
+
+class Transition(NamedTuple):
+    """What one call of a kernel did to a batch of chains; arrays, or kernel results of tensors."""
+
+    start: np.ndarray
+    before: object
+    end: np.ndarray
+    after: object
+    seed: np.ndarray
+
+
+def target_of(case):
+    """An instance of the case's target."""
+    return case.target()
+
+
+def build(settings, target, num_chains, step_size=None):
+    """(kernel, step sizes [num_chains, 1])."""
+    step = tf.fill([num_chains, 1], tf.constant(step_size or settings.step_size, tf.float64))
+    return settings.build(target, step), step
+
+
+@cache
+def record(name, num_chains=50, num_transitions=40):
+    """Transitions of a case from exact draws, one after the other."""
+    case, target = CASES[name], target_of(CASES[name])
+    kernel, step = build(case.settings, target, num_chains)
+
+    @tf.function(autograph=False)
+    def transition(z, results, seed):
+        jitter, seed = tf.unstack(tf.random.split(seed, 2))
+        before = case.settings.set_step_size(results, step, jitter)
+        return before, *kernel.one_step(z, before, seed=seed), seed
+
+    z = tf.constant(target.draw(np.random.default_rng(4), num_chains))
+    results, found = kernel.bootstrap_results(z), []
+    for index in range(num_transitions):
+        before, new, results, seed = transition(z, results, tf.constant([7, index]))
+        found.append(Transition(z.numpy(), before, new.numpy(), results, seed.numpy()))
+        z = new
+    return found
+
+
+def acceptance_and_end(case, num_transitions=10, seed=0):
+    """(mean acceptance, starts, ends [NUM_DRAWS, 3]) after some transitions from exact draws."""
+    settings, target = case.settings, target_of(case)
+    kernel, step = build(settings, target, NUM_DRAWS)
+
+    @tf.function(autograph=False)
+    def run(z):
+        def transition(index, z, results, total):
+            keys = tf.random.split(tf.stack([seed, index]), 2)
+            results = settings.set_step_size(results, step, keys[0])
+            z, results = kernel.one_step(z, results, seed=keys[1])
+            acceptance = settings.statistics(results).acceptance_rate
+            return index + 1, z, results, total + tf.reduce_mean(acceptance)
+
+        start = (0, z, kernel.bootstrap_results(z), tf.zeros([], z.dtype))
+        _, z, _, total = tf.while_loop(lambda i, *_: i < num_transitions, transition, start)
+        return total / num_transitions, z
+
+    start = target.draw(np.random.default_rng([seed, 1]), NUM_DRAWS)
+    acceptance, end = run(tf.constant(start))
+    return float(acceptance), start, end.numpy()
