@@ -7,24 +7,23 @@ from functools import partial
 import numpy as np
 
 from tfbnn.exceptions import NotAvailableError, NotFittedError
+from tfbnn.fitted_checks import check_names, checked_inputs, checked_rows, require_noise
 from tfbnn.fitting import FitOptions, diagnose_ensemble, fit
 from tfbnn.labels import most_probable
 from tfbnn.likelihoods import Gaussian
 from tfbnn.predict import function_draws, inverse_draws, predict, row_tiles
 from tfbnn.priors import Normal
-from tfbnn.rows import check_range, prepare_noise, prepare_rows, transform_rows
+from tfbnn.rows import prepare_noise, prepare_rows, transform_rows
 from tfbnn.settings import Pretraining
 from tfbnn.signals import sigterm_interrupts
 from tfbnn.spec import make_spec
 from tfbnn.summary import describe_model
-from tfbnn.transforms import check_domain, unfitted_pipeline
+from tfbnn.transforms import unfitted_pipeline
 from tfbnn.validation import (
     as_float_array,
-    as_matrix,
     check_choice,
     check_flag,
     check_number,
-    column_names,
 )
 
 __all__ = ["BayesianMLP", "load"]
@@ -181,7 +180,7 @@ class BayesianMLP:
             validation = prepare_rows(
                 self.spec, *_unpack(validation_data), name="validation ", classes=rows.classes
             )
-            _check_names(validation.feature_names, rows.feature_names, "validation x")
+            check_names(validation.feature_names, rows.feature_names, "validation x")
         keep = partial(self._keep, rows)
         with sigterm_interrupts():
             run, interrupted = fit(self.spec, rows, validation, options, keep)
@@ -226,7 +225,7 @@ class BayesianMLP:
             TypeError, ValueError: For unusable inputs.
         """
         ensemble = self._fitted()
-        x = self._inputs(ensemble, x)
+        x = checked_inputs(ensemble, x)
         check_flag("include_noise", include_noise)
         noise = prepare_noise(self.spec, noise_scale, len(x))
         if include_noise and self.spec.has_classes:
@@ -236,7 +235,7 @@ class BayesianMLP:
                 "of a new observation already. Leave it False."
             )
         if include_noise:
-            _require_noise(ensemble, noise, "include_noise=True")
+            require_noise(ensemble, noise, "include_noise=True")
         check_choice("space", space, {"original", "transformed"})
         if quantiles is not None:
             quantiles = [
@@ -288,7 +287,7 @@ class BayesianMLP:
             space: "original" units (default) or "transformed", as in `predict`.
         """
         ensemble = self._fitted()
-        x = self._inputs(ensemble, x)
+        x = checked_inputs(ensemble, x)
         check_choice("space", space, {"original", "transformed"})
         tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
         draws = np.concatenate(tiles, axis=1)
@@ -325,7 +324,7 @@ class BayesianMLP:
         from tfbnn.metrics import evaluate
 
         ensemble = self._fitted()
-        rows = self._scored_rows(ensemble, x, y, noise_scale, "evaluate")
+        rows = checked_rows(ensemble, x, y, noise_scale, "evaluate")
         if self.spec.has_classes:
             return evaluate_classes(ensemble, rows.x, rows.y)
         return evaluate(ensemble, rows.x, rows.y, rows.noise)
@@ -358,8 +357,8 @@ class BayesianMLP:
         classes = None if self._ensemble is None else self._ensemble.classes
         rows = prepare_rows(self.spec, x, y, noise_scale, classes=classes)
         if self._ensemble is not None:
-            _check_names(rows.feature_names, self._ensemble.feature_names, "x")
-            _require_noise(self._ensemble, rows.noise, "log_prob")
+            check_names(rows.feature_names, self._ensemble.feature_names, "x")
+            require_noise(self._ensemble, rows.noise, "log_prob")
         transformed = transform_rows(self.spec, *self._pipelines(), rows)
         from tfbnn.engine.log_prob import log_prob_terms
 
@@ -384,7 +383,7 @@ class BayesianMLP:
         from tfbnn.stacking import weighting_note
 
         ensemble = self._fitted()
-        reference = None if x_reference is None else self._inputs(ensemble, x_reference)
+        reference = None if x_reference is None else checked_inputs(ensemble, x_reference)
         return replace(
             diagnose_ensemble(ensemble, reference),
             chain_weights=ensemble.chain_weights,
@@ -435,7 +434,7 @@ class BayesianMLP:
                 f"{missing}=None. Pass both, or neither for leave-one-out on the training rows."
             )
         else:
-            rows = self._scored_rows(
+            rows = checked_rows(
                 ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
             )
         stacking = stack(ensemble, rows, leave_one_out=x_validation is None)
@@ -482,14 +481,6 @@ class BayesianMLP:
             )
         return pipelines
 
-    def _scored_rows(self, ensemble, x, y, noise_scale, what, name=""):
-        """Checked rows whose targets are to be scored by the ensemble."""
-        rows = prepare_rows(self.spec, x, y, noise_scale, name=name, classes=ensemble.classes)
-        _check_names(rows.feature_names, ensemble.feature_names, f"{name}x")
-        _require_noise(ensemble, rows.noise, what)
-        transform_rows(self.spec, ensemble.x_pipeline, ensemble.y_pipeline, rows)  # checks them
-        return rows
-
     def _rows_of_the_fit(self, noise_scale):
         if noise_scale is not None:
             raise ValueError(
@@ -503,14 +494,6 @@ class BayesianMLP:
                 "x_validation and y_validation."
             )
         return self._training_rows
-
-    def _inputs(self, ensemble, x):
-        names = column_names(x)
-        x = as_matrix(x, "x", num_columns=self.spec.num_inputs)
-        _check_names(names, ensemble.feature_names, "x")
-        check_domain(ensemble.x_pipeline, x, "x")
-        check_range(self.spec, "x", ensemble.x_pipeline.forward(x))
-        return x
 
 
 def load(path):
@@ -529,22 +512,6 @@ def load(path):
     from tfbnn.storage import read_model
 
     return BayesianMLP.from_ensemble(read_model(path))
-
-
-def _check_names(names, expected, what):
-    if names is not None and expected is not None and names != expected:
-        raise ValueError(
-            f"{what} must have the columns {list(expected)} in this order, received "
-            f"{list(names)}. Select them by name."
-        )
-
-
-def _require_noise(ensemble, noise, what):
-    if ensemble.row_noise and noise is None:
-        raise ValueError(
-            f"The model was fitted with a known noise scale per row, so {what} needs noise_scale, "
-            "received None. Pass the standard deviations of these rows."
-        )
 
 
 def _dtype_name(dtype):

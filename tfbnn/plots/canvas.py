@@ -1,8 +1,6 @@
 """What all figures share: style, colours, labels, and rows that are checked as in `evaluate`."""
 
-from tfbnn.rows import prepare_rows
-from tfbnn.transforms import check_domain
-from tfbnn.validation import column_names
+from tfbnn import fitted_checks
 
 __all__ = ["BLUE", "GREEN", "GREY", "LIGHT", "ORANGE", "checked_rows", "colors", "figure_of",
            "style", "target_names"]  # fmt: skip
@@ -68,21 +66,7 @@ def checked_rows(model, x, y, noise_scale):
             f"has the likelihood {type(ensemble.spec.likelihood).__name__}. Use evaluate, "
             "plot_traces and plot_convergence."
         )
-    rows = prepare_rows(ensemble.spec, x, y, noise_scale)
-    names, expected = column_names(x), ensemble.feature_names
-    if None not in (names, expected) and names != expected:
-        raise ValueError(
-            f"x must have the columns {list(expected)} in this order, received {list(names)}. "
-            "Select them by name."
-        )
-    if ensemble.row_noise and rows.noise is None:
-        raise ValueError(
-            "The model was fitted with a known noise scale per row, so this figure needs "
-            "noise_scale, received None. Pass the standard deviations of these rows."
-        )
-    check_domain(ensemble.x_pipeline, rows.x, "x")
-    check_domain(ensemble.y_pipeline, rows.y, "y")
-    return rows
+    return fitted_checks.checked_rows(ensemble, x, y, noise_scale, "this figure")
 
 
 def _matplotlib():
