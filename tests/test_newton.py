@@ -229,6 +229,7 @@ def test_report_says_what_auto_chose():
         in text
     )
     assert "auto: the P x P matrix affords 200 for N = 80, P = 18" in text
+    assert "target 0.8 (default in whitened coordinates)" in text
 
 
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")

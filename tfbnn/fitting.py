@@ -238,7 +238,10 @@ class _Notifier:
 def _accept_reason(spec, settings):
     if getattr(settings, "target_accept_prob", None) is not None:
         return "as asked"
-    if len(set(getattr(settings, "accept_targets", ()))) == 1:
+    targets = getattr(settings, "accept_targets", ())
+    if targets and settings.accept_target(spec) not in targets:
+        return "default in whitened coordinates"
+    if len(set(targets)) == 1:
         return "default"
     kinds = "smooth activations" if spec.is_smooth else "ReLU-like activations"
     return f"default for {kinds}"
