@@ -713,7 +713,7 @@ BAD_SETTINGS = [
     ({"num_workers": 2}, ValueError, ["num_workers=2", "not available"]),
     ({"num_workers": 0}, ValueError, ["num_workers=0"]),
     ({"num_workers": "all"}, ValueError, ["num_workers='all'"]),
-    ({"kernel": "mala"}, ValueError, ["'mala'", "hmc", "nuts"]),
+    ({"kernel": "gibbs"}, ValueError, ["'gibbs'", "hmc", "nuts"]),
     ({"kernel": "repriorised"}, ValueError, ["'repriorised'", "hmc", "nuts"]),
 ]
 
