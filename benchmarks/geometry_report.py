@@ -25,7 +25,16 @@ in transformed units. R-hat (rank-normalised split, the larger of the plain and 
 bulk ESS are of the predictions at up to 300 test rows, ESS per 1000 gradients of the sampling
 phase, both chains counted. An ESS of a few says that chains disagree, whatever their number of
 gradients. Whitening is part of the start-up and of the warm-up. The runs are short: they compare
-geometries, they do not converge."""
+geometries, they do not converge.
+
+What is seen: on the neutralino rows the start decides (thousands of units of log density, RMSE
+.056 to .017), and only whitened chains go on climbing from there; unwhitened ones stand still at
+the level where Levenberg-Marquardt left them. On airfoil and yacht, with as many parameters as rows,
+polished starts lie far above the level to which all chains fall, and on yacht they predict worse:
+hence "auto" keeps a polished start only where it gained more than P. Whitened chains accept less
+than they were tuned to (target 0.651): they leave the point that they were whitened at. HMC in
+whitened coordinates has aimed at 0.8 since. Rows were measured while two or three other processes
+shared the two cores: seconds are up to three times those of a quiet machine."""
 
 HEADER = [
     "problem",
