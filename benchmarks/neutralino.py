@@ -82,9 +82,9 @@ ROWS = {
         adam(10_000),
     ),
     "newton": Row(
-        "ADAM 1000, Levenberg-Marquardt 200, whitened HMC 32",
+        "ADAM 1000, Levenberg-Marquardt 300, whitened HMC 32",
         WHITENED,
-        adam(1000, newton_iterations=200),
+        adam(1000, newton_iterations=300),
         num_burnin_steps=300,
         seeds=(0, 1, 2),
         figure=True,
