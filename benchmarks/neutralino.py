@@ -82,9 +82,10 @@ ROWS = {
         adam(10_000),
     ),
     "newton": Row(
-        "ADAM 1000, Levenberg-Marquardt 300, whitened HMC 32",
+        "ADAM 1000, Levenberg-Marquardt 200, whitened HMC 32, prior scales 1",
         WHITENED,
-        adam(1000, newton_iterations=300),
+        adam(1000, newton_iterations=200),
+        NTK | {"prior": Normal(1.0)},
         num_burnin_steps=300,
         seeds=(0, 1, 2),
         figure=True,
