@@ -19,12 +19,12 @@ symmetries of the cross section (`invariant_inputs` in benchmarks/problems.py). 
 the chains by their score on the 535 validation rows."""
 
 FINDINGS = """\
-What made the difference, in this order: the symmetries of the inputs (RMSE(log10) .014 to .017 with
-raw inputs, about .004 without their redundancy, at the same size of network), then
-Levenberg-Marquardt (.047 to .014), then whitening. Larger networks gain nothing more here.
+What made the difference: Levenberg-Marquardt (RMSE(log10) .047 to about .015), and then the
+symmetries of the inputs (.015 to about .004 at the same size of network). A larger network gains
+nothing more here.
 
-Calibration: at two sigma every row with a learned scale and Levenberg-Marquardt starts is within
-.03 of nominal; at one sigma none is. The residuals are no Gaussian noise but the error of the fit,
+Calibration: with the invariant inputs coverage at two sigma is within .03 of nominal; at one sigma
+it is not in any row. The residuals are no Gaussian noise but the error of the fit,
 small almost everywhere and large near N11, N12 = 0, where the cross section cancels: their kurtosis
 says so, and their interquartile range is about half of what it should be. And the chains sit in
 modes of their own, whose spread is that of a single network, while the mean over the modes errs
