@@ -134,3 +134,17 @@ def _synthetic_ensemble(
         classes=classes,
         provenance=dict(provenance or {}),
     )
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, folder):
+    """Runs a command in the module's fixture `folder`: (exit code, standard output, error lines)."""
+    from tfbnn.cli import main
+
+    def run(command, *more):
+        monkeypatch.chdir(folder)
+        code = main([*command.split(), *map(str, more)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run

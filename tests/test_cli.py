@@ -53,19 +53,6 @@ def folder(tmp_path_factory, synthetic_ensemble):
     return folder
 
 
-@pytest.fixture
-def run(capsys, monkeypatch, folder):
-    """Runs a command in the folder of the tables: (exit code, standard output, error lines)."""
-
-    def run(command, *more):
-        monkeypatch.chdir(folder)
-        code = main([*command.split(), *map(str, more)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
 def check_refusal(result, *words):
     """Exit code 2, nothing on standard output, at most three lines that hold the words."""
     code, out, err = result

@@ -8,7 +8,6 @@ from conftest import make_rows
 from test_cli import QUICK, check_refusal
 
 import tfbnn
-from tfbnn.cli import main
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.model import BayesianMLP
 from tfbnn.tables import read_table, write_csv
@@ -34,19 +33,6 @@ def folder(tmp_path_factory, synthetic_ensemble):
     }.items():
         BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / f"{name}.h5")
     return folder
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, folder):
-    """Runs a command in the folder of the tables: (exit code, standard output, error lines)."""
-
-    def run(command, *more):
-        monkeypatch.chdir(folder)
-        code = main([*command.split(), *map(str, more)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_predict_categorical(run, folder):
