@@ -171,7 +171,7 @@ def fit(spec, rows, validation, options, keep):
         num_burnin_steps=options.num_burnin_steps,
         num_steps_between_results=options.num_steps_between_results,
         accept_target=settings.accept_target(spec) if settings.adapts else None,
-        accept_reason=_accept_reason(spec, settings),
+        accept_reason=settings.accept_reason(spec),
         acceptance_rate=result.acceptance_rate,
         step_size=result.step_size,
         num_divergent=result.num_divergent,
@@ -233,18 +233,6 @@ class _Notifier:
                 stacklevel=2,
             )
             return False
-
-
-def _accept_reason(spec, settings):
-    if getattr(settings, "target_accept_prob", None) is not None:
-        return "as asked"
-    targets = getattr(settings, "accept_targets", ())
-    if targets and settings.accept_target(spec) not in targets:
-        return "default in whitened coordinates"
-    if len(set(targets)) == 1:
-        return "default"
-    kinds = "smooth activations" if spec.is_smooth else "ReLU-like activations"
-    return f"default for {kinds}"
 
 
 def _provenance(rows, options, settings, result):

@@ -114,6 +114,15 @@ class Kernel:
         smooth, kinked = self.accept_targets
         return smooth if spec.is_smooth else kinked
 
+    def accept_reason(self, spec):
+        """Why `accept_target` is what it is, for the report."""
+        if self.target_accept_prob is not None:
+            return "as asked"
+        smooth, kinked = self.accept_targets
+        if smooth == kinked:
+            return "default"
+        return f"default for {'smooth' if spec.is_smooth else 'ReLU-like'} activations"
+
     def first_step_size(self, leapfrog_step, num_parameters):
         """The step sizes [C] to start from where one leapfrog step of these sizes is accepted."""
         del num_parameters

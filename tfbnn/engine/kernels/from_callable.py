@@ -59,6 +59,10 @@ class CallableKernel:
         """Unknown for a user's kernel."""
         return None
 
+    def accept_reason(self, spec):
+        """Nothing, as there is no target."""
+        return ""
+
     def build(self, target_log_prob_fn, step_size):
         """The user's kernel."""
         del step_size

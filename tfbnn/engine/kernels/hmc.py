@@ -56,11 +56,18 @@ class HMC(Kernel):
         return self.num_leapfrog_steps
 
     def accept_target(self, spec):
-        """The acceptance rate that adaptation aims at; at least 0.8 in whitened coordinates."""
-        target = super().accept_target(spec)
-        if self.target_accept_prob is None and self.preconditioner == "gauss_newton":
-            return max(target, self.whitened_target)
-        return target
+        """The acceptance rate that adaptation aims at, for the model `spec`."""
+        return self.whitened_target if self._aims_at_whitened else super().accept_target(spec)
+
+    def accept_reason(self, spec):
+        """Why `accept_target` is what it is, for the report."""
+        if self._aims_at_whitened:
+            return "default in whitened coordinates"
+        return super().accept_reason(spec)
+
+    @property
+    def _aims_at_whitened(self):
+        return self.target_accept_prob is None and self.preconditioner == "gauss_newton"
 
     def build(self, target_log_prob_fn, step_size):
         """The TFP kernel; `step_size` has shape [C, 1]."""
