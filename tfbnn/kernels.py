@@ -1,25 +1,10 @@
 """Settings of the samplers, for `fit_posterior(kernel=...)`."""
 
-from tfbnn.engine.kernels import (
-    HMC,
-    MALA,
-    NUTS,
-    RandomWalkMetropolis,
-    TruncatedMALA,
-    UnderdampedLangevin,
-    available,
-)
+from tfbnn.engine import kernels
+from tfbnn.engine.kernels import *  # noqa: F403 - the list of samplers stands there, once
 from tfbnn.exceptions import refuse_planned
 
-__all__ = [
-    "HMC",
-    "MALA",
-    "NUTS",
-    "RandomWalkMetropolis",
-    "TruncatedMALA",
-    "UnderdampedLangevin",
-    "available",
-]
+__all__ = kernels.__all__
 
 _PLANNED = ("SMMALA", "Microcanonical", "ChEESHMC", "PowerPosterior", "Repriorised")
 

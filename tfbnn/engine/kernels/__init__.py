@@ -16,7 +16,6 @@ __all__ = [
     "TruncatedMALA",
     "UnderdampedLangevin",
     "available",
-    "resolve_kernel",
 ]
 
 _KERNELS = {
