@@ -5,7 +5,7 @@ The number of a label is its place in `classes`, a tuple of plain Python values 
 
 import numpy as np
 
-from tfbnn.validation import refuse_containers
+from tfbnn.validation import as_columns, refuse_containers
 
 __all__ = ["as_labels", "check_classes", "class_numbers", "learn_classes", "most_probable"]
 
@@ -28,17 +28,13 @@ def as_labels(value, name, *, num_targets):
         ValueError: For a wrong shape, no rows, or numbers that are not whole.
     """
     refuse_containers(value, name, content="labels")
-    array = _plain_array(value, name)
-    if array.ndim == 1 and num_targets == 1:
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[1] != num_targets:
-        also = " or [N]" if num_targets == 1 else ""
-        raise ValueError(
-            f"{name} must have shape [N, {num_targets}]{also}, one label per row and target, "
-            f"received {list(array.shape)}. Pass labels, not one-hot columns."
-        )
-    if not len(array):
-        raise ValueError(f"{name} must have at least one row, received none.")
+    array = as_columns(
+        _plain_array(value, name),
+        name,
+        num_targets=num_targets,
+        content="one label per row and target, ",
+        advice="Pass labels, not one-hot columns.",
+    )
     if array.dtype.kind == "f":
         return _whole_numbers(array, name)
     return array.astype(np.int64) if array.dtype.kind in "iu" else array

@@ -11,6 +11,7 @@ import numpy as np
 from tfbnn.exceptions import DataWarning
 
 __all__ = [
+    "as_columns",
     "as_matrix",
     "as_targets",
     "as_row_noise",
@@ -69,18 +70,39 @@ def as_matrix(value, name, *, num_columns=None):
 
 def as_targets(value, name, *, num_targets):
     """Converts targets given as [N, K], or as [N] where K is 1, to a float64 matrix [N, K]."""
-    array = as_float_array(value, name)
+    array = as_columns(
+        as_float_array(value, name),
+        name,
+        num_targets=num_targets,
+        advice="The number of columns follows from the last entry of layer_sizes.",
+    )
+    _refuse_non_finite(array, name)
+    return array
+
+
+def as_columns(array, name, *, num_targets, content="", advice):
+    """An array [N, K], or [N] where K is 1, as [N, K].
+
+    Args:
+        array: The array.
+        name: What the user calls it, for messages.
+        num_targets: K.
+        content: What its entries are, for messages.
+        advice: What to do about a wrong shape.
+
+    Raises:
+        ValueError: For a wrong shape, or no rows.
+    """
     if array.ndim == 1 and num_targets == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] != num_targets:
         also = " or [N]" if num_targets == 1 else ""
         raise ValueError(
-            f"{name} must have shape [N, {num_targets}]{also}, received {list(array.shape)}. "
-            "The number of columns follows from the last entry of layer_sizes."
+            f"{name} must have shape [N, {num_targets}]{also}, {content}received "
+            f"{list(array.shape)}. {advice}"
         )
-    if array.shape[0] == 0:
+    if not len(array):
         raise ValueError(f"{name} must have at least one row, received none.")
-    _refuse_non_finite(array, name)
     return array
 
 
