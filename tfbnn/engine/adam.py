@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfbnn.engine.compile import compiled
-from tfbnn.engine.potential import Data, Potential
+from tfbnn.engine.potential import Potential
 
 __all__ = ["AdamState", "make_adam_steps", "start_adam"]
 
@@ -80,7 +80,4 @@ def _adam(state, gradient, step, learning_rate):
 def _take(data, rows):
     """Rows [C, B] of the data, with the chains in front: x becomes [C, D, B]."""
 
-    def take(array):
-        return None if array is None else tf.transpose(tf.gather(array, rows, axis=1), [1, 0, 2])
-
-    return Data(*map(take, data))
+    return data.map(lambda array: tf.transpose(tf.gather(array, rows, axis=1), [1, 0, 2]))

@@ -107,9 +107,7 @@ def _row_blocks(data):
     num_rows = data.x.shape[-1]
     edges = np.linspace(0, num_rows, -(-num_rows // _BLOCK_ROWS) + 1).astype(int)
     for first, last in zip(edges[:-1], edges[1:]):
-        yield type(data)(
-            *(None if a is None else tf.cast(a[:, first:last], tf.float64) for a in data)
-        )
+        yield data.map(lambda array, part=slice(first, last): tf.cast(array[:, part], tf.float64))
 
 
 class _BlockFunctions:
@@ -117,9 +115,9 @@ class _BlockFunctions:
 
     def __init__(self, spec):
         self.spec = spec
-        for name in ("add_product", "add_diagonal", "scaled_columns"):
-            function = getattr(self, f"_{name}")
-            setattr(self, name, compiled(function, jit_compile=False))
+        self.add_product = compiled(self._add_product, jit_compile=False)
+        self.add_diagonal = compiled(self._add_diagonal, jit_compile=False)
+        self.scaled_columns = compiled(self._scaled_columns, jit_compile=False)
 
     def _add_diagonal(self, theta, rows, total):
         flat, noise = self._scaled_columns(theta, rows)

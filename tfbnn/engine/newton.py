@@ -85,7 +85,7 @@ class _Problem:
 
     def __init__(self, spec, data, make_curvature):
         self.spec = spec
-        self.data = type(data)(*(None if a is None else tf.cast(a, tf.float64) for a in data))
+        self.data = data.map(lambda array: tf.cast(array, tf.float64))
         layout = spec.layout
         end = layout.log_noise_scale.stop if spec.is_ntk else layout.num_parameters
         self.scales = np.arange(layout.num_weights, end)

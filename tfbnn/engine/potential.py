@@ -26,14 +26,18 @@ class Data(NamedTuple):
     y: object
     row_noise: object
 
+    def map(self, function):
+        """The Data whose arrays are `function` of these; a missing one stays None."""
+        return Data(*(None if array is None else function(array) for array in self))
+
 
 def make_data(x, y, row_noise, dtype):
     """Puts transformed NumPy rows x [N, D], y [N, K], row_noise [N, K] or None on the device."""
 
     def rows_last(array):
-        return None if array is None else tf.constant(np.ascontiguousarray(array.T), dtype)
+        return tf.constant(np.ascontiguousarray(array.T), dtype)
 
-    return Data(rows_last(x), rows_last(y), rows_last(row_noise))
+    return Data(x, y, row_noise).map(rows_last)
 
 
 class Potential:
