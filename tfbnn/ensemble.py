@@ -80,7 +80,9 @@ class Ensemble:
         """Per layer the factors the network multiplies with, the ntk scales included.
 
         Returns:
-            List of (transposed kernel [C * S, out, in], bias [C * S, out, 1]), contiguous.
+            (first, others), contiguous: the first layer's transposed kernel with its bias as last
+            column [C * S, out, in + 1], and a list of (transposed kernel [C * S, out, in], bias
+            [C * S, out, 1]) of the other layers.
         """
         theta, weights = self._flat, []
         for slot, prior, (kernel, bias) in zip(
@@ -93,7 +95,7 @@ class Ensemble:
                 bias = bias * _scale(prior.bias, slot.bias_scale, theta).astype(theta.dtype)
             transposed = np.ascontiguousarray(np.swapaxes(kernel, 1, 2))
             weights.append((transposed, np.ascontiguousarray(bias)[..., None]))
-        return weights
+        return np.concatenate(weights[0], axis=-1), weights[1:]
 
     @cached_property
     def weighted(self):

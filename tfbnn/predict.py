@@ -1,5 +1,6 @@
 """Predictions with NumPy alone: tiled forward passes and summaries over draws."""
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from tfbnn.activations import ACTIVATIONS
 from tfbnn.likelihoods import StudentT
+from tfbnn.threads import on_all_cores
 
 __all__ = [
     "Prediction",
@@ -19,10 +21,14 @@ __all__ = [
     "weighted_quantiles",
 ]
 
-# Draws x rows x outputs of one tile of rows, and hidden activations of one tile of draws: the
-# first bounds memory, the second keeps the activations in the processor's cache.
+# Draws x rows of one tile of rows, its least number of rows, and its largest number of draws x rows
+# x outputs: enough work to outweigh NumPy's calls, little enough for the processor's cache, and a
+# bound on memory.
+_TILE_POINTS = 131_072
+_TILE_ROWS = 128
 _TILE_VALUES = 4_000_000
-_HIDDEN_VALUES = 250_000
+# Hidden activations of one tile of draws: as much as the cache of one core holds.
+_HIDDEN_VALUES = 100_000
 # Equally weighted points that stand for the predictive distribution with noise.
 _NOISE_POINTS = 4096
 
@@ -50,24 +56,33 @@ class Prediction:
 def network_outputs(ensemble, x):
     """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
 
-    Rows are innermost, as in the engine: the first layer is then one matrix product over all
-    draws of a tile, and its result already has the layout of the next.
+    Rows are innermost, as in the engine: the first layer, bias included, is then one matrix product
+    over all draws of a tile, and its result already has the layout of the next.
     """
-    spec, weights = ensemble.spec, ensemble.effective_weights
-    columns = np.ascontiguousarray(x.T, dtype=spec.dtype)
+    spec, (first, others) = ensemble.spec, ensemble.effective_weights
+    columns = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
     outputs = np.empty((ensemble.num_draws, spec.layer_sizes[-1], len(x)), spec.dtype)
-    widest = max(spec.layer_sizes[1:])
-    step = max(1, _HIDDEN_VALUES // (widest * max(len(x), 1)))
+    per_draw = max(spec.layer_sizes[1:]) * len(x)
+    step = min(max(1, _HIDDEN_VALUES // per_draw), ensemble.num_draws)
+    # Arrays that are used again: threads that allocate wait for each other.
+    used, spare = (np.empty(step * per_draw, spec.dtype) for _ in range(2))
     for start in range(0, ensemble.num_draws, step):
         tile = slice(start, start + step)
-        kernel, bias = (part[tile] for part in weights[0])
-        hidden = (kernel.reshape(-1, kernel.shape[-1]) @ columns).reshape(*kernel.shape[:2], -1)
-        hidden += bias
-        for name, (kernel, bias) in zip(spec.activations, weights[1:]):
-            hidden = kernel[tile] @ ACTIVATIONS[name].numpy(hidden)
+        kernel = first[tile]
+        hidden = _part(used, *kernel.shape[:2], len(x))
+        np.matmul(kernel.reshape(-1, len(columns)), columns, out=hidden.reshape(-1, len(x)))
+        for name, (kernel, bias) in zip(spec.activations, others):
+            used, spare = spare, used
+            result = _part(used, len(hidden), kernel.shape[1], len(x))
+            hidden = np.matmul(kernel[tile], ACTIVATIONS[name].numpy(hidden), out=result)
             hidden += bias[tile]
         outputs[tile] = hidden
     return outputs
+
+
+def _part(array, *shape):
+    """The beginning of a flat array in another shape."""
+    return array[: math.prod(shape)].reshape(shape)
 
 
 def function_draws(ensemble, x):
@@ -86,9 +101,10 @@ def inverse_draws(ensemble, location):
 
 
 def row_tiles(ensemble, num_rows):
-    """Slices of rows small enough for all draws at once."""
+    """Slices of rows small enough for all draws at once; they depend on nothing but sizes."""
     points = max(ensemble.num_draws, _NOISE_POINTS) * ensemble.spec.layer_sizes[-1]
-    step = max(1, _TILE_VALUES // points)
+    step = max(_TILE_ROWS, _TILE_POINTS // ensemble.num_draws)
+    step = max(1, min(step, _TILE_VALUES // points))
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
 
 
@@ -106,46 +122,68 @@ def noise_tiles(ensemble, x, row_noise=None, y=None):
         (slice of rows, location [C * S, n, K], scale broadcastable to it), in transformed space;
         for classes logits, and None for the scale.
     """
-    likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
     for rows in row_tiles(ensemble, len(x)):
-        outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x[rows]))
-        outputs = np.moveaxis(outputs, 1, 2).astype(np.float64)
-        location = likelihood.location(outputs)
-        noise = None
-        if row_noise is not None:
-            at = pipeline.inverse(location) if y is None else y[rows]
-            noise = row_noise[rows] * np.abs(pipeline.derivative(at))
-        yield rows, location, likelihood.scale(outputs, ensemble.log_noise_scale, noise)
+        parts = (None if part is None else part[rows] for part in (row_noise, y))
+        yield rows, *location_and_scale(ensemble, x[rows], *parts)
+
+
+def location_and_scale(ensemble, x, row_noise=None, y=None):
+    """Location [C * S, N, K] and noise scale of every draw, as `noise_tiles` yields them."""
+    likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
+    outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x))
+    outputs = np.moveaxis(outputs, 1, 2).astype(np.float64)
+    location = likelihood.location(outputs)
+    noise = None
+    if row_noise is not None:
+        at = pipeline.inverse(location) if y is None else y
+        noise = row_noise * np.abs(pipeline.derivative(at))
+    return location, likelihood.scale(outputs, ensemble.log_noise_scale, noise)
 
 
 def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
     """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
     ensemble = ensemble.weighted
-    shape = (len(x), ensemble.spec.num_predicted)
-    mean, stddev = np.empty(shape), np.empty(shape)
-    found = None if quantiles is None else np.empty((len(quantiles), *shape))
+
+    def summarise(rows):
+        noise = None if row_noise is None else row_noise[rows]
+        return _summary(ensemble, x[rows], noise, include_noise, quantiles, space)
+
+    ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
+    tiles = on_all_cores(summarise, row_tiles(ensemble, len(x)))
+    if len(tiles) == 1:
+        return tiles[0]
+    mean, stddev = (np.concatenate(parts) for parts in zip(*tiles))
+    if quantiles is None:
+        return Prediction(mean, stddev)
+    return Prediction(mean, stddev, np.concatenate([tile.quantiles for tile in tiles], axis=1))
+
+
+def _summary(ensemble, x, row_noise, include_noise, quantiles, space):
+    """The Prediction at few rows."""
+    location, scale = location_and_scale(ensemble, x, row_noise)
     inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
-    unit = 1.0  # of the transformed scale, in that of the result, where the transform is affine
-    if space == "original":
-        unit = 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
-    exact_moments = space == "transformed" or ensemble.y_pipeline.is_affine
-    for rows, location, scale in noise_tiles(ensemble, x, row_noise):
-        values, weights = inverse(location), ensemble.draw_weights
-        mean[rows], stddev[rows] = _moments(values, weights)
-        if include_noise:
-            points, weights = sample_noisy(ensemble, location, scale)
-            values = inverse(points)
-            if exact_moments:
-                variance = unit**2 * _mean_noise_variance(ensemble, location, scale)
-                stddev[rows] = np.sqrt(stddev[rows] ** 2 + variance)
-            elif isinstance(ensemble.spec.likelihood, StudentT):
-                # 10**t has no mean when t has the tails of a Student-t.
-                mean[rows], stddev[rows] = np.inf, np.inf
-            else:
-                mean[rows], stddev[rows] = _moments(values, weights)
-        if quantiles is not None:
-            found[:, rows] = weighted_quantiles(values, weights, quantiles)
+    values, weights = inverse(location), ensemble.draw_weights
+    mean, stddev = _moments(values, weights)
+    if include_noise:
+        points, weights = sample_noisy(ensemble, location, scale)
+        values = inverse(points)
+        if space == "transformed" or ensemble.y_pipeline.is_affine:
+            variance = _mean_noise_variance(ensemble, location, scale)
+            stddev = np.sqrt(stddev**2 + variance * _unit(ensemble, space) ** 2)
+        elif isinstance(ensemble.spec.likelihood, StudentT):
+            # 10**t has no mean when t has the tails of a Student-t.
+            mean, stddev = np.full_like(mean, np.inf), np.full_like(stddev, np.inf)
+        else:
+            mean, stddev = _moments(values, weights)
+    found = None if quantiles is None else weighted_quantiles(values, weights, quantiles)
     return Prediction(mean, stddev, found)
+
+
+def _unit(ensemble, space):
+    """One unit of an affinely transformed target, in the units of `space`: [K] or 1."""
+    if space == "transformed":
+        return 1.0
+    return 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
 
 
 def _mean_noise_variance(ensemble, location, scale):

@@ -1,11 +1,10 @@
 """The only place that calls tf.function, and the policy for devices."""
 
-import os
 import weakref
 
 import tensorflow as tf
 
-__all__ = ["chain_groups", "compiled", "has_gpu", "num_cores", "num_traces"]
+__all__ = ["chain_groups", "compiled", "has_gpu", "num_traces"]
 
 _functions = weakref.WeakSet()
 
@@ -32,8 +31,3 @@ def chain_groups(num_chains, *, apart=True):
     if has_gpu() or not apart:
         return [list(range(num_chains))]
     return [[chain] for chain in range(num_chains)]
-
-
-def num_cores():
-    """Number of processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -11,17 +11,16 @@ References:
     Schraudolph 2002, Neural Computation 14, 1723. Martens 2020, arXiv:1412.1193.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import tensorflow as tf
-from threadpoolctl import ThreadpoolController
 
-from tfbnn.engine.compile import compiled, num_cores
+from tfbnn.engine.compile import compiled
 from tfbnn.engine.fisher import likelihood_information, prior_curvature
 from tfbnn.engine.jacobian import output_jacobian
 from tfbnn.engine.network import network_outputs
+from tfbnn.threads import num_cores, on_all_cores, single_threaded_blas
 
 __all__ = [
     "gauss_newton_diagonal",
@@ -58,9 +57,8 @@ def gauss_newton_matrix(spec, theta, data):
 
     blocks = list(_row_blocks(data))
     count = min(num_cores(), len(blocks), _MAX_THREADS)
-    # One thread per share of the blocks and none inside BLAS, whose threads wait for each other.
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
-        total = sum(pool.map(sum_of, [blocks[share::count] for share in range(count)]))
+    with single_threaded_blas():
+        total = sum(on_all_cores(sum_of, [blocks[share::count] for share in range(count)]))
     return total + np.diag(prior_curvature(spec, theta.numpy()))
 
 
@@ -95,11 +93,6 @@ def scaled_jacobian(spec, theta, data):
     theta = tf.constant(theta, tf.float64)
     columns = _block_functions(spec).scaled_columns
     return np.concatenate([columns(theta, rows)[0].numpy().T for rows in _row_blocks(data)])
-
-
-@cache
-def _blas():
-    return ThreadpoolController()
 
 
 def _row_blocks(data):

@@ -9,10 +9,11 @@ import tensorflow as tf
 
 from tfbnn.engine.adam import make_adam_steps, start_adam
 from tfbnn.engine.batches import Batches
-from tfbnn.engine.compile import chain_groups, compiled, num_cores
+from tfbnn.engine.compile import chain_groups, compiled
 from tfbnn.engine.potential import Potential
 from tfbnn.engine.schedule import affordable_steps
 from tfbnn.engine.start import draw_prior, with_residual_noise
+from tfbnn.threads import num_cores
 
 __all__ = ["PretrainingResult", "pretrain"]
 

@@ -8,10 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfbnn.engine.block import BlockControl, make_block
-from tfbnn.engine.compile import chain_groups, num_cores
+from tfbnn.engine.compile import chain_groups
 from tfbnn.engine.lane import PHASES, Lane
 from tfbnn.engine.schedule import block_length, make_legs
 from tfbnn.engine.start import check_start, make_value_and_gradient
+from tfbnn.threads import num_cores
 
 __all__ = ["Program", "SamplingResult", "run_chains"]
 

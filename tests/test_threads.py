@@ -1,0 +1,56 @@
+"""Work shared among threads."""
+
+import threading
+import time
+
+import pytest
+
+from tfbnn.threads import num_cores, on_all_cores
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
+
+
+def test_results_keep_the_order_of_the_items():
+    def slow_for_the_first(item):
+        time.sleep(0.05 * (item == 0))
+        return 10 * item
+
+    assert on_all_cores(slow_for_the_first, [0, 1, 2, 3]) == [0, 10, 20, 30]
+
+
+def test_items_are_worked_on_at_the_same_time():
+    both = threading.Barrier(2, timeout=20)
+    assert sorted(on_all_cores(lambda _: both.wait(), [0, 1])) == [0, 1]
+
+
+def test_one_item_stays_in_the_calling_thread():
+    assert on_all_cores(lambda _: threading.current_thread(), [0]) == [threading.current_thread()]
+
+
+def test_errors_reach_the_caller():
+    with pytest.raises(ZeroDivisionError):
+        on_all_cores(lambda item: 1 / item, [1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    "asked, expected", [("1", 1), ("2", 2), ("64", 2), ("0", 2), ("", 2), ("many", 2)]
+)
+def test_the_number_of_threads_respects_the_environment(asked, expected, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert num_cores() == expected
+
+
+def test_blas_has_one_thread_meanwhile():
+    from threadpoolctl import threadpool_info
+
+    def threads_of_blas(_):
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads_of_blas(0)
+    assert before, "NumPy's BLAS should be one that threadpoolctl knows"
+    assert all(set(found) == {1} for found in on_all_cores(threads_of_blas, [0, 1]))
+    assert threads_of_blas(0) == before
