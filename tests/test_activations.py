@@ -62,6 +62,15 @@ def test_dtype_and_shape_are_kept_and_the_input_too(name, dtype):
 
 @each_activation
 @each_dtype
+def test_the_result_may_take_the_place_of_the_input(name, dtype):
+    inputs = POINTS.astype(dtype)
+    expected = ACTIVATIONS[name].numpy(inputs)
+    assert ACTIVATIONS[name].numpy(inputs, out=inputs) is inputs
+    np.testing.assert_array_equal(inputs, expected)
+
+
+@each_activation
+@each_dtype
 def test_large_arguments_give_finite_values_in_silence(name, dtype):
     x = np.array([-1e30, -1e4, -100.0, 0.0, 100.0, 1e4, 1e30], dtype)
     assert np.isfinite(ACTIVATIONS[name].numpy(x)).all()  # warnings are errors in these tests

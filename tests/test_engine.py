@@ -382,7 +382,7 @@ def test_numpy_and_tensorflow_networks_agree(
 ):
     from tfbnn.activations import ACTIVATIONS
     from tfbnn.engine.network import network_outputs
-    from tfbnn.predict import network_outputs as numpy_outputs
+    from tfbnn.forward import network_outputs as numpy_outputs
 
     x = np.random.default_rng(14).normal(size=(17, 3))
     for name in ACTIVATIONS:

@@ -49,7 +49,7 @@ class Case:
         if self.row_noise is not None:
             known = self.row_noise * pipeline.derivative(self.y)
         if isinstance(spec.likelihood, HeteroscedasticGaussian):
-            from tfbnn.predict import network_outputs
+            from tfbnn.forward import network_outputs
 
             raw = network_outputs(self.ensemble, self.ensemble.x_pipeline.forward(self.x))
             learned = np.log1p(np.exp(np.moveaxis(raw, 1, 2)[..., spec.num_targets :]))

@@ -391,7 +391,8 @@ def test_size_of_tiles_does_not_matter(single, settings, values, monkeypatch):
     model, x = single
     whole, draws = model.predict(x, **settings), model.predict_draws(x)
     monkeypatch.setattr(predict_module, "_TILE_VALUES", values)
-    monkeypatch.setattr(predict_module, "_HIDDEN_VALUES", values // 50)
+    monkeypatch.setattr("tfbnn.forward._HIDDEN_VALUES", values // 50)
+    monkeypatch.setattr(predict_module, "_LEAST_PASSES", 2)
     assert len(predict_module.row_tiles(model.posterior, len(x))) > 2
     assert_same(model.predict(x, **settings), whole, rtol=1e-6)
     np.testing.assert_allclose(model.predict_draws(x), draws, rtol=1e-4, atol=1e-6 * draws.max())

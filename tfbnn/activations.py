@@ -8,6 +8,7 @@ rate is optimal (Dinh, Ho and Nguyen, NeurIPS 2024, arXiv:2410.22065).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -24,8 +25,8 @@ class Activation:
     """One activation function on both floors.
 
     Attributes:
-        numpy: Array -> array of the same shape and dtype. It may overwrite its argument, which
-            saves prediction from allocating memory.
+        numpy: (array, out=None) -> array of the same shape and dtype, like a ufunc; `out` may be
+            the array itself, which saves prediction from allocating memory.
         tensorflow: (tensorflow module, tensor) -> tensor of the same shape and dtype.
         smooth: Whether the first derivative is continuous.
     """
@@ -35,32 +36,40 @@ class Activation:
     smooth: bool
 
 
-def _sigmoid(x):
+def _sigmoid(x, out=None):
     # Through tanh: no overflow on either side.
-    x *= x.dtype.type(0.5)
-    np.tanh(x, out=x)
-    x += x.dtype.type(1)
-    x *= x.dtype.type(0.5)
-    return x
+    half = x.dtype.type(0.5)
+    result = np.tanh(half * x, out=out)
+    result += 1
+    result *= half
+    return result
 
 
-def _elu(x):
-    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+def _leaky_relu(x, out=None):
+    return np.maximum(x, x.dtype.type(_LEAKY_SLOPE) * x, out=out)
 
 
-def _selu(x):
+def _elu(x, out=None):
+    return np.add(np.maximum(x, 0), np.expm1(np.minimum(x, 0)), out=out)
+
+
+def _selu(x, out=None):
     negative = x.dtype.type(_SELU_ALPHA) * np.expm1(np.minimum(x, 0))
-    return x.dtype.type(_SELU_SCALE) * np.where(x > 0, x, negative)
+    return np.multiply(x.dtype.type(_SELU_SCALE), np.maximum(x, 0) + negative, out=out)
 
 
-def _softplus(x):
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+def _softplus(x, out=None):
+    return np.add(np.maximum(x, 0), np.log1p(np.exp(-np.abs(x))), out=out)
 
 
-def _gelu(x):
+def _gelu(x, out=None):
     from scipy.special import ndtr
 
-    return x * ndtr(x)
+    return np.multiply(x, ndtr(x), out=out)
+
+
+def _swish(x, out=None):
+    return np.multiply(x, _sigmoid(x), out=out)
 
 
 def _gelu_tensorflow(tf, x):
@@ -68,16 +77,14 @@ def _gelu_tensorflow(tf, x):
     return 0.5 * x * (1.0 + tf.math.erf(x * 0.5**0.5))
 
 
-_SWISH = Activation(lambda x: x * _sigmoid(x.copy()), lambda tf, x: x * tf.sigmoid(x), smooth=True)
+_SWISH = Activation(_swish, lambda tf, x: x * tf.sigmoid(x), smooth=True)
 
 ACTIVATIONS = {
-    "tanh": Activation(lambda x: np.tanh(x, out=x), lambda tf, x: tf.tanh(x), smooth=True),
+    "tanh": Activation(np.tanh, lambda tf, x: tf.tanh(x), smooth=True),
     "sigmoid": Activation(_sigmoid, lambda tf, x: tf.sigmoid(x), smooth=True),
-    "relu": Activation(
-        lambda x: np.maximum(x, 0, out=x), lambda tf, x: tf.nn.relu(x), smooth=False
-    ),
+    "relu": Activation(partial(np.maximum, 0), lambda tf, x: tf.nn.relu(x), smooth=False),
     "leaky_relu": Activation(
-        lambda x: np.maximum(x, x.dtype.type(_LEAKY_SLOPE) * x),
+        _leaky_relu,
         # tf.nn.leaky_relu keeps its slope in float32.
         lambda tf, x: tf.maximum(x, _LEAKY_SLOPE * x),
         smooth=False,
@@ -88,6 +95,6 @@ ACTIVATIONS = {
     "gelu": Activation(_gelu, _gelu_tensorflow, smooth=True),
     "swish": _SWISH,
     "silu": _SWISH,
-    "sin": Activation(lambda x: np.sin(x, out=x), lambda tf, x: tf.sin(x), smooth=True),
-    "identity": Activation(lambda x: x, lambda tf, x: x, smooth=True),
+    "sin": Activation(np.sin, lambda tf, x: tf.sin(x), smooth=True),
+    "identity": Activation(np.positive, lambda tf, x: x, smooth=True),
 }

@@ -77,12 +77,10 @@ class Ensemble:
 
     @cached_property
     def effective_weights(self):
-        """Per layer the factors the network multiplies with, the ntk scales included.
+        """Per layer the factors that the network multiplies with, the ntk scales included.
 
         Returns:
-            (first, others), contiguous: the first layer's transposed kernel with its bias as last
-            column [C * S, out, in + 1], and a list of (transposed kernel [C * S, out, in], bias
-            [C * S, out, 1]) of the other layers.
+            List of transposed kernels with the bias as last column [C * S, out, in + 1].
         """
         theta, weights = self._flat, []
         for slot, prior, (kernel, bias) in zip(
@@ -93,9 +91,8 @@ class Ensemble:
                 factor = kernel_scale / np.sqrt(slot.num_inputs)
                 kernel = kernel * factor.astype(theta.dtype)[..., None]
                 bias = bias * _scale(prior.bias, slot.bias_scale, theta).astype(theta.dtype)
-            transposed = np.ascontiguousarray(np.swapaxes(kernel, 1, 2))
-            weights.append((transposed, np.ascontiguousarray(bias)[..., None]))
-        return np.concatenate(weights[0], axis=-1), weights[1:]
+            weights.append(np.concatenate([np.swapaxes(kernel, 1, 2), bias[..., None]], axis=-1))
+        return weights
 
     @cached_property
     def weighted(self):

@@ -1,12 +1,11 @@
 """Predictions with NumPy alone: tiled forward passes and summaries over draws."""
 
-import math
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from tfbnn.activations import ACTIVATIONS
+from tfbnn.forward import network_outputs
 from tfbnn.likelihoods import StudentT
 from tfbnn.threads import on_all_cores
 
@@ -14,21 +13,22 @@ __all__ = [
     "Prediction",
     "function_draws",
     "inverse_draws",
-    "network_outputs",
     "noise_tiles",
     "predict",
     "sample_noisy",
     "weighted_quantiles",
 ]
 
-# Draws x rows of one tile of rows, its least number of rows, and its largest number of draws x rows
-# x outputs: enough work to outweigh NumPy's calls, little enough for the processor's cache, and a
-# bound on memory.
+# Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows x
+# outputs: enough work to outweigh NumPy's calls, little enough for the processor's cache, and a bound
+# on memory.
 _TILE_POINTS = 131_072
-_TILE_ROWS = 128
+_TILE_ROWS = (128, 1024)
 _TILE_VALUES = 4_000_000
-# Hidden activations of one tile of draws: as much as the cache of one core holds.
-_HIDDEN_VALUES = 100_000
+# Tiles that share a forward pass, as longer rows make faster products, and how many such groups
+# there have to be at least, for the threads.
+_TILES_PER_PASS = 4
+_LEAST_PASSES = 8
 # Equally weighted points that stand for the predictive distribution with noise.
 _NOISE_POINTS = 4096
 
@@ -53,38 +53,6 @@ class Prediction:
         return iter((self.mean, self.stddev))
 
 
-def network_outputs(ensemble, x):
-    """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
-
-    Rows are innermost, as in the engine: the first layer, bias included, is then one matrix product
-    over all draws of a tile, and its result already has the layout of the next.
-    """
-    spec, (first, others) = ensemble.spec, ensemble.effective_weights
-    columns = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
-    outputs = np.empty((ensemble.num_draws, spec.layer_sizes[-1], len(x)), spec.dtype)
-    per_draw = max(spec.layer_sizes[1:]) * len(x)
-    step = min(max(1, _HIDDEN_VALUES // per_draw), ensemble.num_draws)
-    # Arrays that are used again: threads that allocate wait for each other.
-    used, spare = (np.empty(step * per_draw, spec.dtype) for _ in range(2))
-    for start in range(0, ensemble.num_draws, step):
-        tile = slice(start, start + step)
-        kernel = first[tile]
-        hidden = _part(used, *kernel.shape[:2], len(x))
-        np.matmul(kernel.reshape(-1, len(columns)), columns, out=hidden.reshape(-1, len(x)))
-        for name, (kernel, bias) in zip(spec.activations, others):
-            used, spare = spare, used
-            result = _part(used, len(hidden), kernel.shape[1], len(x))
-            hidden = np.matmul(kernel[tile], ACTIVATIONS[name].numpy(hidden), out=result)
-            hidden += bias[tile]
-        outputs[tile] = hidden
-    return outputs
-
-
-def _part(array, *shape):
-    """The beginning of a flat array in another shape."""
-    return array[: math.prod(shape)].reshape(shape)
-
-
 def function_draws(ensemble, x):
     """Noise-free predictions of all draws in transformed space: x [N, D] -> [C * S, N, K].
 
@@ -103,7 +71,8 @@ def inverse_draws(ensemble, location):
 def row_tiles(ensemble, num_rows):
     """Slices of rows small enough for all draws at once; they depend on nothing but sizes."""
     points = max(ensemble.num_draws, _NOISE_POINTS) * ensemble.spec.layer_sizes[-1]
-    step = max(_TILE_ROWS, _TILE_POINTS // ensemble.num_draws)
+    least, most = _TILE_ROWS
+    step = min(max(least, _TILE_POINTS // ensemble.num_draws), most)
     step = max(1, min(step, _TILE_VALUES // points))
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
 
@@ -123,14 +92,14 @@ def noise_tiles(ensemble, x, row_noise=None, y=None):
         for classes logits, and None for the scale.
     """
     for rows in row_tiles(ensemble, len(x)):
+        outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x[rows]))
         parts = (None if part is None else part[rows] for part in (row_noise, y))
-        yield rows, *location_and_scale(ensemble, x[rows], *parts)
+        yield rows, *_location_and_scale(ensemble, outputs, *parts)
 
 
-def location_and_scale(ensemble, x, row_noise=None, y=None):
-    """Location [C * S, N, K] and noise scale of every draw, as `noise_tiles` yields them."""
+def _location_and_scale(ensemble, outputs, row_noise=None, y=None):
+    """What `noise_tiles` yields, of network outputs [C * S, num_outputs, n]."""
     likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
-    outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x))
     outputs = np.moveaxis(outputs, 1, 2).astype(np.float64)
     location = likelihood.location(outputs)
     noise = None
@@ -144,23 +113,30 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
     """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
     ensemble = ensemble.weighted
 
-    def summarise(rows):
-        noise = None if row_noise is None else row_noise[rows]
-        return _summary(ensemble, x[rows], noise, include_noise, quantiles, space)
+    def summarise(tiles):
+        first, last = tiles[0].start, tiles[-1].stop
+        outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x[first:last]))
+        for rows in tiles:
+            noise = None if row_noise is None else row_noise[rows]
+            part = outputs[..., rows.start - first : rows.stop - first]
+            summary = _summary(ensemble, part, noise, include_noise, quantiles, space)
+            mean[rows], stddev[rows] = summary
+            if quantiles is not None:
+                found[:, rows] = summary.quantiles
 
+    shape = (len(x), ensemble.spec.num_predicted)
+    mean, stddev = np.empty(shape), np.empty(shape)
+    found = None if quantiles is None else np.empty((len(quantiles), *shape))
     ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
-    tiles = on_all_cores(summarise, row_tiles(ensemble, len(x)))
-    if len(tiles) == 1:
-        return tiles[0]
-    mean, stddev = (np.concatenate(parts) for parts in zip(*tiles))
-    if quantiles is None:
-        return Prediction(mean, stddev)
-    return Prediction(mean, stddev, np.concatenate([tile.quantiles for tile in tiles], axis=1))
+    tiles = row_tiles(ensemble, len(x))
+    size = min(max(1, len(tiles) // _LEAST_PASSES), _TILES_PER_PASS)
+    on_all_cores(summarise, [tiles[k : k + size] for k in range(0, len(tiles), size)])
+    return Prediction(mean, stddev, found)
 
 
-def _summary(ensemble, x, row_noise, include_noise, quantiles, space):
-    """The Prediction at few rows."""
-    location, scale = location_and_scale(ensemble, x, row_noise)
+def _summary(ensemble, outputs, row_noise, include_noise, quantiles, space):
+    """The Prediction of network outputs [C * S, num_outputs, n]."""
+    location, scale = _location_and_scale(ensemble, outputs, row_noise)
     inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
     values, weights = inverse(location), ensemble.draw_weights
     mean, stddev = _moments(values, weights)

@@ -1,0 +1,36 @@
+"""The forward pass of all networks with NumPy alone."""
+
+import numpy as np
+
+from tfbnn.activations import ACTIVATIONS
+
+__all__ = ["network_outputs"]
+
+# Hidden activations of one tile of draws: as much as the cache of one core holds.
+_HIDDEN_VALUES = 250_000
+
+
+def network_outputs(ensemble, x):
+    """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
+
+    Rows are innermost, as in the engine. Biases are multiplied by a line of ones behind the inputs
+    and the hidden units, which is cheaper than adding them.
+    """
+    spec, weights = ensemble.spec, ensemble.effective_weights
+    inputs = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
+    outputs = np.empty((ensemble.num_draws, spec.layer_sizes[-1], len(x)), spec.dtype)
+    widths = spec.layer_sizes[1:-1]
+    step = max(1, _HIDDEN_VALUES // (max(widths, default=1) * len(x)))
+    step = min(step, ensemble.num_draws)
+    # Used again by every tile: threads that allocate memory wait for each other.
+    layers = [np.ones((step, width + 1, len(x)), spec.dtype) for width in widths]
+    for start in range(0, ensemble.num_draws, step):
+        tile = slice(start, min(start + step, ensemble.num_draws))
+        previous = inputs
+        for name, kernel, layer in zip(spec.activations, weights, layers):
+            units = layer[: tile.stop - start]
+            hidden = np.matmul(kernel[tile], previous, out=units[:, :-1])
+            ACTIVATIONS[name].numpy(hidden, out=hidden)
+            previous = units
+        np.matmul(weights[-1][tile], previous, out=outputs[tile])
+    return outputs
