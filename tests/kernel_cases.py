@@ -106,8 +106,8 @@ def record(name, num_chains=50, num_transitions=40):
 
     @tf.function(autograph=False)
     def transition(z, results, seed):
-        jitter, seed = tf.unstack(tf.random.split(seed, 2))
-        before = case.settings.set_step_size(results, step, jitter)
+        key, seed = tf.unstack(tf.random.split(seed, 2))
+        before = case.settings.prepare(results, step, key, tf.constant(False))
         return before, *kernel.one_step(z, before, seed=seed), seed
 
     z = tf.constant(target.draw(np.random.default_rng(4), num_chains))
@@ -128,7 +128,7 @@ def acceptance_and_end(case, num_transitions=10, seed=0):
     def run(z):
         def transition(index, z, results, total):
             keys = tf.random.split(tf.stack([seed, index]), 2)
-            results = settings.set_step_size(results, step, keys[0])
+            results = settings.prepare(results, step, keys[0], tf.constant(False))
             z, results = kernel.one_step(z, results, seed=keys[1])
             acceptance = settings.statistics(results).acceptance_rate
             return index + 1, z, results, total + tf.reduce_mean(acceptance)

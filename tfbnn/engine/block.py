@@ -48,7 +48,7 @@ class BlockControl(NamedTuple):
         num_transitions: How many to make, at most the length of the block's keys.
         first: Absolute index, within the phase, of the first transition.
         stride: Transitions per kept draw.
-        adapt_step: Whether the step size adapts.
+        adapt_step: Whether the step size adapts, and what else a kernel tunes by itself.
         collect_moments: Whether the moments of theta are collected.
     """
 
@@ -98,10 +98,12 @@ def make_block(spec, settings, num_slots, jit_compile):
         kernel = _kernel(potential, settings, data, state.linear_map, state.reference, state.step)
 
         def transition(index, state, output):
-            jitter_key, kernel_key = tf.unstack(tf.random.split(keys[index], 2))
+            prepare_key, kernel_key = tf.unstack(tf.random.split(keys[index], 2))
             log_step = tf.where(control.adapt_step, state.step.log_step, state.step.log_average)
             step_size = tf.cast(tf.exp(log_step), state.z.dtype)
-            results = settings.set_step_size(state.results, step_size[:, None], jitter_key)
+            results = settings.prepare(
+                state.results, step_size[:, None], prepare_key, control.adapt_step
+            )
             z, results = kernel.one_step(state.z, results, seed=kernel_key)
             theta = state.linear_map.forward(z)
             statistics = settings.statistics(results)

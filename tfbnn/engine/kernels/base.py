@@ -1,7 +1,14 @@
 """What a sampler's settings must offer to the runner, and the helpers they share.
 
 A sampler is one file: a frozen dataclass of settings that builds a `tfp.mcmc` kernel, reads its
-statistics and sets its step size. Nothing else in the package knows about a particular sampler.
+statistics and, before every transition, puts its step size in place:
+
+    prepare(results, step_size, key, adapting)
+
+returns the kernel's results with the step size [C, 1] and whatever else the next transition needs;
+`key` is for what it has to draw, `adapting` a scalar bool tensor, for kernels with a tuner of their
+own: it may learn only while `adapting`. Nothing else in the package knows about a particular
+sampler.
 """
 
 from dataclasses import dataclass, replace

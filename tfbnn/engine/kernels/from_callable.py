@@ -68,9 +68,9 @@ class CallableKernel:
         del step_size
         return self.function(target_log_prob_fn)
 
-    def set_step_size(self, results, step_size, key):
+    def prepare(self, results, step_size, key, adapting):
         """Results as they are."""
-        del step_size, key
+        del step_size, key, adapting
         return results
 
     def target_log_prob(self, results):

@@ -75,12 +75,13 @@ class HMC(Kernel):
             target_log_prob_fn,
             step_size=step_size,
             num_leapfrog_steps=self.num_leapfrog_steps,
-            # Without this the kernel would ignore the step size that `set_step_size` puts there.
+            # Without this the kernel would ignore the step size that `prepare` puts there.
             store_parameters_in_results=True,
         )
 
-    def set_step_size(self, results, step_size, key):
+    def prepare(self, results, step_size, key, adapting):
         """Kernel results with the step size [C, 1] for the next transition, jittered."""
+        del adapting  # the number of steps is the user's
         if self.trajectory_jitter:
             spread = tf.random.stateless_uniform(step_size.shape, key, -1.0, 1.0, step_size.dtype)
             step_size = step_size * (1.0 + self.trajectory_jitter * spread)

@@ -95,9 +95,9 @@ class MetropolisKernel(Kernel):
         """The TFP kernel; `step_size` has shape [C, 1]."""
         return tfp.mcmc.MetropolisHastings(self.proposal(target_log_prob_fn, step_size))
 
-    def set_step_size(self, results, step_size, key):
+    def prepare(self, results, step_size, key, adapting):
         """Kernel results with the step size [C, 1] for the next transition."""
-        del key  # one step has no trajectory that could resonate
+        del key, adapting  # one step has no trajectory that could resonate, or be tuned
         inner = results.accepted_results._replace(step_size=step_size)
         return results._replace(accepted_results=inner)
 

@@ -59,9 +59,9 @@ class NUTS(Kernel):
             target_log_prob_fn, step_size=step_size, max_tree_depth=self.max_tree_depth
         )
 
-    def set_step_size(self, results, step_size, key):
+    def prepare(self, results, step_size, key, adapting):
         """Kernel results with the step size [C, 1] for the next transition."""
-        del key  # trajectories vary in length by themselves
+        del key, adapting  # trajectories vary in length by themselves
         return results._replace(step_size=step_size)
 
     def target_log_prob(self, results):

@@ -180,9 +180,9 @@ class UnderdampedLangevin(Kernel):
         """The kernel; `step_size` has shape [C, 1]."""
         return UnderdampedKernel(target_log_prob_fn, step_size, self.persistence, self.adjusted)
 
-    def set_step_size(self, results, step_size, key):
+    def prepare(self, results, step_size, key, adapting):
         """Kernel results with the step size [C, 1] for the next transition."""
-        del key  # the refreshment makes trajectories of random length by itself
+        del key, adapting  # the refreshment makes trajectories of random length by itself
         return results._replace(step_size=step_size)
 
     def target_log_prob(self, results):
