@@ -12,6 +12,7 @@ import tensorflow_probability as tfp
 from kernel_cases import BOX, CASES, NUM_DRAWS, acceptance_and_end, build, record, target_of
 from scipy import stats
 
+from tfbnn.engine.kernels import underdamped
 from tfbnn.engine.kernels.mala import LangevinProposal
 from tfbnn.engine.kernels.metropolis import Point, Proposal
 from tfbnn.engine.kernels.random_walk import RandomWalkProposal
@@ -22,6 +23,7 @@ from tfbnn.kernels import HMC, MALA, UnderdampedLangevin
 tf.get_logger().setLevel("ERROR")  # every case traces the same function of the helper anew
 
 METROPOLIS = ["random walk", "mala", "truncated mala"]
+OWN_ACCEPT_STEP = ["underdamped"]
 
 
 def gradient(target, z):
@@ -48,6 +50,11 @@ def log_proposal(name, target, there, here):
 def inner(results):
     """The results that hold the cache of the current state."""
     return getattr(results, "accepted_results", results)
+
+
+def hmc_results(results):
+    """TFP's results of an HMC step, where they are inside others."""
+    return getattr(results, "hmc", results)
 
 
 def check_cache(name):
@@ -161,39 +168,42 @@ class TestAcceptance:
         np.testing.assert_allclose(results.log_accept_ratio, -ratio, atol=1e-11)
         assert returned.mean() > 0.6
 
-    def test_hmc_ratio_is_the_energy_error_and_its_trajectory_is_reversible(self):
-        target = target_of(CASES["hmc"])
-        for step in record("hmc")[::8]:
-            proposed = step.after.proposed_results
+    @pytest.mark.parametrize("name", ["hmc"])
+    def test_hmc_ratio_is_the_energy_error_and_its_trajectory_is_reversible(self, name):
+        target = target_of(CASES[name])
+        for step in record(name)[::8]:
+            before, after = hmc_results(step.before), hmc_results(step.after)
+            num_steps = int(before.accepted_results.num_leapfrog_steps)
+            proposed = after.proposed_results
             (first,), (last,) = proposed.initial_momentum, proposed.final_momentum
             # A divergent trajectory overflows, or multiplies rounding errors.
-            usable = step.after.log_accept_ratio.numpy() > -20
+            usable = after.log_accept_ratio.numpy() > -20
             assert usable.mean() > 0.8
             start, there, first, last, size, ratio = (
                 np.asarray(array)[usable]
                 for array in (
                     step.start,
-                    step.after.proposed_state,
+                    after.proposed_state,
                     first,
                     last,
-                    step.before.accepted_results.step_size,
-                    step.after.log_accept_ratio,
+                    before.accepted_results.step_size,
+                    after.log_accept_ratio,
                 )
             )
-            end, momentum = leapfrog(target, start, first, size, 3)
+            end, momentum = leapfrog(target, start, first, size, num_steps)
             np.testing.assert_allclose(end, there, atol=1e-9)
             np.testing.assert_allclose(momentum, last, atol=1e-9)
-            back, _ = leapfrog(target, there, -last, size, 3)
+            back, _ = leapfrog(target, there, -last, size, num_steps)
             np.testing.assert_allclose(back, start, atol=1e-9)
             kinetic = 0.5 * (first**2 - last**2).sum(axis=-1)
             expected = log_density(target, there) - log_density(target, start) + kinetic
             np.testing.assert_allclose(ratio, expected, atol=1e-9)
 
-    @pytest.mark.parametrize("name", [*METROPOLIS, "hmc", "underdamped"])
+    @pytest.mark.parametrize("name", [*METROPOLIS, "hmc", *OWN_ACCEPT_STEP])
     def test_flags_follow_from_the_ratio_and_the_uniform_number(self, name):
         for step in record(name):
             uniform = accept_uniform(name, step)
-            expected = np.log(uniform) < step.after.log_accept_ratio.numpy()
+            expected = np.log(uniform) < hmc_results(step.after).log_accept_ratio.numpy()
             np.testing.assert_array_equal(step.after.is_accepted, expected)
 
 
@@ -209,12 +219,12 @@ def leapfrog(target, z, momentum, step, num_steps):
 
 def accept_uniform(name, step):
     """The uniform numbers [C] that a transition compared with its ratios, drawn again."""
-    if name == "underdamped":
+    if name in OWN_ACCEPT_STEP:
         seed = tf.random.split(tf.constant(step.seed), 2)[1]
         return tf.random.stateless_uniform(step.end.shape[:1], seed, dtype=tf.float64).numpy()
     from tensorflow_probability.python.internal import samplers
 
-    seed = samplers.split_seed(step.after.seed)[1]
+    seed = samplers.split_seed(hmc_results(step.after).seed)[1]
     return samplers.uniform(step.end.shape[:1], dtype=tf.float64, seed=seed).numpy()
 
 
@@ -269,7 +279,7 @@ class TestIdentities:
         _, results = full.one_step(z, full.bootstrap_results(z), seed=[1, 2])
         ratio = results.log_accept_ratio.numpy()
         np.testing.assert_allclose(ratio, expected.log_accept_ratio, atol=1e-10)
-        monkeypatch.setattr(UnderdampedKernel, "_accepts", lambda *_: tf.fill([50], True))
+        monkeypatch.setattr(underdamped, "accepts", lambda *_: tf.fill([50], True))
         end, results = full.one_step(z, full.bootstrap_results(z), seed=[1, 2])
         np.testing.assert_allclose(end, expected.proposed_state, atol=1e-12)
         # And what it keeps of the momentum for the next transition is nothing.
@@ -322,9 +332,9 @@ class TestUnadjusted:
         assert acceptance < 1e-3
 
 
-def without(cls, name, value):
-    """A patch that replaces a method of the kernels' classes."""
-    return lambda patch: patch.setattr(cls, name, value)
+def without(owner, name, value):
+    """A patch that replaces a method of the kernels' classes, or a function of their modules."""
+    return lambda patch: patch.setattr(owner, name, value)
 
 
 def altered(cls, change):
@@ -396,7 +406,7 @@ BUGS = {
     ),
     "underdamped without accept step": (
         "underdamped",
-        without(UnderdampedKernel, "_accepts", lambda self, ratio, seed: ratio > -1e9),
+        without(underdamped, "accepts", lambda ratio, seed, adjusted: ratio > -1e9),
     ),
     "HMC without kinetic energy": (
         "hmc",

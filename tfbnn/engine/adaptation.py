@@ -16,6 +16,7 @@ __all__ = [
     "find_initial_step_size",
     "restart_dual_averaging",
     "restart_moments",
+    "select",
 ]
 
 # Hoffman and Gelman 2014, JMLR 15, section 3.2: gamma, t0, kappa, and mu = log(10 eps_0).
@@ -81,6 +82,11 @@ def restart_moments(shape, dtype):
     """Moments of no draws yet."""
     zeros = np.zeros(shape, dtype)
     return RunningMoments(zeros, zeros, np.dtype(dtype).type(0.0))
+
+
+def select(condition, new, old):
+    """Structure of tensors: `new` where the scalar `condition` holds, else `old`."""
+    return tf.nest.map_structure(lambda a, b: tf.where(condition, a, b), new, old)
 
 
 def adaptation_windows(num_steps):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfbnn.engine.adaptation import DualAveraging, RunningMoments
+from tfbnn.engine.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.compile import compiled
 from tfbnn.engine.linear_map import DenseMap, DiagonalMap, as_tensors
 from tfbnn.engine.potential import Potential
@@ -111,9 +111,7 @@ def make_block(spec, settings, num_slots, jit_compile):
                 z=z,
                 results=results,
                 step=_adapt(state.step, statistics, accept_target, control.adapt_step),
-                moments=_select(
-                    control.collect_moments, state.moments.update(theta), state.moments
-                ),
+                moments=select(control.collect_moments, state.moments.update(theta), state.moments),
             )
             kept = {
                 "lp": tf.cast(settings.target_log_prob(results), tf.float64) + state.reference,
@@ -165,11 +163,7 @@ def _adapt(step, statistics, accept_target, adapt_step):
     if accept_target is None:
         return step
     acceptance = tf.cast(statistics.acceptance_rate, tf.float32)
-    return _select(adapt_step, step.update(acceptance, accept_target), step)
-
-
-def _select(condition, new, old):
-    return tf.nest.map_structure(lambda a, b: tf.where(condition, a, b), new, old)
+    return select(adapt_step, step.update(acceptance, accept_target), step)
 
 
 def _empty_output(z, num_slots):

@@ -17,7 +17,15 @@ import tensorflow as tf
 
 from tfbnn.validation import check_choice, check_flag, check_number
 
-__all__ = ["Kernel", "TransitionStatistics", "acceptance_from_log_ratio", "is_divergent"]
+__all__ = [
+    "Kernel",
+    "TransitionStatistics",
+    "acceptance_from_log_ratio",
+    "accepts",
+    "is_divergent",
+    "minus_infinity_for_nan",
+    "partly_refreshed",
+]
 
 # Energy errors beyond this count as divergent, as in Stan and TFP.
 _MAX_ENERGY_ERROR = 1000.0
@@ -69,6 +77,8 @@ class Kernel:
 
     # What every report must say of draws that do not have the posterior as their distribution.
     bias_note = None
+    # Why "gauss_newton" is refused, where coordinates may be scaled only.
+    no_whitening = None
 
     def __post_init__(self):
         if self.step_size is not None:
@@ -77,6 +87,11 @@ class Kernel:
         if self.target_accept_prob is not None:
             check_number("target_accept_prob", self.target_accept_prob, above=0, below=1)
         check_choice("preconditioner", self.preconditioner, PRECONDITIONERS)
+        if self.no_whitening and self.preconditioner == "gauss_newton":
+            raise ValueError(
+                f"preconditioner of {type(self).__name__} must be 'auto', 'diagonal' or 'identity', "
+                f"received 'gauss_newton': {self.no_whitening}."
+            )
 
     @property
     def adapts(self):
@@ -107,6 +122,8 @@ class Kernel:
         """
         if self.preconditioner != "auto":
             return self, f"{self.preconditioner}, as asked"
+        if self.no_whitening:
+            return replace(self, preconditioner="diagonal"), f"diagonal: {self.no_whitening}"
         size, lines = spec.layout.num_parameters, num_rows * spec.layer_sizes[-1]
         affordable = size <= min(_LARGEST_AUTO_WHITENING, lines / _LINES_PER_PARAMETER)
         chosen = "gauss_newton" if affordable else "diagonal"
@@ -145,3 +162,25 @@ def acceptance_from_log_ratio(log_accept_ratio):
 def is_divergent(log_accept_ratio):
     """Whether the energy error is so large, or NaN, that the integrator must have failed."""
     return ~(log_accept_ratio > -_MAX_ENERGY_ERROR)
+
+
+def minus_infinity_for_nan(log_accept_ratio):
+    """The ratio, with minus infinity where it is not finite: such a proposal is rejected."""
+    return tf.where(tf.math.is_finite(log_accept_ratio), log_accept_ratio, -float("inf"))
+
+
+def accepts(log_accept_ratio, seed, adjusted):
+    """Whether to move [C]: by Metropolis' rule, or if not `adjusted`, unless divergent."""
+    if not adjusted:
+        # Without this a chain that overflows would be NaN for ever.
+        return ~is_divergent(log_accept_ratio)
+    uniform = tf.random.stateless_uniform(
+        log_accept_ratio.shape, seed, dtype=log_accept_ratio.dtype
+    )
+    return tf.math.log(uniform) < log_accept_ratio
+
+
+def partly_refreshed(momentum, persistence, seed):
+    """Keeps a share of momenta [C, P] and replaces the rest, so that N(0, I) is kept."""
+    noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
+    return persistence * momentum + tf.sqrt(1.0 - persistence**2) * noise

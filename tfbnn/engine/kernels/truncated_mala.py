@@ -1,6 +1,6 @@
 """MALA whose proposals stay inside the box of Uniform priors."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import tensorflow as tf
 
@@ -70,14 +70,7 @@ class TruncatedMALA(MALA):
     """
 
     proposal = TruncatedProposal
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.preconditioner == "gauss_newton":
-            raise ValueError(
-                "preconditioner of TruncatedMALA must be 'auto', 'diagonal' or 'identity', received "
-                "'gauss_newton', in whose coordinates the box would no longer be a box."
-            )
+    no_whitening = "whitened, the prior's box would no longer be a box"
 
     def check_model(self, spec):
         """Refuses models that have weights without a box."""
@@ -93,10 +86,3 @@ class TruncatedMALA(MALA):
                 "TruncatedMALA needs priors.Uniform(low, high) on all kernels and biases, received "
                 f"{', '.join(others)}. Use kernel='mala', or Uniform priors."
             )
-
-    def resolve(self, spec, num_rows):
-        """Chooses "diagonal" where the choice is open."""
-        if self.preconditioner == "auto":
-            chosen = replace(self, preconditioner="diagonal")
-            return chosen, "diagonal, in whose coordinates the prior's box stays a box"
-        return super().resolve(spec, num_rows)

@@ -10,7 +10,10 @@ from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,
     acceptance_from_log_ratio,
+    accepts,
     is_divergent,
+    minus_infinity_for_nan,
+    partly_refreshed,
 )
 from tfbnn.validation import check_flag, check_number
 
@@ -78,11 +81,11 @@ class UnderdampedKernel(tfp.mcmc.TransitionKernel):
         """One transition; returns (position [C, P], UnderdampedResults)."""
         before = previous_kernel_results
         noise_seed, accept_seed = tf.unstack(tf.random.split(seed, 2))
-        start = _refreshed(before.momentum, before.persistence, noise_seed)
+        start = partly_refreshed(before.momentum, before.persistence, noise_seed)
         z, end, value, gradient = self._leapfrog(current_state, start, before)
         kinetic = 0.5 * tf.reduce_sum(start**2 - end**2, axis=-1)
-        log_ratio = _minus_infinity_for_nan(value - before.target_log_prob + kinetic)
-        accepted = self._accepts(log_ratio, accept_seed)
+        log_ratio = minus_infinity_for_nan(value - before.target_log_prob + kinetic)
+        accepted = accepts(log_ratio, accept_seed, self.adjusted)
         moves = accepted[:, None]
         return tf.where(moves, z, current_state), UnderdampedResults(
             target_log_prob=tf.where(accepted, value, before.target_log_prob),
@@ -101,23 +104,6 @@ class UnderdampedKernel(tfp.mcmc.TransitionKernel):
         z = z + before.step_size * half
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, z)
         return z, half + 0.5 * before.step_size * gradient, value, gradient
-
-    def _accepts(self, log_ratio, seed):
-        if not self.adjusted:
-            # Without this a chain that overflows would be NaN for ever.
-            return ~is_divergent(log_ratio)
-        uniform = tf.random.stateless_uniform(log_ratio.shape, seed, dtype=log_ratio.dtype)
-        return tf.math.log(uniform) < log_ratio
-
-
-def _refreshed(momentum, persistence, seed):
-    """Keeps a share of momenta [C, P] and replaces the rest, so that N(0, I) is kept."""
-    noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
-    return persistence * momentum + tf.sqrt(1.0 - persistence**2) * noise
-
-
-def _minus_infinity_for_nan(log_ratio):
-    return tf.where(tf.math.is_finite(log_ratio), log_ratio, -float("inf"))
 
 
 @dataclass(frozen=True, kw_only=True)
