@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from tfbnn import kernels
 
-__all__ = ["CASES", "Case", "Transition", "acceptance_and_end", "record", "target_of"]
+__all__ = ["CASES", "Case", "Transition", "acceptance_and_end", "record", "target_of", "tuned"]
 
 SHAPES = np.array([0.8, 2.0, 6.0])
 MIX = np.array([[1.0, 0.0, 0.0], [0.6, 1.0, 0.0], [-0.3, 0.5, 1.0]])
@@ -73,6 +73,9 @@ CASES = {
     "hmc": Case(kernels.HMC(step_size=0.45, num_leapfrog_steps=3)),
     "nuts": Case(kernels.NUTS(step_size=0.48, max_tree_depth=3)),
     "underdamped": Case(kernels.UnderdampedLangevin(step_size=0.52, persistence=0.7)),
+    "microcanonical": Case(
+        kernels.Microcanonical(step_size=0.7, trajectory_length=2.0, max_leapfrog_steps=8)
+    ),
     "truncated mala": Case(kernels.TruncatedMALA(step_size=0.65), BoxedTarget),
 }
 
@@ -92,9 +95,9 @@ def target_of(case):
     return case.target()
 
 
-def build(settings, target, num_chains, step_size=None):
+def build(settings, target, num_chains, step_size=None, dtype="float64"):
     """(kernel, step sizes [num_chains, 1])."""
-    step = tf.fill([num_chains, 1], tf.constant(step_size or settings.step_size, tf.float64))
+    step = tf.fill([num_chains, 1], tf.constant(step_size or settings.step_size, dtype))
     return settings.build(target, step), step
 
 
@@ -140,3 +143,35 @@ def acceptance_and_end(case, num_transitions=10, seed=0):
     start = target.draw(np.random.default_rng([seed, 1]), NUM_DRAWS)
     acceptance, end = run(tf.constant(start))
     return float(acceptance), start, end.numpy()
+
+
+def tuned(settings, target, start, adapting, find, seed=0):
+    """What `find` takes from the results after every transition of a kernel that tunes itself.
+
+    Args:
+        settings: Kernel settings.
+        target: z [C, P] -> [C].
+        start: Tensor [C, P].
+        adapting: One flag per transition.
+        find: Kernel results -> tensor.
+        seed: Of the random keys.
+
+    Returns:
+        Array [len(adapting), ...].
+    """
+    kernel, step = build(settings, target, len(start), dtype=start.dtype)
+
+    @tf.function(autograph=False)
+    def run(z, flags):
+        def transition(carry, inputs):
+            (z, results, _), (index, flag) = carry, inputs
+            keys = tf.random.split(tf.stack([seed, index]), 2)
+            results = settings.prepare(results, step, keys[0], flag)
+            z, results = kernel.one_step(z, results, seed=keys[1])
+            return z, results, find(results)
+
+        results = kernel.bootstrap_results(z)
+        inputs = (tf.range(len(adapting)), flags)
+        return tf.scan(transition, inputs, initializer=(z, results, find(results)))[2]
+
+    return run(start, tf.constant(adapting)).numpy()

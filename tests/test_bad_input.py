@@ -803,7 +803,15 @@ BAD_KERNELS = [
 ]
 
 
-KERNELS = ["HMC", "MALA", "NUTS", "RandomWalkMetropolis", "TruncatedMALA", "UnderdampedLangevin"]
+KERNELS = [
+    "HMC",
+    "MALA",
+    "Microcanonical",
+    "NUTS",
+    "RandomWalkMetropolis",
+    "TruncatedMALA",
+    "UnderdampedLangevin",
+]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -828,6 +836,14 @@ def test_bad_settings_of_any_kernel_are_refused(kernel, settings, error, match):
         (lambda k: k.UnderdampedLangevin(persistence=1.0), ValueError, "persistence must be .*< 1"),
         (lambda k: k.UnderdampedLangevin(persistence="9"), TypeError, "persistence must be a num"),
         (lambda k: k.UnderdampedLangevin(adjusted=1), TypeError, "adjusted"),
+        (lambda k: k.Microcanonical(adjusted="no"), TypeError, "adjusted"),
+        (
+            lambda k: k.Microcanonical(trajectory_length=0),
+            ValueError,
+            "trajectory_length must be >",
+        ),
+        (lambda k: k.Microcanonical(energy_variance=-1), ValueError, "energy_variance must be > 0"),
+        (lambda k: k.Microcanonical(max_leapfrog_steps=0), ValueError, "max_leapfrog_steps"),
         (lambda k: k.TruncatedMALA(preconditioner="gauss_newton"), ValueError, "box"),
         (lambda k: k.HMC(0.1), TypeError, "positional"),
         (lambda k: k.HMC(leapfrog_steps=3), TypeError, "leapfrog_steps"),
@@ -957,7 +973,7 @@ def test_the_reference_case_is_accepted_everywhere(noise_scale, known, engine):
     assert np.isfinite(model.log_prob(theta, X, Y, noise_scale=known))
 
 
-@pytest.mark.parametrize("name", ["SMMALA", "Microcanonical", "PowerPosterior"])
+@pytest.mark.parametrize("name", ["SMMALA", "PowerPosterior"])
 def test_planned_kernels_are_refused_by_name(name):
     with pytest.raises(ValueError, match=f"{name} is not available"):
         getattr(tfbnn.kernels, name)

@@ -23,7 +23,7 @@ from tfbnn.kernels import HMC, MALA, UnderdampedLangevin
 tf.get_logger().setLevel("ERROR")  # every case traces the same function of the helper anew
 
 METROPOLIS = ["random walk", "mala", "truncated mala"]
-OWN_ACCEPT_STEP = ["underdamped"]
+OWN_ACCEPT_STEP = ["underdamped", "microcanonical"]
 
 
 def gradient(target, z):

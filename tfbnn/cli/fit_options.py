@@ -43,6 +43,9 @@ _KERNEL = (
     "max_tree_depth",
     "adjusted",
     "persistence",
+    "trajectory_length",
+    "max_leapfrog_steps",
+    "energy_variance",
 )
 _MODEL = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
 
@@ -117,7 +120,7 @@ def _add_sampling(group):
     add(
         "--kernel", default="nuts", metavar="NAME",
         help="nuts (default), hmc, mala, truncated_mala, random_walk_metropolis, "
-        "underdamped_langevin",
+        "underdamped_langevin, microcanonical",
     )  # fmt: skip
     _optional(add, "--num-chains", "independent chains, default 4", "C", int)
     _optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
@@ -156,12 +159,21 @@ def _add_kernel(group):
     _optional(add, "--trajectory-jitter", "hmc: jitter of the step size, default 0.2", "J", float)
     _optional(add, "--max-tree-depth", "nuts: at most 2^D - 1 steps, default 10", "D", int)
     add("--adjusted", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
-        help="underdamped_langevin: accept or reject steps, default yes; without, biased")  # fmt: skip
+        help="underdamped_langevin, microcanonical: accept or reject, default yes; without, biased")  # fmt: skip
     _optional(
         add,
         "--persistence",
         "underdamped_langevin: share of the momentum that is kept, default 0.9",
         "A",
+        float,
+    )
+    _optional(add, "--trajectory-length", "microcanonical: default adapted", "L", float)
+    _optional(add, "--max-leapfrog-steps", "microcanonical: at most, default 512", "L", int)
+    _optional(
+        add,
+        "--energy-variance",
+        "unadjusted microcanonical: aimed at, per parameter, default 0.0005",
+        "V",
         float,
     )
 

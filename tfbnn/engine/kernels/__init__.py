@@ -3,6 +3,7 @@
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.mala import MALA
+from tfbnn.engine.kernels.microcanonical import Microcanonical
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis
 from tfbnn.engine.kernels.truncated_mala import TruncatedMALA
@@ -11,6 +12,7 @@ from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
 __all__ = [
     "HMC",
     "MALA",
+    "Microcanonical",
     "NUTS",
     "RandomWalkMetropolis",
     "TruncatedMALA",
@@ -21,6 +23,7 @@ __all__ = [
 _KERNELS = {
     "hmc": HMC,
     "mala": MALA,
+    "microcanonical": Microcanonical,
     "nuts": NUTS,
     "random_walk_metropolis": RandomWalkMetropolis,
     "truncated_mala": TruncatedMALA,
