@@ -76,6 +76,7 @@ CASES = {
     "microcanonical": Case(
         kernels.Microcanonical(step_size=0.7, trajectory_length=2.0, max_leapfrog_steps=8)
     ),
+    "chees": Case(kernels.ChEESHMC(step_size=0.45, trajectory_length=1.5, max_leapfrog_steps=8)),
     "truncated mala": Case(kernels.TruncatedMALA(step_size=0.65), BoxedTarget),
 }
 

@@ -804,6 +804,7 @@ BAD_KERNELS = [
 
 
 KERNELS = [
+    "ChEESHMC",
     "HMC",
     "MALA",
     "Microcanonical",
@@ -844,6 +845,9 @@ def test_bad_settings_of_any_kernel_are_refused(kernel, settings, error, match):
         ),
         (lambda k: k.Microcanonical(energy_variance=-1), ValueError, "energy_variance must be > 0"),
         (lambda k: k.Microcanonical(max_leapfrog_steps=0), ValueError, "max_leapfrog_steps"),
+        (lambda k: k.ChEESHMC(max_leapfrog_steps=9.5), TypeError, "max_leapfrog_steps"),
+        (lambda k: k.ChEESHMC(trajectory_length="1"), TypeError, "trajectory_length must be a num"),
+        (lambda k: k.ChEESHMC(step_size=0.1), ValueError, "trajectory_length must be given"),
         (lambda k: k.TruncatedMALA(preconditioner="gauss_newton"), ValueError, "box"),
         (lambda k: k.HMC(0.1), TypeError, "positional"),
         (lambda k: k.HMC(leapfrog_steps=3), TypeError, "leapfrog_steps"),

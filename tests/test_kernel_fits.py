@@ -12,6 +12,7 @@ from tfbnn.engine import truncated_normal
 from tfbnn.engine.support import support
 from tfbnn.kernels import (
     MALA,
+    ChEESHMC,
     Microcanonical,
     RandomWalkMetropolis,
     TruncatedMALA,
@@ -52,8 +53,9 @@ def boxed_posterior(x, y, count=400_000):
         (MALA(), 0.45, 0.8, 1),
         (UnderdampedLangevin(), 0.75, 0.97, 1),
         (Microcanonical(), 0.8, 0.99, None),
+        (ChEESHMC(), 0.6, 0.95, None),
     ],
-    ids=["random walk", "mala", "underdamped", "microcanonical"],
+    ids=["random walk", "mala", "underdamped", "microcanonical", "chees"],
 )
 def test_adapts_and_samples_the_linear_posterior(kernel, lowest, highest, gradients):
     """Within 4.5 MCSE of the closed form, from any start, in adapted coordinates.
@@ -150,7 +152,7 @@ class TestSettings:
         """On a GPU all chains advance in one program."""
         from tfbnn.engine import runner
 
-        monkeypatch.setattr(runner, "chain_groups", lambda count: [list(range(count))])
+        monkeypatch.setattr(runner, "chain_groups", lambda count, apart: [list(range(count))])
         x, y = linear_rows()
         model = linear_model()
         run = short_fit(

@@ -168,7 +168,7 @@ class TestAcceptance:
         np.testing.assert_allclose(results.log_accept_ratio, -ratio, atol=1e-11)
         assert returned.mean() > 0.6
 
-    @pytest.mark.parametrize("name", ["hmc"])
+    @pytest.mark.parametrize("name", ["hmc", "chees"])
     def test_hmc_ratio_is_the_energy_error_and_its_trajectory_is_reversible(self, name):
         target = target_of(CASES[name])
         for step in record(name)[::8]:
@@ -199,7 +199,7 @@ class TestAcceptance:
             expected = log_density(target, there) - log_density(target, start) + kinetic
             np.testing.assert_allclose(ratio, expected, atol=1e-9)
 
-    @pytest.mark.parametrize("name", [*METROPOLIS, "hmc", *OWN_ACCEPT_STEP])
+    @pytest.mark.parametrize("name", [*METROPOLIS, "hmc", "chees", *OWN_ACCEPT_STEP])
     def test_flags_follow_from_the_ratio_and_the_uniform_number(self, name):
         for step in record(name):
             uniform = accept_uniform(name, step)

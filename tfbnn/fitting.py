@@ -105,6 +105,7 @@ def fit(spec, rows, validation, options, keep):
 
     settings = resolve_kernel(options.kernel)
     settings.check_model(spec)
+    settings.check_chains(options.num_chains)
     settings, geometry = settings.resolve(spec, len(rows.x))
     data = make_data(*train, spec.dtype)
     notify = _Notifier(options)

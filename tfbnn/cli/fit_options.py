@@ -119,7 +119,7 @@ def _add_sampling(group):
     add = group.add_argument
     add(
         "--kernel", default="nuts", metavar="NAME",
-        help="nuts (default), hmc, mala, truncated_mala, random_walk_metropolis, "
+        help="nuts (default), hmc, chees_hmc, mala, truncated_mala, random_walk_metropolis, "
         "underdamped_langevin, microcanonical",
     )  # fmt: skip
     _optional(add, "--num-chains", "independent chains, default 4", "C", int)
@@ -167,8 +167,10 @@ def _add_kernel(group):
         "A",
         float,
     )
-    _optional(add, "--trajectory-length", "microcanonical: default adapted", "L", float)
-    _optional(add, "--max-leapfrog-steps", "microcanonical: at most, default 512", "L", int)
+    _optional(add, "--trajectory-length", "microcanonical, chees_hmc: default adapted", "L", float)
+    _optional(
+        add, "--max-leapfrog-steps", "microcanonical, chees_hmc: at most, default 512", "L", int
+    )
     _optional(
         add,
         "--energy-variance",

@@ -110,7 +110,7 @@ def make_block(spec, settings, num_slots, jit_compile):
             state = state._replace(
                 z=z,
                 results=results,
-                step=_adapt(state.step, statistics, accept_target, control.adapt_step),
+                step=_adapt(state.step, statistics, settings, accept_target, control.adapt_step),
                 moments=select(control.collect_moments, state.moments.update(theta), state.moments),
             )
             kept = {
@@ -159,10 +159,10 @@ def _kernel(potential, settings, data, linear_map, reference, step):
     return settings.build(Target(potential, data, linear_map, reference), step_size)
 
 
-def _adapt(step, statistics, accept_target, adapt_step):
+def _adapt(step, statistics, settings, accept_target, adapt_step):
     if accept_target is None:
         return step
-    acceptance = tf.cast(statistics.acceptance_rate, tf.float32)
+    acceptance = settings.pooled_acceptance(tf.cast(statistics.acceptance_rate, tf.float32))
     return select(adapt_step, step.update(acceptance, accept_target), step)
 
 

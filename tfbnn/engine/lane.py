@@ -21,7 +21,9 @@ PHASES = ("warmup", "sampling")
 
 
 class Lane:
-    """One chain on a CPU, all chains on a GPU. Not shared between threads while it advances.
+    """One chain on a CPU; all chains on a GPU, or where the kernel couples them.
+
+    Not shared between threads while it advances.
 
     Attributes:
         chains: Indices of its chains.
@@ -124,6 +126,9 @@ class Lane:
         if self.program.settings.preconditioner == "gauss_newton":
             return self._whitening_map(theta)
         variance = self.state.moments.squares.numpy() / max(num_draws - 1, 1)
+        if self.program.settings.couples_chains:
+            # Chains that learn from each other need the same coordinates.
+            variance = np.broadcast_to(variance.mean(axis=0), variance.shape)
         return diagonal_map(variance, num_draws, self.state.linear_map)
 
     def _whitening_map(self, theta):

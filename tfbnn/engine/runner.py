@@ -102,7 +102,7 @@ def run_chains(
         StartError: When a chain cannot move from its start.
     """
     num_chains, stride = len(theta), num_steps_between_results + 1
-    groups = chain_groups(num_chains)
+    groups = chain_groups(num_chains, apart=not settings.couples_chains)
 
     began = time.perf_counter()
     value_and_gradient = make_value_and_gradient(spec, data, jit_compile)

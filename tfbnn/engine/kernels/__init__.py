@@ -1,5 +1,6 @@
 """The samplers, one file each. A new one adds its file, its import and its entry here."""
 
+from tfbnn.engine.kernels.chees import ChEESHMC
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.mala import MALA
@@ -10,6 +11,7 @@ from tfbnn.engine.kernels.truncated_mala import TruncatedMALA
 from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
 
 __all__ = [
+    "ChEESHMC",
     "HMC",
     "MALA",
     "Microcanonical",
@@ -21,6 +23,7 @@ __all__ = [
 ]
 
 _KERNELS = {
+    "chees_hmc": ChEESHMC,
     "hmc": HMC,
     "mala": MALA,
     "microcanonical": Microcanonical,

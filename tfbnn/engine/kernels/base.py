@@ -77,6 +77,8 @@ class Kernel:
 
     # What every report must say of draws that do not have the posterior as their distribution.
     bias_note = None
+    # Whether chains learn from each other, so that all of them advance in one program.
+    couples_chains = False
     # Why "gauss_newton" is refused, where coordinates may be scaled only.
     no_whitening = None
 
@@ -113,6 +115,14 @@ class Kernel:
                 f"{_LARGEST_WHITENING}. Use preconditioner='diagonal'."
             )
 
+    def check_chains(self, num_chains):
+        """Refuses too few chains, before anything is compiled."""
+        if self.couples_chains and num_chains < 2:
+            raise ValueError(
+                f"{type(self).__name__} learns from what several chains do and needs num_chains of "
+                f"at least 2, received {num_chains}. Use more chains, or kernel='nuts'."
+            )
+
     def resolve(self, spec, num_rows):
         """These settings with a definite preconditioner, and a line on why that one.
 
@@ -146,6 +156,10 @@ class Kernel:
         if smooth == kinked:
             return "default"
         return f"default for {'smooth' if spec.is_smooth else 'ReLU-like'} activations"
+
+    def pooled_acceptance(self, acceptance):
+        """What the step sizes [C] learn from: each chain's from its own acceptance rate [C]."""
+        return acceptance
 
     def first_step_size(self, leapfrog_step, num_parameters):
         """The step sizes [C] to start from where one leapfrog step of these sizes is accepted."""

@@ -30,6 +30,7 @@ class CallableKernel:
     preconditions = False
     preconditioner = "identity"
     bias_note = None
+    couples_chains = False
     step_size = float("nan")  # the user's kernel has its own
     gradients_per_transition = 16  # unknown; only sets how many transitions share a block
 
@@ -49,6 +50,9 @@ class CallableKernel:
 
     def check_model(self, spec):
         """Nothing is known of what a user's kernel can handle."""
+
+    def check_chains(self, num_chains):
+        """Nor of how many chains it needs."""
 
     def resolve(self, spec, num_rows):
         """Runs in the coordinates of theta."""

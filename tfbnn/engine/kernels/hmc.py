@@ -13,7 +13,23 @@ from tfbnn.engine.kernels.base import (
 )
 from tfbnn.validation import check_integer, check_number
 
-__all__ = ["HMC"]
+__all__ = ["HMC", "hmc_statistics"]
+
+
+def hmc_statistics(results):
+    """Statistics of the last transition of `tfp.mcmc.HamiltonianMonteCarlo`."""
+    proposed = results.proposed_results
+    # The momentum that goes with the state the chain is in now.
+    (initial,), (final,) = proposed.initial_momentum, proposed.final_momentum
+    momentum = tf.where(results.is_accepted[:, None], final, initial)
+    kinetic = 0.5 * tf.reduce_sum(momentum**2, axis=-1)
+    ratio = results.log_accept_ratio
+    return TransitionStatistics(
+        acceptance_rate=acceptance_from_log_ratio(ratio),
+        n_steps=tf.fill(ratio.shape, tf.cast(proposed.num_leapfrog_steps, tf.int32)),
+        diverging=is_divergent(ratio),
+        energy=kinetic - results.accepted_results.target_log_prob,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +110,4 @@ class HMC(Kernel):
 
     def statistics(self, results):
         """Statistics of the last transition."""
-        proposed = results.proposed_results
-        # The momentum that goes with the state the chain is in now.
-        (initial,), (final,) = proposed.initial_momentum, proposed.final_momentum
-        momentum = tf.where(results.is_accepted[:, None], final, initial)
-        kinetic = 0.5 * tf.reduce_sum(momentum**2, axis=-1)
-        ratio = results.log_accept_ratio
-        return TransitionStatistics(
-            acceptance_rate=acceptance_from_log_ratio(ratio),
-            n_steps=tf.fill(ratio.shape, self.num_leapfrog_steps),
-            diverging=is_divergent(ratio),
-            energy=kinetic - self.target_log_prob(results),
-        )
+        return hmc_statistics(results)

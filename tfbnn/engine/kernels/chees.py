@@ -1,0 +1,231 @@
+"""HMC whose trajectory length is learned from all chains by the ChEES criterion."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfbnn.engine.adaptation import select
+from tfbnn.engine.kernels.base import Kernel, acceptance_from_log_ratio
+from tfbnn.engine.kernels.hmc import HMC, hmc_statistics
+from tfbnn.validation import check_integer, check_number
+
+__all__ = ["ChEESHMC"]
+
+# ADAM without momentum, as in Hoffman, Radul and Sountsov 2021, but learning twice as fast: a window
+# of warm-up has some hundred transitions, in which the length may have to grow by a factor of 100.
+_LEARNING_RATE, _DECAY = 0.05, 0.95
+# Where lengths start, in steps.
+_FIRST_STEPS = 10.0
+# Below this acceptance the end of a trajectory says nothing of the dynamics.
+_LOWEST_ACCEPTANCE = 1e-4
+
+
+class TrajectoryLength(NamedTuple):
+    """ADAM on the log of the trajectory length, all scalars.
+
+    Attributes:
+        log_length: Log of the length to try next.
+        log_average: Log of the averaged length, used once adaptation is over.
+        square: Running mean of squared gradients.
+        count: Number of updates.
+    """
+
+    log_length: object
+    log_average: object
+    square: object
+    count: object
+
+    def update(self, gradient, log_limit):
+        """One step uphill, up to `log_limit`."""
+        count = self.count + 1.0
+        square = _DECAY * self.square + (1.0 - _DECAY) * gradient**2
+        scale = tf.sqrt(square / (1.0 - _DECAY**count))
+        step = _LEARNING_RATE * tf.math.divide_no_nan(gradient, scale)
+        log_length = tf.minimum(self.log_length + step, log_limit)
+        weight = count**-0.5  # as in TFP
+        log_average = weight * log_length + (1.0 - weight) * self.log_average
+        return TrajectoryLength(log_length, log_average, square, count)
+
+
+class ChEESResults(NamedTuple):
+    """What a transition leaves for the next one, and what it reports.
+
+    Attributes:
+        hmc: Results of `tfp.mcmc.HamiltonianMonteCarlo`.
+        length: TrajectoryLength.
+        share: Part of the length that the next trajectory covers, scalar.
+        adapting: Whether the length learns from the next transition, scalar.
+    """
+
+    hmc: object
+    length: TrajectoryLength
+    share: object
+    adapting: object
+
+    @property
+    def is_accepted(self):
+        """Whether the last proposal was accepted [C]."""
+        return self.hmc.is_accepted
+
+
+class ChEESKernel(tfp.mcmc.TransitionKernel):
+    """TFP's HMC, and the lesson from each of its transitions."""
+
+    is_calibrated = True
+
+    def __init__(self, target_log_prob_fn, step_size, trajectory_length, max_leapfrog_steps):
+        """
+        Args:
+            target_log_prob_fn: z [C, P] -> [C].
+            step_size: [C, 1], the same for all chains; for `bootstrap_results` only, later ones
+                travel in the results.
+            trajectory_length, max_leapfrog_steps: As in ChEESHMC.
+        """
+        self.step_size = step_size
+        self.trajectory_length = trajectory_length
+        self.max_leapfrog_steps = max_leapfrog_steps
+        self.hmc = tfp.mcmc.HamiltonianMonteCarlo(
+            target_log_prob_fn,
+            step_size=step_size,
+            num_leapfrog_steps=1,
+            # Without this the kernel would ignore what `prepare` puts there.
+            store_parameters_in_results=True,
+        )
+
+    def bootstrap_results(self, init_state):
+        """Results at a start [C, P]."""
+        step_size = self.step_size[0, 0]
+        zero = tf.zeros_like(step_size)
+        length = zero + (self.trajectory_length or _FIRST_STEPS * step_size)
+        log_length = tf.math.log(length)
+        return ChEESResults(
+            hmc=self.hmc.bootstrap_results(init_state),
+            length=TrajectoryLength(log_length, log_length, square=zero, count=zero),
+            share=tf.ones_like(zero),
+            adapting=tf.constant(False),
+        )
+
+    def one_step(self, current_state, previous_kernel_results, seed=None):
+        """One transition; returns (position [C, P], ChEESResults)."""
+        before = previous_kernel_results
+        z, hmc = self.hmc.one_step(current_state, before.hmc, seed=seed)
+        gradient = before.share * _criterion_gradient(current_state, hmc)
+        step_size = before.hmc.accepted_results.step_size[0, 0]
+        log_limit = tf.math.log(self.max_leapfrog_steps * step_size)
+        learned = before.length.update(gradient, log_limit)
+        length = select(before.adapting, learned, before.length)
+        return z, before._replace(hmc=hmc, length=length)
+
+
+def _criterion_gradient(start, hmc):
+    """Derivative of the ChEES criterion along the trajectories, weighted by acceptance; scalar."""
+    (velocity,) = hmc.proposed_results.final_momentum
+    acceptance = acceptance_from_log_ratio(hmc.log_accept_ratio)
+
+    def criterion(time):
+        end = hmc.proposed_state + time[:, None] * velocity
+        return tfp.experimental.mcmc.chees_criterion(start, end, acceptance, None)
+
+    _, gradient = tfp.math.value_and_gradient(criterion, tf.zeros_like(acceptance))
+    usable = (acceptance > _LOWEST_ACCEPTANCE) & tf.math.is_finite(gradient)
+    weight = tf.where(usable, acceptance, 0.0)
+    lesson = tf.reduce_sum(weight * tf.where(usable, gradient, 0.0))
+    return tf.math.divide_no_nan(lesson, tf.reduce_sum(weight))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChEESHMC(Kernel):
+    """HMC with a trajectory length that all chains learn together by the ChEES criterion.
+
+    Each transition draws t uniform on (0, T), for all chains alike, and makes ceil(t / step_size)
+    leapfrog steps. While warm-up adapts, T follows the gradient of ChEES, the change of the squared
+    distance from the mean over chains, squared: it is largest for trajectories whose ends forget
+    how far out they began. Afterwards T is its average, frozen. Every window of warm-up starts anew
+    from ten steps, as its coordinates are new.
+
+    All chains advance in one program, on a CPU too, and share what would otherwise differ: step
+    size, trajectory length, and coordinates, scaled by the mean of the chains' variances. The step
+    size follows the harmonic mean of their acceptance rates, so one chain that cannot move makes
+    it smaller. With more chains, results change, and the length is learned faster.
+
+    Attributes:
+        trajectory_length: T, in preconditioned coordinates; the mean trajectory is half as long.
+            None (default): learned. A number is used as it is; needed where `step_size` is given
+            and not adapted, because then nothing is learned.
+        max_leapfrog_steps: A transition takes at most so many steps, default 512, whatever T.
+
+    The other attributes are described in `Kernel`; `preconditioner` is "auto" (default, meaning
+    "diagonal"), "diagonal" or "identity". At least two chains are needed.
+
+    Raises:
+        ValueError: For preconditioner="gauss_newton", a fixed step size without trajectory length,
+            and when fitted with one chain.
+
+    References:
+        Hoffman, Radul and Sountsov 2021, AISTATS, PMLR 130, 3907.
+    """
+
+    trajectory_length: float | None = None
+    max_leapfrog_steps: int = 512
+
+    couples_chains = True
+    no_whitening = (
+        "whitened, every chain would have its own coordinates, and lengths would not compare"
+    )
+    accept_targets = HMC.accept_targets
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.trajectory_length is not None:
+            check_number("trajectory_length", self.trajectory_length, above=0)
+        elif not self.adapts:
+            raise ValueError(
+                "trajectory_length must be given with a step_size that is not adapted, received "
+                f"None with step_size={self.step_size}. Give it, or use adapt_step_size=True."
+            )
+        steps = check_integer("max_leapfrog_steps", self.max_leapfrog_steps, minimum=1)
+        object.__setattr__(self, "max_leapfrog_steps", steps)
+
+    @property
+    def gradients_per_transition(self):
+        # A guess, as lengths adapt; it only sets how many transitions share a block.
+        return min(self.max_leapfrog_steps, 64)
+
+    def pooled_acceptance(self, acceptance):
+        """The harmonic mean of the acceptance rates, for every chain [C]."""
+        floor = np.finfo(acceptance.dtype.as_numpy_dtype).tiny
+        harmonic = 1.0 / tf.reduce_mean(1.0 / tf.maximum(acceptance, floor))
+        return tf.fill(acceptance.shape, harmonic)
+
+    def first_step_size(self, leapfrog_step, num_parameters):
+        """The smallest of the chains' leapfrog steps, for every chain."""
+        del num_parameters
+        return np.full_like(leapfrog_step, leapfrog_step.min())
+
+    def build(self, target_log_prob_fn, step_size):
+        """The kernel; `step_size` has shape [C, 1], and is the same for all chains."""
+        return ChEESKernel(
+            target_log_prob_fn, step_size, self.trajectory_length, self.max_leapfrog_steps
+        )
+
+    def prepare(self, results, step_size, key, adapting):
+        """Kernel results for the next transition, with its number of steps."""
+        adapting &= self.trajectory_length is None
+        log_length = tf.where(adapting, results.length.log_length, results.length.log_average)
+        share = tf.random.stateless_uniform([], key, dtype=step_size.dtype)
+        steps = tf.math.ceil(share * tf.exp(log_length) / step_size[0, 0])
+        steps = tf.cast(tf.clip_by_value(steps, 1.0, float(self.max_leapfrog_steps)), tf.int32)
+        inner = results.hmc.accepted_results._replace(step_size=step_size, num_leapfrog_steps=steps)
+        hmc = results.hmc._replace(accepted_results=inner)
+        return results._replace(hmc=hmc, share=share, adapting=adapting)
+
+    def target_log_prob(self, results):
+        """Log density of the current state [C]."""
+        return results.hmc.accepted_results.target_log_prob
+
+    def statistics(self, results):
+        """Statistics of the last transition."""
+        return hmc_statistics(results.hmc)
