@@ -35,7 +35,7 @@ class FakeEngine:
         raise AssertionError("pretraining was reached")
 
     def run_chains(self, spec, settings, data, theta, *, num_results, **kwargs):
-        from tfbnn.engine.runner import SamplingResult
+        from tfbnn.engine.result import SamplingResult
 
         self.calls.append(("run_chains", (spec, settings, data, theta), kwargs))
         kept = num_results if self.num_kept is None else self.num_kept
@@ -977,7 +977,7 @@ def test_the_reference_case_is_accepted_everywhere(noise_scale, known, engine):
     assert np.isfinite(model.log_prob(theta, X, Y, noise_scale=known))
 
 
-@pytest.mark.parametrize("name", ["SMMALA", "PowerPosterior"])
+@pytest.mark.parametrize("name", ["SMMALA", "Repriorised"])
 def test_planned_kernels_are_refused_by_name(name):
     with pytest.raises(ValueError, match=f"{name} is not available"):
         getattr(tfbnn.kernels, name)

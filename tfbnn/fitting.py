@@ -9,6 +9,7 @@ import numpy as np
 from tfbnn import __version__
 from tfbnn.diagnostics import diagnose
 from tfbnn.ensemble import Ensemble
+from tfbnn.evidence import Ladder
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.predict import function_draws
 from tfbnn.progress import Progress
@@ -140,8 +141,10 @@ def fit(spec, rows, validation, options, keep):
         for name, value in stage.items():
             seconds[name] = seconds.get(name, 0.0) + value
 
-    ensemble = diagnosis = None
+    ensemble = diagnosis = ladder = None
     if result.draws.shape[1]:
+        if result.rung_log_likelihood is not None:
+            ladder = Ladder.measure(settings.temperatures, result.rung_log_likelihood)
         reference = rows.x if validation is None else validation.x
         ensemble = Ensemble(
             spec=spec,
@@ -154,7 +157,7 @@ def fit(spec, rows, validation, options, keep):
             feature_names=rows.feature_names,
             row_noise=rows.noise is not None,
             classes=rows.classes,
-            provenance=_provenance(rows, options, settings, result),
+            provenance=_provenance(rows, options, settings, result, ladder),
         )
         keep(ensemble)
         diagnosis = diagnose_ensemble(ensemble)
@@ -181,8 +184,9 @@ def fit(spec, rows, validation, options, keep):
         seconds=seconds,
         pretraining=how,
         geometry=geometry,
-        notes=_notes(spec, settings, train, ensemble),
+        notes=_notes(spec, settings, train, ensemble, ladder),
         diagnosis=diagnosis,
+        ladder=ladder,
     )
     return run, result.interrupted
 
@@ -236,7 +240,7 @@ class _Notifier:
             return False
 
 
-def _provenance(rows, options, settings, result):
+def _provenance(rows, options, settings, result, ladder):
     import tensorflow
     import tensorflow_probability
 
@@ -244,6 +248,7 @@ def _provenance(rows, options, settings, result):
         "seed": options.seed,
         "kernel": repr(settings),
         "bias": settings.bias_note,
+        "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
         "max_tree_depth": getattr(settings, "max_tree_depth", None),
         "pretraining": repr(options.pretraining),
         "num_results_requested": options.num_results,
@@ -262,10 +267,11 @@ def _provenance(rows, options, settings, result):
     }
 
 
-def _notes(spec, settings, train, ensemble):
-    """What the report says besides numbers: that the kernel is biased, that float32 is too short."""
+def _notes(spec, settings, train, ensemble, ladder):
+    """What the report says besides numbers: bias, a ladder with gaps, float32 that is too short."""
     bias = () if settings.bias_note is None else (settings.bias_note,)
-    return (*bias, *_precision_notes(spec, train, ensemble))
+    gaps = () if ladder is None else ladder.notes()
+    return (*bias, *gaps, *_precision_notes(spec, train, ensemble))
 
 
 def _precision_notes(spec, train, ensemble):

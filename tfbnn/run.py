@@ -28,6 +28,7 @@ class Run:
         geometry: One line on the preconditioner and why that one.
         notes: Further lines the report should carry.
         diagnosis: Diagnosis of the draws, or None when too few were kept.
+        ladder: `tfbnn.evidence.Ladder` of a PowerPosterior, else None.
     """
 
     kernel: str
@@ -47,6 +48,15 @@ class Run:
     geometry: str
     notes: tuple
     diagnosis: object
+    ladder: object = None
+
+    @property
+    def log_evidence(self):
+        """`tfbnn.evidence.LogEvidence` of a PowerPosterior, else None.
+
+        Its `thermodynamic` and `stepping_stone` have a `value` and a `stderr`.
+        """
+        return None if self.ladder is None else self.ladder.log_evidence
 
     @property
     def milliseconds_per_gradient(self):
@@ -72,6 +82,7 @@ class Run:
             f"Acceptance   {_range(self.acceptance_rate)}{self._target()}",
             f"Step size    {_range(self.step_size)}",
             f"Divergences  {int(self.num_divergent.sum())} in the sampling phase",
+            *self._ladder_lines(),
             *(_wrapped("Note         ", note) for note in self.notes),
         ]
         if self.diagnosis is None:
@@ -83,6 +94,7 @@ class Run:
 
     def to_dict(self):
         """Plain numbers, lists and strings, for JSON."""
+        swaps = None if self.ladder is None else self.ladder.swap_acceptance.tolist()
         return {
             "kernel": self.kernel,
             "num_chains": self.num_chains,
@@ -98,9 +110,22 @@ class Run:
             "pretraining": self.pretraining,
             "geometry": self.geometry,
             "notes": list(self.notes),
+            "log_evidence": None if self.ladder is None else self.log_evidence.to_dict(),
+            "swap_acceptance": swaps,
             "seconds": self.seconds,
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(),
         }
+
+    def _ladder_lines(self):
+        if self.ladder is None:
+            return
+        swaps = " ".join(f"{rate:.2f}" for rate in self.ladder.swap_acceptance)
+        yield _wrapped("Swaps        ", f"accepted {swaps}, from the prior to the posterior")
+        yield _wrapped(
+            "Evidence     ",
+            f"log p(D) {self.log_evidence.stepping_stone} by stepping stones, "
+            f"{self.log_evidence.thermodynamic} by thermodynamic integration",
+        )
 
     def _times(self):
         total = sum(self.seconds.values())

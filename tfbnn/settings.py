@@ -32,7 +32,8 @@ def describe_settings(settings):
     for field in fields(settings):
         value = getattr(settings, field.name)
         if field.default is MISSING or value != field.default:
-            parts.append(f"{field.name}={value!r}")
+            text = describe_settings(value) if is_dataclass(value) else repr(value)
+            parts.append(f"{field.name}={text}")
     return f"{type(settings).__name__}({', '.join(parts)})"
 
 

@@ -46,6 +46,8 @@ _KERNEL = (
     "trajectory_length",
     "max_leapfrog_steps",
     "energy_variance",
+    "num_temperatures",
+    "power",
 )
 _MODEL = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
 
@@ -120,7 +122,7 @@ def _add_sampling(group):
     add(
         "--kernel", default="nuts", metavar="NAME",
         help="nuts (default), hmc, chees_hmc, mala, truncated_mala, random_walk_metropolis, "
-        "underdamped_langevin, microcanonical",
+        "underdamped_langevin, microcanonical, power_posterior",
     )  # fmt: skip
     _optional(add, "--num-chains", "independent chains, default 4", "C", int)
     _optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
@@ -178,6 +180,8 @@ def _add_kernel(group):
         "V",
         float,
     )
+    _optional(add, "--num-temperatures", "power_posterior: rungs, default 10", "M", int)
+    _optional(add, "--power", "power_posterior: exponent of the ladder, default 4", "C", float)
 
 
 def _add_pretraining(group):

@@ -75,6 +75,8 @@ def _lines(ensemble):
 
 
 def _entry_text(entry):
+    if isinstance(entry, dict):
+        return " ".join(f"{name} {_entry_text(value)}" for name, value in entry.items())
     return f"{entry:.6g}" if isinstance(entry, float) else entry
 
 

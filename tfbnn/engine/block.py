@@ -13,6 +13,7 @@ from tfbnn.engine.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.compile import compiled
 from tfbnn.engine.linear_map import DenseMap, DiagonalMap, as_tensors
 from tfbnn.engine.potential import Potential
+from tfbnn.engine.rungs import of_posterior
 from tfbnn.engine.target import Target
 
 __all__ = ["BlockControl", "BlockOutput", "ChainState", "bootstrap", "make_block"]
@@ -23,11 +24,13 @@ STATISTICS = ("lp", "acceptance_rate", "step_size", "n_steps", "diverging", "ene
 class ChainState(NamedTuple):
     """Everything that decides the future of a group of C chains, apart from settings and keys.
 
+    R is the number of rows: C, or C times the rungs of a chain (see `tfbnn.engine.rungs`).
+
     Attributes:
-        z: Positions in preconditioned coordinates [C, P].
+        z: Positions in preconditioned coordinates [R, P].
         results: The TFP kernel's results.
         linear_map: theta = linear_map.forward(z).
-        reference: Log density [C], float64, subtracted before the kernel sees the density as a
+        reference: Log density [R], float64, subtracted before the kernel sees the density as a
             float32, whose spacing at 5e4 would already be 0.004.
         step: Dual averaging of the step size.
         moments: Running moments of theta since the last window.
@@ -64,10 +67,11 @@ class BlockOutput(NamedTuple):
 
     Attributes:
         draws: Kept theta [slots, C, P].
-        statistics: Dict of the kept draws' statistics, [slots, C] each.
+        statistics: Dict of the kept draws' statistics, [slots, C] each; with several rungs also
+            rung_log_likelihood [slots, C, m].
         acceptance_sum: Sum of the acceptance rates of all transitions [C].
         num_divergent: Number of divergent transitions [C].
-        num_gradients: Number of gradients [C].
+        num_gradients: Number of gradients [C], those of all rungs.
     """
 
     draws: object
@@ -113,31 +117,25 @@ def make_block(spec, settings, num_slots, jit_compile):
                 step=_adapt(state.step, statistics, settings, accept_target, control.adapt_step),
                 moments=select(control.collect_moments, state.moments.update(theta), state.moments),
             )
-            kept = {
-                "lp": tf.cast(settings.target_log_prob(results), tf.float64) + state.reference,
-                "acceptance_rate": statistics.acceptance_rate,
-                "step_size": step_size,
-                "n_steps": statistics.n_steps,
-                "diverging": statistics.diverging,
-                "energy": tf.cast(statistics.energy, tf.float64) - state.reference,
-            }
+            kept = _kept(settings, state, statistics, step_size)
+            num_gradients = tf.reshape(statistics.n_steps, [-1, len(settings.temperatures)])
             # Every transition writes to its slot; the last one before the slot changes is kept.
             slot = (control.first + index) // control.stride - control.first // control.stride
             output = BlockOutput(
-                draws=output.draws.write(slot, theta),
+                draws=output.draws.write(slot, of_posterior(theta, settings.temperatures)),
                 statistics={
-                    name: output.statistics[name].write(slot, kept[name]) for name in STATISTICS
+                    name: array.write(slot, kept[name]) for name, array in output.statistics.items()
                 },
-                acceptance_sum=output.acceptance_sum + statistics.acceptance_rate,
-                num_divergent=output.num_divergent + tf.cast(statistics.diverging, tf.int32),
-                num_gradients=output.num_gradients + statistics.n_steps,
+                acceptance_sum=output.acceptance_sum + kept["acceptance_rate"],
+                num_divergent=output.num_divergent + tf.cast(kept["diverging"], tf.int32),
+                num_gradients=output.num_gradients + tf.reduce_sum(num_gradients, axis=1),
             )
             return index + 1, state, output
 
         _, state, output = tf.while_loop(
             lambda index, *_: index < control.num_transitions,
             transition,
-            (tf.constant(0), state, _empty_output(state.z, num_slots)),
+            (tf.constant(0), state, _empty_output(state.z, settings.temperatures, num_slots)),
             parallel_iterations=1,
         )
         return state, output._replace(
@@ -156,7 +154,25 @@ def bootstrap(spec, settings, data, z, linear_map, reference, step):
 
 def _kernel(potential, settings, data, linear_map, reference, step):
     step_size = tf.cast(tf.exp(step.log_average), potential.spec.dtype)[:, None]
-    return settings.build(Target(potential, data, linear_map, reference), step_size)
+    target = Target(potential, data, linear_map, reference, settings.temperatures)
+    return settings.build(target, step_size)
+
+
+def _kept(settings, state, statistics, step_size):
+    """What is kept of a transition besides theta: dict of tensors [C], or [C, m] for all rungs."""
+    log_prob = settings.target_log_prob(state.results)
+    rows = {
+        "lp": tf.cast(log_prob, tf.float64) + state.reference,
+        "acceptance_rate": statistics.acceptance_rate,
+        "step_size": step_size,
+        "n_steps": statistics.n_steps,
+        "diverging": statistics.diverging,
+        "energy": tf.cast(statistics.energy, tf.float64) - state.reference,
+    }
+    kept = {name: of_posterior(values, settings.temperatures) for name, values in rows.items()}
+    if len(settings.temperatures) > 1:
+        kept["rung_log_likelihood"] = settings.rung_log_likelihood(state.results)
+    return kept
 
 
 def _adapt(step, statistics, settings, accept_target, adapt_step):
@@ -166,17 +182,21 @@ def _adapt(step, statistics, settings, accept_target, adapt_step):
     return select(adapt_step, step.update(acceptance, accept_target), step)
 
 
-def _empty_output(z, num_slots):
-    chains = z.shape[:1]
+def _empty_output(z, temperatures, num_slots):
+    num_rungs = len(temperatures)
+    chains = [z.shape[0] // num_rungs]
     dtypes = dict.fromkeys(STATISTICS, z.dtype)
     dtypes |= {"lp": tf.float64, "energy": tf.float64, "n_steps": tf.int32, "diverging": tf.bool}
 
     def slots(dtype, shape):
         return tf.TensorArray(dtype, size=num_slots, element_shape=shape, clear_after_read=False)
 
+    statistics = {name: slots(dtypes[name], chains) for name in STATISTICS}
+    if num_rungs > 1:
+        statistics["rung_log_likelihood"] = slots(tf.float64, [*chains, num_rungs])
     return BlockOutput(
-        draws=slots(z.dtype, z.shape),
-        statistics={name: slots(dtypes[name], chains) for name in STATISTICS},
+        draws=slots(z.dtype, [*chains, z.shape[1]]),
+        statistics=statistics,
         acceptance_sum=tf.zeros(chains, z.dtype),
         num_divergent=tf.zeros(chains, tf.int32),
         num_gradients=tf.zeros(chains, tf.int32),

@@ -14,6 +14,7 @@ from tfbnn.engine.adaptation import (
 from tfbnn.engine.block import BlockControl, ChainState, bootstrap
 from tfbnn.engine.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.linear_map import as_tensors, diagonal_map, identity_map, whitening_map
+from tfbnn.engine.rungs import of_posterior
 
 __all__ = ["PHASES", "Lane"]
 
@@ -35,9 +36,9 @@ class Lane:
         Args:
             program: The `Program` that all lanes share.
             chains: Indices of the chains.
-            theta: Their starts [len(chains), P].
+            theta: Their starts [len(chains), P], of which all rungs of a chain start.
             draws: Where kept draws go, [num_chains, num_results, P], shared by all lanes.
-            statistics: Dict of arrays [num_chains, num_results], shared by all lanes.
+            statistics: Dict of arrays [num_chains, num_results, ...], shared by all lanes.
         """
         self.program = program
         self.chains = list(chains)
@@ -51,7 +52,8 @@ class Lane:
         self.num_gradients = {phase: np.zeros(len(self.chains), int) for phase in PHASES}
         self.num_divergent = np.zeros(len(self.chains), int)
         self.recent_acceptance = np.nan
-        self._start(theta, self._first_map(theta))
+        rows = np.repeat(theta, len(program.settings.temperatures), axis=0)
+        self._start(rows, self._first_map(rows))
 
     @property
     def leg(self):
@@ -65,7 +67,8 @@ class Lane:
         """Step sizes in use [C]."""
         step = self.state.step
         adapting = self.leg is not None and self.leg.adapt_step
-        return np.exp(np.asarray(step.log_step if adapting else step.log_average))
+        rows = np.exp(np.asarray(step.log_step if adapting else step.log_average))
+        return of_posterior(rows, self.program.settings.temperatures)
 
     def advance(self):
         """Runs one block, and closes the leg when it is done."""
@@ -107,7 +110,8 @@ class Lane:
         place = slice(self.num_kept, self.num_kept + num_new)
         self.draws[self.chains, place] = np.moveaxis(output.draws.numpy()[:num_new], 0, 1)
         for name, array in self.statistics.items():
-            array[self.chains, place] = output.statistics[name].numpy()[:num_new].T
+            kept = output.statistics[name].numpy()[:num_new]
+            array[self.chains, place] = np.moveaxis(kept, 0, 1)
         self.num_kept += num_new
 
     def _close_leg(self, leg):
@@ -137,7 +141,7 @@ class Lane:
         return whitening_map(theta, np.stack(curvature))
 
     def _start(self, theta, linear_map):
-        """(Re)starts the kernel at theta [C, P] in new coordinates."""
+        """(Re)starts the kernel at theta [R, P] in new coordinates."""
         program = self.program
         z = np.asarray(linear_map.inverse(theta))
         if program.settings.step_size is None:

@@ -50,8 +50,19 @@ class Potential:
         self.spec = spec
 
     def log_prob(self, theta, data, likelihood_weight=1.0):
-        """Log prior + `likelihood_weight` * log likelihood."""
-        return self.log_prior(theta) + likelihood_weight * self.log_likelihood(theta, data)
+        """Log prior + `likelihood_weight` * log likelihood.
+
+        Args:
+            theta: Parameters [C, P].
+            data: Data.
+            likelihood_weight: A number; or a float64 tensor [C], whose zeros leave the prior alone,
+                value and gradient, even where the likelihood overflows.
+        """
+        inside = theta
+        if tf.is_tensor(likelihood_weight):
+            # Zero times infinity is NaN, so the network never sees these rows.
+            inside = tf.where(likelihood_weight[:, None] > 0, theta, tf.zeros_like(theta))
+        return self.log_prior(theta) + likelihood_weight * self.log_likelihood(inside, data)
 
     def log_prior(self, theta):
         """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
@@ -72,11 +83,11 @@ class Potential:
             self.spec.likelihood, outputs, log_noise_scale, data.y, data.row_noise
         )
 
-    def value_and_gradient(self, theta, data):
+    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
         """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
         with tf.GradientTape() as tape:
             tape.watch(theta)
-            value = self.log_prob(theta, data)
+            value = self.log_prob(theta, data, likelihood_weight)
         return value, tape.gradient(value, theta)
 
     def gauss_newton(self, theta, data):

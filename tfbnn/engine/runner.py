@@ -10,11 +10,13 @@ import tensorflow as tf
 from tfbnn.engine.block import BlockControl, make_block
 from tfbnn.engine.compile import chain_groups
 from tfbnn.engine.lane import PHASES, Lane
+from tfbnn.engine.result import gather_result
+from tfbnn.engine.rungs import of_posterior
 from tfbnn.engine.schedule import block_length, make_legs
 from tfbnn.engine.start import check_start, make_value_and_gradient
 from tfbnn.threads import num_cores
 
-__all__ = ["Program", "SamplingResult", "run_chains"]
+__all__ = ["Program", "run_chains"]
 
 _STATISTICS_DTYPES = {
     "lp": np.float64,
@@ -39,33 +41,6 @@ class Program:
     block_length: int
     block: object
     value_and_gradient: object
-
-
-@dataclass(frozen=True)
-class SamplingResult:
-    """What sampling hands back to the ground floor, all NumPy.
-
-    Attributes:
-        draws: [C, S, P]; S is smaller than asked for when the run was stopped.
-        sample_stats: Dict name -> [C, S].
-        acceptance_rate: Mean acceptance per chain over the sampling phase [C].
-        num_divergent: Divergent transitions per chain in the sampling phase [C].
-        num_gradients: Dict phase -> gradients per chain [C].
-        step_size: Step size per chain [C].
-        start_log_prob: Log density at the starts [C].
-        seconds: Dict with compile, warmup, sampling.
-        interrupted: Whether a KeyboardInterrupt ended the run.
-    """
-
-    draws: np.ndarray
-    sample_stats: dict
-    acceptance_rate: np.ndarray
-    num_divergent: np.ndarray
-    num_gradients: dict
-    step_size: np.ndarray
-    start_log_prob: np.ndarray
-    seconds: dict
-    interrupted: bool
 
 
 def run_chains(
@@ -105,10 +80,13 @@ def run_chains(
     groups = chain_groups(num_chains, apart=not settings.couples_chains)
 
     began = time.perf_counter()
-    value_and_gradient = make_value_and_gradient(spec, data, jit_compile)
-    start = [value_and_gradient(theta[group]) for group in groups]
-    start_log_prob = np.concatenate([value for value, _ in start])
-    check_start(spec, data, theta, start_log_prob, np.concatenate([grad for _, grad in start]))
+    temperatures = settings.temperatures
+    value_and_gradient = make_value_and_gradient(spec, data, jit_compile, temperatures)
+    start = [value_and_gradient(np.repeat(theta[g], len(temperatures), axis=0)) for g in groups]
+    start_log_prob, gradient = (
+        of_posterior(np.concatenate(parts), temperatures) for parts in zip(*start)
+    )
+    check_start(spec, data, theta, start_log_prob, gradient)
 
     total = num_burnin_steps + num_results * stride
     length = block_length(spec, settings, data.x.shape[-1], len(groups[0]), total)
@@ -128,6 +106,8 @@ def run_chains(
         name: np.empty((num_chains, num_results), dtype)
         for name, dtype in _STATISTICS_DTYPES.items()
     }
+    if len(temperatures) > 1:
+        statistics["rung_log_likelihood"] = np.empty((num_chains, num_results, len(temperatures)))
     seconds = {"compile": time.perf_counter() - began}
     began = time.perf_counter()
     lanes = [Lane(program, group, theta[group], draws, statistics) for group in groups]
@@ -143,7 +123,7 @@ def run_chains(
         if not (stopped or interrupted):
             stopped, interrupted = _run_phase(phase, lanes, program, notify)
         seconds[phase] = time.perf_counter() - began
-    return _result(lanes, draws, statistics, start_log_prob, seconds, interrupted)
+    return gather_result(lanes, draws, statistics, start_log_prob, seconds, interrupted)
 
 
 def _compile(program, lane):
@@ -218,27 +198,3 @@ def _event(phase, lanes, program, seconds):
         "num_divergent": int(sum(lane.num_divergent.sum() for lane in lanes)),
         "num_gradients": int(sum(lane.num_gradients[phase].sum() for lane in lanes)),
     }
-
-
-def _result(lanes, draws, statistics, start_log_prob, seconds, interrupted):
-    num_kept = min(lane.num_kept for lane in lanes)
-
-    def per_chain(values):
-        return np.concatenate([np.atleast_1d(value) for value in values])
-
-    sampled = [max(lane.phase_transitions["sampling"], 1) for lane in lanes]
-    return SamplingResult(
-        draws=draws[:, :num_kept],
-        sample_stats={name: array[:, :num_kept] for name, array in statistics.items()},
-        acceptance_rate=per_chain(
-            lane.acceptance_sum["sampling"] / count for lane, count in zip(lanes, sampled)
-        ),
-        num_divergent=per_chain(lane.num_divergent for lane in lanes),
-        num_gradients={
-            phase: per_chain(lane.num_gradients[phase] for lane in lanes) for phase in PHASES
-        },
-        step_size=per_chain(lane.step_size for lane in lanes),
-        start_log_prob=start_log_prob,
-        seconds=seconds,
-        interrupted=interrupted,
-    )

@@ -58,10 +58,10 @@ def block_length(spec, settings, num_rows, num_chains, total):
         spec: ModelSpec.
         settings: Kernel settings.
         num_rows: Training rows N.
-        num_chains: Chains that advance together in the program.
+        num_chains: Chains that advance together in the program, each with all its rungs.
         total: Transitions of the whole run, which no block needs to exceed.
     """
-    parameters = spec.layout.num_parameters * num_chains
+    parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
     # One product forward and two backward: 6 operations per weight and row.
     flops = (6.0 * num_rows * parameters + 2e5) * settings.gradients_per_transition
     memory = _BLOCK_BYTES / (8.0 * parameters)

@@ -9,6 +9,7 @@ from tfbnn.engine import seeds
 from tfbnn.engine.compile import compiled
 from tfbnn.engine.network import network_outputs
 from tfbnn.engine.potential import Potential
+from tfbnn.engine.rungs import likelihood_weights
 from tfbnn.engine.support import support
 from tfbnn.exceptions import StartError
 from tfbnn.priors import HierarchicalNormal
@@ -54,16 +55,27 @@ def with_residual_noise(spec, theta, data):
 
 @lru_cache(maxsize=32)
 def compiled_value_and_gradient(spec, jit_compile):
-    """Compiled function (theta [C, P], Data) -> (log density [C] in float64, gradient [C, P])."""
+    """Compiled function (theta [C, P], Data) -> (log density [C] in float64, gradient [C, P]).
+
+    A third argument is the weight of the likelihood, as in `Potential.log_prob`.
+    """
     return compiled(Potential(spec).value_and_gradient, jit_compile=jit_compile)
 
 
-def make_value_and_gradient(spec, data, jit_compile):
-    """NumPy function theta [C, P] -> (log density [C] in float64, gradient [C, P])."""
+def make_value_and_gradient(spec, data, jit_compile, temperatures=(1.0,)):
+    """NumPy function theta [R, P] -> (log density [R] in float64, gradient [R, P]).
+
+    Args:
+        spec: ModelSpec.
+        data: Data.
+        jit_compile: Whether XLA compiles it.
+        temperatures: Powers of the likelihood of a chain's rungs, by default the posterior's alone.
+    """
     function = compiled_value_and_gradient(spec, jit_compile)
 
     def value_and_gradient(theta):
-        value, gradient = function(tf.convert_to_tensor(theta), data)
+        weights = likelihood_weights(temperatures, len(theta))
+        value, gradient = function(tf.convert_to_tensor(theta), data, weights)
         return value.numpy(), gradient.numpy()
 
     return value_and_gradient

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from tfbnn.engine.rungs import likelihood_weights
 from tfbnn.engine.support import support
 
 __all__ = ["Target"]
@@ -13,20 +14,37 @@ class Target:
     A kernel that needs to know more than this function asks for it here.
     """
 
-    def __init__(self, potential, data, linear_map, reference):
+    def __init__(self, potential, data, linear_map, reference, temperatures):
         """
         Args:
             potential: The model's Potential.
             data: Data.
             linear_map: theta = linear_map.forward(z).
             reference: Log density [C], float64, subtracted before the rounding to the dtype of z.
+            temperatures: Powers of the likelihood of a chain's rungs; see `tfbnn.engine.rungs`.
         """
         self._potential, self._data = potential, data
         self._linear_map, self._reference = linear_map, reference
+        self._temperatures = temperatures
 
     def __call__(self, z):
-        log_prob = self._potential.log_prob(self._linear_map.forward(z), self._data)
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        log_prob = self._potential.log_prob(self._linear_map.forward(z), self._data, weights)
         return tf.cast(log_prob - self._reference, z.dtype)
+
+    def log_likelihood(self, z):
+        """Log likelihood [C], float64, to the power of one whatever the rung."""
+        return self._potential.log_likelihood(self._linear_map.forward(z), self._data)
+
+    def gather(self, z, rows):
+        """The states of other rows [C], each in the coordinates of the row that takes it: [C, P].
+
+        Needs coordinates that are scaled only.
+        """
+        theta = tf.gather(self._linear_map.forward(z), rows)
+        # Rows that keep their state keep its bits.
+        keeps = rows == tf.range(z.shape[0])
+        return tf.where(keeps[:, None], z, self._linear_map.inverse(theta))
 
     def box(self):
         """Lower and upper limits of z, float64 [C, P] each; needs coordinates that are scaled only."""

@@ -6,6 +6,7 @@ from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.microcanonical import Microcanonical
 from tfbnn.engine.kernels.nuts import NUTS
+from tfbnn.engine.kernels.power_posterior import PowerPosterior
 from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis
 from tfbnn.engine.kernels.truncated_mala import TruncatedMALA
 from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
@@ -16,6 +17,7 @@ __all__ = [
     "MALA",
     "Microcanonical",
     "NUTS",
+    "PowerPosterior",
     "RandomWalkMetropolis",
     "TruncatedMALA",
     "UnderdampedLangevin",
@@ -28,6 +30,7 @@ _KERNELS = {
     "mala": MALA,
     "microcanonical": Microcanonical,
     "nuts": NUTS,
+    "power_posterior": PowerPosterior,
     "random_walk_metropolis": RandomWalkMetropolis,
     "truncated_mala": TruncatedMALA,
     "underdamped_langevin": UnderdampedLangevin,

@@ -12,6 +12,7 @@ sampler.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -39,8 +40,7 @@ _LINES_PER_PARAMETER = 4
 PRECONDITIONERS = ("auto", "identity", "diagonal", "gauss_newton")
 
 
-@dataclass(frozen=True)
-class TransitionStatistics:
+class TransitionStatistics(NamedTuple):
     """What one transition reports, each a tensor [C]."""
 
     acceptance_rate: object
@@ -81,6 +81,8 @@ class Kernel:
     couples_chains = False
     # Why "gauss_newton" is refused, where coordinates may be scaled only.
     no_whitening = None
+    # Powers of the likelihood, one for each walker that makes up a chain; see tfbnn.engine.rungs.
+    temperatures = (1.0,)
 
     def __post_init__(self):
         if self.step_size is not None:
@@ -104,6 +106,13 @@ class Kernel:
     def preconditions(self):
         """Whether warm-up tunes a preconditioner."""
         return self.preconditioner != "identity"
+
+    @property
+    def rung_obstacle(self):
+        """Why PowerPosterior cannot move its rungs with this kernel, or None."""
+        if self.couples_chains:
+            return "its chains learn from each other, and rungs have different densities"
+        return None if self.bias_note is None else "its bias would enter every rung"
 
     def check_model(self, spec):
         """Refuses a model these settings cannot handle, before anything is compiled."""

@@ -1,0 +1,242 @@
+"""Power posteriors: a ladder of tempered posteriors that exchange their states."""
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfbnn.engine.kernels.base import TransitionStatistics
+from tfbnn.engine.kernels.mala import MALA
+from tfbnn.engine.swaps import sweep
+from tfbnn.validation import check_integer, check_number
+
+__all__ = ["PowerPosterior"]
+
+
+class LadderResults(NamedTuple):
+    """What a transition leaves for the next one, and what it reports; R rows, m rungs per chain.
+
+    Attributes:
+        inner: Results of the inner kernel, started anew after the swaps.
+        moved: TransitionStatistics of the inner kernel's move, [R] each.
+        log_likelihood: Log likelihood at the current states [C, m], float64.
+    """
+
+    inner: object
+    moved: TransitionStatistics
+    log_likelihood: object
+
+
+class LadderKernel(tfp.mcmc.TransitionKernel):
+    """Moves every rung by the inner kernel, then offers every rung a swap."""
+
+    def __init__(self, target_log_prob_fn, step_size, inner, temperatures):
+        """
+        Args:
+            target_log_prob_fn: z [R, P] -> [R], with the methods `log_likelihood` and `gather` of
+                `Target`.
+            step_size: [R, 1], for `bootstrap_results` only; later ones travel in the results.
+            inner: Settings of the inner kernel.
+            temperatures: Powers of the likelihood of a chain's rungs.
+        """
+        self.target_log_prob_fn = target_log_prob_fn
+        self.step_size = step_size
+        self.inner = inner
+        self.temperatures = temperatures
+        self._kernel = inner.build(target_log_prob_fn, step_size)
+
+    @property
+    def is_calibrated(self):
+        """Whether the target is left exactly invariant."""
+        return self._kernel.is_calibrated
+
+    def bootstrap_results(self, init_state):
+        """Results at a start [R, P]."""
+        inner = self._kernel.bootstrap_results(init_state)
+        return LadderResults(
+            inner=inner,
+            moved=self.inner.statistics(inner),
+            log_likelihood=self._log_likelihood(init_state),
+        )
+
+    def one_step(self, current_state, previous_kernel_results, seed=None):
+        """One transition; returns (position [R, P], LadderResults)."""
+        move_seed, swap_seed = tf.unstack(tf.random.split(seed, 2))
+        z, inner = self._kernel.one_step(
+            current_state, previous_kernel_results.inner, seed=move_seed
+        )
+        log_likelihood = self._log_likelihood(z)
+        order = sweep(log_likelihood, self.temperatures, swap_seed)
+        z = self.target_log_prob_fn.gather(z, _rows(order))
+        return z, LadderResults(
+            # Density and gradient that were cached before belong to the power of another rung.
+            inner=self._kernel.bootstrap_results(z),
+            moved=self.inner.statistics(inner),
+            log_likelihood=tf.gather(log_likelihood, order, batch_dims=1),
+        )
+
+    def _log_likelihood(self, z):
+        return tf.reshape(self.target_log_prob_fn.log_likelihood(z), [-1, len(self.temperatures)])
+
+
+def _rows(order):
+    """Rungs [C, m] of each chain as rows of the lane [R]."""
+    num_chains, num_rungs = order.shape
+    first = num_rungs * tf.range(num_chains)[:, None]
+    return tf.reshape(first + order, [-1])
+
+
+@dataclass(frozen=True)
+class PowerPosterior:
+    """Power posteriors: every chain is a ladder of m rungs that exchange their states.
+
+    Rung i samples p(D | theta)^t_i p(theta) with t_i = (i / (m - 1))^power: the likelihood is
+    tempered and the prior is not, from the prior at t = 0 to the posterior at t = 1. Only the last
+    rung's draws, acceptance, step size and divergences are kept and reported; gradients count for
+    all of them. A transition moves all rungs by the inner kernel, each with a step size and a
+    diagonal preconditioner of its own, and then offers each of them a swap with another rung, after
+    which the inner kernel starts anew: one gradient more, persistent momenta are drawn afresh, and a
+    trajectory length that the inner kernel would learn stays at its first value.
+    A swap of two rungs i and j is accepted with probability
+    min(1, exp((t_i - t_j) (ll_j - ll_i))), ll their log likelihoods, without the ratio of the
+    normalisers of the partner law: `tfbnn.engine.swaps` says why this is exact.
+
+    A chain finds other modes by way of the rungs near the prior, at m times the cost of the inner
+    kernel. The log likelihoods of all rungs give `run.log_evidence`, log p(D) by thermodynamic
+    integration and by stepping stones. Swaps that are rarely accepted, which the report says, ask
+    for more rungs.
+
+    Attributes:
+        inner: Kernel within the rungs, by settings or by name; default MALA(). With
+            `preconditioner="auto"` it means "diagonal" where it would whiten. Its `step_size`,
+            where given, is that of all rungs.
+        num_temperatures: Rungs m per chain, at least 2; default 10.
+        power: Exponent of the ladder, default 4: the log likelihood changes fastest near the
+            prior, where rungs have to be close.
+
+    Raises:
+        TypeError, ValueError: For an inner kernel that is unknown, biased, built by the user,
+            whitened by the Gauss-Newton matrix, or a PowerPosterior.
+
+    References:
+        Friel and Pettitt 2008, J. R. Stat. Soc. B 70, 589. Papamarkou et al. 2019,
+        arXiv:1910.06539, sections 3.1.5 and 4.2.
+    """
+
+    inner: object = MALA()
+    _: KW_ONLY
+    num_temperatures: int = 10
+    power: float = 4.0
+
+    bias_note = None
+    couples_chains = False
+    rung_obstacle = "its rungs would be ladders themselves"
+
+    def __post_init__(self):
+        # The list of all kernels has this one in it.
+        from tfbnn.engine.kernels import resolve_kernel
+
+        count = check_integer("num_temperatures", self.num_temperatures, minimum=2)
+        power = check_number("power", self.power, above=0)
+        inner = resolve_kernel(self.inner)
+        if inner.rung_obstacle is not None:
+            raise ValueError(
+                "The inner kernel of PowerPosterior must leave every power posterior exact, "
+                f"received {inner!r}: {inner.rung_obstacle}. Use for example 'mala' or 'hmc'."
+            )
+        if inner.preconditioner == "gauss_newton":
+            raise ValueError(
+                "preconditioner of the inner kernel of PowerPosterior must be 'auto', 'diagonal' "
+                "or 'identity', received 'gauss_newton', which is the curvature of the posterior "
+                "and of no other rung."
+            )
+        for name, value in (("num_temperatures", count), ("power", power), ("inner", inner)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def temperatures(self):
+        """The powers of the likelihood, from 0 to 1."""
+        last = self.num_temperatures - 1
+        return tuple((rung / last) ** self.power for rung in range(last + 1))
+
+    @property
+    def adapts(self):
+        """Whether warm-up tunes the step size."""
+        return self.inner.adapts
+
+    @property
+    def preconditions(self):
+        """Whether warm-up tunes a preconditioner."""
+        return self.inner.preconditions
+
+    @property
+    def preconditioner(self):
+        """That of the inner kernel."""
+        return self.inner.preconditioner
+
+    @property
+    def step_size(self):
+        """That of the inner kernel."""
+        return self.inner.step_size
+
+    @property
+    def gradients_per_transition(self):
+        """Gradients of one rung."""
+        return self.inner.gradients_per_transition + 1
+
+    def check_model(self, spec):
+        """Refuses a model that the inner kernel cannot handle."""
+        self.inner.check_model(spec)
+
+    def check_chains(self, num_chains):
+        """Any number will do."""
+
+    def resolve(self, spec, num_rows):
+        """These settings with a definite preconditioner, and a line on why that one."""
+        inner, why = self.inner.resolve(spec, num_rows)
+        if inner.preconditioner == "gauss_newton":
+            inner = replace(inner, preconditioner="diagonal")
+            why = "diagonal, measured at every rung by itself"
+        return replace(self, inner=inner), why
+
+    def accept_target(self, spec):
+        """The acceptance rate that adaptation aims at, at every rung."""
+        return self.inner.accept_target(spec)
+
+    def accept_reason(self, spec):
+        """Why `accept_target` is what it is."""
+        return self.inner.accept_reason(spec)
+
+    def pooled_acceptance(self, acceptance):
+        """What the step sizes [R] learn from: each rung's from its own acceptance rate [R]."""
+        return acceptance
+
+    def first_step_size(self, leapfrog_step, num_parameters):
+        """The step sizes [R] to start from where one leapfrog step of these sizes is accepted."""
+        return self.inner.first_step_size(leapfrog_step, num_parameters)
+
+    def build(self, target_log_prob_fn, step_size):
+        """The kernel; `step_size` has shape [R, 1]."""
+        return LadderKernel(target_log_prob_fn, step_size, self.inner, self.temperatures)
+
+    def prepare(self, results, step_size, key, adapting):
+        """Kernel results for the next transition, with the step size [R, 1]."""
+        return results._replace(inner=self.inner.prepare(results.inner, step_size, key, adapting))
+
+    def target_log_prob(self, results):
+        """Log density of the current state [R], each to the power of its rung."""
+        return self.inner.target_log_prob(results.inner)
+
+    def statistics(self, results):
+        """Statistics of the inner kernel's last move [R]."""
+        moved = results.moved
+        # The fresh start after the swaps takes a gradient too.
+        steps = tf.where(moved.n_steps > 0, moved.n_steps + 1, 0)
+        # Swaps change the energy between one transition and the next, which E-BFMI compares.
+        nothing = tf.fill(moved.energy.shape, tf.constant(float("nan"), moved.energy.dtype))
+        return moved._replace(n_steps=steps, energy=nothing)
+
+    def rung_log_likelihood(self, results):
+        """Log likelihoods of the current states of all rungs [C, m], float64."""
+        return results.log_likelihood
