@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import stats
 import tfbnn.predict as predict_module
 from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.activations import ACTIVATIONS
+from tfbnn.forward import network_outputs
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.predict import weighted_quantiles
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
@@ -482,3 +484,45 @@ def test_predictions_of_a_sampled_model_agree_with_the_loop(tiny_model, tiny_dat
     expected_mean, expected_stddev = average(locations, weights)
     np.testing.assert_allclose(mean, expected_mean, atol=5e-6)  # float32 outputs of order one
     np.testing.assert_allclose(stddev, expected_stddev, atol=5e-6)
+
+
+class TestBackends:
+    @each_configuration
+    def test_tensorflow_agrees_with_numpy(self, synthetic_ensemble, configuration):
+        ensemble = synthetic_ensemble(**configuration)
+        model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=11)
+        options = {"quantiles": [0.1, 0.9], "include_noise": True}
+        expected = model.predict(x, **options, backend="numpy")
+        assert_same(model.predict(x, **options, backend="tensorflow"), expected, rtol=1e-5)
+
+    def test_few_programs_are_compiled_and_draws_are_tiled(self, single, monkeypatch):
+        from tfbnn.engine import forward
+
+        model, x = single
+        expected = model.predict(x)
+        monkeypatch.setattr(forward, "_HIDDEN_VALUES", 8 * 64 * 30)  # 30 draws of 80, then 20
+        forward._compiled_outputs.cache_clear()
+        for num_rows in (60, 33, 40, 64, 50):
+            found = model.predict(x[:num_rows], backend="tensorflow")
+            assert_same(found, pick(expected, slice(num_rows)), rtol=1e-5)
+        function = forward._compiled_outputs(model.posterior.spec)
+        assert function.experimental_get_tracing_count() == 2
+
+    def test_auto_takes_a_gpu_for_large_batches_only(self, single, monkeypatch):
+        model, x = single
+        used = []
+        monkeypatch.setattr("tfbnn.engine.compile.has_gpu", lambda: True)
+        monkeypatch.setattr(
+            "tfbnn.engine.forward.make_forward",
+            lambda ensemble: used.append(1) or partial(network_outputs, ensemble),
+        )
+        model.predict(x)
+        assert not used
+        monkeypatch.setattr("tfbnn.forward._GPU_VALUES", len(x) * model.posterior.num_draws)
+        model.predict(x)
+        assert used
+
+    def test_an_unknown_backend_is_refused(self, single):
+        model, x = single
+        with pytest.raises(ValueError, match="backend must be one of.*numpy"):
+            model.predict(x, backend="torch")

@@ -1,13 +1,46 @@
-"""The forward pass of all networks with NumPy alone."""
+"""The forward pass of all networks: with NumPy alone, or handed over to TensorFlow."""
+
+import sys
+from functools import partial
 
 import numpy as np
 
 from tfbnn.activations import ACTIVATIONS
 
-__all__ = ["network_outputs"]
+__all__ = ["forward_pass", "network_outputs"]
 
 # Hidden activations of one tile of draws: as much as the cache of one core holds.
 _HIDDEN_VALUES = 250_000
+# Draws x rows from which a GPU is worth the way there.
+_GPU_VALUES = 1_000_000
+
+
+def forward_pass(ensemble, num_rows, backend):
+    """The function of transformed inputs [n, D] that gives outputs [C * S, num_outputs, n].
+
+    Args:
+        ensemble: Ensemble.
+        num_rows: Rows that will be predicted in all.
+        backend: As in `BayesianMLP.predict`.
+    """
+    if backend == "auto":
+        values = num_rows * ensemble.num_draws
+        backend = "tensorflow" if values >= _GPU_VALUES and _gpu_is_at_hand() else "numpy"
+    if backend == "tensorflow":
+        from tfbnn.engine.forward import make_forward
+
+        return make_forward(ensemble)
+    ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
+    return partial(network_outputs, ensemble)
+
+
+def _gpu_is_at_hand():
+    """Whether TensorFlow is in use already and sees a GPU; importing it takes seconds."""
+    if "tensorflow" not in sys.modules:
+        return False
+    from tfbnn.engine.compile import has_gpu
+
+    return has_gpu()
 
 
 def network_outputs(ensemble, x):

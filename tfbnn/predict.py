@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.forward import network_outputs
+from tfbnn.forward import forward_pass, network_outputs
 from tfbnn.likelihoods import StudentT
 from tfbnn.threads import on_all_cores
 
@@ -109,13 +109,14 @@ def _location_and_scale(ensemble, outputs, row_noise=None, y=None):
     return location, likelihood.scale(outputs, ensemble.log_noise_scale, noise)
 
 
-def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
+def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend):
     """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
     ensemble = ensemble.weighted
+    forward = forward_pass(ensemble, len(x), backend)
 
     def summarise(tiles):
         first, last = tiles[0].start, tiles[-1].stop
-        outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x[first:last]))
+        outputs = forward(ensemble.x_pipeline.forward(x[first:last]))
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
             part = outputs[..., rows.start - first : rows.stop - first]
@@ -127,7 +128,6 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise):
     shape = (len(x), ensemble.spec.num_predicted)
     mean, stddev = np.empty(shape), np.empty(shape)
     found = None if quantiles is None else np.empty((len(quantiles), *shape))
-    ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
     tiles = row_tiles(ensemble, len(x))
     size = min(max(1, len(tiles) // _LEAST_PASSES), _TILES_PER_PASS)
     on_all_cores(summarise, [tiles[k : k + size] for k in range(0, len(tiles), size)])
