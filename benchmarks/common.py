@@ -8,6 +8,20 @@ from pathlib import Path
 RESULTS = Path(__file__).parent / "results"
 
 
+def add_common_options(parser):
+    """Options of a script that keeps its rows: --quick, --fresh, --output."""
+    parser.add_argument("--quick", action="store_true", help="a small part, to try the script")
+    parser.add_argument("--fresh", action="store_true", help="forget all rows of earlier runs")
+    parser.add_argument("--output", type=Path, help="folder of results, needed with --quick")
+
+
+def output_folder(options):
+    """Where results go; those of a quick run never among the committed ones."""
+    if options.quick and options.output is None:
+        raise SystemExit("--quick needs --output FOLDER: its results are not to be kept.")
+    return options.output or RESULTS
+
+
 def data_folder():
     """The folder of real data, named by the environment variable TFBNN_DATA."""
     folder = os.environ.get("TFBNN_DATA")
@@ -36,11 +50,11 @@ def markdown(header, rows):
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
-def keep(name, text):
-    """Prints a result and keeps it, with the machine, under benchmarks/results."""
-    RESULTS.mkdir(exist_ok=True)
+def keep(name, text, folder=RESULTS):
+    """Prints a result and keeps it, with the machine, by default under benchmarks/results."""
+    folder.mkdir(exist_ok=True)
     print(text, flush=True)
-    (RESULTS / name).write_text(f"{text}\n\n{machine()}\n")
+    (folder / name).write_text(f"{text}\n\n{machine()}\n")
 
 
 def _version(name):

@@ -8,16 +8,17 @@ __all__ = ["Store"]
 
 
 class Store:
-    """Finished rows of one benchmark in benchmarks/results/NAME.jsonl, by key.
+    """Finished rows of one benchmark in FOLDER/NAME.jsonl, by key.
 
     Args:
         name: Name of the benchmark.
         fresh: Whether to forget the rows of an earlier run.
+        folder: Where the file is, by default benchmarks/results.
     """
 
-    def __init__(self, name, fresh=False):
-        RESULTS.mkdir(exist_ok=True)
-        self._path = RESULTS / f"{name}.jsonl"
+    def __init__(self, name, fresh=False, folder=RESULTS):
+        folder.mkdir(exist_ok=True)
+        self._path = folder / f"{name}.jsonl"
         if fresh:
             self._path.unlink(missing_ok=True)
         lines = self._path.read_text().splitlines() if self._path.exists() else []

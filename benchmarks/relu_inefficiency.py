@@ -1,0 +1,189 @@
+"""Leapfrog HMC on smooth and on ReLU networks: the experiments of Dinh, Ho and Nguyen 2024.
+
+    python benchmarks/relu_inefficiency.py [--only STUDY ...] [--quick --output FOLDER]
+
+One network on 100 rows, five chains per setting, each from its own draw of the prior. Acceptance
+against step size and number of leapfrog steps; efficiency at a fixed travel time; width and depth;
+the energy error of a single step. Rows are kept as they finish, so that the script goes on where
+it was killed; tables and figure are benchmarks/results/relu_inefficiency.*.
+
+Reference: arXiv:2410.22065.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import time
+
+import numpy as np
+from chains import quiet
+from common import add_common_options, keep, output_folder
+from problems import adam
+from relu_inefficiency_figure import figure
+from relu_inefficiency_report import report
+from relu_local_error import local_error
+from relu_published import STEP_SIZES
+from store import Store
+
+import tfbnn
+from tfbnn.kernels import HMC
+
+ACTIVATIONS = ("sigmoid", "relu", "leaky_relu")
+# Of chains: a draw of the prior, as in the paper, or the end of full-batch ADAM.
+STARTS = {"prior": None, "ADAM": adam(500)}
+NOISE_SCALE, NUM_ROWS, NUM_DATA, NUM_CHAINS = 0.1, 100, 5, 5
+WIDTH, TRAVEL_TIME = 50, 0.1
+NUMBERS_OF_STEPS = (200, 400, 600, 800, 1000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Length:
+    """Transitions of warm-up (nothing adapts) and draws kept, per chain."""
+
+    num_burnin_steps: int = 100
+    num_results: int = 2000
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One setting: a network, the two numbers of leapfrog HMC, where chains start, which rows."""
+
+    activation: str
+    hidden: tuple
+    num_leapfrog_steps: int
+    step_size: float
+    start: str = "prior"
+    data: int = 0
+
+    @property
+    def key(self):
+        layers = "-".join(map(str, (1, *self.hidden, 1)))
+        hmc = f"L {self.num_leapfrog_steps}, eps {self.step_size:g}"
+        return f"{self.activation}, {layers}, {hmc}, {self.start}, data {self.data}"
+
+
+def studies(quick):
+    """Dict of study -> list of Cases; a case may belong to several."""
+    activations = ("sigmoid", "relu") if quick else ACTIVATIONS
+    steps = [0.002] if quick else np.round(np.arange(0.0005, 0.00401, 0.0005), 4).tolist()
+    efficiency = [
+        Case(activation, (WIDTH,), round(TRAVEL_TIME / step), step, start, data)
+        for activation, step, start in itertools.product(activations, steps, STARTS)
+        for data in range(1 if quick else NUM_DATA)
+    ]
+    networks = [(10,), (50,), (100,), (200,), (400,), *((20,) * depth for depth in (1, 2, 3, 4))]
+    architecture = [
+        Case(activation, hidden, 50 if quick else 200, 0.001)
+        for activation, hidden in itertools.product(activations, networks[: 1 if quick else None])
+    ]
+    lengths, steps = ((50,), (0.0005, 0.002)) if quick else (NUMBERS_OF_STEPS, STEP_SIZES)
+    acceptance = [
+        Case(activation, (WIDTH,), number, step)
+        for activation, number, step in itertools.product(activations, lengths, steps)
+    ]
+    return {"acceptance": acceptance, "efficiency": efficiency, "architecture": architecture}
+
+
+def rows(data):
+    """A data set: x [100, 1] uniform on (0, 4), y ~ N(cos 2x, 0.1^2)."""
+    generator = np.random.default_rng(data)
+    x = generator.uniform(0.0, 4.0, size=(NUM_ROWS, 1))
+    return x, np.cos(2.0 * x) + NOISE_SCALE * generator.normal(size=x.shape)
+
+
+def fit(case, length, dtype="float32"):
+    """A sampled model and its Run; nothing adapts."""
+    model = tfbnn.BayesianMLP(
+        [1, *case.hidden, 1],
+        activation=case.activation,
+        prior=tfbnn.priors.Normal(1.0),
+        likelihood=tfbnn.likelihoods.Gaussian(NOISE_SCALE),
+        x_transform=None,
+        y_transform=None,
+        dtype=dtype,
+    )
+    kernel = HMC(
+        step_size=case.step_size,
+        num_leapfrog_steps=case.num_leapfrog_steps,
+        trajectory_jitter=0.0,
+        preconditioner="identity",
+    )
+    with quiet():
+        run = model.fit_posterior(
+            *rows(case.data),
+            kernel=kernel,
+            num_chains=NUM_CHAINS,
+            pretraining=STARTS[case.start],
+            verbose=0,
+            **dataclasses.asdict(length),
+        )
+    return model, run
+
+
+def measure(case, length):
+    """Runs one case; returns what tables and figure need, as JSON values."""
+    began = time.perf_counter()
+    model, run = fit(case, length)
+    return {
+        "activation": case.activation,
+        "hidden": case.hidden,
+        "parameters": model.spec.layout.num_parameters,
+        "num_leapfrog_steps": case.num_leapfrog_steps,
+        "step_size": case.step_size,
+        "start": case.start,
+        "data": case.data,
+        "acceptance": run.acceptance_rate.tolist(),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def measure_local_error(activation, quick):
+    """Energy errors of single steps from draws of the posterior, as JSON values."""
+    length = Length(50, 50) if quick else Length(500, 2000)
+    case = Case(activation, (WIDTH,), 50 if quick else 200, 0.0005)
+    model, _ = fit(case, length, dtype="float64")
+    return {"activation": activation, **local_error(model, *rows(0), 400 if quick else 20_000)}
+
+
+def main(arguments=None):
+    names = [*studies(quick=False), "local_error"]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=names, default=names)
+    add_common_options(parser)
+    options = parser.parse_args(arguments)
+    folder = output_folder(options)
+    store = Store("relu_inefficiency", fresh=options.fresh, folder=folder)
+    plan = studies(options.quick)
+    length = Length(50, 50) if options.quick else Length()
+    activations = ("relu",) if options.quick else ACTIVATIONS
+    errors = {f"{name}, local error": name for name in activations}
+    for key, activation in errors.items():
+        if "local_error" in options.only and key not in store:
+            store.add(key, measure_local_error(activation, options.quick))
+    for case in cheap_first(
+        itertools.chain(*(plan[study] for study in plan if study in options.only))
+    ):
+        if case.key not in store:
+            store.add(case.key, measure(case, length))
+            print(case.key, store.rows[case.key]["acceptance"], flush=True)
+    publish(store, plan, errors, folder)
+
+
+def cheap_first(cases):
+    """Cases by their cost; equal ones stay together, and share a compiled program."""
+    return sorted(cases, key=lambda case: case.num_leapfrog_steps * sum(case.hidden))
+
+
+def publish(store, plan, errors, folder):
+    """Writes tables and figure of the rows there are."""
+    found = {
+        study: [store.rows[case.key] for case in cases if case.key in store]
+        for study, cases in plan.items()
+    }
+    found["local_error"] = [store.rows[key] for key in errors if key in store]
+    keep("relu_inefficiency.md", report(found), folder)
+    figure(found, folder / "relu_inefficiency.png")
+
+
+if __name__ == "__main__":
+    main()

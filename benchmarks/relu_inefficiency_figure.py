@@ -1,0 +1,87 @@
+"""Figure of benchmarks/relu_inefficiency.py."""
+
+import numpy as np
+from relu_inefficiency_report import efficiency_curve, moved
+
+__all__ = ["figure"]
+
+COLOURS = {"sigmoid": "C0", "relu": "C3", "leaky_relu": "C1"}
+
+
+def figure(found, path):
+    """Four panels: acceptance, efficiency, size, local error."""
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(12, 8.5), layout="constrained")
+    panels = canvas.subplots(2, 2).ravel()
+    for axes, (name, draw) in zip(panels, PANELS.items()):
+        if found[name]:
+            draw(axes, found[name])
+            axes.grid(alpha=0.3)
+            axes.legend(fontsize="small")
+    canvas.savefig(path, dpi=120)
+
+
+def _acceptance(axes, rows):
+    lengths = sorted({row["num_leapfrog_steps"] for row in rows})
+    for name, colour in COLOURS.items():
+        for length, style in zip((lengths[0], lengths[-1]), ("-", "--")):
+            chosen = [
+                row
+                for row in rows
+                if row["activation"] == name and row["num_leapfrog_steps"] == length
+            ]
+            rates = [moved(row).mean() if len(moved(row)) else 0.0 for row in chosen]
+            steps = [row["step_size"] for row in chosen]
+            axes.plot(steps, rates, style, marker="o", color=colour, label=f"{name}, L = {length}")
+    axes.set(title="acceptance of chains that moved", xlabel="step size", ylim=(0.0, 1.02))
+
+
+def _efficiency(axes, rows):
+    for name, colour in COLOURS.items():
+        for start, style in (("prior", "-"), ("ADAM", "--")):
+            chosen = [row for row in rows if row["activation"] == name and row["start"] == start]
+            if not chosen:
+                continue
+            steps, rates = efficiency_curve(chosen)
+            axes.plot(
+                rates, steps * rates, style, marker="o", color=colour, label=f"{name}, {start}"
+            )
+    axes.set(
+        title="efficiency at eps L = 0.1, five data sets",
+        xlabel="acceptance",
+        ylabel="eps * acceptance",
+    )
+
+
+def _architecture(axes, rows):
+    for name, colour in COLOURS.items():
+        chosen = [row for row in rows if row["activation"] == name]
+        for deep, style in ((False, "-o"), (True, "--s")):
+            family = [row for row in chosen if (set(row["hidden"]) == {20}) == deep]
+            if not family:
+                continue
+            sizes = [row["parameters"] for row in family]
+            rates = [moved(row).mean() if len(moved(row)) else 0.0 for row in family]
+            label = f"{name}, {'1 to 4 layers of 20' if deep else 'one hidden layer'}"
+            axes.plot(sizes, rates, style, color=colour, label=label)
+    axes.set(title="acceptance of chains that moved", xlabel="parameters", xscale="log")
+
+
+def _local_error(axes, rows):
+    for row in rows:
+        steps, name = np.array(row["step_size"]), row["activation"]
+        axes.loglog(steps, row["mean"], "-o", color=COLOURS[name], label=f"{name}, all steps")
+        if name != "sigmoid":
+            errors = np.array(row["mean_crossing"], float)
+            label = f"{name}, steps that cross a kink"
+            axes.loglog(steps, errors, "--s", color=COLOURS[name], label=label)
+    axes.set(title="one leapfrog step", xlabel="step size", ylabel="mean |error of the energy|")
+
+
+PANELS = {
+    "acceptance": _acceptance,
+    "efficiency": _efficiency,
+    "architecture": _architecture,
+    "local_error": _local_error,
+}

@@ -1,0 +1,181 @@
+"""Tables of benchmarks/relu_inefficiency.py."""
+
+import numpy as np
+from common import markdown
+from relu_local_error import fitted_slope
+from relu_published import ACCEPTANCE, OPTIMUM, STEP_SIZES
+
+__all__ = ["efficiency_curve", "moved", "report"]
+
+# A chain that accepts less than this has not left its start.
+STUCK = 0.01
+
+SETUP = """\
+1-50-1 unless the table says otherwise, N(0, 1) prior on every weight, 100 rows, x uniform on
+(0, 4), y ~ N(cos 2x, 0.1^2), Gaussian likelihood with scale 0.1, HMC with identity mass, fixed step
+size eps and number of leapfrog steps L, no jitter; five chains, 100 transitions of burn-in, 2000
+draws, float32. The rows are those of one data set, seed 0, unless five data sets are named; chains
+start from draws of the prior unless the table says ADAM (500 full-batch steps). Published: Dinh, Ho
+and Nguyen 2024, arXiv:2410.22065, table 2 and section 4.1; s.e. there is over five runs, and where
+chains started is not said."""
+
+
+def report(found):
+    """The whole text; `found` is a dict of study -> the rows that there are."""
+    parts = ["# Leapfrog HMC on smooth and on ReLU networks", SETUP]
+    parts += [part(found[name]) for name, part in PARTS.items() if found[name]]
+    return "\n\n".join(parts)
+
+
+def moved(row):
+    """Acceptance of the chains that left their start."""
+    rates = np.array(row["acceptance"])
+    return rates[rates > STUCK]
+
+
+def acceptance(rows):
+    """Published against measured, one line per activation and L."""
+    lines = []
+    for (activation, length), group in by(rows, "activation", "num_leapfrog_steps").items():
+        measured = {row["step_size"]: row for row in group}
+        published = dict(zip(STEP_SIZES, ACCEPTANCE[activation].get(length, ())))
+        cells = [
+            f"{published.get(step, np.nan):.3f} / {spread(measured[step])}"
+            if step in measured
+            else ""
+            for step in STEP_SIZES
+        ]
+        lines.append([activation, length, *cells])
+    header = ["activation", "L", *(f"eps {step:g}" for step in STEP_SIZES)]
+    return (
+        "## Acceptance, published / measured\n\n"
+        "Measured: mean of the chains that left their start and, in brackets, their range; how many "
+        f"of the five did not, if any.\n\n{markdown(header, lines)}"
+    )
+
+
+def spread(row):
+    """Mean and range of the chains that moved, and how many did not."""
+    rates, total = moved(row), len(row["acceptance"])
+    stuck = f", {total - len(rates)} stuck" if len(rates) < total else ""
+    if not len(rates):
+        return f"all {total} stuck"
+    return f"{rates.mean():.3f} ({rates.min():.3f} to {rates.max():.3f}{stuck})"
+
+
+def efficiency_curve(rows):
+    """Step sizes and mean acceptance there, over the chains that moved, 0 where none did.
+
+    Args:
+        rows: Rows of one activation and one start, of any number of data sets.
+    """
+    groups = by(rows, "step_size")
+    steps = np.array([step for (step,) in groups])
+    rates = [np.concatenate([moved(row) for row in group]) for group in groups.values()]
+    return steps, np.array([rate.mean() if len(rate) else 0.0 for rate in rates])
+
+
+def efficiency(rows):
+    """The curve eps * acceptance and its maximum."""
+    lines = []
+    for (activation, start), group in by(rows, "activation", "start").items():
+        steps, rates = efficiency_curve(group)
+        best = np.argmax(steps * rates)
+        optima = [optimum(part) for part in by(group, "data").values()]
+        lines.append(
+            [
+                activation,
+                start,
+                ", ".join(f"{rate:.2f}" for rate in rates),
+                f"{sum(len(row['acceptance']) - len(moved(row)) for row in group)}"
+                f" of {sum(len(row['acceptance']) for row in group)}",
+                f"{steps[best]:g}",
+                f"{rates[best]:.3f} ({min(optima):.3f} to {max(optima):.3f})",
+                f"{OPTIMUM[activation]:g}",
+                f"{1e3 * steps[best] * rates[best]:.2f}",
+            ]
+        )
+    header = [
+        "activation",
+        "start",
+        f"acceptance at eps = {', '.join(f'{1e3 * s:g}' for s in steps)} / 1000",
+        "stuck",
+        "best eps",
+        "acceptance there (range over data sets)",
+        "published",
+        "1000 eps * acceptance there",
+    ]
+    return (
+        "## Efficiency at the travel time eps L = 0.1\n\n"
+        "Means over the chains that left their start, on five data sets with five chains each; "
+        "stuck: those that did not, at all step sizes together.\n\n" + markdown(header, lines)
+    )
+
+
+def optimum(rows):
+    """Acceptance at the most efficient step size."""
+    steps, rates = efficiency_curve(rows)
+    return rates[np.argmax(steps * rates)]
+
+
+def architecture(rows):
+    """Acceptance against width and depth."""
+    networks = by(rows, "hidden")
+    activations = list(dict.fromkeys(row["activation"] for row in rows))
+    lines = []
+    for (hidden,), group in networks.items():
+        cells = {row["activation"]: spread(row) for row in group}
+        layers = "-".join(map(str, (1, *hidden, 1)))
+        lines.append([layers, group[0]["parameters"], *(cells.get(a, "") for a in activations)])
+    length, step = rows[0]["num_leapfrog_steps"], rows[0]["step_size"]
+    return f"## Width and depth, L = {length}, eps = {step:g}\n\n" + markdown(
+        ["network", "P", *activations], lines
+    )
+
+
+def local_error(rows):
+    """Slopes of the error of a single step."""
+    lines = []
+    for row in rows:
+        smooth = row["activation"] == "sigmoid"
+        crossing = [None] * len(row["step_size"]) if smooth else row["mean_crossing"]
+        lines.append(
+            [
+                row["activation"],
+                f"{fitted_slope(row['step_size'], row['mean']):.2f}",
+                "" if smooth else f"{fitted_slope(row['step_size'], crossing):.2f}",
+                ""
+                if smooth
+                else f"{row['share_crossing'][0]:.1%}, {row['share_crossing'][-1]:.0%}",
+            ]
+        )
+    smallest, largest = rows[0]["step_size"][0], rows[0]["step_size"][-1]
+    header = [
+        "activation",
+        "slope, all steps",
+        "slope, steps that cross a kink",
+        f"share that crosses at eps = {smallest:g}, {largest:g}",
+    ]
+    return (
+        "## Error of the energy in one leapfrog step\n\n"
+        "Slope of log mean |error| against log eps up to 3e-5, float64, from draws of the posterior "
+        "with fresh momenta, the same at all eps.\n\n" + markdown(header, lines)
+    )
+
+
+def by(rows, *names):
+    """Rows grouped by the values of some fields, in order of appearance."""
+    groups = {}
+    for row in rows:
+        values = (row[name] for name in names)
+        key = tuple(tuple(value) if isinstance(value, list) else value for value in values)
+        groups.setdefault(key, []).append(row)
+    return groups
+
+
+PARTS = {
+    "acceptance": acceptance,
+    "efficiency": efficiency,
+    "architecture": architecture,
+    "local_error": local_error,
+}
