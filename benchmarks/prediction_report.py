@@ -1,0 +1,111 @@
+"""Table and histogram of `prediction.py`."""
+
+import numpy as np
+from common import keep, markdown
+
+from tfbnn.threads import num_cores
+
+__all__ = ["report"]
+
+# Sizes of 4-byte numbers.
+_WORD = 4
+NUM_NETWORKS = 1000
+
+
+def report(predictions, loads, colds, limits, folder):
+    """Prints and keeps everything under `folder`."""
+    text = "\n\n".join(
+        [
+            "# Predictions of 1000 networks",
+            _predictions(predictions, limits),
+            _loads(loads),
+            _colds(colds),
+        ]
+    )
+    keep("prediction.md", text, folder)
+    _histogram(loads, folder / "prediction_load.png")
+
+
+def _name(layers):
+    return "-".join(map(str, layers))
+
+
+def _predictions(rows, limits):
+    table = [
+        (
+            _name(row["layers"]),
+            row["points"],
+            f"{1e3 * row['original']:.3g}",
+            f"{1e3 * row['transformed']:.3g}",
+            f"{1e3 * row['xla']:.3g}",
+            f"{row['transformed'] / row['xla']:.2f}",
+            f"{1e3 * _bound(row, limits):.2g}",
+            f"{row['transformed'] / _bound(row, limits):.1f}",
+        )
+        for row in rows
+    ]
+    header = (
+        "network", "points", "NumPy, ms", "NumPy, transformed space, ms", "XLA, ms",
+        "NumPy / XLA", "bound, ms", "NumPy / bound",
+    )  # fmt: skip
+    return (
+        "Mean and standard deviation, medians of runs in turns. XLA computes them in transformed "
+        "space, so that column 4 is the one to compare. The bound is the larger of two: reading "
+        f"all weights once at {limits['bytes'] / 1e9:.1f} GB/s (one thread, measured), and the "
+        f"multiplications at {limits['products'] / 1e9:.0f} G/s (a large product on all cores) "
+        f"plus tanh at {limits['tanh'] / 1e9:.1f} G/s per core on {num_cores()} cores.\n\n"
+        + markdown(header, table)
+    )
+
+
+def _bound(row, limits):
+    layers = row["layers"]
+    weights = sum((a + 1) * b for a, b in zip(layers[:-1], layers[1:])) * NUM_NETWORKS
+    units = sum(layers[1:-1]) * NUM_NETWORKS
+    reading = weights * _WORD / limits["bytes"]
+    computing = weights / limits["products"] + units / (limits["tanh"] * num_cores())
+    return max(reading, computing * row["points"])
+
+
+def _loads(rows):
+    table = [
+        (
+            _name(row["layers"]),
+            f"{row['bytes'] / 1e6:.1f}",
+            f"{1e3 * np.median(row['load']):.1f}",
+            f"{1e3 * np.median(row['plain']):.1f}",
+            f"{np.median(row['load']) / np.median(row['plain']):.2f}",
+        )
+        for row in rows
+    ]
+    header = ("network", "MB", "tfbnn.load, ms", "h5py alone, ms", "ratio")
+    return "Loading, against h5py reading every dataset.\n\n" + markdown(header, table)
+
+
+def _colds(rows):
+    table = [
+        (
+            _name(row["layers"]),
+            f"{row['predict']:.2f}",
+            f"{row['empty']:.2f}",
+            f"{row['libraries']:.2f}",
+            f"{row['predict'] - row['empty']:.2f}",
+        )
+        for row in rows
+    ]
+    header = ("network", "process, s", "empty interpreter, s", "import numpy, h5py, s", "more, s")
+    return "Whole processes: import tfbnn, load the file, predict one point.\n\n" + markdown(
+        header, table
+    )
+
+
+def _histogram(rows, path):
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = canvas.subplots()
+    for row in rows:
+        axes.hist(1e3 * row["load"], bins=20, histtype="step", label=_name(row["layers"]))
+    axes.set(xlabel="tfbnn.load, ms", ylabel="loads", xscale="log")
+    axes.legend(frameon=False)
+    canvas.savefig(path, dpi=150)
