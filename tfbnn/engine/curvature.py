@@ -48,7 +48,7 @@ class RowCurvature:
     def __init__(self, spec, theta, data, free):
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
         self._lines = scaled_jacobian(spec, theta, data)[:, free]
-        self._prior = prior_curvature(spec, theta)[free]
+        self._prior = prior_curvature(spec, theta).numpy()[free]
 
     def solve(self, gradient, damping):
         diagonal, inner = self._inner(damping)

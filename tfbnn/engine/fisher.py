@@ -8,7 +8,6 @@ All float64. Laplace and Uniform priors enter with the precision of the normal o
 
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from tfbnn import likelihoods, priors
@@ -107,41 +106,44 @@ def _diagonal_information(likelihood, outputs, log_noise_scale, row_noise):
 
 
 def prior_curvature(spec, theta):
-    """Diagonal [P] of the prior's curvature, float64.
+    """Diagonal [P] of the prior's curvature at one theta [P], a float64 tensor.
 
     A sampled scale has the Fisher information 2 per weight that depends on it in the prior.
     """
-    layout, curvature = spec.layout, np.zeros(spec.layout.num_parameters)
+    layout, theta = spec.layout, tf.cast(theta, tf.float64)
+    weights, noise, scales = [], [], []
     for slot, layer in zip(layout.layers, spec.priors):
         for prior, place, scale_place in (
             (layer.kernel, slot.kernel, slot.kernel_scale),
             (layer.bias, slot.bias, slot.bias_scale),
         ):
-            log_scale = None if scale_place is None else theta[scale_place]
-            curvature[place] = _weight_precision(spec, prior, log_scale)
+            count, log_scale = place.stop - place.start, None
             if scale_place is not None:
-                curvature[scale_place] = _scale_curvature(prior.scale_prior, log_scale)
-                if not spec.is_ntk:
-                    curvature[scale_place] += 2.0 * (place.stop - place.start)
-    for place in range(layout.log_noise_scale.start, layout.log_noise_scale.stop):
-        curvature[place] = _scale_curvature(spec.likelihood.scale_prior, theta[place])
-    return curvature
+                log_scale = theta[scale_place : scale_place + 1]
+                depending = 0.0 if spec.is_ntk else 2.0 * count
+                scales.append(_scale_curvature(prior.scale_prior, log_scale) + depending)
+            precision = tf.cast(_weight_precision(spec, prior, log_scale), tf.float64)
+            weights.append(tf.broadcast_to(precision, [count]))
+    if layout.num_noise:
+        log_noise_scale = theta[layout.log_noise_scale]
+        noise.append(_scale_curvature(spec.likelihood.scale_prior, log_noise_scale))
+    return tf.concat([*weights, *noise, *scales], axis=0)
 
 
 def _weight_precision(spec, prior, log_scale):
     if isinstance(prior, priors.Uniform):
         return 12.0 / (prior.high - prior.low) ** 2
     if isinstance(prior, priors.HierarchicalNormal):
-        return 1.0 if spec.is_ntk else np.exp(-2.0 * log_scale)
+        return 1.0 if spec.is_ntk else tf.exp(-2.0 * log_scale)
     scale = 1.0 if spec.is_ntk else prior.scale
     return 0.5 / scale**2 if isinstance(prior, priors.Laplace) else 1.0 / scale**2
 
 
 def _scale_curvature(prior, log_scale):
-    """Minus the second derivative of the log density of log(s)."""
+    """Minus the second derivatives of the log density of log(s), one per entry."""
     if isinstance(prior, priors.LogNormal):
-        return 1.0 / prior.scale**2
+        return tf.ones_like(log_scale) / prior.scale**2
     if isinstance(prior, priors.InverseGamma):
-        return 4.0 * prior.scale * np.exp(-2.0 * log_scale)
-    ratio = np.exp(2.0 * log_scale) / prior.scale**2
+        return 4.0 * prior.scale * tf.exp(-2.0 * log_scale)
+    ratio = tf.exp(2.0 * log_scale) / prior.scale**2
     return 2.0 * ratio if isinstance(prior, priors.HalfNormal) else 4.0 * ratio / (1 + ratio) ** 2

@@ -24,6 +24,7 @@ from tfbnn.threads import num_cores, on_all_cores, single_threaded_blas
 
 __all__ = [
     "gauss_newton_diagonal",
+    "gauss_newton_matrices",
     "gauss_newton_matrix",
     "gauss_newton_product",
     "scaled_jacobian",
@@ -59,7 +60,28 @@ def gauss_newton_matrix(spec, theta, data):
     count = min(num_cores(), len(blocks), _MAX_THREADS)
     with single_threaded_blas():
         total = sum(on_all_cores(sum_of, [blocks[share::count] for share in range(count)]))
-    return total + np.diag(prior_curvature(spec, theta.numpy()))
+    return total + np.diag(prior_curvature(spec, theta))
+
+
+def gauss_newton_matrices(spec, theta, data):
+    """The same matrices at several networks, inside compiled programs: all rows at once.
+
+    Args:
+        spec: ModelSpec.
+        theta: Parameters [C, P], a float64 tensor.
+        data: Data in float64.
+
+    Returns:
+        Symmetric matrices [C, P, P], a float64 tensor.
+    """
+    functions = _block_functions(spec)
+
+    def matrix(theta):
+        columns, noise = functions._scaled_columns(theta, data)
+        curvature = tf.linalg.diag(noise + prior_curvature(spec, theta))
+        return tf.matmul(columns, columns, transpose_b=True) + curvature
+
+    return tf.vectorized_map(matrix, theta)
 
 
 def gauss_newton_product(spec, theta, data, vector):
@@ -72,7 +94,7 @@ def gauss_newton_product(spec, theta, data, vector):
     total = tf.zeros_like(theta)
     for rows in _row_blocks(data):
         total = add_block(theta, rows, vector, total)
-    return total.numpy() + prior_curvature(spec, theta.numpy()) * vector.numpy()
+    return (total + prior_curvature(spec, theta) * vector).numpy()
 
 
 def gauss_newton_diagonal(spec, theta, data):
@@ -82,7 +104,7 @@ def gauss_newton_diagonal(spec, theta, data):
     total = tf.zeros_like(theta)
     for rows in _row_blocks(data):
         total = add_block(theta, rows, total)
-    return total.numpy() + prior_curvature(spec, theta.numpy())
+    return (total + prior_curvature(spec, theta)).numpy()
 
 
 def scaled_jacobian(spec, theta, data):

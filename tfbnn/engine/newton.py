@@ -124,7 +124,7 @@ class _Problem:
         layout = self.spec.layout
         # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
         prior_share = np.zeros(layout.num_parameters)
-        prior = prior_curvature(self.spec, theta)[self.free]
+        prior = prior_curvature(self.spec, theta).numpy()[self.free]
         prior_share[self.free] = prior * curvature.inverse_diagonal()
         pull = np.zeros(layout.num_parameters)
         if layout.num_noise:
