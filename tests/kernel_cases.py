@@ -22,7 +22,7 @@ class SkewedTarget:
     """z = MIX x with x_j the logarithm of a Gamma(SHAPES[j]) variable: skewed and correlated."""
 
     def __call__(self, z):
-        x = z @ tf.constant(np.linalg.inv(MIX).T, z.dtype)
+        x = self._unmixed(z)
         return tf.reduce_sum(SHAPES * x - tf.exp(x) - special.gammaln(SHAPES), axis=-1)
 
     def draw(self, generator, count):
@@ -32,6 +32,21 @@ class SkewedTarget:
     def uniforms(self, z):
         """What is uniform on (0, 1) for exact draws z: [..., 3]."""
         return stats.loggamma.cdf(z @ np.linalg.inv(MIX).T, SHAPES)
+
+    def hessian(self, z):
+        """Second derivatives [C, 3, 3], by hand."""
+        return -self._curvature(tf.exp(self._unmixed(z)))
+
+    def gauss_newton(self, z):
+        """A positive definite matrix [C, 3, 3]: the mean of minus the Hessian and its average."""
+        return self._curvature(0.5 * (tf.exp(self._unmixed(z)) + SHAPES))
+
+    def _unmixed(self, z):
+        return z @ tf.constant(np.linalg.inv(MIX).T, z.dtype)
+
+    def _curvature(self, weights):
+        inverse = np.linalg.inv(MIX)
+        return tf.matmul(inverse.T * weights[:, None, :], inverse)
 
     def box(self):
         """No limits, as `Target.box` says it."""
@@ -77,6 +92,8 @@ CASES = {
         kernels.Microcanonical(step_size=0.7, trajectory_length=2.0, max_leapfrog_steps=8)
     ),
     "chees": Case(kernels.ChEESHMC(step_size=0.45, trajectory_length=1.5, max_leapfrog_steps=8)),
+    "smmala softabs": Case(kernels.SMMALA(step_size=0.8, softabs_alpha=2.0)),
+    "smmala gauss_newton": Case(kernels.SMMALA(step_size=1.2, metric="gauss_newton")),
     "truncated mala": Case(kernels.TruncatedMALA(step_size=0.65), BoxedTarget),
 }
 

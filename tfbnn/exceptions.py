@@ -24,7 +24,7 @@ class NotAvailableError(ValueError, AttributeError):
 
 
 class StartError(ValueError):
-    """Raised when the log density or its gradient is not finite where a chain starts."""
+    """Raised when the log density, its gradient or a kernel's metric is not finite at a start."""
 
 
 class ConvergenceWarning(UserWarning):

@@ -6,6 +6,6 @@ from tfbnn.exceptions import refuse_planned
 
 __all__ = kernels.__all__
 
-_PLANNED = ("SMMALA", "Repriorised")
+_PLANNED = ("Repriorised",)
 
 __getattr__ = refuse_planned(__name__, _PLANNED, [name for name in __all__ if name != "available"])

@@ -48,6 +48,8 @@ _KERNEL = (
     "energy_variance",
     "num_temperatures",
     "power",
+    "metric",
+    "softabs_alpha",
 )
 _MODEL = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
 
@@ -121,8 +123,8 @@ def _add_sampling(group):
     add = group.add_argument
     add(
         "--kernel", default="nuts", metavar="NAME",
-        help="nuts (default), hmc, chees_hmc, mala, truncated_mala, random_walk_metropolis, "
-        "underdamped_langevin, microcanonical, power_posterior",
+        help="nuts (default), hmc, chees_hmc, mala, smmala, truncated_mala, "
+        "random_walk_metropolis, underdamped_langevin, microcanonical, power_posterior",
     )  # fmt: skip
     _optional(add, "--num-chains", "independent chains, default 4", "C", int)
     _optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
@@ -182,6 +184,8 @@ def _add_kernel(group):
     )
     _optional(add, "--num-temperatures", "power_posterior: rungs, default 10", "M", int)
     _optional(add, "--power", "power_posterior: exponent of the ladder, default 4", "C", float)
+    _optional(add, "--metric", "smmala: softabs (default) or gauss_newton", "NAME")
+    _optional(add, "--softabs-alpha", "smmala: sharpness of the SoftAbs, default 1", "A", float)
 
 
 def _add_pretraining(group):

@@ -63,25 +63,27 @@ def gauss_newton_matrix(spec, theta, data):
     return total + np.diag(prior_curvature(spec, theta))
 
 
-def gauss_newton_matrices(spec, theta, data):
+def gauss_newton_matrices(spec, theta, data, likelihood_weights):
     """The same matrices at several networks, inside compiled programs: all rows at once.
 
     Args:
         spec: ModelSpec.
         theta: Parameters [C, P], a float64 tensor.
         data: Data in float64.
+        likelihood_weights: Powers of the likelihood, float64 [C].
 
     Returns:
         Symmetric matrices [C, P, P], a float64 tensor.
     """
     functions = _block_functions(spec)
 
-    def matrix(theta):
+    def matrix(network):
+        theta, weight = network
         columns, noise = functions._scaled_columns(theta, data)
-        curvature = tf.linalg.diag(noise + prior_curvature(spec, theta))
-        return tf.matmul(columns, columns, transpose_b=True) + curvature
+        information = tf.matmul(columns, columns, transpose_b=True) + tf.linalg.diag(noise)
+        return weight * information + tf.linalg.diag(prior_curvature(spec, theta))
 
-    return tf.vectorized_map(matrix, theta)
+    return tf.vectorized_map(matrix, (theta, likelihood_weights))
 
 
 def gauss_newton_product(spec, theta, data, vector):

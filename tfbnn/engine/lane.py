@@ -156,6 +156,7 @@ class Lane:
         results = bootstrap(
             program.spec, program.settings, program.data, z, linear_map, reference, step
         )
+        program.settings.check_start(results, self.chains)
         self.state = ChainState(
             z=tf.constant(z),
             results=results,

@@ -63,7 +63,7 @@ def block_length(spec, settings, num_rows, num_chains, total):
     """
     parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
     # One product forward and two backward: 6 operations per weight and row.
-    flops = (6.0 * num_rows * parameters + 2e5) * settings.gradients_per_transition
+    flops = (6.0 * num_rows * parameters + 2e5) * settings.work(spec)
     memory = _BLOCK_BYTES / (8.0 * parameters)
     return _power_of_two(min(affordable_steps(flops), memory, total))
 

@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from tfbnn.engine.gauss_newton import gauss_newton_matrices
+from tfbnn.engine.hessian import hessian
 from tfbnn.engine.rungs import likelihood_weights
 from tfbnn.engine.support import support
 
@@ -46,8 +48,24 @@ class Target:
         keeps = rows == tf.range(z.shape[0])
         return tf.where(keeps[:, None], z, self._linear_map.inverse(theta))
 
+    def hessian(self, z):
+        """Second derivatives of the log density, float64 [C, P, P]; needs coordinates as they are."""
+        theta, data = self._in_float64(z)
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        return hessian(lambda point: self._potential.log_prob(point, data, weights), theta)
+
+    def gauss_newton(self, z):
+        """Gauss-Newton matrices, float64 [C, P, P]; needs coordinates as they are."""
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        weights = tf.broadcast_to(tf.cast(weights, tf.float64), z.shape[:1])
+        return gauss_newton_matrices(self._potential.spec, *self._in_float64(z), weights)
+
     def box(self):
         """Lower and upper limits of z, float64 [C, P] each; needs coordinates that are scaled only."""
         scale = tf.cast(self._linear_map.scale, tf.float64)
         low, high = support(self._potential.spec)
         return low / scale, high / scale
+
+    def _in_float64(self, z):
+        theta = self._linear_map.forward(z)
+        return tf.cast(theta, tf.float64), self._data.map(lambda array: tf.cast(array, tf.float64))

@@ -8,6 +8,7 @@ from tfbnn.engine.kernels.microcanonical import Microcanonical
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.engine.kernels.power_posterior import PowerPosterior
 from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis
+from tfbnn.engine.kernels.smmala import SMMALA
 from tfbnn.engine.kernels.truncated_mala import TruncatedMALA
 from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
 
@@ -19,6 +20,7 @@ __all__ = [
     "NUTS",
     "PowerPosterior",
     "RandomWalkMetropolis",
+    "SMMALA",
     "TruncatedMALA",
     "UnderdampedLangevin",
     "available",
@@ -32,6 +34,7 @@ _KERNELS = {
     "nuts": NUTS,
     "power_posterior": PowerPosterior,
     "random_walk_metropolis": RandomWalkMetropolis,
+    "smmala": SMMALA,
     "truncated_mala": TruncatedMALA,
     "underdamped_langevin": UnderdampedLangevin,
 }

@@ -150,6 +150,14 @@ class Kernel:
         why = f"whitening costs {cost} for N = {num_rows}, P = {size}"
         return replace(self, preconditioner=chosen), f"{chosen}, chosen because {why}"
 
+    def work(self, spec):
+        """About how many gradients a transition costs; sets how many of them share a block."""
+        del spec
+        return self.gradients_per_transition
+
+    def check_start(self, results, chains):
+        """Refuses kernel results at the starts of `chains` from which the kernel cannot move."""
+
     def accept_target(self, spec):
         """The acceptance rate that adaptation aims at, for the model `spec`."""
         if self.target_accept_prob is not None:

@@ -21,10 +21,17 @@ __all__ = ["MetropolisKernel", "Point", "Proposal"]
 
 
 class Point(NamedTuple):
-    """A position z [C, P] and the gradient [C, P] of the log density there, () where unused."""
+    """A position, and what a proposal needs to know of it.
+
+    Attributes:
+        z: Position [C, P].
+        gradient: Gradient of the log density there [C, P], () where unused.
+        metric: MetricTensor there, () where unused.
+    """
 
     z: object
     gradient: object
+    metric: object = ()
 
 
 class ProposalResults(NamedTuple):
@@ -33,12 +40,14 @@ class ProposalResults(NamedTuple):
     Attributes:
         target_log_prob: Log density at the new position [C].
         gradient: Its gradient [C, P], () where unused.
+        metric: As in Point, at the new position.
         step_size: The step size that was used [C, 1].
         log_acceptance_correction: log q(old | new) - log q(new | old), [C].
     """
 
     target_log_prob: object
     gradient: object
+    metric: object
     step_size: object
     log_acceptance_correction: object
 
@@ -66,19 +75,26 @@ class Proposal(tfp.mcmc.TransitionKernel):
         """log q(here | there) - log q(there | here) of two Points, [C]."""
         raise NotImplementedError
 
+    def metric_at(self, z):
+        """What stands for `metric` in the Point at z [C, P]: nothing."""
+        del z
+        return ()
+
     def bootstrap_results(self, init_state):
         """Results at a start [C, P]."""
         value, gradient = self._evaluate(init_state)
-        return ProposalResults(value, gradient, self.step_size, tf.zeros_like(value))
+        metric = self.metric_at(init_state)
+        return ProposalResults(value, gradient, metric, self.step_size, tf.zeros_like(value))
 
     def one_step(self, current_state, previous_kernel_results, seed=None):
         """Proposes; returns (new position [C, P], ProposalResults there)."""
-        step_size = previous_kernel_results.step_size
-        here = Point(current_state, previous_kernel_results.gradient)
-        z = self.draw(here, step_size, seed)
+        before = previous_kernel_results
+        here = Point(current_state, before.gradient, before.metric)
+        z = self.draw(here, before.step_size, seed)
         value, gradient = self._evaluate(z)
-        correction = self.log_ratio(here, Point(z, gradient), step_size)
-        return z, ProposalResults(value, gradient, step_size, correction)
+        there = Point(z, gradient, self.metric_at(z))
+        correction = self.log_ratio(here, there, before.step_size)
+        return z, ProposalResults(value, gradient, there.metric, before.step_size, correction)
 
     def _evaluate(self, z):
         if self.uses_gradient:

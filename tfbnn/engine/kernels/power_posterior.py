@@ -3,6 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
@@ -191,6 +192,14 @@ class PowerPosterior:
 
     def check_chains(self, num_chains):
         """Any number will do."""
+
+    def check_start(self, results, chains):
+        """Refuses starts from which the inner kernel cannot move at one of the rungs."""
+        self.inner.check_start(results.inner, np.repeat(chains, self.num_temperatures))
+
+    def work(self, spec):
+        """About how many gradients a transition of one rung costs."""
+        return self.inner.work(spec) + 1
 
     def resolve(self, spec, num_rows):
         """These settings with a definite preconditioner, and a line on why that one."""
