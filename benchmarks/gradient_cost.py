@@ -29,15 +29,9 @@ def rows():
 
 
 def ours(layer_sizes, kernel):
-    """(function () -> (seconds, gradients), compile seconds, milliseconds of log_prob)."""
-    import tensorflow as tf
+    """(function () -> (seconds, gradients), compile seconds)."""
+    from blocks import make_lane
 
-    from tfbnn.engine.block import BlockControl, make_block
-    from tfbnn.engine.lane import Lane
-    from tfbnn.engine.potential import make_data
-    from tfbnn.engine.runner import Program
-    from tfbnn.engine.schedule import make_legs
-    from tfbnn.engine.start import make_value_and_gradient
     from tfbnn.likelihoods import Gaussian
     from tfbnn.priors import Normal
     from tfbnn.spec import make_spec
@@ -52,27 +46,8 @@ def ours(layer_sizes, kernel):
         y_transform=None,
         dtype="float32",
     )
-    data = make_data(*rows(), None, "float32")
     theta = start(layer_sizes)[None]
-    draws = np.empty((1, 10_000, theta.shape[1]), np.float32)
-    names = ("lp", "acceptance_rate", "step_size", "n_steps", "diverging", "energy")
-    statistics = {name: np.empty((1, 10_000)) for name in names}
-    program = Program(
-        spec=spec,
-        settings=kernel,
-        data=data,
-        seed=0,
-        legs=make_legs(kernel, 0, 10_000, 1),
-        stride=1,
-        block_length=COUNT,
-        block=make_block(spec, kernel, COUNT, True),
-        value_and_gradient=make_value_and_gradient(spec, data, True),
-    )
-    lane = Lane(program, [0], theta, draws, statistics)
-    began = time.perf_counter()
-    control = BlockControl(*map(tf.constant, (0, 0, 1, False, False)))
-    program.block(data, lane.state, tf.zeros([COUNT, 2], tf.int32), control)
-    compilation = time.perf_counter() - began
+    lane, compilation = make_lane(spec, kernel, *rows(), theta, COUNT, REPEATS + 1)
 
     def run():
         before = lane.num_gradients["sampling"].sum()

@@ -162,6 +162,25 @@ class TestBits:
         short_fit(one, x, y, num_chains=1)
         np.testing.assert_array_equal(one.posterior.draws[0], two.posterior.draws[0])
 
+    def test_many_chains_of_a_tiny_network_share_a_program(self, monkeypatch):
+        from tfbnn.engine import runner
+
+        groups, grouped = [], runner.chain_groups
+
+        def spy(num_chains, *, apart):
+            groups.append(grouped(num_chains, apart=apart))
+            return groups[-1]
+
+        monkeypatch.setattr(runner, "chain_groups", spy)
+        x, y = linear_rows()
+        many, again = linear_model(), linear_model()
+        short_fit(many, x, y, num_chains=8)
+        short_fit(again, x, y, num_chains=8)
+        np.testing.assert_array_equal(many.posterior.draws, again.posterior.draws)
+        short_fit(linear_model(), *linear_rows(400), num_chains=8, num_results=2)
+        short_fit(linear_model(), x, y, num_chains=7, num_results=2)
+        assert [len(found) for found in groups] == [1, 1, 8, 7]
+
     @pytest.mark.parametrize("length", [1, 8])
     def test_block_length_does_not_matter(self, monkeypatch, length):
         from tfbnn.engine import runner

@@ -18,6 +18,11 @@ from tfbnn.threads import num_cores
 
 __all__ = ["Program", "run_chains"]
 
+# A transition of a network with fewer parameters times rows than this is overhead, which so many
+# chains or more had better share in one program (benchmarks/results/small_network_speed.md). With
+# fewer chains, a thread each is as fast, and keeps their draws independent of each other's number.
+_TINY, _MANY_CHAINS = 1000, 8
+
 _STATISTICS_DTYPES = {
     "lp": np.float64,
     "acceptance_rate": np.float32,
@@ -77,7 +82,9 @@ def run_chains(
         StartError: When a chain cannot move from its start.
     """
     num_chains, stride = len(theta), num_steps_between_results + 1
-    groups = chain_groups(num_chains, apart=not settings.couples_chains)
+    tiny = data.x.shape[-1] * theta.shape[1] < _TINY
+    together = settings.couples_chains or (tiny and num_chains >= _MANY_CHAINS)
+    groups = chain_groups(num_chains, apart=not together)
 
     began = time.perf_counter()
     temperatures = settings.temperatures
