@@ -76,7 +76,7 @@ def studies(quick):
         Case(activation, hidden, 50 if quick else 200, 0.001)
         for activation, hidden in itertools.product(activations, networks[: 1 if quick else None])
     ]
-    lengths, steps = ((50,), (0.0005, 0.002)) if quick else (NUMBERS_OF_STEPS, STEP_SIZES)
+    lengths, steps = ((50,), (0.002,)) if quick else (NUMBERS_OF_STEPS, STEP_SIZES)
     acceptance = [
         Case(activation, (WIDTH,), number, step)
         for activation, number, step in itertools.product(activations, lengths, steps)

@@ -1,0 +1,110 @@
+"""Tables and figure of benchmarks/xor_iris.py."""
+
+import numpy as np
+from common import markdown
+
+__all__ = ["distance", "figure", "report"]
+
+NAMES = {"xor": "2-2-1 on XOR", "iris": "4-3-3 on iris"}
+
+LEGEND = """\
+Sigmoid hidden units, raw inputs, all rows train. Chains start at draws of the prior; step sizes are
+adapted during warm-up to the acceptance that theory recommends for each kernel, without a
+preconditioner. R-hat: split and folded split, without ranks, the largest over weights or over
+predicted probabilities. ESS: Geyer's initial monotone sequence, per chain, averaged over chains;
+minimum, median and maximum over weights or probabilities. ESS per second: the median, all chains
+together, over the wall clock of warm-up and sampling. Probabilities are those of the four rows of
+XOR, and of ten rows of iris. Distance: Frobenius norm of the difference of the covariance to the
+reference's over the norm of the reference's; the reference is NUTS under the same prior.
+
+Weights mean little by themselves: hidden units may be permuted, and flipped in sign, without a
+change of the function, so chains that have found different ones of these equal modes have a large
+R-hat of the weights and a small one of the predictions."""
+
+
+def report(rows):
+    """The whole text, of the rows that `xor_iris.measure` returned."""
+    parts = ["# Samplers on XOR and iris"]
+    for name, title in NAMES.items():
+        chosen = [row for row in rows if row["network"] == name]
+        if chosen:
+            table = markdown(HEADER, [line(row, reference(row, chosen)) for row in chosen])
+            size, chains = chosen[0]["parameters"], chosen[0]["num_chains"]
+            parts.append(f"## {title}: {size} weights, {chains} chains\n\n{table}")
+    return "\n\n".join([*parts, LEGEND])
+
+
+HEADER = [
+    "prior",
+    "sampler",
+    "draws per chain",
+    "acceptance",
+    "weights: R-hat split, folded",
+    "ESS min, median, max",
+    "ESS / s",
+    "distance",
+    "predictions: R-hat split, folded",
+    "ESS min, median, max",
+    "ESS / s",
+    "distance",
+    "seconds",
+]
+
+
+def line(row, compared):
+    """One line of the table."""
+    cells = []
+    for kind, matrix in (
+        ("weights", "weight_covariance"),
+        ("predictions", "prediction_covariance"),
+    ):
+        found = row[kind]
+        away = "" if compared is None else f"{distance(row[matrix], compared[matrix]):.2f}"
+        cells += [
+            f"{found['split_rhat']:.3f}, {found['folded_split_rhat']:.3f}",
+            ", ".join(f"{value:.0f}" for value in found["ess"]),
+            f"{found['ess_per_second']:.0f}",
+            away,
+        ]
+    return [
+        f"N(0, {row['prior_scale'] ** 2:g} I)",
+        row["sampler"],
+        row["num_results"],
+        f"{row['acceptance']:.2f}",
+        *cells,
+        f"{row['seconds']:.1f}",
+    ]
+
+
+def reference(row, rows):
+    """The NUTS row under the same prior, or None where there is none or it is this one."""
+    for other in rows:
+        if other["sampler"] == "NUTS" and other["prior_scale"] == row["prior_scale"]:
+            return None if other is row else other
+    return None
+
+
+def distance(covariance, reference):
+    """Relative Frobenius distance of two matrices."""
+    covariance, reference = np.array(covariance), np.array(reference)
+    return np.linalg.norm(covariance - reference) / np.linalg.norm(reference)
+
+
+def figure(rows, path):
+    """Covariance of the weights, network by network and sampler by sampler, at prior scale 1."""
+    from matplotlib.figure import Figure
+
+    rows = [row for row in rows if row["prior_scale"] == 1.0]
+    samplers = list(dict.fromkeys(row["sampler"] for row in rows))
+    networks = list(dict.fromkeys(row["network"] for row in rows))
+    canvas = Figure(figsize=(3.2 * len(samplers) + 1, 3.2 * len(networks)), layout="constrained")
+    panels = canvas.subplots(len(networks), len(samplers), squeeze=False)
+    for axes in panels.ravel():
+        axes.set_axis_off()
+    for row in rows:
+        place = networks.index(row["network"])
+        axes = panels[place, samplers.index(row["sampler"])]
+        image = axes.imshow(row["weight_covariance"], cmap="RdBu_r", vmin=-1.0, vmax=1.0)
+        axes.set_title(f"{NAMES[row['network']]}\n{row['sampler']}", fontsize="small")
+    canvas.colorbar(image, ax=panels, label="posterior covariance of weights, N(0, I) prior")
+    canvas.savefig(path, dpi=120)
