@@ -63,6 +63,8 @@ def test_defaults_are_the_documented_ones():
         ({"layer_sizes": [2, True, 1]}, TypeError, "layer_sizes .*integer.*True"),
         ({"layer_sizes": [2, "4", 1]}, TypeError, "layer_sizes .*integer.*'4'"),
         ({"layer_sizes": [2, [4], 1]}, TypeError, "layer_sizes .*integer"),
+        ({"layer_sizes": [2, 65537, 1]}, ValueError, "layer_sizes .*up to 65536.*with 65537"),
+        ({"layer_sizes": [2] * 66}, ValueError, "layer_sizes .*at most 64 layers.*65 layers"),
         ({"activation": "tahn"}, ValueError, "activation .*'tanh'.*'tahn'"),
         ({"activation": None}, TypeError, "activation .*None"),
         ({"activation": np.tanh}, TypeError, "activation .*'tanh'"),

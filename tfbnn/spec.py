@@ -14,6 +14,9 @@ from tfbnn.validation import check_choice, check_integer
 
 __all__ = ["ModelSpec", "make_spec"]
 
+# Beyond them there is no sampling, and a model file that asks for more is not one of ours.
+_MAX_LAYERS, _MAX_WIDTH = 64, 65536
+
 _REGISTRY = {**priors.REGISTRY, **likelihoods.REGISTRY}
 
 
@@ -158,7 +161,13 @@ def _layer_sizes(layer_sizes):
             "layer_sizes must hold at least the number of inputs and of outputs, received "
             f"{list(layer_sizes)}."
         )
-    return tuple(check_integer("layer_sizes", width, minimum=1) for width in layer_sizes)
+    sizes = tuple(check_integer("layer_sizes", width, minimum=1) for width in layer_sizes)
+    if len(sizes) > _MAX_LAYERS + 1 or max(sizes) > _MAX_WIDTH:
+        raise ValueError(
+            f"layer_sizes must describe at most {_MAX_LAYERS} layers of widths up to {_MAX_WIDTH}, "
+            f"received {len(sizes) - 1} layers, the widest with {max(sizes)}."
+        )
+    return sizes
 
 
 def _activations(activation, num_hidden):
