@@ -10,6 +10,7 @@ from tfbnn.ensemble import Ensemble
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
 from tfbnn.spec import make_spec
+from tfbnn.training_inputs import summarise_inputs
 from tfbnn.transforms import fit_pipeline
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -121,14 +122,16 @@ def _synthetic_ensemble(
     if classes is None and spec.has_classes:
         classes = tuple(range(spec.num_classes))
     weights = np.full(num_chains, 1.0 / num_chains) if chain_weights is None else chain_weights
+    x_pipeline = fit_pipeline(spec.x_transform, x, "x")
     return Ensemble(
         spec=spec,
-        x_pipeline=fit_pipeline(spec.x_transform, x, "x"),
+        x_pipeline=x_pipeline,
         y_pipeline=fit_pipeline(spec.y_transform, y, "y"),
         draws=draws.astype(dtype),
         sample_stats=stats,
         chain_weights=np.array(weights, dtype=np.float64),
         x_reference=x[:10].copy(),
+        training_inputs=summarise_inputs(x_pipeline.forward(x)),
         feature_names=feature_names,
         row_noise=row_noise,
         classes=classes,
@@ -138,8 +141,18 @@ def _synthetic_ensemble(
 
 @pytest.fixture
 def run(capsys, monkeypatch, folder):
-    """Runs a command in the module's fixture `folder`: (exit code, standard output, error lines)."""
+    """Runs a command in the module's fixture `folder`: (exit code, standard output, error lines).
+
+    Model files are read in this process: children take 0.2 s each, and have tests of their own.
+    """
     from tfbnn.cli import main
+    from tfbnn.storage import allow_list, contents
+
+    def read_here(file, max_bytes):
+        with allow_list.opened_datasets(file, max_bytes) as datasets:
+            return contents.to_arrays(contents.from_arrays(datasets))
+
+    monkeypatch.setattr("tfbnn.storage.model_file.read_foreign", read_here)
 
     def run(command, *more):
         monkeypatch.chdir(folder)

@@ -3,9 +3,11 @@
 import json
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 from conftest import make_rows
+from model_file_edits import rewrite
 from scipy import special
 from test_no_tensorflow import run_without_tensorflow
 
@@ -189,13 +191,24 @@ def test_file_round_trip(case, tmp_path):
 
 
 @pytest.mark.parametrize("classes", [None, ("a", "b"), ("a", "b", "b"), ("a", 1, 2), "abc"])
-def test_files_with_unsound_classes_are_refused(categorical, classes, tmp_path):
+def test_unsound_classes_are_refused_before_they_are_saved(categorical, classes, tmp_path):
     ensemble = replace(categorical.ensemble, classes=classes)
     if classes == "abc":
         ensemble = replace(categorical.ensemble, classes=(["a"], ["b"], ["c"]))
-    BayesianMLP.from_ensemble(ensemble).save(tmp_path / "model.h5")
+    with pytest.raises(tfbnn.ModelFileError, match="not saved.*classes must be 3 different"):
+        BayesianMLP.from_ensemble(ensemble).save(tmp_path / "model.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("classes", [None, ["a", "b"], ["a", "b", "b"], ["a", 1, 2], [["a"], 2, 3]])
+def test_files_with_unsound_classes_are_refused(categorical, classes, tmp_path):
+    path = tmp_path / "model.h5"
+    categorical.model.save(path)
+    with h5py.File(path, "r+") as file:
+        rewrite("classes", value=classes)(file)
+    tfbnn.storage.seal(path)
     with pytest.raises(tfbnn.ModelFileError, match="classes must be 3 different"):
-        tfbnn.load(tmp_path / "model.h5")
+        tfbnn.load(path)
 
 
 def test_saved_classifier_needs_no_tensorflow(categorical, tmp_path):

@@ -23,6 +23,7 @@ from tfbnn.stacking import (
     loo_log_densities,
     weighting_note,
 )
+from tfbnn.training_inputs import summarise_inputs
 from tfbnn.transforms import Pipeline
 
 X, Y = make_rows(60, 2, 1, seed=8)
@@ -67,6 +68,7 @@ def constant_ensemble(means, dtype="float64"):
         sample_stats={},
         chain_weights=np.full(len(means), 1.0 / len(means)),
         x_reference=np.zeros((1, 1)),
+        training_inputs=summarise_inputs(np.zeros((1, 1))),
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from tfbnn.exceptions import NotFittedError
 from tfbnn.spec import ModelSpec
+from tfbnn.training_inputs import TrainingInputs
 from tfbnn.transforms import Pipeline
 
 __all__ = ["Ensemble"]
@@ -25,9 +26,11 @@ class Ensemble:
         chain_weights: Weights of the chains in every average [C], adding up to 1.
         x_reference: Up to 200 rows [R, D] in original units, validation rows if there were any,
             at which function-space diagnostics are taken.
+        training_inputs: Range, mean and covariance of the transformed training inputs.
         feature_names: Names of the input columns, or None.
         row_noise: Whether the fit was given a known noise scale per row.
         classes: Class labels, in the order of their numbers, or None for other targets.
+        diagnostics: JSON-able summary of the diagnosis that ended the fit, or None without one.
         provenance: JSON-able dict: seeds, settings, versions, data hash.
     """
 
@@ -38,9 +41,11 @@ class Ensemble:
     sample_stats: dict
     chain_weights: np.ndarray
     x_reference: np.ndarray
+    training_inputs: TrainingInputs
     feature_names: tuple | None = None
     row_noise: bool = False
     classes: tuple | None = None
+    diagnostics: dict | None = None
     provenance: dict = field(default_factory=dict)
 
     def __post_init__(self):

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tfbnn.progress import Progress
 from tfbnn.rows import data_hash, reference_rows, transform_rows
 from tfbnn.run import Run
 from tfbnn.settings import Pretraining, describe_settings
+from tfbnn.training_inputs import summarise_inputs
 from tfbnn.transforms import fit_pipeline
 from tfbnn.validation import check_integer
 
@@ -81,7 +82,8 @@ def fit(spec, rows, validation, options, keep):
         validation: Validation Rows, or None.
         options: FitOptions.
         keep: Called with the Ensemble as soon as it exists, unless nothing was kept: an interrupt
-            or a warning that raises must not lose it during the diagnosis.
+            or a warning that raises must not lose it during the diagnosis. Called again with the
+            diagnosis added.
 
     Returns:
         (Run, whether a KeyboardInterrupt ended the run).
@@ -90,6 +92,7 @@ def fit(spec, rows, validation, options, keep):
     x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x")
     y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
     train = transform_rows(spec, x_pipeline, y_pipeline, rows)
+    training_inputs = summarise_inputs(train[0])
     held_out = None
     if validation is not None:
         held_out = transform_rows(spec, x_pipeline, y_pipeline, validation)
@@ -154,6 +157,7 @@ def fit(spec, rows, validation, options, keep):
             sample_stats=result.sample_stats,
             chain_weights=np.full(options.num_chains, 1.0 / options.num_chains),
             x_reference=reference_rows(reference),
+            training_inputs=training_inputs,
             feature_names=rows.feature_names,
             row_noise=rows.noise is not None,
             classes=rows.classes,
@@ -161,6 +165,7 @@ def fit(spec, rows, validation, options, keep):
         )
         keep(ensemble)
         diagnosis = diagnose_ensemble(ensemble)
+        keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
         if diagnosis.warnings:
             count, first = len(diagnosis.warnings), diagnosis.warnings[0]
             warnings.warn(

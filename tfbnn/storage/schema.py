@@ -1,45 +1,108 @@
-"""Every name inside a tfbnn file. Nobody else writes a dataset or attribute name.
+"""Every name inside a tfbnn file, and every limit on what is read. Nobody else writes a name.
 
-Groups and statistics carry ArviZ names; dimensions are chain, draw, param.
+Groups and statistics carry ArviZ names. A dataset is described by the dtypes it may have and by the
+names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
+model (param, input) or free: chain, draw, row (of reference inputs), byte, and column (`input`, or
+1 where only variances are kept).
 """
 
 __all__ = [
+    "ATTRIBUTES",
+    "BYTES_PER_PARAMETER",
     "CHAIN_WEIGHTS",
     "COUNTS",
-    "DTYPES",
+    "DATASETS",
     "FORMAT",
     "FORMAT_VERSION",
+    "MAX_ATTRIBUTE_BYTES",
+    "MAX_BYTES",
+    "MAX_CHUNK_BYTES",
+    "MAX_DEPTH",
+    "MAX_EXPANSION",
+    "MAX_METADATA_BYTES",
     "METADATA",
+    "METADATA_KEYS",
+    "MIN_METADATA_BYTES",
     "SAMPLE_STATS",
+    "SMALL_BYTES",
     "STATISTICS",
+    "TEXT_LISTS",
     "THETA",
+    "TRAINING_INPUTS",
     "X_REFERENCE",
 ]
 
 FORMAT = "tfbnn-model"
-# Version 0 makes no promise: a later release may refuse it.
-FORMAT_VERSION = 0
+# Every version from 1 on is read by all later releases; tests/golden holds files of each.
+FORMAT_VERSION = 1
 
-THETA = "posterior/theta"  # [chain, draw, param], float32 or float64
-CHAIN_WEIGHTS = "posterior/chain_weights"  # [chain], float64
-SAMPLE_STATS = "sample_stats"  # group of [chain, draw]
+# Attributes of the root; other objects have none.
+ATTRIBUTES = {
+    "format": str,
+    "format_version": int,
+    "inference_library": str,
+    "inference_library_version": str,
+}
+
+METADATA = "metadata"  # UTF-8 JSON, an object with these keys
+METADATA_KEYS = (
+    "spec",
+    "x_pipeline",
+    "y_pipeline",
+    "feature_names",
+    "row_noise",
+    "classes",
+    "diagnostics",
+    "provenance",
+)
+THETA = "posterior/theta"
+CHAIN_WEIGHTS = "posterior/chain_weights"
+X_REFERENCE = "constant_data/x_reference"  # original units
+SAMPLE_STATS = "sample_stats"
 STATISTICS = {
     "lp": "<f8",
     "acceptance_rate": "<f4",
     "step_size": "<f4",
     "n_steps": "<i4",
-    "diverging": "u1",
+    "diverging": "|u1",
     "energy": "<f8",
 }
-# Entries of provenance that diagnostics and warnings rely on: integers, or absent.
+# Of the transformed training inputs; the keys are those of TrainingInputs.
+TRAINING_INPUTS = {
+    "low": "constant_data/x_low",
+    "high": "constant_data/x_high",
+    "mean": "constant_data/x_mean",
+    "covariance": "constant_data/x_covariance",
+}
+
+# name -> (dtypes, dimensions)
+DATASETS = {
+    METADATA: (("|u1",), ("byte",)),
+    THETA: (("<f4", "<f8"), ("chain", "draw", "param")),
+    CHAIN_WEIGHTS: (("<f8",), ("chain",)),
+    X_REFERENCE: (("<f8",), ("row", "input")),
+    TRAINING_INPUTS["low"]: (("<f8",), ("input",)),
+    TRAINING_INPUTS["high"]: (("<f8",), ("input",)),
+    TRAINING_INPUTS["mean"]: (("<f8",), ("input",)),
+    TRAINING_INPUTS["covariance"]: (("<f8",), ("input", "column")),
+    **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
+}
+
+# Entries of provenance that others rely on: integers, or absent; lists of texts, or absent.
 COUNTS = (
     "num_results_requested",
     "num_steps_between_results",
     "num_divergent",
     "max_tree_depth",
 )
-DTYPES = ("<f4", "<f8", "<i4", "|u1")
-X_REFERENCE = "constant_data/x_reference"  # [row, input], float64, original units
+TEXT_LISTS = ("target_names", "noise_columns")
 
-# UTF-8 JSON as bytes: spec, transforms, feature names, class labels, provenance.
-METADATA = "metadata"
+MAX_BYTES = 2 * 2**30  # of a file, and of all its arrays together, unless the caller allows more
+MAX_CHUNK_BYTES = 64 * 2**20
+# A dataset larger than the second may take this many times the bytes that it has in the file.
+MAX_EXPANSION, SMALL_BYTES = 1000, 16 * 2**20
+MAX_ATTRIBUTE_BYTES = 1024
+MAX_DEPTH = 8  # of nested objects and lists in the metadata
+# Names and scales of very many inputs are longer than the first; such networks have as many more
+# parameters.
+MIN_METADATA_BYTES, BYTES_PER_PARAMETER, MAX_METADATA_BYTES = 256 * 2**10, 16, 16 * 2**20

@@ -1,0 +1,45 @@
+"""The summary of the training inputs, and that a fit and a file keep it."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn.training_inputs import MAX_COVARIANCE_INPUTS, summarise_inputs
+
+
+def test_range_mean_and_covariance():
+    x = np.random.default_rng(0).normal(size=(50, 3)) @ [[1, 2, 0], [0, 1, 0], [0, 0, 3]] + 5.0
+    found = summarise_inputs(x)
+    np.testing.assert_array_equal(found.low, x.min(axis=0))
+    np.testing.assert_array_equal(found.high, x.max(axis=0))
+    np.testing.assert_allclose(found.mean, x.mean(axis=0))
+    np.testing.assert_allclose(found.covariance, np.cov(x, rowvar=False, bias=True))
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_few_rows_and_constant_columns(rows):
+    found = summarise_inputs(np.full((rows, 2), 0.1))
+    assert (found.covariance == 0).all() and (found.low == found.high).all()
+
+
+def test_very_many_inputs_keep_their_variances_only():
+    x = np.random.default_rng(1).normal(size=(4, MAX_COVARIANCE_INPUTS + 1))
+    np.testing.assert_allclose(summarise_inputs(x).covariance[:, 0], x.var(axis=0))
+
+
+def test_inputs_whose_covariance_overflows_are_refused():
+    with pytest.raises(ValueError, match=r"up to 1e\+200 after .*standardize"):
+        summarise_inputs(np.array([[1e200], [-1e200]]))
+
+
+def test_a_fit_keeps_them_and_the_diagnosis(tiny_model, tiny_data, tmp_path):
+    tiny_model.save(tmp_path / "model.h5")
+    loaded = tfbnn.load(tmp_path / "model.h5").posterior
+    x = loaded.x_pipeline.forward(tiny_data[0])
+    np.testing.assert_allclose(loaded.training_inputs.low, x.min(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(loaded.training_inputs.high, x.max(axis=0), rtol=1e-12)
+    expected = np.cov(x, rowvar=False, bias=True)
+    np.testing.assert_allclose(loaded.training_inputs.covariance, expected, rtol=1e-9)
+    assert loaded.diagnostics == tiny_model.posterior.diagnostics
+    largest = tiny_model.diagnose().rhat_function.max()
+    assert loaded.diagnostics["function"]["rhat"]["max"] == pytest.approx(largest)
