@@ -252,13 +252,43 @@ def test_reader_that_stops_early(folder):
 
 
 def test_interrupt(run, monkeypatch):
-    def interrupt(path):
+    def interrupt(path, **settings):
         os.kill(os.getpid(), signal.SIGTERM)
 
     handler = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(tfbnn, "load", interrupt)
     assert run("predict named.h5 points.csv") == (85, "", "Stopped.\n")
     assert signal.getsignal(signal.SIGTERM) is handler
+
+
+@pytest.mark.parametrize("command", ["info", "predict", "evaluate", "diagnose", "plot"])
+def test_model_files_are_foreign_unless_trusted(run, monkeypatch, command):
+    calls = []
+
+    def load(path, **settings):
+        calls.append(settings)
+        raise tfbnn.ModelFileError("seen")
+
+    monkeypatch.setattr(tfbnn, "load", load)
+    more = {"predict": "points.csv", "evaluate": "rows.csv", "plot": "-o figures"}.get(command, "")
+    for option in ("", "--trusted"):
+        assert run(f"{command} named.h5 {more} {option}")[0] == 2
+    assert calls[0] == {"untrusted": True}
+    assert not calls[1].get("untrusted")
+
+
+def test_a_damaged_model_file_takes_three_lines_at_most(run, folder):
+    content = (folder / "named.h5").read_bytes()
+    (folder / "damaged.h5").write_bytes(content[:3000] + b"?" + content[3001:])
+    code, out, err = run("info damaged.h5")
+    assert (code, out) == (2, "") and len(err.splitlines()) <= 3
+    assert "damaged.h5" in err and "does not match its seal" in err
+
+
+def test_a_command_reads_a_model_file_in_a_child(folder):
+    command = [sys.executable, "-m", "tfbnn", "info", "named.h5", "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and json.loads(done.stdout)["num_chains"] == 2, done.stderr
 
 
 def test_traceback_on_demand(run):
@@ -374,7 +404,9 @@ def test_fitted_model_in_every_command(fitted, run):
     for command in ("predict fitted.h5 points.csv", "evaluate fitted.h5 rows.csv"):
         code, out, err = run(command)
         assert (code, err) == (0, "") and out
-    assert run("diagnose fitted.h5")[0] == run("info fitted.h5")[0] == 0
+    assert run("diagnose fitted.h5")[0] == 0
+    code, out, _ = run("info fitted.h5")
+    assert code == 0 and "warnings after the fit; see tfbnn diagnose" in out
 
 
 def test_fit_json_strict_with_row_noise(run, folder):

@@ -1,7 +1,7 @@
 """`tfbnn diagnose`: have the chains of a saved model converged?"""
 
-import tfbnn
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json
+from tfbnn.cli.models import add_model_argument, load_model
 
 __all__ = ["add_parser", "verdict"]
 
@@ -15,7 +15,7 @@ def add_parser(commands):
     parser = commands.add_parser(
         "diagnose", help="have the chains of a saved model converged?", description=_DESCRIPTION
     )
-    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    add_model_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--strict", action="store_true", help="exit with 3 if there are warnings")
     parser.set_defaults(run=run)
@@ -23,7 +23,7 @@ def add_parser(commands):
 
 def run(args):
     """Diagnoses and prints."""
-    model = tfbnn.load(args.model)
+    model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.get("bias")
     if args.json:
         print_json(diagnosis.to_dict() | {"bias": bias})

@@ -1,8 +1,8 @@
 """`tfbnn evaluate`: scores of a saved model on rows with known targets."""
 
-import tfbnn
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, print_json
+from tfbnn.cli.models import add_model_argument, load_model
 from tfbnn.cli.scores import scores_text
 from tfbnn.stacking import weighting_note
 
@@ -20,7 +20,7 @@ def add_parser(commands):
     parser = commands.add_parser(
         "evaluate", help="score a saved model on rows with known targets", description=_DESCRIPTION
     )
-    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    add_model_argument(parser)
     parser.add_argument(
         "data", metavar="DATA", help="CSV with header, NPZ, HDF5 or Parquet; '-': standard input"
     )
@@ -43,7 +43,7 @@ def add_role_options(parser):
 
 def run(args):
     """Evaluates and prints."""
-    model = tfbnn.load(args.model)
+    model = load_model(args)
     roles = Roles(model.posterior, args.target, args.noise_column)
     x, y, noise = read_rows(model, args.data, roles)
     scores = model.evaluate(x, y, noise_scale=noise)

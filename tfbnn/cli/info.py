@@ -1,7 +1,7 @@
 """`tfbnn info`: what a model file holds."""
 
-import tfbnn
 from tfbnn.cli.console import DONE, print_json
+from tfbnn.cli.models import add_model_argument, load_model
 from tfbnn.stacking import weighting_note
 
 __all__ = ["add_parser"]
@@ -14,14 +14,14 @@ def add_parser(commands):
     parser = commands.add_parser(
         "info", help="show what a model file holds", description=_DESCRIPTION
     )
-    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    add_model_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args):
     """Prints."""
-    model = tfbnn.load(args.model)
+    model = load_model(args)
     if args.json:
         print_json(_contents(model.posterior))
         return DONE
@@ -47,6 +47,7 @@ def _contents(ensemble):
         "classes": ensemble.classes,
         "x_pipeline": ensemble.x_pipeline.to_json(),
         "y_pipeline": ensemble.y_pipeline.to_json(),
+        "diagnostics": ensemble.diagnostics,
         "provenance": ensemble.provenance,
     }
 
@@ -65,6 +66,12 @@ def _lines(ensemble):
         yield "Classes", ", ".join(map(str, ensemble.classes))
     for name, pipeline in (("x", ensemble.x_pipeline), ("y", ensemble.y_pipeline)):
         yield f"{name} transform", " -> ".join(map(_step_text, pipeline.steps)) or "none"
+    if ensemble.diagnostics is not None:
+        count = len(ensemble.diagnostics.get("warnings") or ())
+        yield (
+            "Diagnosis",
+            f"{count} warnings after the fit{'; see tfbnn diagnose' if count else ''}",
+        )
     for key, value in provenance.items():
         if isinstance(value, dict):
             value = ", ".join(f"{name} {_entry_text(entry)}" for name, entry in value.items())

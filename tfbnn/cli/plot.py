@@ -2,10 +2,10 @@
 
 import os
 
-import tfbnn
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE
 from tfbnn.cli.evaluate import add_role_options
+from tfbnn.cli.models import add_model_argument, load_model
 
 __all__ = ["add_parser", "save_figures"]
 
@@ -19,7 +19,7 @@ def add_parser(commands):
     parser = commands.add_parser(
         "plot", help="draw figures of a saved model", description=_DESCRIPTION
     )
-    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    add_model_argument(parser)
     parser.add_argument(
         "data", metavar="DATA", nargs="?",
         help="rows with known targets: CSV with header, NPZ, HDF5 or Parquet; '-': standard input",
@@ -34,7 +34,7 @@ def add_parser(commands):
 
 def run(args):
     """Draws, saves and lists the figures."""
-    model = tfbnn.load(args.model)
+    model = load_model(args)
     rows = None
     if args.data is not None:
         roles = Roles(model.posterior, args.target, args.noise_column)

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 
-import tfbnn
 from tfbnn.cli.columns import Roles, as_noise, feature_columns
 from tfbnn.cli.console import DONE, comma_list
+from tfbnn.cli.models import add_model_argument, load_model
 from tfbnn.csv_tables import open_csv, write_csv
 from tfbnn.labels import most_probable
 from tfbnn.tables import Table, is_csv, read_table
@@ -34,7 +34,7 @@ def add_parser(commands):
     parser = commands.add_parser(
         "predict", help="predict with error bars for a table of points", description=_DESCRIPTION
     )
-    parser.add_argument("model", metavar="MODEL.h5", help="file that 'tfbnn fit' or save() wrote")
+    add_model_argument(parser)
     parser.add_argument(
         "points",
         metavar="POINTS",
@@ -64,7 +64,7 @@ def add_parser(commands):
 
 def run(args):
     """Predicts and writes CSV."""
-    model = tfbnn.load(args.model)
+    model = load_model(args)
     quantiles = _numbers(args.quantiles)
     noise = Roles(model.posterior, noise=args.noise_column).noise
     noise = noise if args.include_noise else []
