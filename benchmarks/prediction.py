@@ -22,6 +22,7 @@ from prediction_report import report
 
 import tfbnn
 from tfbnn.ensemble import Ensemble
+from tfbnn.training_inputs import summarise_inputs
 from tfbnn.transforms import fit_pipeline
 
 NUM_CHAINS, NUM_RESULTS, WIDTH = 4, 250, 50
@@ -30,10 +31,10 @@ STATISTICS = ("lp", "acceptance_rate", "step_size", "n_steps", "diverging", "ene
 COLD = "import tfbnn; tfbnn.load({path!r}).predict([[0.1, 0.2, 0.3, 0.4, 0.5]])"
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_common_options(parser)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     depths = (1, 2) if options.quick else (1, 2, 3, 4, 5)
     repeats = 3 if options.quick else 25
     predictions, loads, colds = [], [], []
@@ -57,14 +58,16 @@ def random_model(layers):
     spec = model.spec
     x, y = generator.normal(size=(500, 5)), 10.0 ** generator.normal(size=(500, 1))
     shape = (NUM_CHAINS, NUM_RESULTS)
+    x_pipeline = fit_pipeline(spec.x_transform, x, "x")
     ensemble = Ensemble(
         spec=spec,
-        x_pipeline=fit_pipeline(spec.x_transform, x, "x"),
+        x_pipeline=x_pipeline,
         y_pipeline=fit_pipeline(spec.y_transform, y, "y"),
         draws=0.2 * generator.normal(size=(*shape, spec.layout.num_parameters)).astype("float32"),
         sample_stats={name: np.zeros(shape) for name in STATISTICS},
         chain_weights=np.full(NUM_CHAINS, 1.0 / NUM_CHAINS),
         x_reference=x[:200],
+        training_inputs=summarise_inputs(x_pipeline.forward(x)),
     )
     return tfbnn.BayesianMLP.from_ensemble(ensemble)
 

@@ -74,6 +74,14 @@ def test_rivals_sample_the_same_posterior(monkeypatch):
         np.testing.assert_allclose(found, means[0], rtol=0.06)
 
 
+def test_prediction(run_quickly, tmp_path):
+    table, _ = run_quickly("prediction")
+    for title in ("NumPy / XLA", "h5py alone", "empty interpreter"):
+        assert title in table
+    assert "nan" not in table
+    assert (tmp_path / "prediction_load.png").stat().st_size > 5_000
+
+
 def test_xor(run_quickly, tmp_path):
     table, rows = run_quickly("xor_iris", "--only", "xor", "--samplers", "random walk", "MALA")
     assert "2-2-1 on XOR: 9 weights, 10 chains" in table and "nan" not in table
