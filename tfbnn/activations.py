@@ -1,7 +1,8 @@
 """The one table of activation functions.
 
 Each entry holds the NumPy function used for prediction, the TensorFlow function used for sampling
-(given the module, so that this file imports none of it), and whether its derivative is continuous.
+(given the module, so that this file imports none of it), the operations that an ONNX file holds, and
+whether its derivative is continuous.
 For a network with a kinked activation the leapfrog error is of first order, and a lower acceptance
 rate is optimal (Dinh, Ho and Nguyen, NeurIPS 2024, arXiv:2410.22065).
 """
@@ -18,21 +19,27 @@ __all__ = ["ACTIVATIONS", "Activation"]
 _LEAKY_SLOPE = 0.2
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
+# TensorProto.FLOAT of the ONNX standard.
+_ONNX_FLOAT = 1
 
 
 @dataclass(frozen=True)
 class Activation:
-    """One activation function on both floors.
+    """One activation function wherever it is computed.
 
     Attributes:
         numpy: (array, out=None) -> array of the same shape and dtype, like a ufunc; `out` may be
             the array itself, which saves prediction from allocating memory.
         tensorflow: (tensorflow module, tensor) -> tensor of the same shape and dtype.
+        onnx: (op, name of a tensor) -> name of the result, where op(kind, *inputs) adds an operation
+            of the ONNX standard and takes numbers as inputs too. Operations that runtimes have for
+            float32 alone (Elu, Selu, Softplus) are put together from others.
         smooth: Whether the first derivative is continuous.
     """
 
     numpy: Callable
     tensorflow: Callable
+    onnx: Callable
     smooth: bool
 
 
@@ -77,24 +84,68 @@ def _gelu_tensorflow(tf, x):
     return 0.5 * x * (1.0 + tf.math.erf(x * 0.5**0.5))
 
 
-_SWISH = Activation(_swish, lambda tf, x: x * tf.sigmoid(x), smooth=True)
+def _leaky_relu_onnx(op, x):
+    return op("Max", x, op("Mul", x, _LEAKY_SLOPE))
+
+
+def _elu_onnx(op, x):
+    return op("Add", op("Max", x, 0.0), _expm1_of_negative_onnx(op, x))
+
+
+def _selu_onnx(op, x):
+    # The sum comes last: onnxruntime rounds a factor before a matrix product to float32.
+    positive = op("Mul", op("Max", x, 0.0), _SELU_SCALE)
+    return op("Add", positive, op("Mul", _expm1_of_negative_onnx(op, x), _SELU_SCALE * _SELU_ALPHA))
+
+
+def _expm1_of_negative_onnx(op, x):
+    return op("Sub", op("Exp", op("Min", x, 0.0)), 1.0)
+
+
+def _softplus_onnx(op, x):
+    tail = op("Log", op("Add", op("Exp", op("Neg", op("Abs", x))), 1.0))
+    return op("Add", op("Max", x, 0.0), tail)
+
+
+def _gelu_onnx(op, x):
+    # onnxruntime has Erf for float32 alone: 6e-8 of error in a float64 network.
+    erf = op("CastLike", op("Erf", op("Cast", op("Mul", x, 0.5**0.5), to=_ONNX_FLOAT)), x)
+    return op("Mul", op("Mul", x, 0.5), op("Add", erf, 1.0))
+
+
+_SWISH = Activation(
+    _swish,
+    lambda tf, x: x * tf.sigmoid(x),
+    lambda op, x: op("Mul", x, op("Sigmoid", x)),
+    smooth=True,
+)
 
 ACTIVATIONS = {
-    "tanh": Activation(np.tanh, lambda tf, x: tf.tanh(x), smooth=True),
-    "sigmoid": Activation(_sigmoid, lambda tf, x: tf.sigmoid(x), smooth=True),
-    "relu": Activation(partial(np.maximum, 0), lambda tf, x: tf.nn.relu(x), smooth=False),
+    "tanh": Activation(np.tanh, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x), smooth=True),
+    "sigmoid": Activation(
+        _sigmoid, lambda tf, x: tf.sigmoid(x), lambda op, x: op("Sigmoid", x), smooth=True
+    ),
+    "relu": Activation(
+        partial(np.maximum, 0),
+        lambda tf, x: tf.nn.relu(x),
+        lambda op, x: op("Relu", x),
+        smooth=False,
+    ),
     "leaky_relu": Activation(
         _leaky_relu,
         # tf.nn.leaky_relu keeps its slope in float32.
         lambda tf, x: tf.maximum(x, _LEAKY_SLOPE * x),
+        _leaky_relu_onnx,
         smooth=False,
     ),
-    "elu": Activation(_elu, lambda tf, x: tf.nn.elu(x), smooth=True),
-    "selu": Activation(_selu, lambda tf, x: tf.nn.selu(x), smooth=False),
-    "softplus": Activation(_softplus, lambda tf, x: tf.nn.softplus(x), smooth=True),
-    "gelu": Activation(_gelu, _gelu_tensorflow, smooth=True),
+    "elu": Activation(_elu, lambda tf, x: tf.nn.elu(x), _elu_onnx, smooth=True),
+    "selu": Activation(_selu, lambda tf, x: tf.nn.selu(x), _selu_onnx, smooth=False),
+    "softplus": Activation(_softplus, lambda tf, x: tf.nn.softplus(x), _softplus_onnx, smooth=True),
+    "gelu": Activation(_gelu, _gelu_tensorflow, _gelu_onnx, smooth=True),
     "swish": _SWISH,
     "silu": _SWISH,
-    "sin": Activation(np.sin, lambda tf, x: tf.sin(x), smooth=True),
-    "identity": Activation(np.positive, lambda tf, x: x, smooth=True),
+    "sin": Activation(np.sin, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x), smooth=True),
+    "identity": Activation(
+        np.positive, lambda tf, x: x, lambda op, x: op("Identity", x), smooth=True
+    ),
 }

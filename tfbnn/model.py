@@ -1,5 +1,6 @@
 """`BayesianMLP`: build, fit, predict, judge, save; and `load`."""
 
+import os
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -462,6 +463,52 @@ class BayesianMLP:
         from tfbnn.storage import write_model
 
         write_model(self._fitted(), path)
+
+    def to_savedmodel(self, path):
+        """Writes mean and spread of the function as a TensorFlow SavedModel.
+
+        Its signature "serving_default" takes x [N, D], float64, in original units and gives the
+        dict {"mean": [N, K], "stddev": [N, K]}, float64, the numbers of `predict(x)` without noise:
+        transforms and chain weights are inside, the columns of classes are their probabilities.
+        Any number of rows runs at bounded memory, tile by tile. Inputs are not checked: what
+        "log10" cannot take gives NaN. Needs TensorFlow to write and to use.
+
+        Args:
+            path: Folder to write, which must not exist yet or be empty.
+
+        Raises:
+            NotFittedError: Before a fit.
+            FileExistsError: When there is something at `path`.
+        """
+        ensemble, path = self._fitted(), os.fspath(path)
+        if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
+            raise FileExistsError(
+                f"{path!r} exists and is not an empty folder. Choose another path."
+            )
+        from tfbnn.engine.saved_model import write_saved_model
+
+        write_saved_model(ensemble, path)
+
+    def to_onnx(self, path):
+        """Writes mean and spread of the function as an ONNX file; needs the extra `onnx`.
+
+        Input "x" [N, D] and outputs "mean", "stddev" [N, K] are those of `to_savedmodel`; names of
+        inputs and classes are in the file's metadata, as JSON. Operations are of operator set 17.
+        All draws of all rows of a call are computed at once, so memory grows with draws x widest
+        layer x N: pass large tables in pieces. "gelu" of a float64 network is exact to 1e-7, as
+        runtimes have its error function for float32 alone.
+
+        Args:
+            path: File to write; by custom it ends in .onnx.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ImportError: When the package onnx is not installed.
+            ValueError: When the draws take more than the 2 GiB that such a file can hold.
+        """
+        from tfbnn.onnx_export import write_onnx
+
+        write_onnx(self._fitted(), path)
 
     def _keep(self, rows, ensemble):
         # Leave-one-out stacking needs the rows; a model file does not hold them.
