@@ -300,6 +300,10 @@ FILES = {
     "reference rows NaN": (replace(REFERENCE, set_one(np.nan)), "x_reference must be finite"),
     "input range infinite": (replace("constant_data/x_high", set_one(np.inf)), "must be finite"),
     "input range upside down": (replace("constant_data/x_low", set_one(1e9)), "low <= high"),
+    "distances upside down": (replace("constant_data/x_distances", lambda v: -v), "ascending"),
+    "three distances": (
+        replace("constant_data/x_distances", lambda v: np.append(v, v[-1])), "level = 2, found",
+    ),
     "covariance NaN": (replace("constant_data/x_covariance", set_one(np.nan)), "must be finite"),
     "a negative variance": (replace("constant_data/x_covariance", set_one(-1.0)), "symmetric, >= 0"),
     "covariance not symmetric": (

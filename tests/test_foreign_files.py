@@ -41,7 +41,7 @@ def test_the_child_reads_the_same_model(tmp_path, synthetic_ensemble, configurat
     assert foreign_one.x_reference.tobytes() == own.x_reference.tobytes()
     for name, values in own.sample_stats.items():
         assert foreign_one.sample_stats[name].tobytes() == values.tobytes()
-    for name in ("low", "high", "mean", "covariance"):
+    for name in ("low", "high", "mean", "covariance", "distances"):
         expected = getattr(own.training_inputs, name)
         np.testing.assert_array_equal(getattr(foreign_one.training_inputs, name), expected)
 

@@ -20,6 +20,7 @@ from tfbnn.signals import sigterm_interrupts
 from tfbnn.spec import make_spec
 from tfbnn.summary import describe_model
 from tfbnn.transforms import unfitted_pipeline
+from tfbnn.trust import trust_levels
 from tfbnn.validation import (
     as_float_array,
     check_choice,
@@ -205,6 +206,7 @@ class BayesianMLP:
         space="original",
         noise_scale=None,
         backend="auto",
+        return_trust=False,
     ):
         """Mean and spread of the predictive distribution.
 
@@ -227,10 +229,12 @@ class BayesianMLP:
             backend: What computes the networks' outputs, equal to 1e-5: "numpy", which needs nothing
                 else and is as fast as XLA on a CPU, "tensorflow", or "auto" (default): TensorFlow
                 for large batches where it is imported already and sees a GPU, else NumPy.
+            return_trust: Whether to say of every row if it lies where there were training inputs:
+                1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
 
         Returns:
-            `Prediction` with mean [N, K], stddev [N, K], quantiles [Q, N, K] or None; it unpacks
-            as `mean, stddev = model.predict(x)`.
+            `Prediction` with mean [N, K], stddev [N, K], quantiles [Q, N, K] or None, trust [N] or
+            None; it unpacks as `mean, stddev = model.predict(x)`.
 
         Raises:
             NotFittedError: Before a fit.
@@ -239,6 +243,7 @@ class BayesianMLP:
         ensemble = self._fitted()
         x = checked_inputs(ensemble, x)
         check_flag("include_noise", include_noise)
+        check_flag("return_trust", return_trust)
         noise = prepare_noise(self.spec, noise_scale, len(x))
         if include_noise and self.spec.has_classes:
             raise ValueError(
@@ -255,7 +260,7 @@ class BayesianMLP:
                 check_number("quantiles", q, above=0, below=1)
                 for q in np.atleast_1d(quantiles).tolist()
             ]
-        return predict(
+        prediction = predict(
             ensemble,
             x,
             include_noise=include_noise,
@@ -264,6 +269,10 @@ class BayesianMLP:
             row_noise=noise,
             backend=backend,
         )
+        if not return_trust:
+            return prediction
+        trust = trust_levels(ensemble.training_inputs, ensemble.x_pipeline.forward(x))
+        return replace(prediction, trust=trust)
 
     def predict_classes(self, x):
         """Class labels of the largest mean probability; of Bernoulli targets that above one half.

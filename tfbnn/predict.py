@@ -43,11 +43,14 @@ class Prediction:
         mean: [N, K].
         stddev: [N, K]; of the function alone (epistemic), or with noise where that was asked for.
         quantiles: [Q, N, K], or None.
+        trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless asked
+            for.
     """
 
     mean: np.ndarray
     stddev: np.ndarray
     quantiles: np.ndarray | None = None
+    trust: np.ndarray | None = None
 
     def __iter__(self):
         return iter((self.mean, self.stddev))

@@ -55,6 +55,10 @@ def add_parser(commands):
         help="units of the target (default), or the scale the network sees",
     )  # fmt: skip
     parser.add_argument(
+        "--trust", action="store_true",
+        help="column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside",
+    )  # fmt: skip
+    parser.add_argument(
         "--noise-column", action="append", metavar="COL",
         help="column with the known standard deviation of each row, for --include-noise after a "
         "fit with such a column; default: the name used in the fit",
@@ -72,6 +76,8 @@ def run(args):
         columns = _class_columns(model, quantiles, args.space)
     else:
         columns = _output_columns(model, quantiles)
+    if args.trust:
+        columns.append("trust")
     with _pieces(args.points, model.posterior, noise) as pieces, _opened(args.output) as stream:
         for number, (x, row_noise) in enumerate(pieces):
             labels, values = _predict(model, x, row_noise, quantiles, args)
@@ -81,17 +87,20 @@ def run(args):
 
 
 def _predict(model, x, row_noise, quantiles, args):
-    """Rows of the output: labels [N, L] or None, and for each target mean, stddev and quantiles."""
+    """Rows of the output: labels [N, L] or None; numbers, for each target mean, stddev, quantiles."""
     prediction = model.predict(
         x,
         include_noise=args.include_noise,
         quantiles=quantiles,
         space=args.space,
         noise_scale=row_noise,
+        return_trust=args.trust,
     )
     parts = [prediction.mean, prediction.stddev, *(prediction.quantiles if quantiles else ())]
     # [N, K, statistics], so that all about one target stands together.
     values = np.stack(parts, axis=2).reshape(len(x), -1)
+    if args.trust:
+        values = np.column_stack([values, prediction.trust])
     if not model.spec.has_classes or args.space == "transformed":
         return None, values
     return most_probable(model.spec, model.classes, prediction.mean), values

@@ -86,6 +86,7 @@ def _check_sizes(sizes, spec):
         "param": (spec.layout.num_parameters,),
         "input": (spec.num_inputs,),
         "column": (spec.num_inputs, 1),
+        "level": (2,),
     }
     for dimension, allowed in expected.items():
         if sizes[dimension] not in allowed:
@@ -114,6 +115,9 @@ def _check_arrays(ensemble, arrays):
     variances = np.diagonal(matrix) if full else matrix
     if np.any(variances < 0) or (full and not np.allclose(matrix, matrix.T)):
         raise ModelFileError("the covariance of the training inputs must be symmetric, >= 0.")
+    usual, largest = inputs.distances
+    if not 0 <= usual <= largest:
+        raise ModelFileError("the distances of the training inputs must be >= 0 and ascending.")
 
 
 def _check_statistics(statistics):

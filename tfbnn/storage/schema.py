@@ -2,8 +2,8 @@
 
 Groups and statistics carry ArviZ names. A dataset is described by the dtypes it may have and by the
 names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
-model (param, input) or free: chain, draw, row (of reference inputs), byte, and column (`input`, or
-1 where only variances are kept).
+model (param, input) or free: chain, draw, row (of reference inputs), byte; level is 2, and column is
+`input`, or 1 where only variances are kept.
 """
 
 __all__ = [
@@ -73,6 +73,7 @@ TRAINING_INPUTS = {
     "high": "constant_data/x_high",
     "mean": "constant_data/x_mean",
     "covariance": "constant_data/x_covariance",
+    "distances": "constant_data/x_distances",
 }
 
 # name -> (dtypes, dimensions)
@@ -85,6 +86,7 @@ DATASETS = {
     TRAINING_INPUTS["high"]: (("<f8",), ("input",)),
     TRAINING_INPUTS["mean"]: (("<f8",), ("input",)),
     TRAINING_INPUTS["covariance"]: (("<f8",), ("input", "column")),
+    TRAINING_INPUTS["distances"]: (("<f8",), ("level",)),
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
 }
 

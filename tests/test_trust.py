@@ -1,0 +1,120 @@
+"""Trust levels: what is inside, at the edge and outside, and what share of like rows is which."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn import BayesianMLP
+from tfbnn.training_inputs import summarise_inputs
+from tfbnn.trust import EDGE, INSIDE, OUTSIDE, trust_levels
+
+
+def correlated(num_rows, seed):
+    """Three inputs, two of them with a correlation of 0.99, one with heavy tails."""
+    generator = np.random.default_rng(seed)
+    first, other = generator.normal(size=(2, num_rows))
+    third = generator.standard_t(5, size=num_rows)
+    return np.column_stack([first, 0.99 * first + 0.14 * other, third])
+
+
+def shares(levels):
+    return {level: np.mean(levels == level) for level in (INSIDE, EDGE, OUTSIDE)}
+
+
+@pytest.fixture(scope="module")
+def training():
+    return summarise_inputs(correlated(4000, 0))
+
+
+def test_the_distance_is_the_mahalanobis_distance(training):
+    x = correlated(20, 1)
+    deviation = x - training.mean
+    expected = [np.sqrt(d @ np.linalg.solve(training.covariance, d)) for d in deviation]
+    np.testing.assert_allclose(training.distance(x), expected)
+
+
+def test_the_kept_distances_are_those_of_the_training_rows(training):
+    distances = np.sort(training.distance(correlated(4000, 0)))
+    np.testing.assert_allclose(training.distances, distances[[3959, 3999]])
+
+
+def test_rows_like_the_training_rows_are_inside(training):
+    own = shares(trust_levels(training, correlated(4000, 0)))
+    assert own[INSIDE] == 0.99 and own[OUTSIDE] == 0  # the 1 % farthest are at the edge
+    fresh = shares(trust_levels(training, correlated(20_000, 2)))
+    # Expected 0.9896 and 0.0003; four standard deviations of the quantile of 4000 rows are 0.0065.
+    assert 0.982 < fresh[INSIDE] < 0.996 and fresh[OUTSIDE] < 0.002
+
+
+def test_an_empty_corner_of_the_box_is_outside(training):
+    corner = np.array([[1.5, -1.5, 0.0]])
+    assert np.all((training.low < corner) & (corner < training.high))
+    assert trust_levels(training, corner).tolist() == [OUTSIDE]
+
+
+def test_the_edge_is_a_tenth_of_the_range():
+    training = summarise_inputs(np.linspace(0.0, 10.0, 5)[:, None])
+    x = np.array([[-1.01], [-0.99], [0.0], [5.0], [10.0], [10.4], [11.01]])
+    # The largest distance is that of 0 and 10, so the distance ends at -0.5 and 10.5.
+    assert trust_levels(training, x).tolist() == [-1, -1, 1, 1, 1, 0, -1]
+
+
+def test_a_constant_input_must_stay_what_it_was():
+    x = np.column_stack([np.linspace(0, 1, 50), np.full(50, 0.1)])
+    levels = trust_levels(summarise_inputs(x), np.array([[0.5, 0.1], [0.5, 0.1 + 1e-6]]))
+    assert levels.tolist() == [INSIDE, OUTSIDE]
+
+
+def test_inputs_that_depend_on_each_other_must_go_on_doing_so():
+    first = np.random.default_rng(3).uniform(-1, 1, 200)
+    training = summarise_inputs(np.column_stack([first, 1e4 * first]))
+    levels = trust_levels(training, np.array([[0.3, 3000.0], [0.3, 3100.0]]))
+    assert levels.tolist() == [INSIDE, OUTSIDE]
+
+
+def test_with_very_many_inputs_the_variances_alone_count():
+    x = np.random.default_rng(4).normal(size=(30, 1200))
+    training = summarise_inputs(x)
+    expected = np.sqrt(np.sum((x - x.mean(axis=0)) ** 2 / x.var(axis=0), axis=1))
+    np.testing.assert_allclose(training.distance(x), expected)
+    assert (trust_levels(training, x) == INSIDE).sum() == 30
+    assert (trust_levels(training, 3 * x) == OUTSIDE).all()
+
+
+def test_predictions_carry_trust_only_when_asked(tiny_model, tiny_data, tmp_path):
+    x = np.vstack([tiny_data[0], [[50.0, 0.0]]])
+    assert tiny_model.predict(x).trust is None
+    tiny_model.save(tmp_path / "model.h5")
+    for model in (tiny_model, tfbnn.load(tmp_path / "model.h5")):
+        prediction = model.predict(x, return_trust=True)
+        assert (prediction.trust[:-1] == INSIDE).sum() == 119 and prediction.trust[-1] == OUTSIDE
+        np.testing.assert_array_equal(prediction.mean, model.predict(x).mean)
+
+
+def test_distance_is_on_the_scale_the_network_sees(synthetic_ensemble):
+    ensemble = synthetic_ensemble()
+    x = ensemble.x_reference * 3.0 + 7.0
+    scaled = replace(
+        ensemble,
+        training_inputs=summarise_inputs(ensemble.x_pipeline.forward(x)),
+    )
+    trust = BayesianMLP.from_ensemble(scaled).predict(x, return_trust=True).trust
+    assert (trust == INSIDE).all()
+
+
+def test_return_trust_is_a_flag(tiny_model):
+    with pytest.raises(TypeError, match="return_trust must be True or False"):
+        tiny_model.predict([[0.0, 0.0]], return_trust="yes")
+
+
+@pytest.mark.realdata
+def test_held_out_cross_sections_are_inside():
+    path = Path(os.environ["TFBNN_DATA"]) / "nlo_neutralino" / "chi10chi10.csv"
+    data = tfbnn.datasets.read_cross_sections(path)
+    x = data.x / data.x[data.split == 0].std(axis=0)
+    found = shares(trust_levels(summarise_inputs(x[data.split == 0]), x[data.split == 2]))
+    assert 0.98 < found[INSIDE] < 1 and found[OUTSIDE] == 0
