@@ -19,7 +19,7 @@ _EXPORTS = {
     "ConvergenceWarning": "exceptions",
     "DataWarning": "exceptions",
 }
-_SUBMODULES = ("priors", "likelihoods", "kernels", "datasets", "storage", "plots")
+_SUBMODULES = ("priors", "likelihoods", "kernels", "datasets", "storage", "plots", "hep")
 
 __all__ = [*_EXPORTS, *_SUBMODULES, "__version__"]
 
