@@ -6,16 +6,27 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from joint_models import BoxedLogisticModel, HierarchicalModel, LogisticModel
 from scipy import special, stats
 
 from tfbnn import kernels
+from tfbnn.engine import seeds
 
-__all__ = ["CASES", "Case", "Transition", "acceptance_and_end", "record", "target_of", "tuned"]
+__all__ = [
+    "CASES",
+    "HIERARCHICAL",
+    "Case",
+    "Transition",
+    "advance",
+    "build",
+    "record",
+    "target_of",
+    "tuned",
+]
 
 SHAPES = np.array([0.8, 2.0, 6.0])
 MIX = np.array([[1.0, 0.0, 0.0], [0.6, 1.0, 0.0], [-0.3, 0.5, 1.0]])
 BOX = (-1.0, 1.2)
-NUM_DRAWS = 4000
 
 
 class SkewedTarget:
@@ -76,26 +87,39 @@ class BoxedTarget(SkewedTarget):
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, with a step size at which it accepts 60 to 85 % on its target."""
+    """A kernel, with step sizes at which it accepts 60 to 85 % of its proposals.
+
+    Attributes:
+        settings: Kernel settings, with the step size for `target`.
+        joint_step: Step size for `model`.
+        target: A density in three dimensions with exact draws.
+        model: A model whose weights and rows are drawn together.
+    """
 
     settings: object
+    joint_step: float
     target: type = SkewedTarget
+    model: type = LogisticModel
 
 
 CASES = {
-    "random walk": Case(kernels.RandomWalkMetropolis(step_size=0.28)),
-    "mala": Case(kernels.MALA(step_size=0.25)),
-    "hmc": Case(kernels.HMC(step_size=0.45, num_leapfrog_steps=3)),
-    "nuts": Case(kernels.NUTS(step_size=0.48, max_tree_depth=3)),
-    "underdamped": Case(kernels.UnderdampedLangevin(step_size=0.52, persistence=0.7)),
+    "random walk": Case(kernels.RandomWalkMetropolis(step_size=0.28), 0.7),
+    "mala": Case(kernels.MALA(step_size=0.25), 1.4),
+    "hmc": Case(kernels.HMC(step_size=0.45, num_leapfrog_steps=3), 1.1),
+    "nuts": Case(kernels.NUTS(step_size=0.48, max_tree_depth=3), 1.1),
+    "underdamped": Case(kernels.UnderdampedLangevin(step_size=0.52, persistence=0.7), 1.15),
     "microcanonical": Case(
-        kernels.Microcanonical(step_size=0.7, trajectory_length=2.0, max_leapfrog_steps=8)
+        kernels.Microcanonical(step_size=0.7, trajectory_length=2.0, max_leapfrog_steps=8), 1.0
     ),
-    "chees": Case(kernels.ChEESHMC(step_size=0.45, trajectory_length=1.5, max_leapfrog_steps=8)),
-    "smmala softabs": Case(kernels.SMMALA(step_size=0.8, softabs_alpha=2.0)),
-    "smmala gauss_newton": Case(kernels.SMMALA(step_size=1.2, metric="gauss_newton")),
-    "truncated mala": Case(kernels.TruncatedMALA(step_size=0.65), BoxedTarget),
+    "chees": Case(
+        kernels.ChEESHMC(step_size=0.45, trajectory_length=1.5, max_leapfrog_steps=8), 1.0
+    ),
+    "truncated mala": Case(
+        kernels.TruncatedMALA(step_size=0.65), 1.4, BoxedTarget, BoxedLogisticModel
+    ),
 }
+# The model whose density has Jacobians: of the noise scale and of the prior scales.
+HIERARCHICAL = Case(CASES["hmc"].settings, 0.15, model=HierarchicalModel)
 
 
 class Transition(NamedTuple):
@@ -119,6 +143,13 @@ def build(settings, target, num_chains, step_size=None, dtype="float64"):
     return settings.build(target, step), step
 
 
+def transition(settings, kernel, step, z, results, key, adapting=False):
+    """One transition as a block of the engine makes it: (before, z, results, the kernel's seed)."""
+    first, seed = tf.unstack(tf.random.split(key, 2))
+    before = settings.prepare(results, step, first, tf.convert_to_tensor(adapting))
+    return before, *kernel.one_step(z, before, seed=seed), seed
+
+
 @cache
 def record(name, num_chains=50, num_transitions=40):
     """Transitions of a case from exact draws, one after the other."""
@@ -126,41 +157,37 @@ def record(name, num_chains=50, num_transitions=40):
     kernel, step = build(case.settings, target, num_chains)
 
     @tf.function(autograph=False)
-    def transition(z, results, seed):
-        key, seed = tf.unstack(tf.random.split(seed, 2))
-        before = case.settings.prepare(results, step, key, tf.constant(False))
-        return before, *kernel.one_step(z, before, seed=seed), seed
+    def one(z, results, key):
+        return transition(case.settings, kernel, step, z, results, key)
 
     z = tf.constant(target.draw(np.random.default_rng(4), num_chains))
     results, found = kernel.bootstrap_results(z), []
-    for index in range(num_transitions):
-        before, new, results, seed = transition(z, results, tf.constant([7, index]))
+    for key in seeds.keys(7, "transition", 0, 0, num_transitions):
+        before, new, results, seed = one(z, results, tf.constant(key))
         found.append(Transition(z.numpy(), before, new.numpy(), results, seed.numpy()))
         z = new
     return found
 
 
-def acceptance_and_end(case, num_transitions=10, seed=0):
-    """(mean acceptance, starts, ends [NUM_DRAWS, 3]) after some transitions from exact draws."""
-    settings, target = case.settings, target_of(case)
-    kernel, step = build(settings, target, NUM_DRAWS)
+def advance(settings, target, start, *, step_size=None, num_transitions=10, seed=0):
+    """(mean acceptance, ends [N, P]) after some transitions of N chains from `start` [N, P]."""
+    kernel, step = build(settings, target, len(start), step_size)
 
     @tf.function(autograph=False)
-    def run(z):
-        def transition(index, z, results, total):
-            keys = tf.random.split(tf.stack([seed, index]), 2)
-            results = settings.prepare(results, step, keys[0], tf.constant(False))
-            z, results = kernel.one_step(z, results, seed=keys[1])
+    def run(z, keys):
+        def body(index, z, results, total):
+            _, z, results, _ = transition(settings, kernel, step, z, results, keys[index])
             acceptance = settings.statistics(results).acceptance_rate
             return index + 1, z, results, total + tf.reduce_mean(acceptance)
 
-        start = (0, z, kernel.bootstrap_results(z), tf.zeros([], z.dtype))
-        _, z, _, total = tf.while_loop(lambda i, *_: i < num_transitions, transition, start)
+        first = (0, z, kernel.bootstrap_results(z), tf.zeros([], z.dtype))
+        _, z, _, total = tf.while_loop(lambda i, *_: i < num_transitions, body, first)
         return total / num_transitions, z
 
-    start = target.draw(np.random.default_rng([seed, 1]), NUM_DRAWS)
-    acceptance, end = run(tf.constant(start))
-    return float(acceptance), start, end.numpy()
+    # The engine's own keys, so that what is wrong with them shows.
+    keys = seeds.keys(seed, "transition", 0, 0, num_transitions)
+    acceptance, end = run(tf.constant(start), tf.constant(keys))
+    return float(acceptance), end.numpy()
 
 
 def tuned(settings, target, start, adapting, find, seed=0):
@@ -180,16 +207,14 @@ def tuned(settings, target, start, adapting, find, seed=0):
     kernel, step = build(settings, target, len(start), dtype=start.dtype)
 
     @tf.function(autograph=False)
-    def run(z, flags):
-        def transition(carry, inputs):
-            (z, results, _), (index, flag) = carry, inputs
-            keys = tf.random.split(tf.stack([seed, index]), 2)
-            results = settings.prepare(results, step, keys[0], flag)
-            z, results = kernel.one_step(z, results, seed=keys[1])
+    def run(z, keys, flags):
+        def body(carry, inputs):
+            (z, results, _), (key, flag) = carry, inputs
+            _, z, results, _ = transition(settings, kernel, step, z, results, key, flag)
             return z, results, find(results)
 
         results = kernel.bootstrap_results(z)
-        inputs = (tf.range(len(adapting)), flags)
-        return tf.scan(transition, inputs, initializer=(z, results, find(results)))[2]
+        return tf.scan(body, (keys, flags), initializer=(z, results, find(results)))[2]
 
-    return run(start, tf.constant(adapting)).numpy()
+    keys = seeds.keys(seed, "transition", 0, 0, len(adapting))
+    return run(start, tf.constant(keys), tf.constant(adapting)).numpy()
