@@ -154,6 +154,20 @@ class TestBits:
         short_fit(model, *linear_rows())
         assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
 
+    def test_chains_have_numbers_of_their_own(self):
+        """From the same start they go different ways."""
+        from tfbnn.engine import starts
+
+        def same_start(*arguments, find=starts.find_starts, **options):
+            theta, how, spent = find(*arguments, **options)
+            return theta[[0, 0]], how, spent
+
+        model = linear_model()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(starts, "find_starts", same_start)
+            short_fit(model, *linear_rows(), num_burnin_steps=0)
+        assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
+
     def test_fewer_chains_are_the_same_chains(self):
         """Every chain is a program of its own: its draws do not depend on the others."""
         x, y = linear_rows()
@@ -202,6 +216,16 @@ class TestBits:
             np.testing.assert_array_equal(
                 third.posterior.sample_stats[name], values[:, 2::3], err_msg=name
             )
+
+
+def test_step_size_stands_still_while_sampling():
+    """A step size that follows the chain is part of its state, and the draws are biased."""
+    model = linear_model()
+    short_fit(model, *linear_rows(), num_burnin_steps=60, num_results=40)
+    steps = model.posterior.sample_stats["step_size"]
+    np.testing.assert_array_equal(steps, np.repeat(steps[:, :1], 40, axis=1))
+    # It was adapted before, by each chain for itself.
+    assert steps[0, 0] != steps[1, 0]
 
 
 @pytest.mark.parametrize("kernel", ["hmc", "nuts"])

@@ -1,0 +1,110 @@
+"""Bugs of the density and of the engine, which every kernel would suffer from."""
+
+import numpy as np
+import tensorflow as tf
+from bug import Bug, around
+
+from tfbnn.engine import lane, potential, runner, schedule, seeds
+
+__all__ = ["ENGINE_BUGS"]
+
+
+def scale_log_prior_with(jacobians):
+    """A patch of the density of log(s) that counts |ds / d log s| once more, or once less."""
+
+    def wrap(original):
+        def scale_log_prior(prior, log_scale):
+            jacobian = tf.reduce_sum(tf.cast(log_scale, tf.float64), axis=-1)
+            return original(prior, log_scale) + jacobians * jacobian
+
+        return scale_log_prior
+
+    return around(potential, "scale_log_prior", wrap)
+
+
+def variance_for_deviation(original):
+    def weight_log_prior(prior, weights, scale=None):
+        return original(prior, weights, (prior.scale if scale is None else scale) ** 2)
+
+    return weight_log_prior
+
+
+def repeated_keys(original):
+    def keys(seed, stream, chain, start, count):
+        return original(seed, stream, chain, 0, 5)[np.arange(start, start + count) % 5]
+
+    return keys
+
+
+def keys_of_the_first_chain(original):
+    def start(self, *arguments):
+        original(self, *arguments)
+        self.key_chain = 0
+
+    return start
+
+
+def late_draws(original):
+    def control(**values):
+        return original(**values | {"first": values["first"] + 1})
+
+    return control
+
+
+def adapting_legs(original):
+    def make_legs(settings, *arguments):
+        return [
+            schedule.Leg(leg.phase, leg.length, settings.adapts, leg.renew)
+            for leg in original(settings, *arguments)
+        ]
+
+    return make_legs
+
+
+DENSITY = ("A density against NumPy", "B hierarchical")
+JACOBIAN = dict(seen_by="B hierarchical", shared=DENSITY)
+
+ENGINE_BUGS = {
+    "random numbers re-used": Bug(
+        "the keys of transitions repeat after five",
+        around(seeds, "keys", repeated_keys),
+        "engine: keys are distinct",
+        "hmc",
+        ("engine: keys are distinct",),
+    ),
+    "random numbers shared by chains": Bug(
+        "all chains have the keys of the first",
+        around(lane.Lane, "__init__", keys_of_the_first_chain),
+        "engine: chains have numbers of their own",
+        shared=("engine: chains have numbers of their own",),
+    ),
+    "Jacobian of a scale dropped": Bug(
+        "the density of s is taken for that of log(s)",
+        scale_log_prior_with(-1.0),
+        **JACOBIAN,
+    ),
+    "Jacobian of a scale doubled": Bug(
+        "the density of log(s) has the factor s twice",
+        scale_log_prior_with(1.0),
+        **JACOBIAN,
+    ),
+    "prior variance for standard deviation": Bug(
+        "weights have the prior N(0, scale^4)",
+        around(potential, "weight_log_prior", variance_for_deviation),
+        "B joint",
+        "hmc",
+        ("A density against NumPy",),
+    ),
+    "adaptation left on after warm-up": Bug(
+        "the step size follows the acceptance while draws are kept",
+        around(runner, "make_legs", adapting_legs),
+        "engine: step size stands still",
+        shared=("engine: step size stands still",),
+    ),
+    "thinning off by one": Bug(
+        "the last but one of every s transitions is kept",
+        around(lane, "BlockControl", late_draws),
+        "engine: thinned run replayed",
+        shared=("engine: thinned run replayed",),
+    ),
+}

@@ -1,0 +1,11 @@
+"""All faults that the suite has to see, by name.
+
+`mutation.examine` holds a bug against every check of its case and against the shared checks it names.
+"""
+
+from engine_bugs import ENGINE_BUGS
+from kernel_bugs import HARMLESS, KERNEL_BUGS
+
+__all__ = ["BUGS", "HARMLESS"]
+
+BUGS = {**KERNEL_BUGS, **ENGINE_BUGS}
