@@ -1,6 +1,6 @@
 """What a seeded bug is, and ways to seed one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Bug", "altered", "around", "without"]
 
@@ -12,17 +12,19 @@ class Bug:
     Attributes:
         changes: What is wrong with it in place, one line.
         patch: Seeds it: a function of a pytest.MonkeyPatch.
-        seen_by: Name of the check that catches it in the default run.
         case: Name of the kernel's case, all of whose checks are tried; None for faults elsewhere.
-        shared: Names of `mutation.SHARED` checks that are tried too.
+        checks: Further checks that are tried, by names that begin with the layer: "A", "B" or
+            "engine". A check takes no arguments; it raises an AssertionError, or returns p.
+        seen_by: Name of the check that the default run asks; the first of `checks` or "B skewed"
+            where nothing is said.
         survives: Why no check can see it, for a bug that none sees.
     """
 
     changes: str
     patch: object
-    seen_by: str = "B skewed"
     case: str | None = None
-    shared: tuple = ()
+    checks: dict = field(default_factory=dict)
+    seen_by: str = ""
     survives: str = ""
 
 

@@ -3,6 +3,11 @@
 import numpy as np
 import tensorflow as tf
 from bug import Bug, around
+from invariance import joint_p
+from kernel_cases import HIERARCHICAL
+from test_engine import TestKeys
+from test_potential import test_density_equals_numpy
+from test_sampling import TestBits, test_step_size_stands_still_while_sampling
 
 from tfbnn.engine import lane, potential, runner, schedule, seeds
 
@@ -61,50 +66,56 @@ def adapting_legs(original):
     return make_legs
 
 
-DENSITY = ("A density against NumPy", "B hierarchical")
-JACOBIAN = dict(seen_by="B hierarchical", shared=DENSITY)
+def check_densities():
+    """A1 where weights have prior scales that are learned, and fixed ones other than 1."""
+    for name in ("hierarchical", "mixed_priors"):
+        test_density_equals_numpy(name, dtype="float64", tolerance=1e-10, with_row_noise=False)
+
+
+KEYS = {"engine: keys are distinct": TestKeys().test_a_million_keys_are_distinct}
+CHAINS = {"engine: chains differ from one start": TestBits().test_chains_have_numbers_of_their_own}
+FROZEN = {"engine: step size stands still": test_step_size_stands_still_while_sampling}
+REPLAY = {"engine: thinned run replayed": TestBits().test_thinning_keeps_every_third_transition}
+DENSITY = {"A density against NumPy": check_densities}
+HIERARCHY = {"B hierarchical": lambda: joint_p(HIERARCHICAL)[0]}
 
 ENGINE_BUGS = {
     "random numbers re-used": Bug(
         "the keys of transitions repeat after five",
         around(seeds, "keys", repeated_keys),
-        "engine: keys are distinct",
-        "hmc",
-        ("engine: keys are distinct",),
+        case="hmc",
+        checks=KEYS,
     ),
     "random numbers shared by chains": Bug(
         "all chains have the keys of the first",
         around(lane.Lane, "__init__", keys_of_the_first_chain),
-        "engine: chains have numbers of their own",
-        shared=("engine: chains have numbers of their own",),
+        checks=CHAINS,
     ),
     "Jacobian of a scale dropped": Bug(
         "the density of s is taken for that of log(s)",
         scale_log_prior_with(-1.0),
-        **JACOBIAN,
+        checks=HIERARCHY | DENSITY,
     ),
     "Jacobian of a scale doubled": Bug(
         "the density of log(s) has the factor s twice",
         scale_log_prior_with(1.0),
-        **JACOBIAN,
+        checks=HIERARCHY | DENSITY,
     ),
     "prior variance for standard deviation": Bug(
         "weights have the prior N(0, scale^4)",
         around(potential, "weight_log_prior", variance_for_deviation),
-        "B joint",
-        "hmc",
-        ("A density against NumPy",),
+        seen_by="B joint",
+        case="hmc",
+        checks=DENSITY,
     ),
     "adaptation left on after warm-up": Bug(
         "the step size follows the acceptance while draws are kept",
         around(runner, "make_legs", adapting_legs),
-        "engine: step size stands still",
-        shared=("engine: step size stands still",),
+        checks=FROZEN,
     ),
     "thinning off by one": Bug(
         "the last but one of every s transitions is kept",
         around(lane, "BlockControl", late_draws),
-        "engine: thinned run replayed",
-        shared=("engine: thinned run replayed",),
+        checks=REPLAY,
     ),
 }

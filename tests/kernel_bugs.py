@@ -141,8 +141,8 @@ KERNEL_BUGS = {
     "gradient of the start": Bug(
         "after an acceptance the drift is that of the old point",
         altered(Proposal, lambda before, after: after._replace(gradient=before.gradient)),
-        CACHE,
-        "mala",
+        case="mala",
+        seen_by=CACHE,
     ),
     "truncation without its mass": Bug(
         "the ratio of plain MALA for truncated proposals",
@@ -192,26 +192,26 @@ KERNEL_BUGS = {
     "HMC with a full first kick": Bug(
         "the first half step of the momentum is a whole one",
         first_kick_times(2.0),
-        TRAJECTORY,
-        "hmc",
+        case="hmc",
+        seen_by=TRAJECTORY,
     ),
     "asymmetric gradient": Bug(
         "the gradient is 5 % too large in the first kick only",
         first_kick_times(1.05),
-        TRAJECTORY,
-        "hmc",
+        case="hmc",
+        seen_by=TRAJECTORY,
     ),
     "density of a rejected proposal": Bug(
         "after a rejection the cached density is that of the proposal",
         altered(tfp.mcmc.MetropolisHastings, density_of_rejected_proposal),
-        CACHE,
-        "hmc",
+        case="hmc",
+        seen_by=CACHE,
     ),
     "error of 10 % in the ratio": Bug(
         "differences of log densities count 1.1 times in the ratio, not in the gradient",
         around(tfp.python.mcmc.internal.util, "safe_sum", exaggerated_ratio),
-        TRAJECTORY,
-        "hmc",
+        case="hmc",
+        seen_by=TRAJECTORY,
     ),
     "NUTS without kinetic energy": Bug(
         "points of a trajectory are weighted by their densities only",

@@ -11,7 +11,7 @@ import tensorflow_probability as tfp
 from kernel_cases import BOX, CASES, build, record, target_of
 from scipy import stats
 
-__all__ = ["METROPOLIS", "checks_of", "gradient", "log_density"]
+__all__ = ["METROPOLIS", "checks_of", "gradient", "inner", "log_density"]
 
 METROPOLIS = ["random walk", "mala", "truncated mala"]
 OWN_ACCEPT_STEP = ["underdamped", "microcanonical"]
@@ -43,9 +43,15 @@ def hmc_results(results):
     return getattr(results, "hmc", results)
 
 
+def inner(results):
+    """The results that hold the cache of the current state."""
+    results = hmc_results(results)
+    return getattr(results, "accepted_results", results)
+
+
 def cached_gradient(results):
     """The gradient that the kernel keeps for its next transition, None where it takes none."""
-    results = getattr(results, "accepted_results", results)
+    results = inner(results)
     if hasattr(results, "grads_target_log_prob"):
         return results.grads_target_log_prob[0]
     return None if isinstance(results.gradient, tuple) else results.gradient

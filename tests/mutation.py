@@ -4,53 +4,44 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-import test_engine
-import test_potential
-import test_sampling
 from invariance import ALARM, joint_p, smallest_p
-from kernel_cases import CASES, HIERARCHICAL, record
+from kernel_cases import CASES, record
 from kernel_checks import checks_of
 
 from tfbnn.engine.block import make_block
 
-__all__ = ["LARGE", "SHARED", "checks_for", "examine", "seeded"]
+__all__ = [
+    "LARGE",
+    "case_checks",
+    "checks_for",
+    "examine",
+    "named_check",
+    "seeded",
+    "statistical_checks",
+]
 
 # Draws of the large invariance tests.
 LARGE = 20_000
 
 
-def check_densities():
-    """A1 where weights have prior scales that are learned, and fixed ones other than 1."""
-    for name in ("hierarchical", "mixed_priors"):
-        test_potential.test_density_equals_numpy(
-            name, dtype="float64", tolerance=1e-10, with_row_noise=False
-        )
-
-
-# Checks that belong to no kernel.
-SHARED = {
-    "A density against NumPy": check_densities,
-    "B hierarchical": lambda: joint_p(HIERARCHICAL)[0],
-    "engine: keys are distinct": test_engine.TestKeys().test_a_million_keys_are_distinct,
-    "engine: chains have numbers of their own": test_sampling.TestBits().test_chains_have_numbers_of_their_own,
-    "engine: step size stands still": test_sampling.test_step_size_stands_still_while_sampling,
-    "engine: thinned run replayed": test_sampling.TestBits().test_thinning_keeps_every_third_transition,
-}
-
-
 def checks_for(bug):
     """Dict from the name of a check to the check, of all that could see a bug.
 
-    A check takes no arguments. It returns p and means that p below ALARM is an alarm, or raises an
-    AssertionError.
+    A check takes no arguments. It raises an AssertionError, or returns p, and p below ALARM is an
+    alarm.
     """
-    found = {name: SHARED[name] for name in bug.shared}
-    if bug.case is not None:
-        found |= {
-            f"A {what}": partial(check, bug.case) for what, check in checks_of(bug.case).items()
-        }
-        found |= statistical_checks(bug.case)
-    return found
+    return bug.checks if bug.case is None else bug.checks | case_checks(bug.case)
+
+
+def named_check(bug):
+    """The check that has to see a bug in the default run."""
+    return checks_for(bug)[bug.seen_by or next(iter(bug.checks), "B skewed")]
+
+
+def case_checks(name):
+    """All checks of a case: layer A, and layer B in two sizes."""
+    exact = {f"A {what}": partial(check, name) for what, check in checks_of(name).items()}
+    return exact | statistical_checks(name)
 
 
 def statistical_checks(name):
@@ -91,7 +82,9 @@ def examine(check):
 
 
 def _summary(message):
-    """The size of an error from the message of numpy.testing, or the first words of another."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    sizes = [line for line in lines if line.startswith(("Max absolute", "Mismatched"))]
-    return (sizes or lines or ["AssertionError"])[-1]
+    """What numpy.testing says of the size of an error, or the first line of another message."""
+    for line in map(str.strip, message.splitlines()):
+        if line.startswith("Max absolute difference"):
+            return f"off by {float(line.split(':')[1]):.1e}"
+    first = message.strip().splitlines()[:1]
+    return first[0] if first else "failed"

@@ -1,6 +1,6 @@
 """All faults that the suite has to see, by name.
 
-`mutation.examine` holds a bug against every check of its case and against the shared checks it names.
+`mutation.examine` holds a bug against every check of its case and against further ones that it brings.
 """
 
 from engine_bugs import ENGINE_BUGS

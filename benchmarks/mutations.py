@@ -1,0 +1,111 @@
+"""Which check of the suite sees which seeded bug: benchmarks/results/mutations.md, in minutes.
+
+Run from a checkout with the package installed: python benchmarks/mutations.py
+"""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from common import keep, markdown
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+LAYERS = {
+    "B": "B statistical",
+    "A": "A deterministic",
+    "engine": "engine test",
+}
+
+INTRODUCTION = """\
+# Seeded bugs and who sees them
+
+Each row is a fault put into the library by monkeypatching (`tests/kernel_bugs.py`,
+`tests/engine_bugs.py`), held against every check that could see it. Layer A checks single
+transitions; its column names the checks that failed, with the size of the error, or says how many
+were silent; tests of the engine stand there too. Layer B starts from exact draws, makes ten transitions and compares with the exact law, on a skewed density in three
+dimensions and on the joint law of weights and rows of a logistic regression (of a line with learned
+noise and prior scales for bugs of the density); its columns are p values, corrected for the number of
+statistics, at 4 000 and at 20 000 replicates, where below {alarm:.0e} is an alarm. A bug is caught by
+one alarm. The rows without fault show that nothing is raised without reason; the two that are
+harmless leave the target as invariant as before, so layer B must stay silent (layer A, which pins
+the mechanism, is not asked).
+"""
+
+
+def main():
+    """Examines all bugs and all kernels without fault, and keeps the table."""
+    warnings.simplefilter("ignore")
+    import tensorflow as tf
+
+    tf.get_logger().setLevel("ERROR")
+    from invariance import ALARM
+    from kernel_cases import CASES
+    from mutation import case_checks, checks_for, examine, seeded, statistical_checks
+    from seeded_bugs import BUGS, HARMLESS
+
+    def all_of(checks):
+        return {name: examine(check) for name, check in checks.items()}
+
+    rows, caught = [], 0
+    for name, bug in BUGS.items():
+        with seeded(bug):
+            seen = all_of(checks_for(bug))
+        alarms = any(alarm for alarm, _ in seen.values())
+        caught += alarms
+        verdict = "caught" if alarms else f"SURVIVED: {bug.survives}"
+        rows.append(row(name, bug.changes, seen, verdict))
+    for name, bug in HARMLESS.items():
+        with seeded(bug):
+            seen = all_of(statistical_checks(bug.case))
+        rows.append(row(name, bug.changes, seen, silence(seen, "harmless")))
+    clean = {name: case_checks(name) for name in CASES}
+    clean["density and engine"] = {
+        what: check for bug in BUGS.values() for what, check in bug.checks.items()
+    }
+    for name, checks in clean.items():
+        seen = all_of(checks)
+        rows.append(row(name, "nothing", seen, silence(seen, "no fault")))
+    header = ["bug", "what it changes", "A or engine test"]
+    header += ["B skewed, 4 000 / 20 000", "B joint, 4 000 / 20 000", "layers", "verdict"]
+    total = f"{caught} of {len(BUGS)} bugs are caught."
+    keep("mutations.md", f"{INTRODUCTION.format(alarm=ALARM)}\n{total}\n\n{markdown(header, rows)}")
+
+
+def row(name, changes, seen, verdict):
+    """One line of the table, of a dict from checks to (alarm, what was seen)."""
+
+    def p(*checks):
+        return " / ".join(seen[check][1] for check in checks if check in seen) or "-"
+
+    exact = {what: found for what, found in seen.items() if not what.startswith("B")}
+    failed = [
+        f"{what.removeprefix('A ')} ({text})" for what, (alarm, text) in exact.items() if alarm
+    ]
+    layers = [
+        layer
+        for start, layer in LAYERS.items()
+        if any(alarm and what.startswith(start) for what, (alarm, _) in seen.items())
+    ]
+    silent = f"silent ({len(exact)})" if exact else "not asked"
+    return [
+        name,
+        changes.replace("|", "\\|"),
+        "; ".join(failed) or silent,
+        p("B skewed", "B skewed, large"),
+        p("B joint", "B joint, large", "B hierarchical"),
+        ", ".join(layers) or "none",
+        verdict,
+    ]
+
+
+def silence(seen, words):
+    """The verdict on what must raise no alarm."""
+    raised = [what for what, (alarm, _) in seen.items() if alarm]
+    return f"FALSE ALARM of {', '.join(raised)}" if raised else f"{words}, no alarm"
+
+
+if __name__ == "__main__":
+    main()
