@@ -1,10 +1,13 @@
 """Layer B: transitions from exact draws have to leave exact draws.
 
 Two tests with the same answer, (p of the strongest evidence against that, acceptance): one on a
-density whose draws are known, one on weights and rows drawn together (Gandy and Scott 2021,
-arXiv:2001.06465; Geweke 2004). p is corrected for the number of statistics by Bonferroni, so a kernel
-without fault falls below ALARM at most once in 1e5 seeds. With an acceptance outside WINDOW the
-tests see little: a kernel that accepts nearly everything needs no right ratio.
+density whose draws are known, one on weights and rows that are drawn together. p is corrected for
+the number of statistics by Bonferroni, so a kernel without fault falls below ALARM for at most one
+seed in 1e5. With an acceptance outside WINDOW the tests see little: a kernel that accepts nearly
+everything needs no right ratio.
+
+References:
+    Geweke 2004, J. Am. Stat. Assoc. 99, 799. Gandy and Scott 2020, arXiv:2001.06465.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Targets that can be drawn from exactly, and the kernels that tests run on them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
@@ -97,29 +97,33 @@ class Case:
     """
 
     settings: object
-    joint_step: float
     target: type = SkewedTarget
     model: type = LogisticModel
+    joint_step: float = field(kw_only=True)
 
 
 CASES = {
-    "random walk": Case(kernels.RandomWalkMetropolis(step_size=0.28), 0.7),
-    "mala": Case(kernels.MALA(step_size=0.25), 1.4),
-    "hmc": Case(kernels.HMC(step_size=0.45, num_leapfrog_steps=3), 1.1),
-    "nuts": Case(kernels.NUTS(step_size=0.48, max_tree_depth=3), 1.1),
-    "underdamped": Case(kernels.UnderdampedLangevin(step_size=0.52, persistence=0.7), 1.15),
+    "random walk": Case(kernels.RandomWalkMetropolis(step_size=0.28), joint_step=0.7),
+    "mala": Case(kernels.MALA(step_size=0.25), joint_step=1.4),
+    "hmc": Case(kernels.HMC(step_size=0.45, num_leapfrog_steps=3), joint_step=1.1),
+    "nuts": Case(kernels.NUTS(step_size=0.48, max_tree_depth=3), joint_step=1.1),
+    "underdamped": Case(
+        kernels.UnderdampedLangevin(step_size=0.52, persistence=0.7), joint_step=1.15
+    ),
     "microcanonical": Case(
-        kernels.Microcanonical(step_size=0.7, trajectory_length=2.0, max_leapfrog_steps=8), 1.0
+        kernels.Microcanonical(step_size=0.7, trajectory_length=2.0, max_leapfrog_steps=8),
+        joint_step=1.0,
     ),
     "chees": Case(
-        kernels.ChEESHMC(step_size=0.45, trajectory_length=1.5, max_leapfrog_steps=8), 1.0
+        kernels.ChEESHMC(step_size=0.45, trajectory_length=1.5, max_leapfrog_steps=8),
+        joint_step=1.0,
     ),
     "truncated mala": Case(
-        kernels.TruncatedMALA(step_size=0.65), 1.4, BoxedTarget, BoxedLogisticModel
+        kernels.TruncatedMALA(step_size=0.65), BoxedTarget, BoxedLogisticModel, joint_step=1.4
     ),
 }
 # The model whose density has Jacobians: of the noise scale and of the prior scales.
-HIERARCHICAL = Case(CASES["hmc"].settings, 0.15, model=HierarchicalModel)
+HIERARCHICAL = Case(CASES["hmc"].settings, model=HierarchicalModel, joint_step=0.15)
 
 
 class Transition(NamedTuple):

@@ -59,10 +59,12 @@ def statistical_checks(name):
 def seeded(bug):
     """The library with a bug in it; nothing compiled or recorded outlives either version."""
     _forget()
-    with pytest.MonkeyPatch.context() as patch:
-        bug.patch(patch)
-        yield
-    _forget()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            bug.patch(patch)
+            yield
+    finally:
+        _forget()
 
 
 def _forget():

@@ -83,7 +83,7 @@ def largest_deviation(f, truth):
     [
         dict(num_chains=200, num_results=200, jit_compile=False),
         pytest.param(
-            dict(num_chains=1000, num_results=1000, jit_compile=True), marks=pytest.mark.slow
+            dict(num_chains=500, num_results=500, jit_compile=True), marks=pytest.mark.slow
         ),
     ],
     ids=["small", "large"],
