@@ -5,7 +5,8 @@
 
 from engine_bugs import ENGINE_BUGS
 from kernel_bugs import HARMLESS, KERNEL_BUGS
+from ladder_bugs import LADDER_BUGS
 
 __all__ = ["BUGS", "HARMLESS"]
 
-BUGS = {**KERNEL_BUGS, **ENGINE_BUGS}
+BUGS = {**KERNEL_BUGS, **LADDER_BUGS, **ENGINE_BUGS}

@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from kernel_checks import gradient, inner
 from ladder_cases import Conjugate, TwoModes, advance, make_target
 from reference import log_likelihood, log_prior
 from scipy import special, stats
-from test_kernels import gradient, inner
 from test_potential import build, random_rows
 from test_sampling import NOISE, PRIOR, closed_form, linear_model, linear_rows, short_fit
 
@@ -17,8 +17,7 @@ import tfbnn
 from tfbnn.cli.app import main
 from tfbnn.engine import runner, swaps
 from tfbnn.engine.adaptation import find_initial_step_size
-from tfbnn.engine.kernels import power_posterior, resolve_kernel
-from tfbnn.engine.kernels.power_posterior import LadderKernel
+from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.linear_map import DiagonalMap
 from tfbnn.engine.potential import Potential, make_data
 from tfbnn.engine.start import draw_prior, make_value_and_gradient
@@ -497,96 +496,3 @@ class TestRefusals:
     def test_what_the_inner_kernel_refuses(self):
         with pytest.raises(ValueError, match="priors.Uniform"):
             short_fit(linear_model(), *linear_rows(), kernel=PowerPosterior("truncated_mala"))
-
-
-def wrong_sign(patch):
-    right = swaps.swap_log_ratio
-    patch.setattr(swaps, "swap_log_ratio", lambda *arguments: -right(*arguments))
-
-
-def partner_by_likelihood(patch):
-    """Partners of a higher likelihood are offered more often."""
-    right = swaps.sweep
-
-    def sweep(log_likelihood, temperatures, seed):
-        cumulative = tf.cumsum(tf.nn.softmax(0.5 * log_likelihood, axis=-1), axis=-1)
-
-        def partners(uniform):
-            passed = uniform[:, :, None] >= cumulative[None, :, :-1]
-            return tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1)
-
-        patch.setattr(swaps, "draw_partners", partners)
-        return right(log_likelihood, temperatures, seed)
-
-    patch.setattr(swaps, "sweep", sweep)
-
-
-def ratio_of_normalisers(patch):
-    """The factor that belongs to rungs drawn at random, in a sweep."""
-    right = swaps.swap_log_ratio
-
-    def with_factor(held, temperatures, rung, partner):
-        law = tf.constant(np.log(swaps.partner_law(held.shape[1]) + np.eye(held.shape[1])))
-        there = tf.gather(tf.gather(law, rung), partner)
-        back = tf.gather(tf.gather(law, partner), rung, axis=1)
-        return right(held, temperatures, rung, partner) + back - there
-
-    patch.setattr(swaps, "swap_log_ratio", with_factor)
-
-
-def stale(name):
-    """A part of the results that after the swaps still belongs to the states before them."""
-
-    def patch(monkeypatch):
-        right = LadderKernel.one_step
-
-        def one_step(self, state, results, seed=None):
-            z, after = right(self, state, results, seed=seed)
-            with monkeypatch.context() as still:
-                still.setattr(power_posterior, "sweep", lambda ll, *_: stay(ll))
-                _, before = right(self, state, results, seed=seed)
-            return z, after._replace(**{name: getattr(before, name)})
-
-        monkeypatch.setattr(LadderKernel, "one_step", one_step)
-
-    return patch
-
-
-def stay(log_likelihood):
-    """The outcome of a sweep that exchanges nothing."""
-    num_chains, num_rungs = log_likelihood.shape
-    return tf.tile(tf.range(num_rungs)[None], [num_chains, 1])
-
-
-def prior_tempered_too(patch):
-    def log_prob(self, theta, data, likelihood_weight=1.0):
-        return likelihood_weight * (self.log_prior(theta) + self.log_likelihood(theta, data))
-
-    patch.setattr(Potential, "log_prob", log_prob)
-
-
-def sweep_loses_its_law():
-    assert sweep_p_value() > FALSE_ALARM
-
-
-def rungs_lose_their_law():
-    assert law_p_value()[0] > FALSE_ALARM
-
-
-BUGS = {
-    "swap with the wrong sign": (wrong_sign, sweep_loses_its_law),
-    "partner drawn from the likelihoods": (partner_by_likelihood, sweep_loses_its_law),
-    "ratio of the normalisers in a sweep": (ratio_of_normalisers, sweep_loses_its_law),
-    "density of another rung": (stale("inner"), lambda: check_cache("mala")),
-    "log likelihood of another rung": (stale("log_likelihood"), lambda: check_cache("mala")),
-    "density of another rung, by its law": (stale("inner"), rungs_lose_their_law),
-    "prior tempered too": (prior_tempered_too, check_tempering),
-}
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_seeded_bugs_are_caught(bug, monkeypatch):
-    patch, check = BUGS[bug]
-    patch(monkeypatch)
-    with pytest.raises(AssertionError):
-        check()

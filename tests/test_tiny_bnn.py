@@ -17,11 +17,12 @@ from tfbnn.engine import runner
 from tfbnn.engine.kernels import available, resolve_kernel
 from tfbnn.likelihoods import Gaussian
 
-# Shorter trajectories than by default: seven weights do not need more. Kernels not named here run
+# Shorter trajectories and ladders than by default: seven weights need no more. Kernels not named here run
 # with their default settings.
 SETTINGS = {
     "hmc": kernels.HMC(num_leapfrog_steps=8),
     "nuts": kernels.NUTS(max_tree_depth=4),
+    "power_posterior": kernels.PowerPosterior(num_temperatures=4),
 }
 PRIOR_OF = {"truncated_mala": "uniform"}
 FAMILIES = {"normal": priors.Normal(1.0), "uniform": priors.Uniform(-2.0, 2.0)}
