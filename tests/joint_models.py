@@ -47,7 +47,7 @@ def engine_target(spec, data, num_chains):
     """What a kernel is given by the engine, in the model's own coordinates."""
     linear_map = identity_map((num_chains, spec.layout.num_parameters), np.float64)
     reference = tf.zeros(num_chains, tf.float64)
-    return Target(Potential(spec), data, as_tensors(linear_map), reference)
+    return Target(Potential(spec), data, as_tensors(linear_map), reference, temperatures=(1.0,))
 
 
 class LogisticModel:

@@ -166,12 +166,12 @@ KERNEL_BUGS = {
     ),
     "underdamped without accept step": Bug(
         "every step is accepted",
-        without(UnderdampedKernel, "_accepts", lambda self, ratio, seed: ratio > -1e9),
+        without(underdamped, "accepts", lambda ratio, seed, adjusted: ratio > -1e9),
         case="underdamped",
     ),
     "refreshment that loses energy": Bug(
         "a p + (1 - a) eps for a p + sqrt(1 - a^2) eps",
-        without(underdamped, "_refreshed", refreshed_too_little),
+        without(underdamped, "partly_refreshed", refreshed_too_little),
         case="underdamped",
     ),
     "underdamped with a full first kick": Bug(

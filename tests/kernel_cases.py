@@ -112,11 +112,11 @@ CASES = {
     ),
     "microcanonical": Case(
         kernels.Microcanonical(step_size=0.7, trajectory_length=2.0, max_leapfrog_steps=8),
-        joint_step=1.0,
+        joint_step=1.7,
     ),
     "chees": Case(
         kernels.ChEESHMC(step_size=0.45, trajectory_length=1.5, max_leapfrog_steps=8),
-        joint_step=1.0,
+        joint_step=1.15,
     ),
     "truncated mala": Case(
         kernels.TruncatedMALA(step_size=0.65), BoxedTarget, BoxedLogisticModel, joint_step=1.4

@@ -6,7 +6,8 @@
 from engine_bugs import ENGINE_BUGS
 from kernel_bugs import HARMLESS, KERNEL_BUGS
 from ladder_bugs import LADDER_BUGS
+from trajectory_bugs import TRAJECTORY_BUGS
 
 __all__ = ["BUGS", "HARMLESS"]
 
-BUGS = {**KERNEL_BUGS, **LADDER_BUGS, **ENGINE_BUGS}
+BUGS = {**KERNEL_BUGS, **TRAJECTORY_BUGS, **LADDER_BUGS, **ENGINE_BUGS}

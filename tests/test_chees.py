@@ -1,14 +1,12 @@
-"""The ChEES criterion and its tuner, what chains share, refusals, and seeded bugs."""
+"""The ChEES criterion and its tuner, what chains share, refusals."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_probability as tfp
 from kernel_cases import CASES, build, record, target_of, tuned
 from scipy.optimize import minimize_scalar
-from test_kernels import no_kinetic_energy, smallest_p, without
 from test_sampling import linear_model, linear_rows, short_fit
 
 from tfbnn.engine import runner
@@ -70,8 +68,8 @@ class TestTuner:
     def test_gradient_follows_the_formula_of_the_paper(self):
         for step in record("chees")[:3]:
             hmc = step.after.hmc
-            acceptance = np.minimum(1.0, np.exp(hmc.log_accept_ratio))
-            acceptance[np.isnan(acceptance) | (acceptance <= 1e-4)] = 0.0
+            acceptance = np.nan_to_num(np.minimum(1.0, np.exp(hmc.log_accept_ratio)))
+            usable = acceptance > 1e-4
             end, (velocity,) = hmc.proposed_state.numpy(), hmc.proposed_results.final_momentum
             here = step.start - step.start.mean(axis=0)
             there = end - np.average(end, axis=0, weights=acceptance)
@@ -79,7 +77,7 @@ class TestTuner:
             gradient = growth * np.sum(there * velocity, axis=1)
             np.testing.assert_allclose(
                 chees._criterion_gradient(tf.constant(step.start), hmc),
-                np.average(gradient, weights=acceptance),
+                np.average(gradient, weights=acceptance * usable),
                 rtol=1e-9,
             )
 
@@ -199,48 +197,3 @@ class TestRefusals:
     def test_whitening_is_refused_with_the_reason(self):
         with pytest.raises(ValueError, match="ChEESHMC must be 'auto'.*its own coordinates"):
             ChEESHMC(preconditioner="gauss_newton")
-
-
-def always_adapting(self, results, *arguments, prepare=ChEESHMC.prepare):
-    return prepare(self, results, *arguments[:2], tf.constant(True))
-
-
-def step_that_follows_the_state(self, results, step_size, *arguments, prepare=ChEESHMC.prepare):
-    outside = results.hmc.accepted_results.target_log_prob[:, None] < -3.5
-    results = prepare(self, results, step_size, *arguments)
-    inner = results.hmc.accepted_results._replace(
-        step_size=tf.where(outside, step_size, 0.5 * step_size)
-    )
-    return results._replace(hmc=results.hmc._replace(accepted_results=inner))
-
-
-def downhill(start, hmc, right=chees._criterion_gradient):
-    return -right(start, hmc)
-
-
-BUGS = {
-    "length that learns after warm-up": ("chees", without(ChEESHMC, "prepare", always_adapting)),
-    "criterion minimised": ("chees", without(chees, "_criterion_gradient", downhill)),
-    "step size that follows the state": (
-        "chees",
-        without(ChEESHMC, "prepare", step_that_follows_the_state),
-    ),
-    "kinetic energy dropped": (
-        "chees",
-        without(tfp.python.mcmc.hmc, "_compute_log_acceptance_correction", no_kinetic_energy),
-    ),
-}
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_bugs_are_caught(bug, monkeypatch):
-    name, patch = BUGS[bug]
-    patch(monkeypatch)
-
-    def check():
-        check_frozen()
-        check_length()
-        assert smallest_p(CASES[name])[0] > 1e-6
-
-    with pytest.raises(AssertionError):
-        check()
