@@ -33,6 +33,7 @@ def partner_by_likelihood(patch):
         return right(log_likelihood, temperatures, seed)
 
     patch.setattr(swaps, "sweep", sweep)
+    patch.setattr(power_posterior, "sweep", sweep)
 
 
 def ratio_of_normalisers(patch):
