@@ -118,6 +118,10 @@ CASES = {
         kernels.ChEESHMC(step_size=0.45, trajectory_length=1.5, max_leapfrog_steps=8),
         joint_step=1.15,
     ),
+    "smmala softabs": Case(kernels.SMMALA(step_size=0.8, softabs_alpha=2.0), joint_step=1.3),
+    "smmala gauss_newton": Case(
+        kernels.SMMALA(step_size=1.2, metric="gauss_newton"), joint_step=1.0
+    ),
     "truncated mala": Case(
         kernels.TruncatedMALA(step_size=0.65), BoxedTarget, BoxedLogisticModel, joint_step=1.4
     ),
