@@ -2,6 +2,7 @@
 
 import numpy as np
 from relu_inefficiency_report import efficiency_curve, moved
+from relu_published import OPTIMUM
 
 __all__ = ["figure"]
 
@@ -39,6 +40,7 @@ def _acceptance(axes, rows):
 
 def _efficiency(axes, rows):
     for name, colour in COLOURS.items():
+        axes.axvline(OPTIMUM[name], color=colour, linestyle=":")
         for start, style in (("prior", "-"), ("ADAM", "--")):
             chosen = [row for row in rows if row["activation"] == name and row["start"] == start]
             if not chosen:
@@ -47,11 +49,11 @@ def _efficiency(axes, rows):
             axes.plot(
                 rates, steps * rates, style, marker="o", color=colour, label=f"{name}, {start}"
             )
-    axes.set(
-        title="efficiency at eps L = 0.1, five data sets",
-        xlabel="acceptance",
-        ylabel="eps * acceptance",
-    )
+        axes.set(
+            title="efficiency at eps L = 0.1, dotted: published optima",
+            xlabel="acceptance",
+            ylabel="eps * acceptance",
+        )
 
 
 def _architecture(axes, rows):
@@ -66,6 +68,9 @@ def _architecture(axes, rows):
             label = f"{name}, {'1 to 4 layers of 20' if deep else 'one hidden layer'}"
             axes.plot(sizes, rates, style, color=colour, label=label)
     axes.set(title="acceptance of chains that moved", xlabel="parameters", xscale="log")
+    ticks = (30, 100, 300, 1000)
+    axes.set_xticks(ticks, ticks)
+    axes.tick_params(axis="x", which="minor", labelbottom=False)
 
 
 def _local_error(axes, rows):

@@ -47,5 +47,5 @@ def _sharing(shared):
         alone = seconds[1]
         cells = [f"{1e6 * s:.1f} ({n * alone / s:.1f})" for n, s in seconds.items()]
         lines.append(["-".join(map(str, layers)), num_rows, parameters * num_rows, *cells])
-    header = ["network", "rows", "parameters x rows", *(f"{n} chains" for n in chains)]
+    header = ["network", "rows", "parameters x rows", *(f"chains: {n}" for n in chains)]
     return markdown(header, lines)
