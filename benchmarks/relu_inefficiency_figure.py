@@ -49,11 +49,11 @@ def _efficiency(axes, rows):
             axes.plot(
                 rates, steps * rates, style, marker="o", color=colour, label=f"{name}, {start}"
             )
-        axes.set(
-            title="efficiency at eps L = 0.1, dotted: published optima",
-            xlabel="acceptance",
-            ylabel="eps * acceptance",
-        )
+    axes.set(
+        title="efficiency at eps L = 0.1, dotted: published optima",
+        xlabel="acceptance",
+        ylabel="eps * acceptance",
+    )
 
 
 def _architecture(axes, rows):
