@@ -26,7 +26,7 @@ def figure(found, path):
 def _acceptance(axes, rows):
     lengths = sorted({row["num_leapfrog_steps"] for row in rows})
     for name, colour in COLOURS.items():
-        for length, style in zip((lengths[0], lengths[-1]), ("-", "--")):
+        for length, style in zip(dict.fromkeys((lengths[0], lengths[-1])), ("-", "--")):
             chosen = [
                 row
                 for row in rows
@@ -36,6 +36,7 @@ def _acceptance(axes, rows):
             steps = [row["step_size"] for row in chosen]
             axes.plot(steps, rates, style, marker="o", color=colour, label=f"{name}, L = {length}")
     axes.set(title="acceptance of chains that moved", xlabel="step size", ylim=(0.0, 1.02))
+    axes.set_xticks(sorted({row["step_size"] for row in rows}))
 
 
 def _efficiency(axes, rows):

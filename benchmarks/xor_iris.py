@@ -66,18 +66,27 @@ SAMPLERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """A data set and its network; `load` returns inputs and labels."""
+    """A data set and its network.
+
+    Attributes:
+        load: Function () -> (inputs, labels).
+        layers, likelihood: As for `BayesianMLP`.
+        num_chains: Chains.
+        prior_scales: Standard deviations of the priors, N(0, s^2) on every weight.
+        max_draws: Longer runs are thinned: diagnosing predictions of all rows takes memory.
+    """
 
     load: object
     layers: tuple
     likelihood: object
     num_chains: int
     prior_scales: tuple
+    max_draws: int
 
 
 NETWORKS = {
-    "xor": Network(lambda: XOR, (2, 2, 1), Bernoulli(), 10, (1.0, 10.0**0.5, 10.0)),
-    "iris": Network(iris, (4, 3, 3), Categorical(), 4, (1.0, 10.0**0.5)),
+    "xor": Network(lambda: XOR, (2, 2, 1), Bernoulli(), 10, (1.0, 10.0**0.5, 10.0), 100_000),
+    "iris": Network(iris, (4, 3, 3), Categorical(), 4, (1.0, 10.0**0.5), 10_000),
 }
 
 
@@ -91,6 +100,8 @@ def measure(network, scale, sampler, shorten):
         likelihood=network.likelihood,
         x_transform=None,
     )
+    num_results = sampler.num_results // shorten
+    stride = max(1, num_results // network.max_draws)
     began = time.perf_counter()
     with quiet():
         run = model.fit_posterior(
@@ -98,7 +109,8 @@ def measure(network, scale, sampler, shorten):
             y,
             kernel=sampler.make(),
             num_chains=network.num_chains,
-            num_results=sampler.num_results // shorten,
+            num_results=num_results // stride,
+            num_steps_between_results=stride - 1,
             num_burnin_steps=sampler.num_burnin_steps // shorten,
             pretraining=None,
             verbose=0,
@@ -112,6 +124,7 @@ def measure(network, scale, sampler, shorten):
         "parameters": draws.shape[-1],
         "num_chains": network.num_chains,
         "num_results": run.num_results,
+        "stride": stride,
         "acceptance": float(run.acceptance_rate.mean()),
         "step_size": float(np.median(run.step_size)),
         "weights": convergence(draws, seconds),

@@ -37,7 +37,7 @@ def report(rows):
 HEADER = [
     "prior",
     "sampler",
-    "draws per chain",
+    "draws per chain, every",
     "acceptance",
     "weights: R-hat split, folded",
     "ESS min, median, max",
@@ -69,7 +69,7 @@ def line(row, compared):
     return [
         f"N(0, {row['prior_scale'] ** 2:g} I)",
         row["sampler"],
-        row["num_results"],
+        f"{row['num_results']}, {row['stride']}",
         f"{row['acceptance']:.2f}",
         *cells,
         f"{row['seconds']:.1f}",
