@@ -15,11 +15,18 @@ predicted probabilities. ESS: Geyer's initial monotone sequence, per chain, aver
 minimum, median and maximum over weights or probabilities. ESS per second: the median, all chains
 together, over the wall clock of warm-up and sampling. Probabilities are those of the four rows of
 XOR, and of ten rows of iris. Distance: Frobenius norm of the difference of the covariance to the
-reference's over the norm of the reference's; the reference is NUTS under the same prior.
+reference's over the norm of the reference's; the reference is NUTS under the same prior. One core,
+which other processes shared at times. The figure clips covariances at -1 and 1.
 
 Weights mean little by themselves: hidden units may be permuted, and flipped in sign, without a
 change of the function, so chains that have found different ones of these equal modes have a large
-R-hat of the weights and a small one of the predictions."""
+R-hat of the weights and a small one of the predictions.
+
+What is seen of random walk, MALA and NUTS: on XOR they agree, in weights (0.05 or less) and in
+predictions (0.01), under all three priors; the wider the prior, the slower the mixing, and under
+N(0, 100 I) gradients earn MALA nothing. On iris random walk and MALA do not converge in the weights
+(R-hat near 3), as in the paper; their predictions come within 0.1 of those of NUTS under N(0, I)
+and not within 0.5 under N(0, 10 I) (random walk). Only NUTS has converged in the predictions."""
 
 
 def report(rows):
