@@ -1,11 +1,11 @@
-"""The sampled density at given parameters, for `model.log_prob`."""
+"""The sampled density and its gradient at given parameters, outside of any run."""
 
 import numpy as np
 import tensorflow as tf
 
 from tfbnn.engine.potential import Potential, make_data
 
-__all__ = ["log_prob_terms"]
+__all__ = ["log_prob_gradients", "log_prob_terms"]
 
 _HIDDEN_VALUES = 50_000_000
 
@@ -22,10 +22,26 @@ def log_prob_terms(spec, theta, x, y, row_noise):
         Dict with log_prior and log_likelihood, float64 [M] each.
     """
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
-    step = max(1, _HIDDEN_VALUES // (len(x) * max(spec.layer_sizes)))
     terms = {"log_prior": [], "log_likelihood": []}
-    for start in range(0, max(len(theta), 1), step):
-        tile = tf.constant(theta[start : start + step], spec.dtype)
+    for tile in _tiles(spec, theta, len(x)):
+        tile = tf.constant(tile, spec.dtype)
         terms["log_prior"].append(potential.log_prior(tile).numpy())
         terms["log_likelihood"].append(potential.log_likelihood(tile, data).numpy())
     return {name: np.concatenate(parts) for name, parts in terms.items()}
+
+
+def log_prob_gradients(spec, theta, x, y, row_noise):
+    """Gradient of the log density at every theta [M, P]: [M, P], in the dtype of the model."""
+    potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
+    gradients = [
+        potential.value_and_gradient(tf.constant(tile, spec.dtype), data)[1].numpy()
+        for tile in _tiles(spec, theta, len(x))
+    ]
+    return np.concatenate(gradients)
+
+
+def _tiles(spec, theta, num_rows):
+    """Yields parts of theta [M, P] whose hidden units fit into memory; one part where M is 0."""
+    step = max(1, _HIDDEN_VALUES // (num_rows * max(spec.layer_sizes)))
+    for start in range(0, max(len(theta), 1), step):
+        yield theta[start : start + step]
