@@ -75,6 +75,11 @@ class Ensemble:
         """Weight of every draw, chain by chain [C * S]."""
         return np.repeat(self.chain_weights / self.num_results, self.num_results)
 
+    @property
+    def is_compressed(self):
+        """Whether the draws were chosen by `compress`, so that they are no chains any more."""
+        return "compression" in self.provenance
+
     @cached_property
     def log_noise_scale(self):
         """Learned log noise scales of all draws [C * S, number of them]."""

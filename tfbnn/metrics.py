@@ -121,7 +121,12 @@ def _crps(points, weights, y):
 
 
 def effective_draws(ensemble, x):
-    """Median bulk effective sample size of the predictions at up to 200 of the rows."""
+    """Median bulk effective sample size of the predictions at up to 200 of the rows.
+
+    NaN for a compressed ensemble, whose draws are no chains.
+    """
+    if ensemble.is_compressed:
+        return np.nan
     chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MAX_ESS_ROWS)).astype(int))
     draws = function_draws(ensemble, x[chosen])
     draws = draws.reshape(ensemble.num_chains, ensemble.num_results, -1)

@@ -402,10 +402,19 @@ class BayesianMLP:
             `Diagnosis` with rhat_function, ess_function [R, K], rhat_parameters, ess_parameters
             [P], warnings, `summary()` and more. They are about the chains as they were sampled;
             where `stack_chains` has weighted them, the summary says so.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ValueError: For unusable inputs, and for a compressed model.
         """
         from tfbnn.stacking import weighting_note
 
         ensemble = self._fitted()
+        if ensemble.is_compressed:
+            raise ValueError(
+                "R-hat and effective sample sizes are about chains, but the draws of this model "
+                "were chosen by compress. Diagnose the model that it was compressed from."
+            )
         reference = None if x_reference is None else checked_inputs(ensemble, x_reference)
         return replace(
             diagnose_ensemble(ensemble, reference),
@@ -449,7 +458,9 @@ class BayesianMLP:
 
         ensemble = self._fitted()
         if x_validation is None and y_validation is None:
-            rows = self._rows_of_the_fit(noise_scale)
+            rows = self._rows_of_the_fit(
+                noise_scale, "stack_chains without validation rows", "x_validation and y_validation"
+            )
         elif x_validation is None or y_validation is None:
             missing = "x_validation" if x_validation is None else "y_validation"
             raise ValueError(
@@ -466,6 +477,88 @@ class BayesianMLP:
             provenance=ensemble.provenance | {"chain_weights": stacking.provenance()},
         )
         return stacking
+
+    def compress(
+        self,
+        num_draws=100,
+        method="kernel_thinning",
+        *,
+        x_reference=None,
+        x=None,
+        y=None,
+        noise_scale=None,
+        seed=0,
+    ):
+        """A model with fewer draws that predicts about the same, with a statement of the change.
+
+        Smaller files and faster predictions. The draws chosen have equal weights and form one
+        chain; weights that `stack_chains` gave to chains are honoured by the choice. They are no
+        Markov chain any more: `diagnose` refuses, and `n_effective` of `evaluate` is NaN.
+
+        Args:
+            num_draws: Draws to choose out of all chains with a weight, default 100.
+            method: "kernel_thinning" (default) keeps mean, standard deviation and quantiles of the
+                predictions at reference inputs (Dwivedi and Mackey 2024, arXiv:2105.05842), out
+                of up to 4000 equally spaced draws. "stride" takes equally spaced
+                draws. "stein" aims at the posterior density itself, whatever the chains did
+                (Riabiz et al. 2022, arXiv:2005.03952), needs TensorFlow and the rows of the fit,
+                and works in weight space: with hundreds of weights it keeps predictions worse
+                than a stride (`benchmarks/results/compression.md`).
+            x_reference: Inputs [R, D] at which predictions are to be kept; targets are not needed,
+                and 1000 inputs like those to come keep them better than the default. The change is
+                then stated at the reference inputs saved with the model, so pass others. Default:
+                three quarters of those saved, and the change is stated at the last quarter.
+            x, y, noise_scale: Rows of the fit for "stein", as in `fit_posterior`. Default: those
+                that this model was fitted to in this process.
+            seed: Non-negative integer, of kernel thinning. The same seed gives the same draws.
+
+        Returns:
+            BayesianMLP with `posterior.draws` [1, num_draws, P] and the record `compression`. A
+            draw is repeated where a chain has more weight than draws.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ImportError: When TensorFlow is not installed, for "stein".
+            TypeError, ValueError: For unusable inputs, rows or settings, more draws than there
+                are, a model that was compressed already, and for "stein" unequal chain weights
+                or Uniform priors.
+
+        Warns:
+            UserWarning: When the rows for "stein" are not those of the fit.
+
+        Example:
+            small = model.compress(num_draws=100, x_reference=x_train[:1000])
+            print(small.compression.summary())
+            small.save("small.h5")
+        """
+        from tfbnn.compression import METHODS, compress
+
+        ensemble = self._fitted()
+        rows = None
+        if check_choice("method", method, METHODS) == "stein":
+            rows = self._rows_for_stein(x, y, noise_scale)
+        elif not (x is None and y is None and noise_scale is None):
+            raise ValueError(
+                f"x, y and noise_scale belong to method='stein', received them with {method!r}. "
+                "Pass inputs at which to keep predictions as x_reference."
+            )
+        small = compress(
+            ensemble,
+            check_integer("num_draws", num_draws, minimum=1),
+            method,
+            x_reference=None if x_reference is None else checked_inputs(ensemble, x_reference),
+            rows=rows,
+            seed=check_integer("seed", seed, minimum=0),
+        )
+        return type(self).from_ensemble(small)
+
+    @property
+    def compression(self):
+        """The `tfbnn.compression.Compression` that `compress` left, or None for other models."""
+        from tfbnn.compression import Compression
+
+        record = self._fitted().provenance.get("compression")
+        return None if record is None else Compression(**record)
 
     def save(self, path):
         """Writes the fitted model to one HDF5 file, replacing an older one only when complete."""
@@ -550,19 +643,28 @@ class BayesianMLP:
             )
         return pipelines
 
-    def _rows_of_the_fit(self, noise_scale):
+    def _rows_of_the_fit(self, noise_scale, what, names):
         if noise_scale is not None:
             raise ValueError(
-                "noise_scale belongs to validation rows, received it without them. Pass "
-                "x_validation and y_validation too, or leave it None: the training rows have theirs."
+                f"noise_scale belongs to {names}, received it without them. Pass {names} too, or "
+                "leave it None: the training rows have theirs."
             )
         if self._training_rows is None:
             raise ValueError(
-                "stack_chains needs validation rows here, received none: leave-one-out needs the "
-                "training rows, which only the model that was fitted in this process has. Pass "
-                "x_validation and y_validation."
+                f"{what} needs the training rows, which only the model that was fitted in this "
+                f"process has. Pass {names}."
             )
         return self._training_rows
+
+    def _rows_for_stein(self, x, y, noise_scale):
+        if x is None and y is None:
+            return self._rows_of_the_fit(noise_scale, "method='stein'", "x and y")
+        if x is None or y is None:
+            raise ValueError(
+                "method='stein' needs x and y together, received "
+                f"{'x' if x is None else 'y'}=None. Pass all rows of the fit."
+            )
+        return checked_rows(self._ensemble, x, y, noise_scale, "method='stein'")
 
 
 def load(path, *, untrusted=False, max_bytes=2 * 2**30):

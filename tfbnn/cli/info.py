@@ -2,6 +2,7 @@
 
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.models import add_model_argument, load_model
+from tfbnn.compression import Compression
 from tfbnn.stacking import weighting_note
 
 __all__ = ["add_parser"]
@@ -56,7 +57,10 @@ def _lines(ensemble):
     """Yields (label, text) of everything but the network."""
     provenance = dict(ensemble.provenance)
     targets = provenance.pop("target_names", None)
+    compression = provenance.pop("compression", None)
     yield "Draws", f"{ensemble.num_chains} chains x {ensemble.num_results}"
+    if compression is not None:
+        yield "Compressed", Compression(**compression).choice
     note = weighting_note(ensemble)
     if note is not None:
         yield "Chains", note

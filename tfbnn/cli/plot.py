@@ -3,7 +3,7 @@
 import os
 
 from tfbnn.cli.columns import Roles, read_rows
-from tfbnn.cli.console import DONE
+from tfbnn.cli.console import DONE, say
 from tfbnn.cli.evaluate import add_role_options
 from tfbnn.cli.models import add_model_argument, load_model
 
@@ -39,6 +39,8 @@ def run(args):
     if args.data is not None:
         roles = Roles(model.posterior, args.target, args.noise_column)
         rows = read_rows(model, args.data, roles)
+    if model.posterior.is_compressed:
+        say("The draws of this model were chosen by compress: there are no figures of chains.")
     for path in save_figures(model, rows, args.output, args.format):
         print(path)
     return DONE
@@ -58,7 +60,12 @@ def save_figures(model, rows, folder, file_format="png"):
     """
     from tfbnn import plots
 
-    figures = {"traces": plots.plot_traces(model), "convergence": plots.plot_convergence(model)}
+    figures = {}
+    if not model.posterior.is_compressed:
+        figures |= {
+            "traces": plots.plot_traces(model),
+            "convergence": plots.plot_convergence(model),
+        }
     if rows is not None:
         x, y, noise = rows
         figures |= {

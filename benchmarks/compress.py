@@ -1,0 +1,140 @@
+"""What `model.compress` changes: 1000 draws to 50, 100 and 200 by every method.
+
+    TFBNN_DATA=folder python benchmarks/compress.py     # neutralino cross sections
+    python benchmarks/compress.py --quick               # a toy problem, prints only
+
+The change is that of the predictions at the test rows, in original units, noise-free; none of them
+played a role in the choice. The same fit is compressed in every line.
+"""
+
+import argparse
+import time
+
+import numpy as np
+from chains import fit, quiet
+from common import keep, markdown
+from problems import NTK, Problem, adam, load
+
+from tfbnn.compression import measure_change
+from tfbnn.kernels import HMC
+from tfbnn.priors import Normal
+
+KERNEL = HMC(num_leapfrog_steps=32, preconditioner="gauss_newton", target_accept_prob=0.8)
+COUNTS = (50, 100, 200)
+HEADER = [
+    "draws",
+    "method",
+    "different draws",
+    "mean stddev",
+    "a stddev: average, largest",
+    "a mean, in stddev",
+    "a quantile, in stddev",
+    "log predictive density",
+    "seconds",
+]
+
+
+def neutralino_fit():
+    """(model, Problem, settings as text): the 5-20-20-1 network of benchmarks/neutralino.py."""
+    problem, settings = load("raw")
+    model, run = fit(
+        [5, 20, 20, 1],
+        settings | {"prior": Normal(1.0)},
+        problem,
+        kernel=KERNEL,
+        num_burnin_steps=200,
+        num_results=250,
+        pretraining=adam(1000, newton_iterations=100),
+    )
+    rhat = np.median(run.diagnosis.rhat_function)
+    return (
+        model,
+        problem,
+        (
+            "5-20-20-1 on neutralino cross sections, prior scales 1, ADAM 1000, Levenberg-Marquardt "
+            f"100, whitened HMC 32, 4 x (200 + 250); median R-hat of the predictions {rhat:.2f}: the "
+            f"chains are modes of their own. Fitted in {sum(run.seconds.values()):.0f} s."
+        ),
+    )
+
+
+def toy_fit():
+    """The same for a network that takes seconds."""
+    generator = np.random.default_rng(0)
+    x = generator.uniform(0.5, 1.5, size=(120, 2))
+    y = x[:, 0] ** 2 + 0.3 * x[:, 1] + 0.05 * generator.normal(size=120)
+    problem = Problem((x[:60], y[:60]), (x[60:90], y[60:90]), (x[90:], y[90:]))
+    model, _ = fit(
+        [2, 4, 1],
+        NTK,
+        problem,
+        kernel=HMC(num_leapfrog_steps=4),
+        num_burnin_steps=50,
+        num_results=250,
+        pretraining=adam(20),
+        verbose=0,
+    )
+    return model, problem, "2-4-1 on a toy function, 4 x (50 + 250)."
+
+
+def methods(problem):
+    """Dict of a method's label in the table -> its arguments of `compress`."""
+    x, y = problem.train
+    many = x[np.unique(np.linspace(0, len(x) - 1, 1000).astype(int))]
+    return {
+        "stride": {"method": "stride"},
+        "kernel thinning, {} saved inputs": {"method": "kernel_thinning"},
+        "kernel thinning, {} training inputs": {"method": "kernel_thinning", "x_reference": many},
+        "Stein thinning": {"method": "stein", "x": x, "y": y},
+    }
+
+
+def line(model, problem, count, label, options, density):
+    """One line of the table."""
+    began = time.perf_counter()
+    small = model.compress(count, **options)
+    seconds = time.perf_counter() - began
+    change = measure_change(model.posterior, small.posterior, problem.test[0])
+    found = small.evaluate(*problem.test)["log_predictive_density"]
+    return [
+        count,
+        label.format(small.compression.num_inputs),
+        small.compression.num_distinct,
+        f"{100 * change['mean_stddev']:+.2f} %",
+        f"{100 * change['stddev']['average']:.2f} %, {100 * change['stddev']['largest']:.1f} %",
+        f"{100 * change['mean']['average']:.2f} %",
+        f"{100 * change['quantiles']['average']:.2f} %",
+        f"{found - density:+.4f}",
+        f"{seconds:.1f}",
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a toy problem, nothing is kept")
+    quick = parser.parse_args().quick
+    model, problem, about = toy_fit() if quick else neutralino_fit()
+    with quiet():
+        density = model.evaluate(*problem.test)["log_predictive_density"]
+        lines = [
+            line(model, problem, count, label, options, density)
+            for count in COUNTS
+            for label, options in methods(problem).items()
+        ]
+    text = (
+        f"# Compression of {model.posterior.num_draws} draws\n\n{about}\n\n"
+        f"{markdown(HEADER, lines)}\n\n"
+        f"Changes of the predictions at {len(problem.test[0])} test rows, in original units, "
+        "without noise: of the standard deviation averaged over rows; of the standard deviation of "
+        "a row, average and largest; of the mean and of the 16 and 84 % quantiles of a row, in "
+        "units of its standard deviation, averaged; of the log predictive density per row, which "
+        f"is {density:.4f} with all draws."
+    )
+    if quick:
+        print(text)
+    else:
+        keep("compression.md", text)
+
+
+if __name__ == "__main__":
+    main()
