@@ -181,7 +181,9 @@ def measure_change(before, after, x):
     Raises:
         ValueError: When no standard deviation is positive and finite.
     """
-    settings = dict(include_noise=False, quantiles=_QUANTILES, space="original", row_noise=None)
+    settings = dict(
+        include_noise=False, quantiles=_QUANTILES, space="original", row_noise=None, backend="numpy"
+    )
     old, new = (predict(ensemble, x, **settings) for ensemble in (before, after))
     # Rounding leaves some spread where all draws are the same.
     usable = np.isfinite(old.stddev) & (old.stddev > _ROUNDING * np.abs(old.mean))
