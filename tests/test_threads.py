@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tfbnn.threads import num_cores, on_all_cores
+from tfbnn.threads import num_cores, on_all_cores, single_threaded_blas
 
 
 @pytest.fixture(autouse=True)
@@ -44,13 +44,26 @@ def test_the_number_of_threads_respects_the_environment(asked, expected, monkeyp
     assert num_cores() == expected
 
 
-def test_blas_has_one_thread_meanwhile():
+def threads_of_blas():
     from threadpoolctl import threadpool_info
 
-    def threads_of_blas(_):
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    before = threads_of_blas(0)
+
+def test_blas_has_one_thread_meanwhile():
+    before = threads_of_blas()
     assert before, "NumPy's BLAS should be one that threadpoolctl knows"
-    assert all(set(found) == {1} for found in on_all_cores(threads_of_blas, [0, 1]))
-    assert threads_of_blas(0) == before
+    found = on_all_cores(lambda _: threads_of_blas(), [0, 1])
+    assert all(set(each) == {1} for each in found)
+    assert threads_of_blas() == before
+
+
+def test_blas_stays_at_one_thread_until_the_last_one_leaves():
+    """Else results would depend on which thread is first to finish."""
+    before, first, second = threads_of_blas(), single_threaded_blas(), single_threaded_blas()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(threads_of_blas()) == {1}
+    second.__exit__(None, None, None)
+    assert threads_of_blas() == before

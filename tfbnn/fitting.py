@@ -16,6 +16,7 @@ from tfbnn.progress import Progress
 from tfbnn.rows import data_hash, reference_rows, transform_rows
 from tfbnn.run import Run
 from tfbnn.settings import Pretraining, describe_settings
+from tfbnn.threads import single_threaded_blas
 from tfbnn.training_inputs import summarise_inputs
 from tfbnn.transforms import fit_pipeline
 from tfbnn.validation import check_integer
@@ -115,29 +116,31 @@ def fit(spec, rows, validation, options, keep):
     notify = _Notifier(options)
     seconds = {"startup": time.perf_counter() - began, "compile": 0.0, "pretraining": 0.0}
     try:
-        theta, how, spent = find_starts(
-            spec,
-            data,
-            None if held_out is None else make_data(*held_out, spec.dtype),
-            options.pretraining,
-            seed=options.seed,
-            num_chains=options.num_chains,
-            jit_compile=options.jit_compile,
-            notify=notify,
-        )
-        result = run_chains(
-            spec,
-            settings,
-            data,
-            theta,
-            seed=options.seed,
-            num_results=options.num_results,
-            num_burnin_steps=options.num_burnin_steps,
-            num_steps_between_results=options.num_steps_between_results,
-            jit_compile=options.jit_compile,
-            notify=notify,
-            stopped=notify.stopped,
-        )
+        # With more, the last bits of a factorisation would depend on what other chains are doing.
+        with single_threaded_blas():
+            theta, how, spent = find_starts(
+                spec,
+                data,
+                None if held_out is None else make_data(*held_out, spec.dtype),
+                options.pretraining,
+                seed=options.seed,
+                num_chains=options.num_chains,
+                jit_compile=options.jit_compile,
+                notify=notify,
+            )
+            result = run_chains(
+                spec,
+                settings,
+                data,
+                theta,
+                seed=options.seed,
+                num_results=options.num_results,
+                num_burnin_steps=options.num_burnin_steps,
+                num_steps_between_results=options.num_steps_between_results,
+                jit_compile=options.jit_compile,
+                notify=notify,
+                stopped=notify.stopped,
+            )
     finally:
         notify.progress.close()
     for stage in (spent, result.seconds):

@@ -1,6 +1,7 @@
 """Threads of this process: how many there may be, and work shared among them."""
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -35,12 +36,37 @@ def on_all_cores(function, items):
 
 
 def single_threaded_blas():
-    """A context in which BLAS calls, from any thread, use one thread each."""
-    return _blas().limit(limits=1, user_api="blas")
+    """A context in which BLAS calls, from any thread, use one thread each.
+
+    Threads may be in it at the same time, and leave in any order: the last one restores what was.
+    """
+    return _blas
+
+
+class _SingleThreadedBlas:
+    """Counts who is inside, because the number of BLAS threads belongs to the whole process."""
+
+    def __init__(self):
+        self._lock, self._inside, self._limit = threading.Lock(), 0, None
+
+    def __enter__(self):
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *_):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+_blas = _SingleThreadedBlas()
 
 
 @cache
-def _blas():
+def _controller():
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
