@@ -33,7 +33,9 @@ ACTIVATIONS = ("sigmoid", "relu", "leaky_relu")
 STARTS = {"prior": None, "ADAM": adam(500)}
 NOISE_SCALE, NUM_ROWS, NUM_DATA, NUM_CHAINS = 0.1, 100, 5, 5
 WIDTH, TRAVEL_TIME = 50, 0.1
-NUMBERS_OF_STEPS = (200, 400, 600, 800, 1000)
+NUMBERS_OF_STEPS = (200, 400, 1000)
+# Finer where networks with a kink have their optimum.
+EFFICIENCY_STEPS = (0.0005, 0.00075, 0.001, 0.00125, 0.0015, 0.002, 0.0025, 0.003, 0.0035, 0.004)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Case:
 def studies(quick):
     """Dict of study -> list of Cases; a case may belong to several."""
     activations = ("sigmoid", "relu") if quick else ACTIVATIONS
-    steps = [0.002] if quick else np.round(np.arange(0.0005, 0.00401, 0.0005), 4).tolist()
+    steps = [0.002] if quick else EFFICIENCY_STEPS
     efficiency = [
         Case(activation, (WIDTH,), round(TRAVEL_TIME / step), step, start, data)
         for activation, step, start in itertools.product(activations, steps, STARTS)
