@@ -53,7 +53,7 @@ R-hat of the predicted probabilities: median over rows, then over splits. Second
 compilation, on one core that other processes shared.
 
 What is seen: the two samplers agree, and their chains have converged. Under this prior the maximum
-predicts better than the posterior around it, on every one of the ten splits (by 0.003 to 0.035 in
+predicts better than the posterior around it, on every one of the ten splits (by 0.004 to 0.035 in
 log predictive density): classes are nearly separable, and averaging over weights takes confidence
 away that the test rows would have justified. Accuracy does not tell them apart."""
 
