@@ -500,7 +500,9 @@ class TestBackends:
 
         model, x = single
         expected = model.predict(x)
-        monkeypatch.setattr(forward, "_HIDDEN_VALUES", 8 * 64 * 30)  # 30 draws of 80, then 20
+        monkeypatch.setattr(
+            "tfbnn.engine.network._HIDDEN_VALUES", 8 * 64 * 30
+        )  # 30 draws of 80, then 20
         forward._compiled_outputs.cache_clear()
         for num_rows in (60, 33, 40, 64, 50):
             found = model.predict(x[:num_rows], backend="tensorflow")

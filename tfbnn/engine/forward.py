@@ -6,12 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfbnn.engine.compile import compiled
-from tfbnn.engine.network import network_outputs
+from tfbnn.engine.network import network_outputs, network_tiles
 
 __all__ = ["make_forward"]
-
-# Hidden activations of one tile of draws.
-_HIDDEN_VALUES = 50_000_000
 
 
 def make_forward(ensemble):
@@ -29,8 +26,7 @@ def make_forward(ensemble):
         padded = 1 << (len(x) - 1).bit_length()
         columns = np.zeros((x.shape[1], padded), spec.dtype)
         columns[:, : len(x)] = x.T
-        step = max(1, _HIDDEN_VALUES // (max(spec.layer_sizes) * padded))
-        tiles = [theta[start : start + step] for start in range(0, len(theta), step)]
+        tiles = network_tiles(spec, theta, padded)
         outputs = np.concatenate([outputs_of(tile, columns).numpy() for tile in tiles])
         return outputs[..., : len(x)]
 

@@ -3,11 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
+from tfbnn.engine.network import network_tiles
 from tfbnn.engine.potential import Potential, make_data
 
 __all__ = ["log_prob_gradients", "log_prob_terms"]
-
-_HIDDEN_VALUES = 50_000_000
 
 
 def log_prob_terms(spec, theta, x, y, row_noise):
@@ -23,7 +22,7 @@ def log_prob_terms(spec, theta, x, y, row_noise):
     """
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
     terms = {"log_prior": [], "log_likelihood": []}
-    for tile in _tiles(spec, theta, len(x)):
+    for tile in network_tiles(spec, theta, len(x)):
         tile = tf.constant(tile, spec.dtype)
         terms["log_prior"].append(potential.log_prior(tile).numpy())
         terms["log_likelihood"].append(potential.log_likelihood(tile, data).numpy())
@@ -35,13 +34,6 @@ def log_prob_gradients(spec, theta, x, y, row_noise):
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
     gradients = [
         potential.value_and_gradient(tf.constant(tile, spec.dtype), data)[1].numpy()
-        for tile in _tiles(spec, theta, len(x))
+        for tile in network_tiles(spec, theta, len(x))
     ]
     return np.concatenate(gradients)
-
-
-def _tiles(spec, theta, num_rows):
-    """Yields parts of theta [M, P] whose hidden units fit into memory; one part where M is 0."""
-    step = max(1, _HIDDEN_VALUES // (num_rows * max(spec.layer_sizes)))
-    for start in range(0, max(len(theta), 1), step):
-        yield theta[start : start + step]

@@ -10,7 +10,10 @@ import tensorflow as tf
 from tfbnn import priors
 from tfbnn.activations import ACTIVATIONS
 
-__all__ = ["network_outputs", "weight_scales"]
+__all__ = ["network_outputs", "network_tiles", "weight_scales"]
+
+# Hidden activations of one layer of a tile of networks.
+_HIDDEN_VALUES = 50_000_000
 
 
 def network_outputs(spec, theta, x):
@@ -37,6 +40,13 @@ def network_outputs(spec, theta, x):
         if index < len(spec.activations):
             hidden = ACTIVATIONS[spec.activations[index]].tensorflow(tf, hidden)
     return hidden
+
+
+def network_tiles(spec, theta, num_rows):
+    """Yields parts of theta [M, P] whose hidden units fit into memory; one part where M is 0."""
+    step = max(1, _HIDDEN_VALUES // (num_rows * max(spec.layer_sizes)))
+    for start in range(0, max(len(theta), 1), step):
+        yield theta[start : start + step]
 
 
 def weight_scales(spec, theta, index):
