@@ -140,6 +140,22 @@ def _synthetic_ensemble(
 
 
 @pytest.fixture
+def lanes(monkeypatch):
+    """A list that gets the lanes of every run."""
+    from tfbnn.engine import runner
+
+    found = []
+
+    class Spy(runner.Lane):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            found.append(self)
+
+    monkeypatch.setattr(runner, "Lane", Spy)
+    return found
+
+
+@pytest.fixture
 def run(capsys, monkeypatch, folder):
     """Runs a command in the module's fixture `folder`: (exit code, standard output, error lines).
 

@@ -9,7 +9,6 @@ from kernel_cases import CASES, build, record, target_of, tuned
 from scipy.optimize import minimize_scalar
 from test_sampling import linear_model, linear_rows, short_fit
 
-from tfbnn.engine import runner
 from tfbnn.engine.compile import num_traces
 from tfbnn.engine.kernels import chees
 from tfbnn.engine.kernels.chees import TrajectoryLength
@@ -158,15 +157,7 @@ class TestChainsTogether:
         first = ChEESHMC().first_step_size(np.array([0.3, 0.2, 0.7], np.float32), 10)
         np.testing.assert_array_equal(first, np.full(3, 0.2, np.float32))
 
-    def test_a_run_shares_program_step_size_length_and_coordinates(self, monkeypatch):
-        lanes = []
-
-        class Spy(runner.Lane):
-            def __init__(self, *arguments):
-                super().__init__(*arguments)
-                lanes.append(self)
-
-        monkeypatch.setattr(runner, "Lane", Spy)
+    def test_a_run_shares_program_step_size_length_and_coordinates(self, lanes):
         model = linear_model()
         options = dict(kernel=ChEESHMC(), num_chains=3, num_burnin_steps=100, jit_compile=False)
         run = short_fit(model, *linear_rows(), **options)

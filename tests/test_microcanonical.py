@@ -10,7 +10,6 @@ from kernel_cases import CASES, SkewedTarget, advance, build, record, tuned
 from scipy import stats
 from test_sampling import linear_model, linear_rows, short_fit
 
-from tfbnn.engine import runner
 from tfbnn.engine.isokinetic import Flight, fly, kick, unit
 from tfbnn.kernels import Microcanonical
 
@@ -259,15 +258,7 @@ class TestTrajectoryLength:
     def test_frozen_after_adaptation(self):
         check_frozen()
 
-    def test_a_run_freezes_it_with_the_adapting_share_of_warm_up(self, monkeypatch):
-        lanes = []
-
-        class Spy(runner.Lane):
-            def __init__(self, *arguments):
-                super().__init__(*arguments)
-                lanes.append(self)
-
-        monkeypatch.setattr(runner, "Lane", Spy)
+    def test_a_run_freezes_it_with_the_adapting_share_of_warm_up(self, lanes):
         kernel = Microcanonical(preconditioner="identity")
         options = dict(kernel=kernel, num_burnin_steps=50, jit_compile=False)
         short_fit(linear_model(), *linear_rows(), **options)
