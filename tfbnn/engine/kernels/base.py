@@ -26,6 +26,7 @@ __all__ = [
     "is_divergent",
     "minus_infinity_for_nan",
     "partly_refreshed",
+    "unknown",
 ]
 
 # Energy errors beyond this count as divergent, as in Stan and TFP.
@@ -188,6 +189,11 @@ def acceptance_from_log_ratio(log_accept_ratio):
     """min(1, exp(ratio)), with 0 for NaN."""
     probability = tf.exp(tf.minimum(log_accept_ratio, 0.0))
     return tf.where(tf.math.is_finite(probability), probability, tf.zeros_like(probability))
+
+
+def unknown(like):
+    """NaN for every chain [C]: a statistic that a transition does not have."""
+    return tf.fill(like.shape, tf.constant(float("nan"), like.dtype))
 
 
 def is_divergent(log_accept_ratio):

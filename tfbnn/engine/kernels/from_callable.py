@@ -6,7 +6,11 @@ from dataclasses import dataclass
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfbnn.engine.kernels.base import TransitionStatistics, acceptance_from_log_ratio
+from tfbnn.engine.kernels.base import (
+    TransitionStatistics,
+    acceptance_from_log_ratio,
+    unknown,
+)
 
 __all__ = ["CallableKernel"]
 
@@ -106,7 +110,7 @@ class CallableKernel:
         elif accepted is not None:
             acceptance = tf.cast(accepted, log_prob.dtype)
         else:
-            acceptance = tf.fill(log_prob.shape, tf.constant(float("nan"), log_prob.dtype))
+            acceptance = unknown(log_prob)
         steps, diverging = _find(results, "leapfrogs_taken"), _find(results, "has_divergence")
         if steps is None:
             steps = _find(results, "num_leapfrog_steps")
@@ -116,7 +120,7 @@ class CallableKernel:
                 tf.cast(1 if steps is None else steps, tf.int32), log_prob.shape
             ),
             diverging=tf.zeros(log_prob.shape, tf.bool) if diverging is None else diverging,
-            energy=tf.fill(log_prob.shape, tf.constant(float("nan"), log_prob.dtype)),
+            energy=unknown(log_prob),
         )
 
 

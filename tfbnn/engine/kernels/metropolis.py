@@ -15,6 +15,7 @@ from tfbnn.engine.kernels.base import (
     TransitionStatistics,
     acceptance_from_log_ratio,
     is_divergent,
+    unknown,
 )
 
 __all__ = ["MetropolisKernel", "Point", "Proposal"]
@@ -130,5 +131,5 @@ class MetropolisKernel(Kernel):
             n_steps=tf.fill(ratio.shape, 1 if follows_gradient else 0),
             # A random walk that falls off the density is no integrator that fails.
             diverging=is_divergent(ratio) & follows_gradient,
-            energy=tf.fill(ratio.shape, tf.constant(float("nan"), ratio.dtype)),
+            energy=unknown(ratio),
         )

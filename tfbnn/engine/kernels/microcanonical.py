@@ -16,6 +16,7 @@ from tfbnn.engine.kernels.base import (
     is_divergent,
     minus_infinity_for_nan,
     partly_refreshed,
+    unknown,
 )
 from tfbnn.validation import check_flag, check_integer, check_number
 
@@ -246,5 +247,5 @@ class Microcanonical(Kernel):
             acceptance_rate=acceptance,
             n_steps=results.num_steps,
             diverging=is_divergent(ratio),
-            energy=tf.fill(ratio.shape, tf.constant(float("nan"), ratio.dtype)),
+            energy=unknown(ratio),
         )

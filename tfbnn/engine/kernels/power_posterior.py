@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfbnn.engine.kernels.base import TransitionStatistics
+from tfbnn.engine.kernels.base import TransitionStatistics, unknown
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.swaps import sweep
 from tfbnn.validation import check_integer, check_number
@@ -243,8 +243,7 @@ class PowerPosterior:
         # The fresh start after the swaps takes a gradient too.
         steps = tf.where(moved.n_steps > 0, moved.n_steps + 1, 0)
         # Swaps change the energy between one transition and the next, which E-BFMI compares.
-        nothing = tf.fill(moved.energy.shape, tf.constant(float("nan"), moved.energy.dtype))
-        return moved._replace(n_steps=steps, energy=nothing)
+        return moved._replace(n_steps=steps, energy=unknown(moved.energy))
 
     def rung_log_likelihood(self, results):
         """Log likelihoods of the current states of all rungs [C, m], float64."""

@@ -14,6 +14,7 @@ from tfbnn.engine.kernels.base import (
     is_divergent,
     minus_infinity_for_nan,
     partly_refreshed,
+    unknown,
 )
 from tfbnn.validation import check_flag, check_number
 
@@ -182,5 +183,5 @@ class UnderdampedLangevin(Kernel):
             acceptance_rate=acceptance_from_log_ratio(ratio),
             n_steps=tf.fill(ratio.shape, 1),
             diverging=is_divergent(ratio),
-            energy=tf.fill(ratio.shape, tf.constant(float("nan"), ratio.dtype)),
+            energy=unknown(ratio),
         )
