@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfbnn.engine.block import STATISTICS, BlockControl, make_block
+from tfbnn.engine.completion import make_completion
 from tfbnn.engine.lane import Lane
 from tfbnn.engine.potential import make_data
 from tfbnn.engine.runner import Program
@@ -30,6 +31,7 @@ def make_lane(spec, kernel, x, y, theta, block_length, num_blocks):
         (Lane, seconds of compilation).
     """
     data, total = make_data(x, y, None, spec.dtype), block_length * num_blocks
+    potential = kernel.potential(spec)
     program = Program(
         spec=spec,
         settings=kernel,
@@ -39,7 +41,9 @@ def make_lane(spec, kernel, x, y, theta, block_length, num_blocks):
         stride=1,
         block_length=block_length,
         block=make_block(spec, kernel, block_length + 1, True),
-        value_and_gradient=make_value_and_gradient(spec, data, True),
+        potential=potential,
+        value_and_gradient=make_value_and_gradient(potential, data, True),
+        complete=make_completion(potential, data, seed=0),
     )
     draws = np.empty((len(theta), total, theta.shape[1]), theta.dtype)
     statistics = {name: np.empty((len(theta), total)) for name in STATISTICS}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tfbnn.engine.potential import make_data
+from tfbnn.engine.potential import Potential, make_data
 from tfbnn.engine.start import make_value_and_gradient
 
 __all__ = ["fitted_slope", "local_error"]
@@ -30,7 +30,9 @@ def local_error(model, x, y, num_points):
     generator = np.random.default_rng(0)
     theta = points(model.posterior, num_points, generator)
     momentum = generator.standard_normal(theta.shape)
-    gradients = make_value_and_gradient(model.spec, make_data(x, y, None, "float64"), True)
+    gradients = make_value_and_gradient(
+        Potential(model.spec), make_data(x, y, None, "float64"), True
+    )
     found = {"step_size": [], "mean": [], "share_crossing": [], "mean_crossing": []}
     for step in STEP_SIZES:
         tiles = [

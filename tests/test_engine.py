@@ -361,7 +361,7 @@ class TestStart:
         data = make_data(np.zeros((3, 2)), np.zeros((3, 1)), None, spec.dtype)
         theta = np.full((1, spec.layout.num_parameters), 6.0)
         with pytest.raises(tfbnn.StartError, match="prior"):
-            check_start(spec, data, theta, np.array([-np.inf]), np.zeros_like(theta))
+            check_start(Potential(spec), data, theta, np.array([-np.inf]), np.zeros_like(theta))
 
     def test_bad_gradient_names_the_parameter(self):
         from tfbnn.engine.start import check_start
@@ -372,7 +372,7 @@ class TestStart:
         gradient = np.zeros_like(theta)
         gradient[0, 9] = np.nan
         with pytest.raises(tfbnn.StartError, match=r"layer 1 bias\[1\]"):
-            check_start(spec, data, theta, np.zeros(1), gradient)
+            check_start(Potential(spec), data, theta, np.zeros(1), gradient)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-12)])

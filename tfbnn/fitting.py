@@ -109,7 +109,7 @@ def fit(spec, rows, validation, options, keep):
     from tfbnn.engine.starts import find_starts
 
     settings = resolve_kernel(options.kernel)
-    settings.check_model(spec)
+    settings.check_model(spec, row_noise=rows.noise is not None)
     settings.check_chains(options.num_chains)
     settings, geometry = settings.resolve(spec, len(rows.x))
     data = make_data(*train, spec.dtype)

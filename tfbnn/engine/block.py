@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfbnn.engine.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.compile import compiled
 from tfbnn.engine.linear_map import DenseMap, DiagonalMap, as_tensors
-from tfbnn.engine.potential import Potential
 from tfbnn.engine.rungs import of_posterior
 from tfbnn.engine.target import Target
 
@@ -24,16 +23,17 @@ STATISTICS = ("lp", "acceptance_rate", "step_size", "n_steps", "diverging", "ene
 class ChainState(NamedTuple):
     """Everything that decides the future of a group of C chains, apart from settings and keys.
 
-    R is the number of rows: C, or C times the rungs of a chain (see `tfbnn.engine.rungs`).
+    R is the number of rows: C, or C times the rungs of a chain (see `tfbnn.engine.rungs`). P is the
+    number of the potential's coordinates, which are theta unless the kernel chooses others.
 
     Attributes:
         z: Positions in preconditioned coordinates [R, P].
         results: The TFP kernel's results.
-        linear_map: theta = linear_map.forward(z).
+        linear_map: coordinates = linear_map.forward(z).
         reference: Log density [R], float64, subtracted before the kernel sees the density as a
             float32, whose spacing at 5e4 would already be 0.004.
         step: Dual averaging of the step size.
-        moments: Running moments of theta since the last window.
+        moments: Running moments of the coordinates since the last window.
     """
 
     z: object
@@ -52,7 +52,7 @@ class BlockControl(NamedTuple):
         first: Absolute index, within the phase, of the first transition.
         stride: Transitions per kept draw.
         adapt_step: Whether the step size adapts, and what else a kernel tunes by itself.
-        collect_moments: Whether the moments of theta are collected.
+        collect_moments: Whether the moments of the coordinates are collected.
     """
 
     num_transitions: object
@@ -66,7 +66,7 @@ class BlockOutput(NamedTuple):
     """What a block hands back; only as many slots are meaningful as kept draws were completed.
 
     Attributes:
-        draws: Kept theta [slots, C, P].
+        draws: Kept coordinates [slots, C, P].
         statistics: Dict of the kept draws' statistics, [slots, C] each; with several rungs also
             rung_log_likelihood [slots, C, m].
         acceptance_sum: Sum of the acceptance rates of all transitions [C].
@@ -95,7 +95,7 @@ def make_block(spec, settings, num_slots, jit_compile):
         Function (Data, ChainState, keys int32 [length, 2], BlockControl) ->
         (ChainState, BlockOutput).
     """
-    potential = Potential(spec)
+    potential = settings.potential(spec)
     accept_target = settings.accept_target(spec)
 
     def block(data, state, keys, control):
@@ -109,20 +109,22 @@ def make_block(spec, settings, num_slots, jit_compile):
                 state.results, step_size[:, None], prepare_key, control.adapt_step
             )
             z, results = kernel.one_step(state.z, results, seed=kernel_key)
-            theta = state.linear_map.forward(z)
+            coordinates = state.linear_map.forward(z)
             statistics = settings.statistics(results)
             state = state._replace(
                 z=z,
                 results=results,
                 step=_adapt(state.step, statistics, settings, accept_target, control.adapt_step),
-                moments=select(control.collect_moments, state.moments.update(theta), state.moments),
+                moments=select(
+                    control.collect_moments, state.moments.update(coordinates), state.moments
+                ),
             )
             kept = _kept(settings, state, statistics, step_size)
             num_gradients = tf.reshape(statistics.n_steps, [-1, len(settings.temperatures)])
             # Every transition writes to its slot; the last one before the slot changes is kept.
             slot = (control.first + index) // control.stride - control.first // control.stride
             output = BlockOutput(
-                draws=output.draws.write(slot, of_posterior(theta, settings.temperatures)),
+                draws=output.draws.write(slot, of_posterior(coordinates, settings.temperatures)),
                 statistics={
                     name: array.write(slot, kept[name]) for name, array in output.statistics.items()
                 },
@@ -148,7 +150,9 @@ def make_block(spec, settings, num_slots, jit_compile):
 
 def bootstrap(spec, settings, data, z, linear_map, reference, step):
     """Kernel results at z, computed eagerly: one gradient, and not worth a compilation."""
-    kernel = _kernel(Potential(spec), settings, data, as_tensors(linear_map), reference, step)
+    kernel = _kernel(
+        settings.potential(spec), settings, data, as_tensors(linear_map), reference, step
+    )
     return kernel.bootstrap_results(tf.convert_to_tensor(z))
 
 
@@ -159,7 +163,7 @@ def _kernel(potential, settings, data, linear_map, reference, step):
 
 
 def _kept(settings, state, statistics, step_size):
-    """What is kept of a transition besides theta: dict of tensors [C], or [C, m] for all rungs."""
+    """What is kept of a transition besides the position: dict of tensors [C], or [C, m] for all rungs."""
     log_prob = settings.target_log_prob(state.results)
     rows = {
         "lp": tf.cast(log_prob, tf.float64) + state.reference,

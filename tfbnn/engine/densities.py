@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfbnn import likelihoods, priors
 
-__all__ = ["log_likelihood", "scale_log_prior", "weight_log_prior"]
+__all__ = ["log_likelihood", "noise_scale", "scale_log_prior", "weight_log_prior"]
 
 _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 
@@ -84,7 +84,7 @@ def log_likelihood(likelihood, outputs, log_noise_scale, y, row_noise):
         scale = _add_in_quadrature(tf.nn.softplus(raw), row_noise)
         return _gaussian(y - location, scale)
     residual = y - outputs
-    scale = _noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
+    scale = noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
     if isinstance(likelihood, likelihoods.StudentT):
         return _student_t(residual, scale, likelihood.df)
     return _gaussian(residual, scale)
@@ -98,7 +98,8 @@ def _categorical(logits, y):
     return -_sum(tf.reduce_logsumexp(logits - picked, axis=-2), -1)
 
 
-def _noise_scale(likelihood, log_noise_scale, row_noise, dtype):
+def noise_scale(likelihood, log_noise_scale, row_noise, dtype):
+    """Noise scales of a likelihood that has them, in a shape that fits outputs [C, K, n]."""
     if likelihood.noise_scale == likelihoods.LEARNED:
         return _add_in_quadrature(tf.exp(log_noise_scale)[:, :, None], row_noise)
     if row_noise is not None:

@@ -12,7 +12,6 @@ from tfbnn.engine.adaptation import (
     restart_moments,
 )
 from tfbnn.engine.block import BlockControl, ChainState, bootstrap
-from tfbnn.engine.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.linear_map import as_tensors, diagonal_map, identity_map, whitening_map
 from tfbnn.engine.rungs import of_posterior
 
@@ -31,13 +30,14 @@ class Lane:
         num_kept: Draws kept so far, per chain.
     """
 
-    def __init__(self, program, chains, theta, draws, statistics):
+    def __init__(self, program, chains, start, draws, statistics):
         """
         Args:
             program: The `Program` that all lanes share.
             chains: Indices of the chains.
-            theta: Their starts [len(chains), P], of which all rungs of a chain start.
-            draws: Where kept draws go, [num_chains, num_results, P], shared by all lanes.
+            start: Their starts [len(chains), P], in the coordinates of the program's potential;
+                all rungs of a chain start there.
+            draws: Where kept theta goes, [num_chains, num_results, P], shared by all lanes.
             statistics: Dict of arrays [num_chains, num_results, ...], shared by all lanes.
         """
         self.program = program
@@ -52,7 +52,7 @@ class Lane:
         self.num_gradients = {phase: np.zeros(len(self.chains), int) for phase in PHASES}
         self.num_divergent = np.zeros(len(self.chains), int)
         self.recent_acceptance = np.nan
-        rows = np.repeat(theta, len(program.settings.temperatures), axis=0)
+        rows = np.repeat(start, len(program.settings.temperatures), axis=0)
         self._start(rows, self._first_map(rows))
 
     @property
@@ -108,51 +108,56 @@ class Lane:
         if not num_new:
             return
         place = slice(self.num_kept, self.num_kept + num_new)
-        self.draws[self.chains, place] = np.moveaxis(output.draws.numpy()[:num_new], 0, 1)
+        draws, statistics = self.program.complete(
+            output.draws.numpy()[:num_new],
+            {name: values.numpy()[:num_new] for name, values in output.statistics.items()},
+            self.chains,
+            self.num_kept,
+        )
+        self.draws[self.chains, place] = np.moveaxis(draws, 0, 1)
         for name, array in self.statistics.items():
-            kept = output.statistics[name].numpy()[:num_new]
-            array[self.chains, place] = np.moveaxis(kept, 0, 1)
+            array[self.chains, place] = np.moveaxis(statistics[name], 0, 1)
         self.num_kept += num_new
 
     def _close_leg(self, leg):
         if leg.renew:
-            theta = self.state.linear_map.forward(self.state.z).numpy()
-            self._start(theta, self._renewed_map(theta, leg.length))
+            point = self.state.linear_map.forward(self.state.z).numpy()
+            self._start(point, self._renewed_map(point, leg.length))
         self.leg_index += 1
         self.done_in_leg = 0
 
-    def _first_map(self, theta):
+    def _first_map(self, point):
         if self.program.settings.preconditioner == "gauss_newton":
-            return self._whitening_map(theta)
-        return identity_map(theta.shape, theta.dtype)
+            return self._whitening_map(point)
+        return identity_map(point.shape, point.dtype)
 
-    def _renewed_map(self, theta, num_draws):
+    def _renewed_map(self, point, num_draws):
         if self.program.settings.preconditioner == "gauss_newton":
-            return self._whitening_map(theta)
+            return self._whitening_map(point)
         variance = self.state.moments.squares.numpy() / max(num_draws - 1, 1)
         if self.program.settings.couples_chains:
             # Chains that learn from each other need the same coordinates.
             variance = np.broadcast_to(variance.mean(axis=0), variance.shape)
         return diagonal_map(variance, num_draws, self.state.linear_map)
 
-    def _whitening_map(self, theta):
+    def _whitening_map(self, point):
         program = self.program
-        curvature = [gauss_newton_matrix(program.spec, chain, program.data) for chain in theta]
-        return whitening_map(theta, np.stack(curvature))
+        curvature = [program.potential.curvature(chain, program.data) for chain in point]
+        return whitening_map(point, np.stack(curvature))
 
-    def _start(self, theta, linear_map):
-        """(Re)starts the kernel at theta [R, P] in new coordinates."""
+    def _start(self, point, linear_map):
+        """(Re)starts the kernel at a point [R, P] under a new linear map."""
         program = self.program
-        z = np.asarray(linear_map.inverse(theta))
+        z = np.asarray(linear_map.inverse(point))
         if program.settings.step_size is None:
             generator = seeds.generator(program.seed, "step size", self.key_chain, self.leg_index)
             leapfrog = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
             step_size = program.settings.first_step_size(leapfrog, z.shape[-1])
         else:
-            step_size = np.full(len(theta), program.settings.step_size, np.float32)
+            step_size = np.full(len(point), program.settings.step_size, np.float32)
         step = DualAveraging(*map(tf.constant, restart_dual_averaging(step_size)))
         linear_map = as_tensors(linear_map)
-        reference = tf.constant(program.value_and_gradient(theta)[0])
+        reference = tf.constant(program.value_and_gradient(point)[0])
         results = bootstrap(
             program.spec, program.settings, program.data, z, linear_map, reference, step
         )
@@ -163,5 +168,5 @@ class Lane:
             linear_map=linear_map,
             reference=reference,
             step=step,
-            moments=RunningMoments(*map(tf.constant, restart_moments(theta.shape, theta.dtype))),
+            moments=RunningMoments(*map(tf.constant, restart_moments(point.shape, point.dtype))),
         )

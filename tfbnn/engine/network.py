@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfbnn import priors
 from tfbnn.activations import ACTIVATIONS
 
-__all__ = ["network_outputs", "network_tiles", "weight_scales"]
+__all__ = ["hidden_units", "network_outputs", "network_tiles", "weight_scales"]
 
 # Hidden activations of one layer of a tile of networks.
 _HIDDEN_VALUES = 50_000_000
@@ -27,19 +27,30 @@ def network_outputs(spec, theta, x):
     Returns:
         Outputs [C, num_outputs, n].
     """
-    num_chains = theta.shape[0]
+    return _affine(spec, theta, len(spec.activations), hidden_units(spec, theta, x))
+
+
+def hidden_units(spec, theta, x):
+    """What the readout, the last layer, receives: [C, units, n], or x itself where it is alone.
+
+    Arguments as in `network_outputs`.
+    """
     hidden = x
-    for index, slot in enumerate(spec.layout.layers):
-        kernel = tf.reshape(theta[:, slot.kernel], [num_chains, slot.num_inputs, slot.num_outputs])
-        bias = theta[:, slot.bias]
-        if spec.is_ntk:
-            kernel_scale, bias_scale = weight_scales(spec, theta, index)
-            kernel = kernel * (kernel_scale / slot.num_inputs**0.5)[..., None]
-            bias = bias * bias_scale
-        hidden = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, :, None]
-        if index < len(spec.activations):
-            hidden = ACTIVATIONS[spec.activations[index]].tensorflow(tf, hidden)
+    for index, name in enumerate(spec.activations):
+        hidden = ACTIVATIONS[name].tensorflow(tf, _affine(spec, theta, index, hidden))
     return hidden
+
+
+def _affine(spec, theta, index, hidden):
+    """One layer of all networks, without its activation."""
+    slot = spec.layout.layers[index]
+    kernel = tf.reshape(theta[:, slot.kernel], [-1, slot.num_inputs, slot.num_outputs])
+    bias = theta[:, slot.bias]
+    if spec.is_ntk:
+        kernel_scale, bias_scale = weight_scales(spec, theta, index)
+        kernel = kernel * (kernel_scale / slot.num_inputs**0.5)[..., None]
+        bias = bias * bias_scale
+    return tf.matmul(kernel, hidden, transpose_a=True) + bias[:, :, None]
 
 
 def network_tiles(spec, theta, num_rows):

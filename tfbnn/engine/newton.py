@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from tfbnn.engine.curvature import CURVATURES
 from tfbnn.engine.fisher import prior_curvature
+from tfbnn.engine.potential import Potential
 from tfbnn.engine.start import compiled_value_and_gradient
 
 __all__ = ["NewtonResult", "polish"]
@@ -92,7 +93,7 @@ class _Problem:
         self.free = np.delete(np.arange(layout.num_parameters), self.scales)
         self._make_curvature = make_curvature
         # A few hundred evaluations would not pay back XLA's compilation.
-        self._function = compiled_value_and_gradient(spec, False)
+        self._function = compiled_value_and_gradient(Potential(spec), False)
 
     def value_and_gradient(self, theta):
         value, gradient = self._function(tf.constant(theta[None]), self.data)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfbnn.engine.block import BlockControl, make_block
 from tfbnn.engine.compile import chain_groups
+from tfbnn.engine.completion import make_completion
 from tfbnn.engine.lane import PHASES, Lane
 from tfbnn.engine.result import gather_result
 from tfbnn.engine.rungs import of_posterior
@@ -45,7 +46,9 @@ class Program:
     stride: int
     block_length: int
     block: object
+    potential: object
     value_and_gradient: object
+    complete: object
 
 
 def run_chains(
@@ -87,13 +90,15 @@ def run_chains(
     groups = chain_groups(num_chains, apart=not together)
 
     began = time.perf_counter()
-    temperatures = settings.temperatures
-    value_and_gradient = make_value_and_gradient(spec, data, jit_compile, temperatures)
-    start = [value_and_gradient(np.repeat(theta[g], len(temperatures), axis=0)) for g in groups]
+    temperatures, potential = settings.temperatures, settings.potential(spec)
+    jit_compile = jit_compile and settings.gains_from_xla(spec, data.x.shape[-1])
+    value_and_gradient = make_value_and_gradient(potential, data, jit_compile, temperatures)
+    start = potential.coordinates(theta, data)
+    at_start = [value_and_gradient(np.repeat(start[g], len(temperatures), axis=0)) for g in groups]
     start_log_prob, gradient = (
-        of_posterior(np.concatenate(parts), temperatures) for parts in zip(*start)
+        of_posterior(np.concatenate(parts), temperatures) for parts in zip(*at_start)
     )
-    check_start(spec, data, theta, start_log_prob, gradient)
+    check_start(potential, data, theta, start_log_prob, gradient)
 
     total = num_burnin_steps + num_results * stride
     length = block_length(spec, settings, data.x.shape[-1], len(groups[0]), total)
@@ -106,7 +111,9 @@ def run_chains(
         stride=stride,
         block_length=length,
         block=make_block(spec, settings, -(-length // stride) + 1, jit_compile),
+        potential=potential,
         value_and_gradient=value_and_gradient,
+        complete=make_completion(potential, data, seed),
     )
     draws = np.empty((num_chains, num_results, theta.shape[1]), theta.dtype)
     statistics = {
@@ -115,9 +122,11 @@ def run_chains(
     }
     if len(temperatures) > 1:
         statistics["rung_log_likelihood"] = np.empty((num_chains, num_results, len(temperatures)))
+    for name, (shape, dtype) in potential.found(data).items():
+        statistics[name] = np.empty((num_chains, num_results, *shape), dtype)
     seconds = {"compile": time.perf_counter() - began}
     began = time.perf_counter()
-    lanes = [Lane(program, group, theta[group], draws, statistics) for group in groups]
+    lanes = [Lane(program, group, start[group], draws, statistics) for group in groups]
     seconds["startup"] = time.perf_counter() - began
     began = time.perf_counter()
     if not stopped:

@@ -54,28 +54,28 @@ def with_residual_noise(spec, theta, data):
 
 
 @lru_cache(maxsize=32)
-def compiled_value_and_gradient(spec, jit_compile):
-    """Compiled function (theta [C, P], Data) -> (log density [C] in float64, gradient [C, P]).
+def compiled_value_and_gradient(potential, jit_compile):
+    """Compiled function (coordinates [C, P], Data) -> (log density [C] in float64, gradient).
 
     A third argument is the weight of the likelihood, as in `Potential.log_prob`.
     """
-    return compiled(Potential(spec).value_and_gradient, jit_compile=jit_compile)
+    return compiled(potential.value_and_gradient, jit_compile=jit_compile)
 
 
-def make_value_and_gradient(spec, data, jit_compile, temperatures=(1.0,)):
-    """NumPy function theta [R, P] -> (log density [R] in float64, gradient [R, P]).
+def make_value_and_gradient(potential, data, jit_compile, temperatures=(1.0,)):
+    """NumPy function of coordinates [R, P] -> (log density [R] in float64, gradient [R, P]).
 
     Args:
-        spec: ModelSpec.
+        potential: Potential.
         data: Data.
         jit_compile: Whether XLA compiles it.
         temperatures: Powers of the likelihood of a chain's rungs, by default the posterior's alone.
     """
-    function = compiled_value_and_gradient(spec, jit_compile)
+    function = compiled_value_and_gradient(potential, jit_compile)
 
-    def value_and_gradient(theta):
-        weights = likelihood_weights(temperatures, len(theta))
-        value, gradient = function(tf.convert_to_tensor(theta), data, weights)
+    def value_and_gradient(coordinates):
+        weights = likelihood_weights(temperatures, len(coordinates))
+        value, gradient = function(tf.convert_to_tensor(coordinates), data, weights)
         return value.numpy(), gradient.numpy()
 
     return value_and_gradient
@@ -89,14 +89,22 @@ def inside_support(spec, theta):
     return np.clip(theta, low + margin, high - margin).astype(theta.dtype)
 
 
-def check_start(spec, data, theta, value, gradient):
-    """Refuses starts [C, P] whose log density [C] or gradient [C, P] is not finite.
+def check_start(potential, data, theta, value, gradient):
+    """Refuses starts whose log density or gradient is not finite.
 
     A kernel would reject every proposal from such a point in silence.
+
+    Args:
+        potential: Potential.
+        data: Data.
+        theta: Starts [C, P].
+        value: Log density [C].
+        gradient: Its gradient in the potential's coordinates [C, number of them].
 
     Raises:
         StartError: Names the chain, and the row or parameter at fault.
     """
+    spec = potential.spec
     for chain in range(len(theta)):
         if not np.isfinite(theta[chain]).all():
             index = int(np.flatnonzero(~np.isfinite(theta[chain]))[0])
@@ -107,10 +115,11 @@ def check_start(spec, data, theta, value, gradient):
         if not np.isfinite(value[chain]):
             raise StartError(_why_value(spec, data, theta[chain : chain + 1], chain))
         if not np.isfinite(gradient[chain]).all():
-            index = int(np.flatnonzero(~np.isfinite(gradient[chain]))[0])
+            first = int(np.flatnonzero(~np.isfinite(gradient[chain]))[0])
+            index = int(potential.in_theta[first])
             raise StartError(
                 f"The gradient of the log density is not finite where chain {chain} starts: "
-                f"{gradient[chain, index]} at {spec.layout.parameter_name(index)} = "
+                f"{gradient[chain, first]} at {spec.layout.parameter_name(index)} = "
                 f"{theta[chain, index]}. Use dtype='float64' or a narrower prior."
             )
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfbnn.engine.potential import Potential
 from tfbnn.validation import check_choice, check_flag, check_number
 
 __all__ = [
@@ -82,6 +83,8 @@ class Kernel:
     couples_chains = False
     # Why "gauss_newton" is refused, where coordinates may be scaled only.
     no_whitening = None
+    # Why Repriorised cannot give the kernel coordinates other than theta, or None.
+    theta_obstacle = None
     # Powers of the likelihood, one for each walker that makes up a chain; see tfbnn.engine.rungs.
     temperatures = (1.0,)
 
@@ -115,8 +118,22 @@ class Kernel:
             return "its chains learn from each other, and rungs have different densities"
         return None if self.bias_note is None else "its bias would enter every rung"
 
-    def check_model(self, spec):
-        """Refuses a model these settings cannot handle, before anything is compiled."""
+    def potential(self, spec):
+        """The density in the coordinates that the kernel samples: of theta itself."""
+        return Potential(spec)
+
+    def gains_from_xla(self, spec, num_rows):
+        """Whether XLA makes faster programs of this kernel than TensorFlow itself."""
+        return True
+
+    def check_model(self, spec, row_noise):
+        """Refuses a model these settings cannot handle, before anything is compiled.
+
+        Args:
+            spec: ModelSpec.
+            row_noise: Whether the noise scale of every row is known.
+        """
+        del row_noise
         size = spec.layout.num_parameters
         if self.preconditioner == "gauss_newton" and size > _LARGEST_WHITENING:
             raise ValueError(

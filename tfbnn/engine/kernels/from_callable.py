@@ -11,6 +11,7 @@ from tfbnn.engine.kernels.base import (
     acceptance_from_log_ratio,
     unknown,
 )
+from tfbnn.engine.potential import Potential
 
 __all__ = ["CallableKernel"]
 
@@ -36,6 +37,7 @@ class CallableKernel:
     bias_note = None
     couples_chains = False
     temperatures = (1.0,)
+    theta_obstacle = None
     rung_obstacle = "nothing is known of how it uses the density, which changes from rung to rung"
     step_size = float("nan")  # the user's kernel has its own
     gradients_per_transition = 16  # unknown; only sets how many transitions share a block
@@ -54,11 +56,20 @@ class CallableKernel:
                 f"{self.function!r}, which returns {kernel!r}."
             )
 
-    def check_model(self, spec):
+    def check_model(self, spec, row_noise):
         """Nothing is known of what a user's kernel can handle."""
 
     def check_chains(self, num_chains):
         """Nor of how many chains it needs."""
+
+    def potential(self, spec):
+        """The density of theta."""
+        return Potential(spec)
+
+    def gains_from_xla(self, spec, num_rows):
+        """Unknown for a user's kernel."""
+        del spec, num_rows
+        return True
 
     def resolve(self, spec, num_rows):
         """Runs in the coordinates of theta."""

@@ -9,6 +9,7 @@ import tensorflow_probability as tfp
 
 from tfbnn.engine.kernels.base import TransitionStatistics, unknown
 from tfbnn.engine.kernels.mala import MALA
+from tfbnn.engine.kernels.outer import OuterKernel
 from tfbnn.engine.swaps import sweep
 from tfbnn.validation import check_integer, check_number
 
@@ -89,7 +90,7 @@ def _rows(order):
 
 
 @dataclass(frozen=True)
-class PowerPosterior:
+class PowerPosterior(OuterKernel):
     """Power posteriors: every chain is a ladder of m rungs that exchange their states.
 
     Rung i samples p(D | theta)^t_i p(theta) with t_i = (i / (m - 1))^power: the likelihood is
@@ -133,6 +134,7 @@ class PowerPosterior:
     bias_note = None
     couples_chains = False
     rung_obstacle = "its rungs would be ladders themselves"
+    theta_obstacle = "the readout of every rung would have a map of its own"
 
     def __post_init__(self):
         # The list of all kernels has this one in it.
@@ -162,33 +164,9 @@ class PowerPosterior:
         return tuple((rung / last) ** self.power for rung in range(last + 1))
 
     @property
-    def adapts(self):
-        """Whether warm-up tunes the step size."""
-        return self.inner.adapts
-
-    @property
-    def preconditions(self):
-        """Whether warm-up tunes a preconditioner."""
-        return self.inner.preconditions
-
-    @property
-    def preconditioner(self):
-        """That of the inner kernel."""
-        return self.inner.preconditioner
-
-    @property
-    def step_size(self):
-        """That of the inner kernel."""
-        return self.inner.step_size
-
-    @property
     def gradients_per_transition(self):
         """Gradients of one rung."""
         return self.inner.gradients_per_transition + 1
-
-    def check_model(self, spec):
-        """Refuses a model that the inner kernel cannot handle."""
-        self.inner.check_model(spec)
 
     def check_chains(self, num_chains):
         """Any number will do."""
@@ -209,21 +187,9 @@ class PowerPosterior:
             why = "diagonal, measured at every rung by itself"
         return replace(self, inner=inner), why
 
-    def accept_target(self, spec):
-        """The acceptance rate that adaptation aims at, at every rung."""
-        return self.inner.accept_target(spec)
-
-    def accept_reason(self, spec):
-        """Why `accept_target` is what it is."""
-        return self.inner.accept_reason(spec)
-
     def pooled_acceptance(self, acceptance):
         """What the step sizes [R] learn from: each rung's from its own acceptance rate [R]."""
         return acceptance
-
-    def first_step_size(self, leapfrog_step, num_parameters):
-        """The step sizes [R] to start from where one leapfrog step of these sizes is accepted."""
-        return self.inner.first_step_size(leapfrog_step, num_parameters)
 
     def build(self, target_log_prob_fn, step_size):
         """The kernel; `step_size` has shape [R, 1]."""

@@ -105,6 +105,7 @@ class SMMALA(MetropolisKernel):
     softabs_alpha: float = 1.0
 
     accept_targets = (0.7, 0.7)
+    theta_obstacle = "its metric is computed in theta"
     proposal = ManifoldProposal
 
     def __post_init__(self):
@@ -117,9 +118,9 @@ class SMMALA(MetropolisKernel):
                 f"{self.preconditioner!r}: the metric takes its place."
             )
 
-    def check_model(self, spec):
+    def check_model(self, spec, row_noise):
         """Refuses models whose matrices P x P do not fit in memory."""
-        super().check_model(spec)
+        super().check_model(spec, row_noise)
         self._check_memory(spec, num_rows=0)
 
     def resolve(self, spec, num_rows):

@@ -70,11 +70,12 @@ class TruncatedMALA(MALA):
     """
 
     proposal = TruncatedProposal
+    theta_obstacle = "the prior's box is one of theta"
     no_whitening = "whitened, the prior's box would no longer be a box"
 
-    def check_model(self, spec):
+    def check_model(self, spec, row_noise):
         """Refuses models that have weights without a box."""
-        super().check_model(spec)
+        super().check_model(spec, row_noise)
         others = [
             f"layer {number} {kind}: {prior}"
             for number, layer in enumerate(spec.priors, start=1)
