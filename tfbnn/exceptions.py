@@ -7,7 +7,6 @@ __all__ = [
     "NotAvailableError",
     "NotFittedError",
     "StartError",
-    "refuse_planned",
 ]
 
 
@@ -33,16 +32,3 @@ class ConvergenceWarning(UserWarning):
 
 class DataWarning(UserWarning):
     """Issued when data are usable but probably not what was meant (constant columns, one row)."""
-
-
-def refuse_planned(module, planned, available):
-    """A module-level `__getattr__` that names what is planned and what there is instead."""
-
-    def missing(name):
-        if name in planned:
-            raise NotAvailableError(
-                f"{module}.{name} is not available in this version; there are {available}."
-            )
-        raise AttributeError(f"module {module!r} has no attribute {name!r}.")
-
-    return missing

@@ -8,6 +8,7 @@ from tfbnn.engine.kernels.microcanonical import Microcanonical
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.engine.kernels.power_posterior import PowerPosterior
 from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis
+from tfbnn.engine.kernels.repriorised import Repriorised
 from tfbnn.engine.kernels.smmala import SMMALA
 from tfbnn.engine.kernels.truncated_mala import TruncatedMALA
 from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
@@ -20,6 +21,7 @@ __all__ = [
     "NUTS",
     "PowerPosterior",
     "RandomWalkMetropolis",
+    "Repriorised",
     "SMMALA",
     "TruncatedMALA",
     "UnderdampedLangevin",
@@ -34,6 +36,7 @@ _KERNELS = {
     "nuts": NUTS,
     "power_posterior": PowerPosterior,
     "random_walk_metropolis": RandomWalkMetropolis,
+    "repriorised": Repriorised,
     "smmala": SMMALA,
     "truncated_mala": TruncatedMALA,
     "underdamped_langevin": UnderdampedLangevin,

@@ -1,0 +1,177 @@
+"""Repriorisation: any kernel, in coordinates in which the readout is nearly its prior."""
+
+from dataclasses import KW_ONLY, dataclass, replace
+
+from tfbnn import likelihoods
+from tfbnn.engine.compile import has_gpu
+from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.kernels.outer import OuterKernel
+from tfbnn.engine.reparametrisation import Collapsed, is_conjugate, num_features, readout_place
+from tfbnn.engine.reparametrisation import Repriorised as RepriorisedPotential
+from tfbnn.validation import check_flag, check_number
+
+__all__ = ["Repriorised"]
+
+# Features up to which the square root of the readout's covariance is kept with every draw.
+_MOST_KEPT_FEATURES = 64
+# XLA factorises larger matrices more slowly on a CPU than TensorFlow does (257 x 257, float64: 27 ms
+# with the inverse, against 1.0 ms).
+_LARGEST_XLA_FACTOR = 48
+
+
+@dataclass(frozen=True)
+class Repriorised(OuterKernel):
+    """Runs a kernel on the posterior reparametrised by its readout, the network's last layer.
+
+    Given the earlier weights, the readout of a network with Gaussian noise and a normal prior is
+    normal in closed form. The map phi -> theta makes it out of standard normal numbers, at the price
+    of one Cholesky factorisation per density, of the size of the last layer's features or of the rows,
+    whichever is smaller. In phi the posterior of a wide network is close to its prior, so steps are
+    longer; the readout's phi is exactly N(0, I), independent of the rest. Draws are theta again.
+
+    With `collapse_readout` the inner kernel does not see the readout at all: it samples the earlier
+    weights and noise scales from their marginal density, and every kept draw gets a readout drawn
+    from its exact distribution. `predict` then averages over that distribution in closed form.
+
+    In such coordinates the preconditioner "gauss_newton" is the identity on the readout and, on the
+    rest, the Schur complement of the readout's block.
+
+    Attributes:
+        inner: The kernel, by settings or by name; default HMC(). `UnderdampedLangevin(
+            adjusted=False, target_accept_prob=0.98)` is the setting of the paper. Not SMMALA,
+            TruncatedMALA or PowerPosterior, which need to know theta.
+        regulariser: Noise variance in the map, on the scale the network sees, in place of the
+            likelihood's; a large one makes the map the identity. Any positive number leaves the
+            posterior as it is. None (default): the likelihood's own, learned ones included, which
+            is the best choice for a Gaussian likelihood and the only one without a number; other
+            likelihoods need one. Classes enter the map by their one-hot labels.
+        collapse_readout: Whether to integrate the readout out, default False. Needs a Gaussian
+            likelihood, regulariser=None, a Normal or HierarchicalNormal prior on the readout, and
+            no noise known per row together with a learned scale.
+        keep_readout_factor: With `collapse_readout`, whether draws are kept with a square root of
+            the readout's covariance, so that `predict` has its variance in closed form and not from
+            the drawn readouts: p (p + 1) / 2 numbers per draw for p features (units of the last
+            hidden layer and the bias), times the outputs if their noise scales differ. None
+            (default): for p up to 64, which is 8 kB in float32.
+
+    Raises:
+        TypeError, ValueError: For an inner kernel that is unknown or needs theta, a regulariser that
+            is not positive, or settings that contradict each other.
+
+    References:
+        Hron, Novak, Pennington and Sohl-Dickstein 2022, arXiv:2206.07673. The collapsed form is the
+        same paper's factorisation, with the readout integrated out.
+    """
+
+    inner: object = HMC()
+    _: KW_ONLY
+    regulariser: float | None = None
+    collapse_readout: bool = False
+    keep_readout_factor: bool | None = None
+
+    rung_obstacle = "its map belongs to the posterior, and rungs have other densities"
+    theta_obstacle = "it is reparametrised already"
+
+    def __post_init__(self):
+        # The list of all kernels has this one in it.
+        from tfbnn.engine.kernels import resolve_kernel
+
+        inner = resolve_kernel(self.inner)
+        object.__setattr__(self, "inner", inner)
+        if inner.theta_obstacle is not None:
+            raise ValueError(
+                "The inner kernel of Repriorised must work in any coordinates, received "
+                f"{inner!r}: {inner.theta_obstacle}. Use for example 'hmc' or 'nuts'."
+            )
+        check_flag("collapse_readout", self.collapse_readout)
+        if self.regulariser is not None:
+            regulariser = check_number("regulariser", self.regulariser, above=0)
+            object.__setattr__(self, "regulariser", regulariser)
+            if self.collapse_readout:
+                raise ValueError(
+                    "collapse_readout=True needs regulariser=None, the likelihood's own noise "
+                    f"variance, received regulariser={regulariser}."
+                )
+        if self.keep_readout_factor is not None:
+            check_flag("keep_readout_factor", self.keep_readout_factor)
+            if not self.collapse_readout:
+                raise ValueError(
+                    "keep_readout_factor belongs to collapse_readout=True, received "
+                    f"{self.keep_readout_factor} without it. Leave it None."
+                )
+
+    def potential(self, spec):
+        """The density in the coordinates that the inner kernel samples."""
+        if not self.collapse_readout:
+            return RepriorisedPotential(spec, self.regulariser)
+        keep = self.keep_readout_factor
+        return Collapsed(spec, num_features(spec) <= _MOST_KEPT_FEATURES if keep is None else keep)
+
+    def gains_from_xla(self, spec, num_rows):
+        """Whether the matrices to factorise are small, or there is a GPU."""
+        small = min(num_features(spec), num_rows) <= _LARGEST_XLA_FACTOR
+        return (small or has_gpu()) and self.inner.gains_from_xla(spec, num_rows)
+
+    def check_model(self, spec, row_noise):
+        """Refuses a model whose readout cannot be reparametrised or collapsed as asked."""
+        self.inner.check_model(spec, row_noise)
+        likelihood = type(spec.likelihood).__name__
+        gaussian = isinstance(spec.likelihood, likelihoods.Gaussian)
+        if self.collapse_readout and not gaussian:
+            raise ValueError(
+                "collapse_readout=True needs the likelihood Gaussian, under which the readout's "
+                f"posterior has a closed form, received {likelihood}. Use collapse_readout=False "
+                "with a regulariser."
+            )
+        if self.regulariser is None and not gaussian:
+            raise ValueError(
+                f"Repriorised needs a regulariser for the likelihood {likelihood}, which has no noise "
+                "variance for its map: a positive number, for example 1.0, received None."
+            )
+        if self.collapse_readout and not is_conjugate(spec):
+            raise ValueError(
+                "collapse_readout=True needs a Normal or HierarchicalNormal prior on kernel and bias "
+                f"of the last layer, received {spec.priors[-1]}. Use collapse_readout=False."
+            )
+        if self.collapse_readout and row_noise and spec.layout.num_noise:
+            raise ValueError(
+                "collapse_readout=True does not go with a noise_scale known per row together with "
+                "noise_scale='learned'. Use collapse_readout=False, or a fixed noise scale."
+            )
+        if self.collapse_readout and spec.layout.num_parameters == self._readout_size(spec):
+            raise ValueError(
+                "collapse_readout=True leaves nothing to sample of a network without hidden layers "
+                "and with a fixed noise scale. Use collapse_readout=False."
+            )
+        if self.preconditioner == "gauss_newton" and not self._whitens(spec):
+            raise ValueError(
+                "preconditioner='gauss_newton' in Repriorised needs regulariser=None, a Gaussian "
+                "likelihood and a Normal prior on the readout. Use 'diagonal'."
+            )
+
+    def resolve(self, spec, num_rows):
+        """These settings with a definite preconditioner, and a line on it and on the readout."""
+        inner, why = self.inner.resolve(spec, num_rows)
+        if inner.preconditioner == "gauss_newton" and not self._whitens(spec):
+            inner, why = replace(inner, preconditioner="diagonal"), "diagonal"
+        size = num_features(spec)
+        space = "feature space" if size <= num_rows else "data space"
+        what = "collapsed" if self.collapse_readout else "repriorised"
+        why = f"{why}; readout {what} in {space} (p = {size}, N = {num_rows})"
+        if self.collapse_readout and self.potential(spec).keep_factor:
+            count = size * (size + 1) // 2
+            why += f", {count} numbers per draw and noise scale kept for its covariance"
+        return replace(self, inner=inner), why
+
+    def work(self, spec):
+        """About how many gradients a transition costs, with the products of the features."""
+        size = num_features(spec)
+        return self.inner.work(spec) * (1.0 + size**2 / spec.layout.num_parameters)
+
+    def _whitens(self, spec):
+        return self.regulariser is None and is_conjugate(spec)
+
+    @staticmethod
+    def _readout_size(spec):
+        place = readout_place(spec)
+        return place.stop - place.start
