@@ -714,7 +714,6 @@ BAD_SETTINGS = [
     ({"num_workers": 0}, ValueError, ["num_workers=0"]),
     ({"num_workers": "all"}, ValueError, ["num_workers='all'"]),
     ({"kernel": "gibbs"}, ValueError, ["'gibbs'", "hmc", "nuts"]),
-    ({"kernel": "repriorised"}, ValueError, ["'repriorised'", "hmc", "nuts"]),
 ]
 
 

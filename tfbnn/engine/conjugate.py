@@ -129,10 +129,15 @@ def covariance_root(x):
 
 def _factorise(x, in_feature_space=None):
     if in_feature_space is None:
-        in_feature_space = x.shape[-2] <= x.shape[-1]
+        in_feature_space = _is_tall(x)
     x = tf.cast(x, tf.float64)
     gram = tf.matmul(x, x, transpose_a=not in_feature_space, transpose_b=in_feature_space)
     return Factor(x, tf.linalg.cholesky(_plus_identity(gram)), in_feature_space)
+
+
+def _is_tall(x):
+    """Whether there are at least as many rows as features, so that feature space is smaller."""
+    return x.shape[-2] <= x.shape[-1]
 
 
 def _plus_identity(matrix):

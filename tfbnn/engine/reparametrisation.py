@@ -73,8 +73,9 @@ class _Readout(Potential):
             scale = scale if scale.shape.rank == 3 else scale[None]
         else:
             scale = tf.constant(self.regulariser**0.5, theta.dtype, shape=[1, 1, 1])
-        num_groups, num_outputs = scale.shape[1], targets.shape[0]
-        targets = tf.reshape(targets, [1, num_groups, num_outputs // num_groups, -1])
+        num_groups, (num_outputs, num_rows) = scale.shape[1], targets.shape[-2:]
+        shape = [num_groups, num_outputs // num_groups, num_rows]
+        targets = tf.reshape(targets, [*targets.shape[:-2], *shape])
         scale = scale[:, :, None]
         x, y = features / scale, targets / scale
         log_scale = tf.cast(tf.math.log(scale), tf.float64)
@@ -97,12 +98,12 @@ class _Readout(Potential):
         return tf.concat([tf.broadcast_to(hidden, shape), ones], axis=1)
 
     def _targets(self, data):
-        """Targets of the readout's regression [number of outputs, N]."""
+        """Targets of the readout's regression [number of outputs, N], or with the chains in front."""
         if isinstance(self.spec.likelihood, likelihoods.Categorical):
             numbers = tf.range(self.spec.layer_sizes[-1], dtype=data.y.dtype)
             return tf.cast(data.y == numbers[:, None], data.y.dtype)
         if isinstance(self.spec.likelihood, likelihoods.HeteroscedasticGaussian):
-            return tf.concat([data.y, tf.zeros_like(data.y)], axis=0)
+            return tf.concat([data.y, tf.zeros_like(data.y)], axis=-2)
         return data.y
 
     def _grouped(self, readout, num_groups):
