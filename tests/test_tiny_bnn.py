@@ -23,6 +23,8 @@ SETTINGS = {
     "hmc": kernels.HMC(num_leapfrog_steps=8),
     "nuts": kernels.NUTS(max_tree_depth=4),
     "power_posterior": kernels.PowerPosterior(num_temperatures=4),
+    "repriorised": kernels.Repriorised(kernels.HMC(num_leapfrog_steps=8)),
+    "collapsed": kernels.Repriorised(kernels.HMC(num_leapfrog_steps=8), collapse_readout=True),
 }
 PRIOR_OF = {"truncated_mala": "uniform"}
 FAMILIES = {"normal": priors.Normal(1.0), "uniform": priors.Uniform(-2.0, 2.0)}
@@ -30,7 +32,7 @@ LIMIT = 4.0
 
 
 def settings_of(name):
-    return SETTINGS.get(name, resolve_kernel(name))
+    return SETTINGS[name] if name in SETTINGS else resolve_kernel(name)
 
 
 def predictions(settings, prior, *, num_chains, num_results, jit_compile):
@@ -78,7 +80,7 @@ def largest_deviation(f, truth):
     return max(np.abs(z).max() for z in found.values())
 
 
-@pytest.mark.parametrize("name", available())
+@pytest.mark.parametrize("name", [*available(), "collapsed"])
 @pytest.mark.parametrize(
     "size",
     [

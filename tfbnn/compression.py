@@ -234,6 +234,7 @@ def _only(ensemble, chosen):
         draws=pick(ensemble.draws),
         sample_stats={name: pick(values) for name, values in ensemble.sample_stats.items()},
         chain_weights=np.ones(1),
+        readouts=None,
     )
 
 

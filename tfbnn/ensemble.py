@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from tfbnn.exceptions import NotFittedError
+from tfbnn.readouts import Readouts, stacked_weights
 from tfbnn.spec import ModelSpec
 from tfbnn.training_inputs import TrainingInputs
 from tfbnn.transforms import Pipeline
@@ -32,6 +33,7 @@ class Ensemble:
         classes: Class labels, in the order of their numbers, or None for other targets.
         diagnostics: JSON-able summary of the diagnosis that ended the fit, or None without one.
         provenance: JSON-able dict: seeds, settings, versions, data hash.
+        readouts: Readouts of a run with collapsed readout, else None.
     """
 
     spec: ModelSpec
@@ -47,6 +49,7 @@ class Ensemble:
     classes: tuple | None = None
     diagnostics: dict | None = None
     provenance: dict = field(default_factory=dict)
+    readouts: Readouts | None = None
 
     def __post_init__(self):
         for array in (
@@ -92,17 +95,27 @@ class Ensemble:
         Returns:
             List of transposed kernels with the bias as last column [C * S, out, in + 1].
         """
-        theta, weights = self._flat, []
-        for slot, prior, (kernel, bias) in zip(
-            self.spec.layout.layers, self.spec.priors, self.spec.layout.kernels_and_biases(theta)
-        ):
-            if self.spec.is_ntk:
-                kernel_scale = _scale(prior.kernel, slot.kernel_scale, theta)
-                factor = kernel_scale / np.sqrt(slot.num_inputs)
-                kernel = kernel * factor.astype(theta.dtype)[..., None]
-                bias = bias * _scale(prior.bias, slot.bias_scale, theta).astype(theta.dtype)
-            weights.append(np.concatenate([np.swapaxes(kernel, 1, 2), bias[..., None]], axis=-1))
+        weights = []
+        for index, (kernel, bias) in enumerate(self.spec.layout.kernels_and_biases(self._flat)):
+            layer = np.concatenate([np.swapaxes(kernel, 1, 2), bias[..., None]], axis=-1)
+            weights.append(layer * self.input_scales(index)[:, None])
         return weights
+
+    def input_scales(self, index):
+        """What the network multiplies the weights of one layer with, per input and for the bias.
+
+        Returns:
+            [C * S or 1, in + 1] in the dtype of the draws; ones but in ntk.
+        """
+        slot, prior, theta = self.spec.layout.layers[index], self.spec.priors[index], self._flat
+        if not self.spec.is_ntk:
+            return np.ones((1, slot.num_inputs + 1), theta.dtype)
+        of_kernel = _scale(prior.kernel, slot.kernel_scale, theta) / np.sqrt(slot.num_inputs)
+        of_bias = _scale(prior.bias, slot.bias_scale, theta)
+        count = max(len(of_kernel), len(of_bias))
+        of_kernel = np.broadcast_to(of_kernel, (count, slot.num_inputs))
+        scales = np.concatenate([of_kernel, np.broadcast_to(of_bias, (count, 1))], axis=1)
+        return scales.astype(theta.dtype)
 
     @cached_property
     def weighted(self):
@@ -116,6 +129,37 @@ class Ensemble:
             draws=self.draws[used],
             sample_stats=statistics,
             chain_weights=self.chain_weights[used],
+            readouts=None if self.readouts is None else self.readouts.of_chains(used),
+        )
+
+    @cached_property
+    def stacked_weights(self):
+        """`tfbnn.readouts.stacked_weights`, None where the readouts' covariances are not there."""
+        has_factor = self.readouts is not None and self.readouts.factor is not None
+        return stacked_weights(self) if has_factor else None
+
+    @cached_property
+    def mirrored(self):
+        """Every draw together with its mirror image about the mean of its readout.
+
+        The image is as exact a draw as the other, the distribution of a readout being symmetric, and
+        averages over both have the mean that the distribution of all readouts has: less Monte Carlo
+        error at the price of twice the draws. The ensemble itself where the readout was not
+        collapsed.
+        """
+        if self.readouts is None:
+            return self
+        slot = self.spec.layout.layers[-1]
+        place, images = slice(slot.kernel.start, slot.bias.stop), self.draws.copy()
+        images[..., place] = 2.0 * self.readouts.mean - self.draws[..., place]
+        return replace(
+            self,
+            draws=np.concatenate([self.draws, images], axis=1),
+            sample_stats={
+                name: np.concatenate([values, values], axis=1)
+                for name, values in self.sample_stats.items()
+            },
+            readouts=None,
         )
 
     def with_chain_weights(self, weights):

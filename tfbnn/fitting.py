@@ -165,6 +165,7 @@ def fit(spec, rows, validation, options, keep):
             row_noise=rows.noise is not None,
             classes=rows.classes,
             provenance=_provenance(rows, options, settings, result, ladder),
+            readouts=result.readouts,
         )
         keep(ensemble)
         diagnosis = diagnose_ensemble(ensemble)

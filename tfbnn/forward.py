@@ -43,15 +43,20 @@ def _gpu_is_at_hand():
     return has_gpu()
 
 
-def network_outputs(ensemble, x):
+def network_outputs(ensemble, x, weights=None):
     """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
 
     Rows are innermost, as in the engine. Biases are multiplied by a line of ones behind the inputs
     and the hidden units, which is cheaper than adding them.
+
+    Args:
+        ensemble: Ensemble.
+        x: [n, D].
+        weights: In place of its `effective_weights`, for example with other lines in the last layer.
     """
-    spec, weights = ensemble.spec, ensemble.effective_weights
+    spec, weights = ensemble.spec, weights or ensemble.effective_weights
     inputs = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
-    outputs = np.empty((ensemble.num_draws, spec.layer_sizes[-1], len(x)), spec.dtype)
+    outputs = np.empty((ensemble.num_draws, weights[-1].shape[1], len(x)), spec.dtype)
     widths = spec.layer_sizes[1:-1]
     step = max(1, _HIDDEN_VALUES // (max(widths, default=1) * len(x)))
     step = min(step, ensemble.num_draws)

@@ -28,7 +28,7 @@ def evaluate(ensemble, x, y, row_noise=None):
         `BayesianMLP.evaluate` for the keys.
     """
     ensemble = ensemble.weighted
-    rows = _row_scores(ensemble, x, y, row_noise)
+    rows = _row_scores(ensemble.mirrored, x, y, row_noise)
     target = ensemble.y_pipeline.forward(y)
     jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
     pull = (target - rows["mean_transformed"]) / rows["stddev_noisy"]
@@ -60,7 +60,7 @@ def evaluate(ensemble, x, y, row_noise=None):
 
 def pulls(ensemble, x, y, row_noise=None):
     """(target - mean) / stddev in transformed space, noise included: [N, K]."""
-    rows = _row_scores(ensemble.weighted, x, y, row_noise)
+    rows = _row_scores(ensemble.weighted.mirrored, x, y, row_noise)
     return (ensemble.y_pipeline.forward(y) - rows["mean_transformed"]) / rows["stddev_noisy"]
 
 

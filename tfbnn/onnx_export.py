@@ -37,7 +37,7 @@ def write_onnx(ensemble, path):
         raise ImportError(
             "to_onnx needs the package onnx, which is not installed. Install the extra tfbnn[onnx]."
         ) from error
-    ensemble = ensemble.weighted
+    ensemble = ensemble.weighted.mirrored
     if ensemble.draws.nbytes > _MOST_BYTES:
         raise ValueError(
             f"An ONNX file holds at most 2 GiB, the draws take {ensemble.draws.nbytes / 2**30:.1f}. "

@@ -7,6 +7,7 @@ import numpy as np
 
 from tfbnn.forward import forward_pass, network_outputs
 from tfbnn.likelihoods import StudentT
+from tfbnn.readouts import function_moments
 from tfbnn.threads import on_all_cores
 
 __all__ = [
@@ -114,16 +115,23 @@ def _location_and_scale(ensemble, outputs, row_noise=None, y=None):
 
 def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend):
     """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
-    ensemble = ensemble.weighted
+    collapsed = ensemble.weighted
+    # A nonlinear transform of a normal distribution has other moments than that of its mean.
+    in_closed_form = space == "transformed" or ensemble.y_pipeline.is_affine
+    in_closed_form = in_closed_form and collapsed.stacked_weights is not None
+    ensemble = collapsed.mirrored
     forward = forward_pass(ensemble, len(x), backend)
 
     def summarise(tiles):
         first, last = tiles[0].start, tiles[-1].stop
-        outputs = forward(ensemble.x_pipeline.forward(x[first:last]))
+        inputs = ensemble.x_pipeline.forward(x[first:last])
+        outputs = forward(inputs)
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
-            part = outputs[..., rows.start - first : rows.stop - first]
-            summary = _summary(ensemble, part, noise, include_noise, quantiles, space)
+            places = slice(rows.start - first, rows.stop - first)
+            moments = function_moments(collapsed, inputs[places]) if in_closed_form else None
+            part = outputs[..., places]
+            summary = _summary(ensemble, part, moments, noise, include_noise, quantiles, space)
             mean[rows], stddev[rows] = summary
             if quantiles is not None:
                 found[:, rows] = summary.quantiles
@@ -137,12 +145,19 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend)
     return Prediction(mean, stddev, found)
 
 
-def _summary(ensemble, outputs, row_noise, include_noise, quantiles, space):
-    """The Prediction of network outputs [C * S, num_outputs, n]."""
+def _summary(ensemble, outputs, moments, row_noise, include_noise, quantiles, space):
+    """The Prediction of network outputs [C * S, num_outputs, n].
+
+    `moments` are the transformed mean and standard deviation of the function [n, K] where they are
+    known in closed form, or None.
+    """
     location, scale = _location_and_scale(ensemble, outputs, row_noise)
     inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
     values, weights = inverse(location), ensemble.draw_weights
-    mean, stddev = _moments(values, weights)
+    if moments is None:
+        mean, stddev = _moments(values, weights)
+    else:
+        mean, stddev = inverse(moments[0]), moments[1] * _unit(ensemble, space)
     if include_noise:
         points, weights = sample_noisy(ensemble, location, scale)
         values = inverse(points)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfbnn.engine.lane import PHASES
+from tfbnn.readouts import Readouts
 
 __all__ = ["SamplingResult", "gather_result"]
 
@@ -24,6 +25,7 @@ class SamplingResult:
         seconds: Dict with compile, warmup, sampling.
         interrupted: Whether a KeyboardInterrupt ended the run.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
+        readouts: Readouts where the readout was collapsed, or None.
     """
 
     draws: np.ndarray
@@ -36,6 +38,7 @@ class SamplingResult:
     seconds: dict
     interrupted: bool
     rung_log_likelihood: np.ndarray | None = None
+    readouts: Readouts | None = None
 
 
 def gather_result(lanes, draws, statistics, start_log_prob, seconds, interrupted):
@@ -53,6 +56,7 @@ def gather_result(lanes, draws, statistics, start_log_prob, seconds, interrupted
 
     kept = {name: array[:, :num_kept] for name, array in statistics.items()}
     rung_log_likelihood = kept.pop("rung_log_likelihood", None)
+    mean, factor = kept.pop("readout_mean", None), kept.pop("readout_factor", None)
     sampled = [max(lane.phase_transitions["sampling"], 1) for lane in lanes]
     return SamplingResult(
         draws=draws[:, :num_kept],
@@ -69,4 +73,5 @@ def gather_result(lanes, draws, statistics, start_log_prob, seconds, interrupted
         seconds=seconds,
         interrupted=interrupted,
         rung_log_likelihood=rung_log_likelihood,
+        readouts=None if mean is None else Readouts(mean, factor),
     )

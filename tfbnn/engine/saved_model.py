@@ -17,7 +17,7 @@ _MOST_VALUES = 4_000_000
 
 def write_saved_model(ensemble, path):
     """Writes an ensemble to the folder `path`; what it holds is said in `to_savedmodel`."""
-    module = _Moments(ensemble.weighted)
+    module = _Moments(ensemble.weighted.mirrored)
     tf.saved_model.save(module, path, signatures=module.__call__)
 
 
