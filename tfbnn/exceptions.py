@@ -6,6 +6,9 @@ __all__ = [
     "ModelFileError",
     "NotAvailableError",
     "NotFittedError",
+    "RunFolderError",
+    "RunFolderWarning",
+    "RunLockedError",
     "StartError",
 ]
 
@@ -16,6 +19,18 @@ class NotFittedError(ValueError, AttributeError):
 
 class ModelFileError(ValueError):
     """Raised when a file is not a tfbnn model, is damaged, or contradicts itself."""
+
+
+class RunFolderError(ValueError):
+    """Raised when a folder is not a run, is damaged, contradicts itself, or is a run already."""
+
+
+class RunLockedError(RunFolderError):
+    """Raised when another process writes the part of a run folder that this one wants to write."""
+
+
+class RunFolderWarning(UserWarning):
+    """Issued when the last commit of a run is damaged and the one before it is used."""
 
 
 class NotAvailableError(ValueError, AttributeError):

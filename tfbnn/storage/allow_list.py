@@ -1,4 +1,4 @@
-"""Opens the datasets of a model file, after checking that it holds nothing but what is known.
+"""Opens the datasets of a tfbnn file, after checking that it holds nothing but what is known.
 
 HDF5 files can name other files (links, external storage, virtual datasets), declare sizes that no
 memory holds, and call filters loaded from libraries. So every object is checked before it is read:
@@ -24,36 +24,34 @@ _GROUP, _DATASET = h5g.GroupID, h5d.DatasetID
 _LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
 _FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32)
 _INTEGERS = (h5t.STD_I32LE, h5t.STD_I64LE)
-_TYPES = {
-    name: [h5t.py_create(np.dtype(dtype)) for dtype in dtypes]
-    for name, (dtypes, _) in schema.DATASETS.items()
-}
+_TYPES = {dtype: h5t.py_create(np.dtype(dtype)) for dtype in schema.ARRAY_DTYPES}
 
 
 @contextlib.contextmanager
-def opened_datasets(file, max_bytes):
+def opened_datasets(file, max_bytes, kind=schema.MODEL):
     """Yields all datasets of the schema, dict name -> h5py.Dataset, none of them read yet.
 
     Args:
         file: Open binary file, whose seal has been checked.
         max_bytes: Largest size of all arrays together.
+        kind: The FileKind that the file must be of.
 
     Raises:
         ModelFileError: For anything that the schema does not allow.
         Exception: Whatever the HDF5 library makes of a damaged file.
     """
     size = content_size(file)
-    _check_superblock(file, size)
+    _check_superblock(file, size, kind)
     with h5py.File(file, "r") as hdf5:
         root = h5o.open(hdf5.id, b"/")
-        _check_attributes(root)
-        datasets = _find_datasets(root)
-        counts = [_check_dataset(name, dataset) for name, dataset in datasets.items()]
+        _check_attributes(root, kind)
+        datasets = _find_datasets(root, kind)
+        counts = [_check_dataset(name, node, kind) for name, node in datasets.items()]
         _check_totals(*map(sum, zip(*counts)), size, max_bytes)
         yield {name: h5py.Dataset(dataset) for name, dataset in datasets.items()}
 
 
-def _check_superblock(file, size):
+def _check_superblock(file, size, kind):
     """Refuses a file that does not begin at byte 0 or does not end where its content does.
 
     The layout is that of the superblock versions 2 and 3 in the HDF5 file format specification.
@@ -62,7 +60,7 @@ def _check_superblock(file, size):
     block = file.read(36)
     if block[:8] != _SIGNATURE or block[8:9] not in (b"\2", b"\3"):
         raise ModelFileError(
-            "this is not a tfbnn model: it must begin with the signature of HDF5 at byte 0 and a "
+            f"this is not a {kind.title}: it must begin with the signature of HDF5 at byte 0 and a "
             f"superblock of version 2 or 3, found {block[:9]!r}."
         )
     base, end = (int.from_bytes(block[start : start + 8], "little") for start in (12, 28))
@@ -73,21 +71,20 @@ def _check_superblock(file, size):
         )
 
 
-def _check_attributes(root):
-    names = _attribute_names(root)
+def _check_attributes(root, kind):
+    names, other = _attribute_names(root), f"this HDF5 file is not a {kind.title}"
     if "format" not in names:
-        raise ModelFileError("this HDF5 file is not a tfbnn model: it has no attribute 'format'.")
+        raise ModelFileError(f"{other}: it has no attribute 'format'.")
     _refuse_others("the attributes of /", names, schema.ATTRIBUTES)
     values = {name: _attribute(root, name) for name in schema.ATTRIBUTES}
-    if values["format"] != schema.FORMAT:
+    if values["format"] != kind.format:
         raise ModelFileError(
-            f"this HDF5 file is not a tfbnn model: expected the format {schema.FORMAT!r}, found "
-            f"{values['format']!r}."
+            f"{other}: expected the format {kind.format!r}, found {values['format']!r}."
         )
     version = values["format_version"]
-    if version != schema.FORMAT_VERSION:
+    if version != kind.version:
         raise ModelFileError(
-            f"this release reads format version {schema.FORMAT_VERSION}, the file has {version}. "
+            f"this release reads format version {kind.version}, the file has {version}. "
             "Load it with the release that wrote it."
         )
 
@@ -118,23 +115,25 @@ def _attribute(root, name):
     return expected(value) if expected is int else value.item().decode()
 
 
-def _find_datasets(root):
+def _find_datasets(root, kind):
     """The datasets of the schema, dict name -> open dataset; other entries are refused."""
-    nodes, groups = {"": root}, _groups()
+    nodes, groups, limit = {"": root}, _groups(kind), kind.max_entries
     for group, members in groups.items():
-        names = [f"{group}/{name}".lstrip("/") for name in _entry_names(nodes[group])]
+        names = [f"{group}/{name}".lstrip("/") for name in _entry_names(nodes[group], limit)]
+        if group == schema.ARRAYS:
+            members.extend(map(schema.array_name, range(len(names))))
         _refuse_others(f"the entries of /{group}", names, members)
         for name in members:
             nodes[name] = _open(nodes[group], name, kind=_GROUP if name in groups else _DATASET)
     if len({h5o.get_info(node).addr for node in nodes.values()}) != len(nodes):
         raise ModelFileError("every entry must be an object of its own, found one under two names.")
-    return {name: nodes[name] for name in schema.DATASETS}
+    return {name: node for name, node in nodes.items() if name not in groups}
 
 
-def _groups():
-    """Dict group -> its entries, groups and datasets; the root comes first."""
-    groups = {"": []}
-    for name in schema.DATASETS:
+def _groups(kind):
+    """Dict group -> its entries, groups and datasets but numbered ones; the root comes first."""
+    groups = {"": [schema.ARRAYS], schema.ARRAYS: []} if kind.has_arrays else {"": []}
+    for name in kind.datasets:
         group = name.rpartition("/")[0]
         if group not in groups:
             groups[""].append(group)
@@ -143,12 +142,10 @@ def _groups():
     return groups
 
 
-def _entry_names(group):
+def _entry_names(group, limit):
     count = group.get_num_objs()
-    if count > len(schema.DATASETS):
-        raise ModelFileError(
-            f"expected at most {len(schema.DATASETS)} entries in a group, found {count}."
-        )
+    if count > limit:
+        raise ModelFileError(f"expected at most {limit} entries in a group, found {count}.")
     return [name.decode(errors="replace") for name in group]
 
 
@@ -171,7 +168,7 @@ def _open(group, name, kind):
     return node
 
 
-def _check_dataset(name, dataset):
+def _check_dataset(name, dataset, file_kind):
     """Refuses a dataset that is not plain numbers kept whole in this file.
 
     Returns:
@@ -190,8 +187,8 @@ def _check_dataset(name, dataset):
         raise ModelFileError(
             f"{name} must have no filters but gzip, shuffle and fletcher32, found {filters}."
         )
-    kind, (dtypes, dimensions) = dataset.get_type(), schema.DATASETS[name]
-    if kind.committed() or not any(kind.equal(known) for known in _TYPES[name]):
+    kind, (dtypes, dimensions) = dataset.get_type(), file_kind.describe(name)
+    if kind.committed() or not any(kind.equal(_TYPES[dtype]) for dtype in dtypes):
         raise ModelFileError(f"{name} must have a dtype out of {dtypes}, found another.")
     space = dataset.get_space()
     if space.get_simple_extent_type() != h5s.SIMPLE:

@@ -1,10 +1,26 @@
-"""Files that appear under their name only when they are complete and on the disk."""
+"""Files that appear under their name only when they are complete and on the disk.
+
+The temporary file has a name that nobody can guess and must be new, so that a link planted under
+such a name is never followed.
+"""
 
 import contextlib
 import os
 import tempfile
 
-__all__ = ["replacing"]
+__all__ = [
+    "FAULT_POINTS",
+    "is_temporary",
+    "make_folder",
+    "remove_temporaries",
+    "replacing",
+    "write_file",
+]
+
+# Where tests end the process; "writing" comes once per block of a file.
+FAULT_POINTS = ("before write", "writing", "after write", "after fsync", "after rename")
+_PREFIX, _SUFFIX = ".tfbnn-", ".tmp"
+_BLOCK = 2**22
 
 
 @contextlib.contextmanager
@@ -18,23 +34,103 @@ def replacing(path):
         FileNotFoundError: When the folder does not exist.
         OSError: When the file cannot be written.
     """
+    with _replacing(path) as file:
+        yield file.name
+
+
+def write_file(path, *parts):
+    """Writes a whole file, replacing what is there only once the new file is complete.
+
+    Args:
+        path: File name.
+        *parts: The content, objects with the buffer protocol.
+
+    Raises:
+        OSError: When the file cannot be written; the message says how many bytes it has.
+    """
+    views = [memoryview(part).cast("B") for part in parts]
+    try:
+        with _replacing(path) as file:
+            for view in views:
+                _write_blocks(file, view, path)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        size = sum(map(len, views))
+        message = f"{error.strerror or error}, {size} bytes were to be written"
+        raise OSError(error.errno, message, os.fspath(path)) from error
+
+
+def make_folder(path):
+    """Makes a folder, whose name is on the disk when this returns, unless it is there already.
+
+    Raises:
+        FileNotFoundError: When the folder above does not exist.
+        OSError: When it cannot be made, or when there is something else of that name.
+    """
+    above = _folder_of(path)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+    else:
+        _sync_folder(above)
+
+
+def remove_temporaries(folder):
+    """Removes what a writer that was killed left behind; no other may be at work."""
+    for name in os.listdir(folder):
+        if is_temporary(name):
+            os.unlink(os.path.join(folder, name))
+
+
+def is_temporary(name):
+    """Whether a file name is one of those that `replacing` yields."""
+    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+
+
+def _reached(point, path):
+    """Does nothing. Tests of faults put a function in its place."""
+
+
+@contextlib.contextmanager
+def _replacing(path):
+    """Yields the open temporary file of `replacing`, without a buffer of its own."""
     path = os.fspath(path)
+    folder = _folder_of(path)
+    _reached("before write", path)
+    file = tempfile.NamedTemporaryFile(
+        dir=folder, prefix=_PREFIX, suffix=_SUFFIX, delete=False, buffering=0
+    )
+    try:
+        with file:
+            yield file
+            _reached("after write", path)
+            os.fsync(file.fileno())
+            _reached("after fsync", path)
+        os.chmod(file.name, 0o666 & ~_umask())
+        os.replace(file.name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file.name)
+        raise
+    _reached("after rename", path)
+    _sync_folder(folder)
+
+
+def _write_blocks(file, view, path):
+    while view:
+        _reached("writing", path)
+        # Fewer bytes than asked for may be taken where the disk or a limit ends.
+        view = view[file.write(view[:_BLOCK]) :]
+
+
+def _folder_of(path):
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"The folder of {path!r} does not exist. Create it first.")
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".tfbnn-", suffix=".tmp")
-    os.close(handle)
-    try:
-        yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
+    return folder
 
 
 def _sync_folder(folder):

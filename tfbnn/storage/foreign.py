@@ -19,7 +19,7 @@ import numpy as np
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage import schema
 from tfbnn.storage.child import READY, SIZE_BYTES
-from tfbnn.storage.metadata import parse_json
+from tfbnn.storage.json_text import parse_json
 
 __all__ = ["read_foreign"]
 

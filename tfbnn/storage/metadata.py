@@ -1,16 +1,14 @@
 """The JSON of a model file: everything that is not an array."""
 
-import json
-import math
-
 import numpy as np
 
 from tfbnn.exceptions import ModelFileError
 from tfbnn.spec import ModelSpec
 from tfbnn.storage import schema
+from tfbnn.storage.json_text import parse_json, to_json
 from tfbnn.transforms import Pipeline
 
-__all__ = ["decode_metadata", "encode_metadata", "parse_json"]
+__all__ = ["decode_metadata", "encode_metadata"]
 
 
 def encode_metadata(ensemble, created_at):
@@ -33,8 +31,7 @@ def encode_metadata(ensemble, created_at):
         "diagnostics": ensemble.diagnostics,
         "provenance": provenance,
     }
-    text = json.dumps(metadata, allow_nan=False, default=_plain).encode()
-    return np.frombuffer(text, np.uint8)
+    return np.frombuffer(to_json(metadata), np.uint8)
 
 
 def decode_metadata(array, num_parameters):
@@ -72,22 +69,6 @@ def decode_metadata(array, num_parameters):
     return parsed
 
 
-def parse_json(text):
-    """Parses UTF-8 JSON without duplicate keys, NaN, infinity or deep nesting.
-
-    Raises:
-        ModelFileError, ValueError, RecursionError: For any other bytes.
-    """
-    value = json.loads(
-        text.decode("utf-8"),
-        object_pairs_hook=_unique,
-        parse_constant=_refuse_constant,
-        parse_float=_finite,
-    )
-    _check_depth(value, schema.MAX_DEPTH)
-    return value
-
-
 _KINDS = {
     "spec": dict,
     "x_pipeline": list,
@@ -98,35 +79,3 @@ _KINDS = {
     "diagnostics": dict | None,
     "provenance": dict,
 }
-
-
-def _unique(pairs):
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ModelFileError("metadata must not name a key twice in one object.")
-    return value
-
-
-def _refuse_constant(text):
-    raise ModelFileError(f"metadata must hold finite numbers, found {text}.")
-
-
-def _finite(text):
-    value = float(text)
-    return value if math.isfinite(value) else _refuse_constant(text)
-
-
-def _check_depth(value, left):
-    if not isinstance(value, (dict, list)):
-        return
-    if left == 0:
-        raise ModelFileError(f"metadata must not be nested deeper than {schema.MAX_DEPTH} levels.")
-    for entry in value.values() if isinstance(value, dict) else value:
-        _check_depth(entry, left - 1)
-
-
-def _plain(value):
-    """NumPy numbers as Python's."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} has no place in a model file")

@@ -9,13 +9,12 @@ import os
 from datetime import UTC, datetime
 
 import h5py
-import numpy as np
 
-from tfbnn import __version__
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage import schema
 from tfbnn.storage.allow_list import opened_datasets
 from tfbnn.storage.atomic import replacing
+from tfbnn.storage.attributes import write_attributes
 from tfbnn.storage.contents import from_arrays, to_arrays
 from tfbnn.storage.foreign import read_foreign
 from tfbnn.storage.trailer import check_seal, seal
@@ -92,10 +91,7 @@ def read_model(path, *, untrusted=False, max_bytes=schema.MAX_BYTES):
 
 
 def _write(file, arrays):
-    values = (schema.FORMAT, schema.FORMAT_VERSION, "tfbnn", __version__)
-    for name, value in zip(schema.ATTRIBUTES, values):
-        # Texts of fixed length: others lie on a heap, which is one more thing to go wrong.
-        file.attrs[name] = np.bytes_(value) if isinstance(value, str) else value
+    write_attributes(file, schema.MODEL)
     for name, array in arrays.items():
         settings = {}
         if name == schema.THETA and array.nbytes >= _COMPRESSED_FROM_BYTES:

@@ -4,32 +4,52 @@ Groups and statistics carry ArviZ names. A dataset is described by the dtypes it
 names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
 model (param, input) or free: chain, draw, row (of reference inputs), byte; level is 2, and column is
 `input`, or 1 where only variances are kept.
+
+Files of a run folder hold metadata and numbered arrays, whose names and shapes the metadata list:
+the state of a chain is what its kernel says, so no list of names could be complete.
 """
 
+from dataclasses import dataclass, field
+
 __all__ = [
+    "ARRAYS",
+    "ARRAY_DTYPES",
     "ATTRIBUTES",
     "BYTES_PER_PARAMETER",
     "CHAIN_WEIGHTS",
+    "CHECKPOINT",
     "COUNTS",
     "DATASETS",
+    "DIGESTS",
+    "DIGEST_BYTES",
     "FORMAT",
     "FORMAT_VERSION",
+    "FileKind",
+    "LENGTHS",
+    "MAX_ARRAYS",
     "MAX_ATTRIBUTE_BYTES",
     "MAX_BYTES",
     "MAX_CHUNK_BYTES",
     "MAX_DEPTH",
     "MAX_EXPANSION",
+    "MAX_LANES",
     "MAX_METADATA_BYTES",
+    "MAX_RUN_DEPTH",
     "METADATA",
     "METADATA_KEYS",
     "MIN_METADATA_BYTES",
+    "MODEL",
+    "RUN",
     "SAMPLE_STATS",
+    "SEGMENT",
     "SMALL_BYTES",
+    "STATE",
     "STATISTICS",
     "TEXT_LISTS",
     "THETA",
     "TRAINING_INPUTS",
     "X_REFERENCE",
+    "array_name",
 ]
 
 FORMAT = "tfbnn-model"
@@ -90,6 +110,53 @@ DATASETS = {
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
 }
 
+# Files of a run folder.
+ARRAYS = "arrays"
+ARRAY_DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
+MAX_ARRAYS, MAX_LANES = 1000, 100_000
+# Arrays of a checkpoint: of the segments committed so far, and, below STATE, those of the caller.
+DIGESTS, LENGTHS, STATE = "segments/sha256", "segments/length", "state"
+DIGEST_BYTES = 32
+
+
+def array_name(index):
+    """Name of the dataset of a numbered array."""
+    return f"{ARRAYS}/{index}"
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """What files of one kind hold.
+
+    Attributes:
+        title: What such a file is called in messages.
+        format: Value of the attribute 'format'.
+        version: Value of the attribute 'format_version'.
+        datasets: Dict name -> (dtypes, dimensions).
+        has_arrays: Whether numbered arrays come on top.
+    """
+
+    title: str
+    format: str
+    version: int
+    datasets: dict = field(default_factory=lambda: {METADATA: DATASETS[METADATA]})
+    has_arrays: bool = True
+
+    @property
+    def max_entries(self):
+        """Largest number of entries of a group."""
+        return MAX_ARRAYS if self.has_arrays else len(self.datasets)
+
+    def describe(self, name):
+        """(dtypes, dimensions) of a dataset, listed or numbered."""
+        return self.datasets.get(name, (ARRAY_DTYPES, ("any",)))
+
+
+MODEL = FileKind("tfbnn model", FORMAT, FORMAT_VERSION, DATASETS, has_arrays=False)
+RUN = FileKind("description of a tfbnn run", "tfbnn-run", 1)
+SEGMENT = FileKind("segment of a tfbnn run", "tfbnn-segment", 1)
+CHECKPOINT = FileKind("checkpoint of a tfbnn run", "tfbnn-checkpoint", 1)
+
 # Entries of provenance that others rely on: integers, or absent; lists of texts, or absent.
 COUNTS = (
     "num_results_requested",
@@ -105,6 +172,7 @@ MAX_CHUNK_BYTES = 64 * 2**20
 MAX_EXPANSION, SMALL_BYTES = 1000, 16 * 2**20
 MAX_ATTRIBUTE_BYTES = 1024
 MAX_DEPTH = 8  # of nested objects and lists in the metadata
+MAX_RUN_DEPTH = 12  # in those of a run folder, which quote a model's
 # Names and scales of very many inputs are longer than the first; such networks have as many more
 # parameters.
 MIN_METADATA_BYTES, BYTES_PER_PARAMETER, MAX_METADATA_BYTES = 256 * 2**10, 16, 16 * 2**20

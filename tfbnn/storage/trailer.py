@@ -1,4 +1,4 @@
-"""The seal of a model file: a SHA-256 of everything before it, behind the end of what HDF5 reads.
+"""The seal of a tfbnn file: a SHA-256 of everything before it, behind the end of what HDF5 reads.
 
 The HDF5 library knows where its data end and does not look further; opened for writing, it cuts
 the seal off.
@@ -9,7 +9,7 @@ import os
 
 from tfbnn.exceptions import ModelFileError
 
-__all__ = ["check_seal", "content_size", "seal"]
+__all__ = ["check_seal", "content_size", "seal", "seal_of"]
 
 _MARK = b"TFBNNSHA"
 _SIZE = len(_MARK) + hashlib.sha256().digest_size
@@ -17,7 +17,7 @@ _BLOCK = 2**20
 
 
 def seal(path):
-    """Writes the seal of a model file anew, after a deliberate edit.
+    """Writes the seal of a tfbnn file anew, after a deliberate edit.
 
     Whether the content makes sense is not judged here but when it is loaded.
 
@@ -37,16 +37,28 @@ def seal(path):
         file.truncate()
 
 
-def check_seal(file):
+def seal_of(content):
+    """The seal that belongs behind the given bytes."""
+    return _MARK + hashlib.sha256(content).digest()
+
+
+def check_seal(file, title="tfbnn model"):
     """Refuses an open file whose seal is missing or does not fit its content.
+
+    Args:
+        file: Open binary file.
+        title: What the file should be, for the message.
+
+    Returns:
+        The SHA-256 of the content.
 
     Raises:
         ModelFileError: For such a file.
     """
     if not _is_sealed(file):
         raise ModelFileError(
-            "this is not a readable tfbnn model file: expected a seal (SHA-256) at its end, found "
-            "none. Check that save() wrote it and that it was copied completely; after a "
+            f"this is not a readable {title} file: expected a seal (SHA-256) at its end, found "
+            "none. Check that tfbnn wrote it and that it was copied completely; after a "
             "deliberate edit call tfbnn.storage.seal."
         )
     expected = file.read()
@@ -55,6 +67,7 @@ def check_seal(file):
             "its content does not match its seal (SHA-256): it was damaged or edited. Copy it "
             "again; after a deliberate edit call tfbnn.storage.seal."
         )
+    return expected
 
 
 def content_size(file):

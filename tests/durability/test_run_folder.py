@@ -1,0 +1,251 @@
+"""Run folders as they are meant to be used: what is committed comes back, bit by bit."""
+
+import os
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn.storage import RunFolder
+
+STATE = {
+    "z": np.array([[1.5, -0.0, np.nan]], np.float32),
+    "step/log": np.array(0.25),
+    "none": np.empty((0, 4)),
+    "accepted": np.array([True, False]),
+    "moved": np.array(True),
+    "key": np.array([[3, -4]], np.int32),
+    "count": np.array(2**40),
+    "bytes": np.frombuffer(b"\x00\xff", np.uint8),
+}
+
+
+def make_run(path, num_lanes=1, description=None):
+    return RunFolder.create(path, description or {}, {"x": np.arange(6.0).reshape(2, 3)}, num_lanes)
+
+
+def draws(first, count, num_chains=2):
+    values = np.arange(first, first + count)[:, None, None] + 0.5 * np.arange(num_chains)[:, None]
+    return (values + np.zeros(3)).astype(np.float32)
+
+
+def commit(writer, count=2, **counters):
+    """Appends the next draws and commits them."""
+    new = draws(sum(writer.checkpoint.lengths) if writer.checkpoint else 0, count)
+    writer.append(new, {"lp": new[..., 0].astype(float), "moves": new > 1})
+    writer.commit(STATE, counters)
+
+
+def same(found, expected):
+    return (found.dtype, found.shape, found.tobytes()) == (
+        expected.dtype,
+        expected.shape,
+        expected.tobytes(),
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return make_run(tmp_path / "run")
+
+
+# The description.
+
+
+def test_description_and_arrays_come_back(tmp_path):
+    description = {"seed": 2**40, "spec": {"layer_sizes": [2, 1]}, "note": "Größe", "step": 0.1}
+    RunFolder.create(tmp_path / "run", description, STATE, 3)
+    found = RunFolder.open(tmp_path / "run")
+    assert found.description == description and found.num_lanes == 3
+    assert found.arrays.keys() == STATE.keys()
+    assert all(same(found.arrays[name], STATE[name]) for name in STATE)
+
+
+def test_a_folder_that_holds_a_run_is_refused(folder):
+    before = folder.run_id
+    with pytest.raises(tfbnn.RunFolderError, match="holds a run already. Resume it"):
+        make_run(folder.path)
+    assert RunFolder.open(folder.path).run_id == before
+
+
+def test_a_folder_that_holds_something_else_is_refused_and_left_as_it_is(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(tfbnn.RunFolderError, match="empty or new, found .*thesis.tex"):
+        make_run(tmp_path)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_an_empty_folder_is_accepted(tmp_path):
+    assert make_run(tmp_path).path == os.path.realpath(tmp_path)
+
+
+@pytest.mark.parametrize("num_lanes", [0, -1, 1.5, "2"])
+def test_a_bad_number_of_lanes_is_refused(tmp_path, num_lanes):
+    with pytest.raises(ValueError, match="num_lanes must be 1"):
+        make_run(tmp_path / "run", num_lanes)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(tfbnn.RunFolderError, match="not a run folder: expected run.h5"):
+        RunFolder.open(tmp_path)
+    with pytest.raises(FileNotFoundError, match="There is no run folder .*nowhere"):
+        RunFolder.open(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(tfbnn.RunFolderError, match="not a run folder"):
+        RunFolder.open(tmp_path / "file")
+
+
+def test_the_description_is_replaced_and_the_rest_stays(folder):
+    with folder.writer(0) as writer:
+        commit(writer)
+    folder.replace_description({"num_results": 20})
+    found = RunFolder.open(folder.path)
+    assert found.description == folder.description == {"num_results": 20}
+    assert found.run_id == folder.run_id and same(found.arrays["x"], folder.arrays["x"])
+    assert len(found.read(0).draws) == 2
+
+
+@pytest.mark.parametrize(
+    "description, error",
+    [
+        ({"a": float("nan")}, ValueError),
+        ({"a": {1, 2}}, TypeError),
+        ({"a": [[[[[[[[[[0]]]]]]]]]]}, ValueError),
+    ],
+)
+def test_what_could_not_be_read_is_not_written(folder, description, error):
+    with pytest.raises(error):
+        folder.replace_description(description)
+    assert RunFolder.open(folder.path).description == {}
+
+
+# Lanes.
+
+
+def test_draws_statistics_and_state_come_back(folder):
+    with folder.writer(0) as writer:
+        assert writer.checkpoint is None
+        for count in (2, 1, 3):
+            commit(writer, count, done=count)
+    found = folder.read(0)
+    assert same(found.draws, draws(0, 6))
+    assert same(found.statistics["lp"], draws(0, 6)[..., 0].astype(float))
+    assert same(found.statistics["moves"], draws(0, 6) > 1)
+    assert found.counters == {"done": 3}
+    with folder.writer(0) as writer:
+        checkpoint = writer.checkpoint
+    assert checkpoint.counters == {"done": 3} and checkpoint.num_draws == 6
+    assert checkpoint.arrays.keys() == STATE.keys()
+    assert all(same(checkpoint.arrays[name], STATE[name]) for name in STATE)
+
+
+def test_nothing_is_read_before_the_first_commit(folder):
+    found = folder.read(0)
+    assert found.draws.shape == (0, 0, 0) and found.statistics == {} and found.counters is None
+    assert sorted(os.listdir(folder.path)) == ["lease", "run.h5"]
+    with folder.writer(0) as writer:
+        writer.append(draws(0, 1), {})
+        assert len(folder.read(0).draws) == 0
+        writer.commit({}, {"phase": "warmup"})
+        assert len(folder.read(0).draws) == 1
+
+
+def test_a_commit_without_draws_keeps_the_state_alone(folder):
+    with folder.writer(0) as writer:
+        writer.append(draws(0, 0), {})
+        writer.commit(STATE, {"phase": "warmup"})
+        assert folder.read(0).counters == {"phase": "warmup"}
+        assert len(folder.read(0).draws) == 0
+    assert sorted(os.listdir(os.path.join(folder.path, "lane-000"))) == ["checkpoint-b.h5", "lease"]
+
+
+def test_draws_that_were_not_committed_are_gone(folder):
+    with folder.writer(0) as writer:
+        commit(writer)
+        writer.append(draws(2, 5), {"lp": np.zeros((5, 2)), "moves": np.ones((5, 2, 3), bool)})
+        assert writer.waiting_bytes == 5 * 2 * (3 * 4 + 8 + 3)
+    assert len(folder.read(0).draws) == 2
+
+
+def test_a_writer_goes_on_where_the_last_one_stopped(folder):
+    for _ in range(4):
+        with folder.writer(0) as writer:
+            commit(writer, 3)
+    assert same(folder.read(0).draws, draws(0, 12))
+
+
+def test_lanes_are_apart(tmp_path):
+    folder = make_run(tmp_path / "run", num_lanes=2)
+    with folder.writer(0) as first, folder.writer(1) as second:
+        commit(first, 2)
+        commit(second, 3)
+    assert [len(folder.read(lane).draws) for lane in range(2)] == [2, 3]
+
+
+@pytest.mark.parametrize("lane", [-1, 1, "0", None])
+def test_a_lane_that_is_not_there_is_refused(folder, lane):
+    with pytest.raises(ValueError, match="lane must be one of 0 .. 0"):
+        folder.read(lane)
+    with pytest.raises(ValueError, match="lane must be one of 0 .. 0"), folder.writer(lane):
+        pass
+
+
+@pytest.mark.parametrize(
+    "new, statistics, message",
+    [
+        (np.zeros((2, 3)), {}, "draws must be float32 or float64 of shape"),
+        (np.zeros((2, 2, 3), int), {}, "draws must be float32 or float64 .* int64"),
+        (np.zeros((2, 2, 3)), {"lp": np.zeros((2, 3))}, "sample_stats/lp must begin with"),
+        (np.zeros((2, 2, 4), np.float32), {"lp": np.zeros((2, 2))}, "must be like those before"),
+        (np.zeros((2, 2, 3)), {"lp": np.zeros((2, 2))}, "must be like those before"),
+        (np.zeros((2, 2, 3), np.float32), {}, "must be like those before"),
+    ],
+)
+def test_draws_that_do_not_fit_are_refused(folder, new, statistics, message):
+    with folder.writer(0) as writer:
+        writer.append(draws(0, 1), {"lp": np.zeros((1, 2))})
+        with pytest.raises(ValueError, match=message):
+            writer.append(new, statistics)
+        writer.commit({}, {})
+    assert same(folder.read(0).draws, draws(0, 1))
+
+
+@pytest.mark.parametrize(
+    "arrays, counters, error",
+    [
+        ({"z": np.zeros(2, np.float16)}, {}, TypeError),
+        ({"z": np.zeros(2, ">f8")}, {}, TypeError),
+        ({"z": np.array(["text"])}, {}, TypeError),
+        ({"z": np.array([None])}, {}, TypeError),
+        ({}, {"acceptance": float("nan")}, ValueError),
+        ({f"z{i}": np.zeros(1) for i in range(1000)}, {}, ValueError),
+    ],
+)
+def test_a_state_that_cannot_be_kept_is_refused_and_may_be_mended(folder, arrays, counters, error):
+    with folder.writer(0) as writer:
+        commit(writer)
+        writer.append(draws(2, 1), {"lp": np.zeros((1, 2)), "moves": np.ones((1, 2, 3), bool)})
+        with pytest.raises(error):
+            writer.commit(arrays, counters)
+        assert len(folder.read(0).draws) == 2
+        writer.commit({}, {})
+    assert same(folder.read(0).draws, draws(0, 3))
+
+
+def test_appended_arrays_may_be_changed_afterwards(folder):
+    new = draws(0, 2)
+    with folder.writer(0) as writer:
+        writer.append(new, {})
+        new[:] = -1
+        writer.commit({}, {})
+    assert same(folder.read(0).draws, draws(0, 2))
+
+
+def test_draws_must_fit_those_of_an_earlier_writer(folder):
+    with folder.writer(0) as writer:
+        commit(writer)
+    with folder.writer(0) as writer:
+        with pytest.raises(ValueError, match="must be like those before"):
+            writer.append(draws(2, 1), {})
+        commit(writer)
+    assert len(folder.read(0).draws) == 4

@@ -1,0 +1,88 @@
+"""Segments: the kept draws of a lane, in files that are never changed once they are written."""
+
+import os
+import re
+
+from tfbnn.exceptions import RunFolderError
+from tfbnn.storage import schema
+from tfbnn.storage.record import file_digest, read_record, write_record
+
+__all__ = [
+    "check_segments",
+    "read_segment",
+    "remove_segments",
+    "segment_indices",
+    "segment_path",
+    "write_segment",
+]
+
+_NAME = re.compile(r"segment-(\d{6,})\.h5")
+
+
+def segment_path(folder, index):
+    """File name of a segment."""
+    return os.path.join(folder, f"segment-{index:06d}.h5")
+
+
+def segment_indices(folder):
+    """Indices of the segments in a folder, committed or not."""
+    return sorted(int(found[1]) for found in map(_NAME.fullmatch, os.listdir(folder)) if found)
+
+
+def write_segment(folder, owner, index, arrays):
+    """Writes a segment and returns its digest.
+
+    Args:
+        folder: Folder of the lane.
+        owner: Dict that names the run and the lane.
+        index: Its number.
+        arrays: Dict name -> array [n, ...], one row per draw.
+    """
+    return write_record(
+        segment_path(folder, index), schema.SEGMENT, {**owner, "index": index}, arrays
+    )
+
+
+def read_segment(folder, index, digest):
+    """The arrays of the committed segment of this digest.
+
+    Raises:
+        RunFolderError: When it is missing, damaged or another one.
+    """
+    path = segment_path(folder, index)
+    record = _found(read_record, path)
+    _check_digest(path, record.digest, digest)
+    return record.arrays
+
+
+def check_segments(folder, digests):
+    """Refuses segments that are not those of the digests, in this order.
+
+    Raises:
+        RunFolderError: When one is missing, damaged or another one.
+    """
+    for index, digest in enumerate(digests):
+        path = segment_path(folder, index)
+        _check_digest(path, _found(file_digest, path), digest)
+
+
+def remove_segments(folder, first):
+    """Removes the segments from `first` on, which no checkpoint names."""
+    for index in segment_indices(folder):
+        if index >= first:
+            os.unlink(segment_path(folder, index))
+
+
+def _found(read, path):
+    try:
+        return read(path, schema.SEGMENT)
+    except FileNotFoundError:
+        raise RunFolderError(f"{path!r} is missing. Its draws were committed.") from None
+
+
+def _check_digest(path, found, expected):
+    if found != expected:
+        raise RunFolderError(
+            f"{path!r} is not the segment that was committed under this name: another was put in "
+            "its place."
+        )
