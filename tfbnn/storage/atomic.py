@@ -1,18 +1,21 @@
 """Files that appear under their name only when they are complete and on the disk.
 
 The temporary file has a name that nobody can guess and must be new, so that a link planted under
-such a name is never followed.
+such a name is never followed. It is locked while it is written: one that is not was left behind by a
+process that was killed, and goes at the next write in its folder.
 """
 
 import contextlib
 import os
 import tempfile
 
+from tfbnn.storage.locks import lock
+
 __all__ = [
     "FAULT_POINTS",
     "is_temporary",
     "make_folder",
-    "remove_temporaries",
+    "remove_abandoned",
     "replacing",
     "write_file",
 ]
@@ -78,11 +81,17 @@ def make_folder(path):
         _sync_folder(above)
 
 
-def remove_temporaries(folder):
-    """Removes what a writer that was killed left behind; no other may be at work."""
-    for name in os.listdir(folder):
-        if is_temporary(name):
-            os.unlink(os.path.join(folder, name))
+def remove_abandoned(folder):
+    """Removes the temporary files of writers that were killed.
+
+    Where the file system has no locks, all stay.
+    """
+    for name in filter(is_temporary, os.listdir(folder)):
+        path = os.path.join(folder, name)
+        # Another process may be writing it, or remove it at this moment.
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            lock(file)
+            os.unlink(path)
 
 
 def is_temporary(name):
@@ -99,10 +108,9 @@ def _replacing(path):
     """Yields the open temporary file of `replacing`, without a buffer of its own."""
     path = os.fspath(path)
     folder = _folder_of(path)
+    remove_abandoned(folder)
     _reached("before write", path)
-    file = tempfile.NamedTemporaryFile(
-        dir=folder, prefix=_PREFIX, suffix=_SUFFIX, delete=False, buffering=0
-    )
+    file = _new_temporary(folder)
     try:
         with file:
             yield file
@@ -117,6 +125,19 @@ def _replacing(path):
         raise
     _reached("after rename", path)
     _sync_folder(folder)
+
+
+def _new_temporary(folder):
+    while True:
+        file = tempfile.NamedTemporaryFile(
+            dir=folder, prefix=_PREFIX, suffix=_SUFFIX, delete=False, buffering=0
+        )
+        with contextlib.suppress(OSError):
+            lock(file, wait=True)
+        # Between its birth and its lock another process may have thought it abandoned.
+        if os.path.exists(file.name):
+            return file
+        file.close()
 
 
 def _write_blocks(file, view, path):

@@ -4,7 +4,7 @@ import numpy as np
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage import schema
-from tfbnn.storage.atomic import remove_temporaries
+from tfbnn.storage.atomic import remove_abandoned
 from tfbnn.storage.checkpoint import Checkpoint, newest_usable, write_checkpoint
 from tfbnn.storage.segments import (
     check_segments,
@@ -107,7 +107,7 @@ class LaneWriter:
 
     def _remove_what_was_not_committed(self):
         """Removes temporary files, and segments beyond the last commit."""
-        remove_temporaries(self._folder)
+        remove_abandoned(self._folder)
         if self.checkpoint is None and len(segment_indices(self._folder)) > 1:
             raise RunFolderError(
                 f"{self._folder!r} holds draws but no checkpoint. Restore it from a copy, or "

@@ -1,7 +1,6 @@
 """The right to write in a folder, which one process at a time has.
 
-It is a lock of the operating system on an open file, which ends with the process, however that ends.
-What is written in the file tells others who has it. On file systems that do not share their locks
+It is a lock on an open file; what is written in the file tells others who has it. On file systems that do not share their locks
 between hosts a second writer could start; the first then finds the other's token and stops.
 """
 
@@ -13,11 +12,7 @@ import socket
 from datetime import UTC, datetime
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-
-try:
-    import fcntl
-except ImportError:
-    fcntl = None  # Windows
+from tfbnn.storage.locks import lock
 
 __all__ = ["Lease", "held_lease"]
 
@@ -37,10 +32,9 @@ def held_lease(path):
         RunFolderError: Where the file system has no locks.
         OSError: When the file cannot be written.
     """
-    if fcntl is None:
-        raise RunFolderError("Writing a run folder needs file locks, which this system lacks.")
-    # Not inherited by programs that are started from here, and no link is followed.
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    # No link is followed, where the system knows how.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    handle = os.open(path, flags, 0o666)
     lease = Lease(path, handle)
     try:
         lease.take()
@@ -59,7 +53,7 @@ class Lease:
     def take(self):
         """Locks the file and writes in it who has it."""
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._handle)
         except BlockingIOError:
             raise RunLockedError(
                 f"{os.path.dirname(self._path)!r} is being written by {_holder(self._path)}. Wait "
@@ -67,7 +61,7 @@ class Lease:
             ) from None
         except OSError as error:
             raise RunFolderError(
-                f"{self._path!r} cannot be locked ({error.strerror}). Choose a folder on a file "
+                f"{self._path!r} cannot be locked ({error.strerror or error}). Choose a folder on a file "
                 "system with locks (flock)."
             ) from error
         # Shortened last: a full disk lets one write where something is, and only there.

@@ -47,7 +47,8 @@ def write_model(ensemble, path):
             f"The model is not saved: no file of it could be loaded: {error}"
         ) from error
     with replacing(path) as temporary:
-        with h5py.File(temporary, "w", libver=("v110", "v110")) as file:
+        # `replacing` has locked the file; HDF5 would wonder who did.
+        with h5py.File(temporary, "w", libver=("v110", "v110"), locking=False) as file:
             _write(file, arrays)
         seal(temporary)
 

@@ -20,7 +20,7 @@ from tfbnn.storage.attributes import write_attributes
 from tfbnn.storage.json_text import parse_json, to_json
 from tfbnn.storage.trailer import check_seal, content_size, seal_of
 
-__all__ = ["Record", "file_digest", "read_record", "write_record"]
+__all__ = ["Record", "check_record", "read_record", "write_record"]
 
 _BOOL = np.dtype(bool)
 
@@ -32,12 +32,10 @@ class Record:
     Attributes:
         content: JSON object.
         arrays: Dict name -> array.
-        digest: SHA-256 of the file without its seal, 32 bytes.
     """
 
     content: dict
     arrays: dict
-    digest: bytes
 
 
 def write_record(path, kind, content, arrays):
@@ -50,7 +48,7 @@ def write_record(path, kind, content, arrays):
         arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool, any shape.
 
     Returns:
-        The digest of the `Record`.
+        Its digest: the SHA-256 of what is before its seal, 32 bytes.
 
     Raises:
         TypeError: For another dtype, or what JSON cannot hold.
@@ -80,21 +78,26 @@ def write_record(path, kind, content, arrays):
     return seal[-schema.DIGEST_BYTES :]
 
 
-def read_record(path, kind):
+def read_record(path, kind, digest=None):
     """Reads the file that `write_record` wrote.
+
+    Args:
+        path: File name.
+        kind: FileKind with numbered arrays.
+        digest: What its digest must be; None for any.
 
     Raises:
         FileNotFoundError: When there is no such file.
         OSError: When it cannot be read.
-        RunFolderError: When it is no such file, or is damaged.
+        RunFolderError: When it is no such file, is damaged or another one.
     """
     path = os.fspath(path)
-    with _opened(path, kind) as (file, digest):
+    with _opened(path, kind, digest) as file:
         try:
             # Nothing is compressed, so the arrays cannot be larger than the file.
             with opened_datasets(file, content_size(file), kind) as datasets:
                 metadata = _parse(datasets[schema.METADATA])
-                return Record(metadata["content"], _arrays(metadata["arrays"], datasets), digest)
+                return Record(metadata["content"], _arrays(metadata["arrays"], datasets))
         except MemoryError:
             raise
         except ModelFileError as error:
@@ -106,29 +109,31 @@ def read_record(path, kind):
             ) from error
 
 
-def file_digest(path, kind):
-    """The digest of the `Record` in a file, whose seal is checked and nothing else.
+def check_record(path, kind, digest):
+    """Refuses a file that is not the one of the digest, without a look at what it says.
 
     Raises:
-        FileNotFoundError: When there is no such file.
-        OSError: When it cannot be read.
-        RunFolderError: When it is damaged.
+        As `read_record`.
     """
-    with _opened(os.fspath(path), kind) as (_, digest):
-        return digest
+    with _opened(os.fspath(path), kind, digest):
+        pass
 
 
 @contextlib.contextmanager
-def _opened(path, kind):
-    """Yields (file, digest), after a check of the seal."""
+def _opened(path, kind, digest):
+    """Yields the open file, after a check of its seal."""
     if os.path.lexists(path) and not os.path.isfile(path):
         raise RunFolderError(f"{path!r} is not a file. Expected a {kind.title}.")
     with open(path, "rb") as file:
         try:
-            digest = check_seal(file, kind.title)
+            found = check_seal(file, kind.title)
         except ModelFileError as error:
             raise RunFolderError(f"{path!r}: {error}") from error
-        yield file, digest
+        if digest not in (None, found):
+            raise RunFolderError(
+                f"{path!r} is not the file that was written: another took its place."
+            )
+        yield file
 
 
 def _parse(text):

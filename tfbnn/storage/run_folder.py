@@ -14,7 +14,7 @@ import secrets
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage import schema
-from tfbnn.storage.atomic import is_temporary, make_folder, remove_temporaries
+from tfbnn.storage.atomic import is_temporary, make_folder
 from tfbnn.storage.lane_reader import read_lane
 from tfbnn.storage.lane_writer import LaneWriter
 from tfbnn.storage.lease import held_lease
@@ -61,7 +61,6 @@ class RunFolder:
         _refuse_content(path)
         with held_lease(os.path.join(path, _LEASE)):
             _refuse_content(path)
-            remove_temporaries(path)
             _write(path, secrets.token_hex(16), num_lanes, description, arrays)
         return cls.open(path)
 
@@ -99,7 +98,6 @@ class RunFolder:
             OSError: When the file cannot be written; the description then stays as it was.
         """
         with held_lease(os.path.join(self.path, _LEASE)):
-            remove_temporaries(self.path)
             _write(self.path, self.run_id, self.num_lanes, description, self.arrays)
         self.description = RunFolder.open(self.path).description
 

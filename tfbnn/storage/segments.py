@@ -5,7 +5,7 @@ import re
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage import schema
-from tfbnn.storage.record import file_digest, read_record, write_record
+from tfbnn.storage.record import check_record, read_record, write_record
 
 __all__ = [
     "check_segments",
@@ -49,10 +49,7 @@ def read_segment(folder, index, digest):
     Raises:
         RunFolderError: When it is missing, damaged or another one.
     """
-    path = segment_path(folder, index)
-    record = _found(read_record, path)
-    _check_digest(path, record.digest, digest)
-    return record.arrays
+    return _committed(read_record, folder, index, digest).arrays
 
 
 def check_segments(folder, digests):
@@ -62,8 +59,7 @@ def check_segments(folder, digests):
         RunFolderError: When one is missing, damaged or another one.
     """
     for index, digest in enumerate(digests):
-        path = segment_path(folder, index)
-        _check_digest(path, _found(file_digest, path), digest)
+        _committed(check_record, folder, index, digest)
 
 
 def remove_segments(folder, first):
@@ -73,16 +69,9 @@ def remove_segments(folder, first):
             os.unlink(segment_path(folder, index))
 
 
-def _found(read, path):
+def _committed(use, folder, index, digest):
+    path = segment_path(folder, index)
     try:
-        return read(path, schema.SEGMENT)
+        return use(path, schema.SEGMENT, digest)
     except FileNotFoundError:
         raise RunFolderError(f"{path!r} is missing. Its draws were committed.") from None
-
-
-def _check_digest(path, found, expected):
-    if found != expected:
-        raise RunFolderError(
-            f"{path!r} is not the segment that was committed under this name: another was put in "
-            "its place."
-        )

@@ -1,0 +1,56 @@
+"""Runs killed with SIGKILL: at random moments, at named points, five times in a row.
+
+The trials are those of `killing.py`; `benchmarks/faults.py` makes more of them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import killing
+import pytest
+
+
+def trials(what, count, folder, store="segments", seed=1):
+    """What came of some trials, made in a process without TensorFlow."""
+    done = subprocess.run(
+        [sys.executable, killing.__file__, what, str(count), str(seed), str(folder), store],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # it forks
+        capture_output=True,
+        text=True,
+        timeout=550,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert not found["tensorflow"]
+    return found
+
+
+def test_killed_at_random_moments(tmp_path):
+    found = trials("random", 60, tmp_path)
+    assert found["faults"] == []
+    # The others had ended by themselves, on a machine faster than a moment before.
+    assert found["killed"] >= 20
+
+
+@pytest.mark.parametrize("point", killing.POINTS)
+def test_killed_at_a_named_point(tmp_path, point):
+    assert trials(point, 2, tmp_path) == {"killed": 2, "faults": [], "tensorflow": False}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", killing.POINTS)
+def test_killed_at_a_named_point_many_times(tmp_path, point):
+    found = trials(point, 20, tmp_path, seed=2)
+    assert found == {"killed": 20, "faults": [], "tensorflow": False}
+
+
+def test_killed_five_times_in_a_row(tmp_path):
+    found = trials("five in a row", 3, tmp_path)
+    assert found["faults"] == []
+    assert found["killed"] >= 5
+
+
+def test_the_harness_finds_fault_with_a_file_that_is_changed_in_place(tmp_path):
+    assert trials("random", 60, tmp_path, store="in-place")["faults"]

@@ -1,0 +1,24 @@
+"""Locks of the operating system on open files, which end with the process, however that ends."""
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # Windows
+
+__all__ = ["lock"]
+
+
+def lock(handle, wait=False):
+    """Locks an open file, until it is closed, against everybody else who asks.
+
+    Args:
+        handle: The file or its number.
+        wait: Whether to wait for another to unlock it.
+
+    Raises:
+        BlockingIOError: When another has locked it.
+        OSError: Where the system or the file system has no locks.
+    """
+    if fcntl is None:
+        raise OSError("this system has no locks on files")
+    fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
