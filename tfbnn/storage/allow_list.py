@@ -151,7 +151,9 @@ def _entry_names(group, limit):
 
 def _refuse_others(what, found, expected):
     if sorted(found) != sorted(expected):
-        raise ModelFileError(f"{what} must be {sorted(expected)}, found {sorted(found)!r:.500}.")
+        raise ModelFileError(
+            f"{what} must be {sorted(expected)!r:.500}, found {sorted(found)!r:.500}."
+        )
 
 
 def _open(group, name, kind):

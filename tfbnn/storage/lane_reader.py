@@ -64,7 +64,8 @@ def _room(folder, checkpoint, first):
     count = checkpoint.num_draws
     needed = sum(count * math.prod(a.shape[1:]) * a.itemsize for a in first.values())
     paths = (segment_path(folder, index) for index in range(len(checkpoint.digests)))
-    if schema.THETA not in first or needed > sum(map(os.path.getsize, paths)):
+    stored = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+    if schema.THETA not in first or needed > stored:
         raise RunFolderError(f"{folder!r}: the segments do not hold the {count} draws committed.")
     return {name: np.empty((count, *a.shape[1:]), a.dtype) for name, a in first.items()}
 
