@@ -39,6 +39,8 @@ POINTS = {
     "mid-merge": ("sealing", "model", 1),
     "end of merge": ("after rename", "model", 1),
 }
+# Kills at random moments per trial.
+NUM_KILLS = {"random": 1, "five in a row": 5}
 _context = multiprocessing.get_context("fork")
 
 
@@ -48,22 +50,35 @@ def child(store, pipe, prepare):
     store.run(lambda done: os.write(pipe, struct.pack("q", done)))
 
 
-def run_and_kill(store, prepare=lambda: None, seconds=None):
-    """Starts a run and kills it after some time, or waits until it ends by itself.
+def run_and_kill(store, prepare=lambda: None, draws=None, seconds=0.0):
+    """Starts a run, waits until it has reported some draws as committed and a moment more, kills it.
+
+    Args:
+        store: The store it writes.
+        prepare: What it does first.
+        draws: How many draws it may report; None for a run that ends by itself.
+        seconds: How long the moment lasts.
 
     Returns:
-        (exit code, number of draws it had reported as committed).
+        (exit code, number of draws it had reported).
     """
     read_end, write_end = os.pipe()
     process = _context.Process(target=child, args=(store, write_end, prepare))
     process.start()
     os.close(write_end)
-    process.join(seconds)
-    process.kill()
-    process.join()
-    with open(read_end, "rb") as pipe:
+    reported = 0
+    with open(read_end, "rb", buffering=0) as pipe:
+        while draws is None or reported < draws:
+            report = pipe.read(8)
+            if not report:
+                break
+            reported = struct.unpack("q", report)[0]
+        if draws is not None:
+            time.sleep(seconds)
+            process.kill()
+        process.join()
         reports = pipe.read()
-    return process.exitcode, struct.unpack("q", reports[-8:])[0] if reports else 0
+    return process.exitcode, struct.unpack("q", reports[-8:])[0] if reports else reported
 
 
 def kill_at(point, path_part, count):
@@ -160,10 +175,10 @@ def usual_seconds(store, path):
 
 def plan(what, generator, seconds):
     """Arguments of `run_and_kill` for the runs of one trial."""
-    if what == "random":
-        return [{"seconds": seconds * generator.uniform()}]
-    if what == "five in a row":
-        return [{"seconds": 0.4 * seconds * generator.uniform()} for _ in range(5)]
+    if what in NUM_KILLS:
+        # One in ten comes before the first commit; the last ones may come after the end.
+        draws = np.sort(generator.integers(-NUM_DRAWS // 10, NUM_DRAWS, size=NUM_KILLS[what]))
+        return [{"draws": int(n), "seconds": seconds * generator.uniform() / 10} for n in draws]
     point, path_part, most = POINTS[what]
     count = int(generator.integers(1, most + 1))
     return [{"prepare": functools.partial(kill_at, point, path_part, count)}]

@@ -30,8 +30,8 @@ def trials(what, count, folder, store="segments", seed=1):
 def test_killed_at_random_moments(tmp_path):
     found = trials("random", 60, tmp_path)
     assert found["faults"] == []
-    # The others had ended by themselves, on a machine faster than a moment before.
-    assert found["killed"] >= 20
+    # The others had ended by themselves.
+    assert found["killed"] >= 30
 
 
 @pytest.mark.parametrize("point", killing.POINTS)
