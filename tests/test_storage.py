@@ -222,7 +222,9 @@ def test_an_older_file_is_replaced(saved, synthetic_ensemble):
     assert os.listdir(saved.parent) == ["model.h5"]
 
 
-@pytest.mark.parametrize("step", ["_write", "h5py.File", "os.fsync", "os.replace", "os.chmod"])
+@pytest.mark.parametrize(
+    "step", ["model_file._fill", "sealed_file.h5py.File", "os.fsync", "os.replace", "os.chmod"]
+)
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
 def test_a_failure_while_writing_leaves_the_older_file(
     saved, synthetic_ensemble, monkeypatch, step, error
@@ -232,7 +234,7 @@ def test_a_failure_while_writing_leaves_the_older_file(
 
     before = saved.read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr(f"tfbnn.storage.model_file.{step}", fail)
+        patched.setattr(step if step.startswith("os.") else f"tfbnn.storage.{step}", fail)
         with pytest.raises(type(error)):
             write_model(synthetic_ensemble((3, 4, 1)), saved)
     assert saved.read_bytes() == before

@@ -28,7 +28,7 @@ SPEC = make_spec(
     y_transform=None,
     dtype="float32",
 )
-NUM_CHAINS, BLOCK, NUM_DRAWS = 2, 5, 120
+NUM_CHAINS, BLOCK, NUM_DRAWS = 2, 5, 80
 NUM_PARAMETERS = SPEC.layout.num_parameters
 FILES = {"lease", "run.h5", "lane-000", "checkpoint-a.h5", "checkpoint-b.h5", "model.h5"}
 

@@ -4,20 +4,18 @@ It is read as far as needed to know that it is sound, in this order: size and se
 every object of the HDF5 file, before its content; the content, against the model it describes.
 """
 
+import functools
 import math
 import os
 from datetime import UTC, datetime
 
-import h5py
-
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage import schema
 from tfbnn.storage.allow_list import opened_datasets
-from tfbnn.storage.atomic import replacing
-from tfbnn.storage.attributes import write_attributes
 from tfbnn.storage.contents import from_arrays, to_arrays
 from tfbnn.storage.foreign import read_foreign
-from tfbnn.storage.trailer import check_seal, seal
+from tfbnn.storage.sealed_file import write_sealed
+from tfbnn.storage.trailer import check_seal
 
 __all__ = ["read_model", "write_model"]
 
@@ -46,11 +44,7 @@ def write_model(ensemble, path):
         raise ModelFileError(
             f"The model is not saved: no file of it could be loaded: {error}"
         ) from error
-    with replacing(path) as temporary:
-        # `replacing` has locked the file; HDF5 would wonder who did.
-        with h5py.File(temporary, "w", libver=("v110", "v110"), locking=False) as file:
-            _write(file, arrays)
-        seal(temporary)
+    write_sealed(path, schema.MODEL, functools.partial(_fill, arrays))
 
 
 def read_model(path, *, untrusted=False, max_bytes=schema.MAX_BYTES):
@@ -91,8 +85,7 @@ def read_model(path, *, untrusted=False, max_bytes=schema.MAX_BYTES):
             ) from error
 
 
-def _write(file, arrays):
-    write_attributes(file, schema.MODEL)
+def _fill(arrays, file):
     for name, array in arrays.items():
         settings = {}
         if name == schema.THETA and array.nbytes >= _COMPRESSED_FROM_BYTES:

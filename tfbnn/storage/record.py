@@ -1,24 +1,17 @@
-"""The files of a run folder: JSON and named arrays in one sealed HDF5 file.
-
-The whole file is made in memory and written at once: a full disk then meets plain writes, from which
-one recovers, and not the HDF5 library.
-"""
+"""The files of a run folder: JSON and named arrays in one sealed HDF5 file."""
 
 import contextlib
-import io
 import os
 from dataclasses import dataclass
 
-import h5py
 import numpy as np
 
 from tfbnn.exceptions import ModelFileError, RunFolderError
 from tfbnn.storage import schema
 from tfbnn.storage.allow_list import opened_datasets
-from tfbnn.storage.atomic import write_file
-from tfbnn.storage.attributes import write_attributes
 from tfbnn.storage.json_text import parse_json, to_json
-from tfbnn.storage.trailer import check_seal, content_size, seal_of
+from tfbnn.storage.sealed_file import write_sealed
+from tfbnn.storage.trailer import check_seal, content_size
 
 __all__ = ["Record", "check_record", "read_record", "write_record"]
 
@@ -65,17 +58,15 @@ def write_record(path, kind, content, arrays):
     listed = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
     text = to_json({"content": content, "arrays": listed})
     _parse(np.frombuffer(text, np.uint8))  # what could not be read must not be written
-    image = io.BytesIO()
-    with h5py.File(image, "w", libver=("v110", "v110")) as file:
-        write_attributes(file, kind)
+
+    def fill(file):
         file.create_dataset(schema.METADATA, data=np.frombuffer(text, np.uint8))
         file.create_group(schema.ARRAYS)
         for index, array in enumerate(arrays.values()):
             stored = array.view(np.uint8) if array.dtype == _BOOL else array
             file.create_dataset(schema.array_name(index), data=np.atleast_1d(stored))
-    seal = seal_of(image.getbuffer())
-    write_file(path, image.getbuffer(), seal)
-    return seal[-schema.DIGEST_BYTES :]
+
+    return write_sealed(path, kind, fill)
 
 
 def read_record(path, kind, digest=None):
