@@ -64,9 +64,12 @@ class Lease:
                 f"{self._path!r} cannot be locked ({error.strerror or error}). Choose a folder on a file "
                 "system with locks (flock)."
             ) from error
-        # Shortened last: a full disk lets one write where something is, and only there.
-        os.pwrite(self._handle, self._text, 0)
-        os.ftruncate(self._handle, len(self._text))
+        try:
+            # Shortened last: a full disk lets one write where something is, and only there.
+            os.pwrite(self._handle, self._text, 0)
+            os.ftruncate(self._handle, len(self._text))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from error
         self.check()
 
     def check(self):

@@ -1,0 +1,190 @@
+"""Disks that are full, must not be written, or fail."""
+
+import errno
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+
+import filling
+import numpy as np
+import pytest
+
+from tfbnn.storage import RunFolder, atomic, write_model
+
+
+def trials(what, count, folder):
+    done = subprocess.run(
+        [sys.executable, filling.__file__, what, str(count), "1", str(folder)],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # it forks
+        capture_output=True,
+        text=True,
+        timeout=550,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["faults"]
+
+
+def test_limit_on_the_size_of_files(tmp_path):
+    assert trials(filling.SIZE_LIMIT, 10, tmp_path) == []
+
+
+def test_full_disk(tmp_path):
+    if not filling.may_mount(tmp_path / "probe"):
+        pytest.skip("needs the right to mount a small file system")
+    assert trials(filling.FULL_DISK, 10, tmp_path) == []
+
+
+def fail(number):
+    def failing(*args, **kwargs):
+        raise OSError(number, os.strerror(number))
+
+    return failing
+
+
+def commit(writer, value):
+    writer.append(np.full((2, 1, 3), value, np.float32), {})
+    writer.commit({"state": np.array(value)}, {})
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+@pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
+def test_a_commit_that_fails_can_be_repeated(tmp_path, monkeypatch, call, number):
+    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    with folder.writer(0) as writer:
+        commit(writer, 1.0)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, call, fail(number))
+            with pytest.raises(OSError, match="bytes were to be written.*lane-000") as caught:
+                commit(writer, 2.0)
+        assert caught.value.errno == number
+        assert folder.read(0).draws[:, 0, 0].tolist() == [1, 1]
+        writer.commit({"state": np.array(2.0)}, {})
+    assert folder.read(0).draws[:, 0, 0].tolist() == [1, 1, 2, 2]
+    assert [name for name in os.listdir(tmp_path / "run/lane-000") if ".tmp" in name] == []
+
+
+def test_a_checkpoint_that_fails_after_its_segment_can_be_repeated(tmp_path, monkeypatch):
+    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    with folder.writer(0) as writer:
+        commit(writer, 1.0)
+        with monkeypatch.context() as patched:
+            patched.setattr("tfbnn.storage.lane_writer.write_checkpoint", fail(errno.ENOSPC))
+            with pytest.raises(OSError):
+                commit(writer, 2.0)
+        assert len(folder.read(0).draws) == 2
+        commit(writer, 3.0)
+    assert folder.read(0).draws[:, 0, 0].tolist() == [1, 1, 2, 2, 3, 3]
+
+
+# Folders that cannot be written. To root, permissions mean nothing: other ways to say no.
+
+
+@pytest.fixture
+def unchangeable(tmp_path):
+    """A run with one commit in which nothing can be changed, nor in its lane."""
+    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    with folder.writer(0) as writer:
+        commit(writer, 1.0)
+    lane = os.path.join(folder.path, "lane-000")
+    if os.geteuid() != 0:
+        for path in (lane, folder.path):
+            os.chmod(path, stat.S_IRUSR | stat.S_IXUSR)
+        yield folder
+        for path in (folder.path, lane):
+            os.chmod(path, stat.S_IRWXU)
+        return
+    if shutil.which("chattr") is None:
+        pytest.skip("needs chattr, or another user than root")
+    paths = [folder.path, lane, os.path.join(lane, "lease"), os.path.join(folder.path, "lease")]
+    done = subprocess.run(["chattr", "+i", *paths], capture_output=True)
+    try:
+        if done.returncode:
+            pytest.skip("this file system has no files that root cannot change")
+        yield folder
+    finally:
+        subprocess.run(["chattr", "-i", *paths], capture_output=True)
+
+
+def test_a_folder_that_cannot_be_written_can_be_read(unchangeable):
+    assert RunFolder.open(unchangeable.path).read(0).draws[:, 0, 0].tolist() == [1, 1]
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_first_draw(unchangeable):
+    with pytest.raises(OSError, match="run"), unchangeable.writer(0) as writer:
+        commit(writer, 2.0)
+    with pytest.raises(OSError, match="run"):
+        unchangeable.replace_description({"more": 1})
+
+
+def test_a_new_run_where_nothing_can_be_written(unchangeable):
+    with pytest.raises(OSError, match="new"):
+        RunFolder.create(os.path.join(unchangeable.path, "new"), {}, {}, 1)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="folder of .*nowhere/run.* does not exist"):
+        RunFolder.create(tmp_path / "nowhere" / "run", {}, {}, 1)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_path_that_is_too_long_is_refused(tmp_path):
+    with pytest.raises(OSError, match="File name too long") as caught:
+        RunFolder.create(tmp_path / ("long" * 100), {}, {}, 1)
+    assert caught.value.errno == errno.ENAMETOOLONG
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(FileExistsError, match="run"):
+        RunFolder.create(tmp_path / "run", {}, {}, 1)
+    folder = RunFolder.create(tmp_path / "other", {}, {}, 1)
+    (tmp_path / "other" / "lane-000").write_text("mine")
+    with pytest.raises(FileExistsError, match="lane-000"), folder.writer(0):
+        pass
+    assert (tmp_path / "run").read_text() == (tmp_path / "other/lane-000").read_text() == "mine"
+
+
+# The order in which things reach the disk.
+
+
+def test_each_file_is_on_the_disk_before_its_name_and_the_checkpoint_is_last(tmp_path, monkeypatch):
+    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    calls, sync, replace = [], os.fsync, os.replace
+
+    def record_sync(handle):
+        is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        calls.append("folder" if is_folder else "content")
+        sync(handle)
+
+    def record_replace(source, target):
+        calls.append(os.path.basename(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "replace", record_replace)
+    with folder.writer(0) as writer:
+        assert calls == ["folder"]  # that of the lane has its name
+        calls.clear()
+        commit(writer, 1.0)
+    files = ["segment-000000.h5", "checkpoint-b.h5"]
+    assert calls == [step for name in files for step in ("content", name, "folder")]
+
+
+def test_a_model_file_on_a_full_disk_leaves_the_older_one(
+    synthetic_ensemble, tmp_path, monkeypatch
+):
+    path = tmp_path / "model.h5"
+    write_model(synthetic_ensemble(), path)
+    before = path.read_bytes()
+
+    def half(file, view, path):
+        file.write(view[: len(view) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic, "_write_blocks", half)
+    with pytest.raises(OSError, match=r"No space left.* bytes were to be written.*model\.h5"):
+        write_model(synthetic_ensemble((3, 4, 1)), path)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["model.h5"]
