@@ -12,6 +12,7 @@ from tfbnn.engine.kernels.repriorised import Repriorised
 from tfbnn.engine.kernels.smmala import SMMALA
 from tfbnn.engine.kernels.truncated_mala import TruncatedMALA
 from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
+from tfbnn.settings import settings_from_json, settings_to_json
 
 __all__ = [
     "ChEESHMC",
@@ -44,6 +45,9 @@ _KERNELS = {
 # Class names are understood too, in any case.
 _BY_PLAIN_NAME = {name.replace("_", ""): kernel for name, kernel in _KERNELS.items()}
 
+_BY_CLASS_NAME = {kernel.__name__: kernel for kernel in _KERNELS.values()}
+_CALLABLE = "CallableKernel"
+
 
 def available():
     """The names that `fit_posterior(kernel=...)` understands."""
@@ -71,3 +75,31 @@ def resolve_kernel(kernel):
         f"kernel must be one of the names {available()}, an instance from tfbnn.kernels, or a "
         f"callable target_log_prob_fn -> TransitionKernel, received {kernel!r}."
     )
+
+
+def kernel_to_json(settings):
+    """Settings as a JSON-able dict; of a kernel that the user built, its qualified name only."""
+    if isinstance(settings, CallableKernel):
+        return {"name": _CALLABLE, "function": _qualified_name(settings.function)}
+    return settings_to_json(settings)
+
+
+def kernel_from_json(entry):
+    """The settings that `kernel_to_json` wrote; names are looked up among the samplers only.
+
+    Raises:
+        ValueError: For anything that is none of them, and for a kernel that the user built: a name
+            in a file is not called.
+        TypeError: For settings that the sampler does not have.
+    """
+    if isinstance(entry, dict) and entry.get("name") == _CALLABLE:
+        raise ValueError(
+            f"the kernel is the callable {entry.get('function')!r}, of which a file holds the name "
+            "only. Go on with fit_posterior(..., output=, resume=True, kernel=that callable)."
+        )
+    return settings_from_json(entry, _BY_CLASS_NAME)
+
+
+def _qualified_name(function):
+    place = function if hasattr(function, "__qualname__") else type(function)
+    return f"{place.__module__}.{place.__qualname__}"
