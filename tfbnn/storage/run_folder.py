@@ -15,6 +15,7 @@ import secrets
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage import schema
 from tfbnn.storage.atomic import is_temporary, make_folder
+from tfbnn.storage.checkpoint import newest_usable
 from tfbnn.storage.lane_reader import read_lane
 from tfbnn.storage.lane_writer import LaneWriter
 from tfbnn.storage.lease import held_lease
@@ -117,6 +118,10 @@ class RunFolder:
         make_folder(folder)
         with held_lease(os.path.join(folder, _LEASE)) as lease:
             yield LaneWriter(folder, owner, lease)
+
+    def checkpoint(self, lane):
+        """The last commit of a lane, without its draws, or None where there is none."""
+        return newest_usable(*self._lane(lane), lambda checkpoint: checkpoint)
 
     def read(self, lane):
         """The `LaneDraws` that a lane has committed so far.
