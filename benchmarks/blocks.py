@@ -3,15 +3,12 @@
 import time
 
 import numpy as np
-import tensorflow as tf
 
-from tfbnn.engine.block import STATISTICS, BlockControl, make_block
-from tfbnn.engine.completion import make_completion
 from tfbnn.engine.lane import Lane
 from tfbnn.engine.potential import make_data
-from tfbnn.engine.runner import Program
-from tfbnn.engine.schedule import make_legs
-from tfbnn.engine.start import make_value_and_gradient
+from tfbnn.engine.program import make_program
+from tfbnn.engine.sinks import MemorySink
+from tfbnn.engine.turns import compile_block
 
 __all__ = ["make_lane"]
 
@@ -31,24 +28,23 @@ def make_lane(spec, kernel, x, y, theta, block_length, num_blocks):
         (Lane, seconds of compilation).
     """
     data, total = make_data(x, y, None, spec.dtype), block_length * num_blocks
-    potential = kernel.potential(spec)
-    program = Program(
-        spec=spec,
-        settings=kernel,
-        data=data,
+    program = make_program(
+        spec,
+        kernel,
+        data,
         seed=0,
-        legs=make_legs(kernel, 0, total, 1),
-        stride=1,
-        block_length=block_length,
-        block=make_block(spec, kernel, block_length + 1, True),
-        potential=potential,
-        value_and_gradient=make_value_and_gradient(potential, data, True),
-        complete=make_completion(potential, data, seed=0),
+        num_chains=len(theta),
+        num_results=total,
+        num_burnin_steps=0,
+        num_steps_between_results=0,
+        jit_compile=True,
+        groups=[list(range(len(theta)))],
+        length=block_length,
     )
     draws = np.empty((len(theta), total, theta.shape[1]), theta.dtype)
-    statistics = {name: np.empty((len(theta), total)) for name in STATISTICS}
-    lane = Lane(program, range(len(theta)), theta, draws, statistics)
+    statistics = {name: np.empty((len(theta), total)) for name in program.statistics}
+    sink = MemorySink(program.groups[0], draws, statistics)
+    lane = Lane(program, program.groups[0], theta, sink)
     began = time.perf_counter()
-    control = BlockControl(*map(tf.constant, (0, 0, 1, False, False)))
-    program.block(data, lane.state, tf.zeros([block_length, 2], tf.int32), control)
+    compile_block(program, lane)
     return lane, time.perf_counter() - began

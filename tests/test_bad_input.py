@@ -1,5 +1,6 @@
 """Every kind of bad input at every public entry point; good input in every disguise."""
 
+import os
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -35,7 +36,7 @@ class FakeEngine:
         raise AssertionError("pretraining was reached")
 
     def run_chains(self, spec, settings, data, theta, *, num_results, **kwargs):
-        from tfbnn.engine.result import SamplingResult
+        from tfbnn.sampling_result import SamplingResult
 
         self.calls.append(("run_chains", (spec, settings, data, theta), kwargs))
         kept = num_results if self.num_kept is None else self.num_kept
@@ -690,6 +691,14 @@ BAD_SETTINGS = [
     ),
     ({"jit_compile": "yes"}, TypeError, ["jit_compile", "True or False", "'yes'"]),
     ({"jit_compile": 1}, TypeError, ["jit_compile", "True or False"]),
+    ({"output": 3}, TypeError, ["output", "path", "3"]),
+    ({"output": "absent/run"}, FileNotFoundError, ["absent", "Create it first"]),
+    ({"output": __file__}, ValueError, ["test_bad_input.py", "not a run folder"]),
+    ({"output": os.path.dirname(__file__)}, ValueError, ["tests", "not a run folder"]),
+    ({"resume": True}, ValueError, ["resume=True", "output=None"]),
+    ({"resume": "yes"}, TypeError, ["resume", "True or False", "'yes'"]),
+    ({"commit_interval": -1}, ValueError, ["commit_interval", ">= 0", "-1"]),
+    ({"commit_interval": None}, TypeError, ["commit_interval", "number", "None"]),
     ({"verbose": 7}, ValueError, ["verbose", "'auto', 0 or 1", "7"]),
     ({"verbose": "loud"}, ValueError, ["verbose", "'auto', 0 or 1", "'loud'"]),
     ({"callbacks": print}, TypeError, ["callbacks"]),
@@ -708,8 +717,6 @@ BAD_SETTINGS = [
     ({"kernel": lambda target_log_prob_fn: None}, TypeError, ["kernel", "TransitionKernel"]),
     ({"kernel": lambda: None}, TypeError, ["kernel", "target_log_prob_fn"]),
     # What this version does not have.
-    ({"output": "runs/1"}, ValueError, ["output", "not available"]),
-    ({"resume": True}, ValueError, ["resume", "not available"]),
     ({"num_workers": 2}, ValueError, ["num_workers=2", "not available"]),
     ({"num_workers": 0}, ValueError, ["num_workers=0"]),
     ({"num_workers": "all"}, ValueError, ["num_workers='all'"]),

@@ -115,7 +115,7 @@ def test_module_runs_as_the_command():
         [sys.executable, "-m", "tfbnn", "resume", "folder"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "not available in this version" in done.stderr and "Traceback" not in done.stderr
+    assert "no run in folder" in done.stderr and "Traceback" not in done.stderr
 
 
 # ----------------------------------------------------------------------------------------
@@ -364,10 +364,6 @@ def test_plot_without_matplotlib(run, monkeypatch):
     check_refusal(run("plot named.h5 -o figures"), "tfbnn[plots]")
 
 
-def test_resume_is_not_there_yet(run):
-    check_refusal(run("resume folder"), "not available in this version")
-
-
 # ----------------------------------------------------------------------------------------
 # fit and demo: these sample.
 # ----------------------------------------------------------------------------------------
@@ -498,8 +494,9 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
         ("--kernel gibbs", "gibbs"),
         ("--kernel hmc --max-tree-depth 3", "--max-tree-depth is no setting of the kernel hmc"),
         ("--kernel hmc --step-size -1", "step_size"),
-        ("--output folder", "output"),
-        ("--resume", "resume"),
+        ("--output named.h5", "named.h5"),
+        ("--resume", "resume=True"),
+        ("--commit-interval -1", "commit_interval"),
         ("--num-workers 3", "num_workers"),
         ("--num-results 0", "num_results"),
         ("--early-stopping 5", "early_stopping"),

@@ -177,15 +177,15 @@ class TestBits:
         np.testing.assert_array_equal(one.posterior.draws[0], two.posterior.draws[0])
 
     def test_many_chains_of_a_tiny_network_share_a_program(self, monkeypatch):
-        from tfbnn.engine import runner
+        from tfbnn.engine import program
 
-        groups, grouped = [], runner.chain_groups
+        groups, grouped = [], program.chain_groups
 
         def spy(num_chains, *, apart):
             groups.append(grouped(num_chains, apart=apart))
             return groups[-1]
 
-        monkeypatch.setattr(runner, "chain_groups", spy)
+        monkeypatch.setattr(program, "chain_groups", spy)
         x, y = linear_rows()
         many, again = linear_model(), linear_model()
         short_fit(many, x, y, num_chains=8)
@@ -197,12 +197,12 @@ class TestBits:
 
     @pytest.mark.parametrize("length", [1, 8])
     def test_block_length_does_not_matter(self, monkeypatch, length):
-        from tfbnn.engine import runner
+        from tfbnn.engine import program
 
         x, y = linear_rows()
         expected, found = linear_model(), linear_model()
         short_fit(expected, x, y)
-        monkeypatch.setattr(runner, "block_length", lambda *_: length)
+        monkeypatch.setattr(program, "block_length", lambda *_: length)
         short_fit(found, x, y)
         np.testing.assert_array_equal(found.posterior.draws, expected.posterior.draws)
 

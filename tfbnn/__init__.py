@@ -11,7 +11,9 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "BayesianMLP": "model",
     "load": "model",
+    "resume": "resuming",
     "Pretraining": "settings",
+    "ChainError": "exceptions",
     "NotFittedError": "exceptions",
     "ModelFileError": "exceptions",
     "NotAvailableError": "exceptions",

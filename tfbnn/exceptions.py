@@ -1,6 +1,7 @@
 """The errors and warnings that tfbnn raises itself."""
 
 __all__ = [
+    "ChainError",
     "ConvergenceWarning",
     "DataWarning",
     "ModelFileError",
@@ -15,6 +16,10 @@ __all__ = [
 
 class NotFittedError(ValueError, AttributeError):
     """Raised when a model without posterior draws is asked for something that needs them."""
+
+
+class ChainError(RuntimeError):
+    """Raised after a run in which a chain failed; the draws of the others are kept."""
 
 
 class ModelFileError(ValueError):
@@ -42,7 +47,8 @@ class StartError(ValueError):
 
 
 class ConvergenceWarning(UserWarning):
-    """Issued once after a run whose diagnostics say that the draws should not be trusted yet."""
+    """Issued when the draws of a run should not be trusted yet: a chain stands still, or, once after
+    the run, its diagnostics fail."""
 
 
 class DataWarning(UserWarning):

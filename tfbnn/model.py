@@ -7,9 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.exceptions import NotAvailableError, NotFittedError
+from tfbnn.exceptions import ChainError, NotAvailableError, NotFittedError
+from tfbnn.fit_options import FitOptions
+from tfbnn.fitted import diagnose_ensemble, load_run
 from tfbnn.fitted_checks import check_names, checked_inputs, checked_rows, require_noise
-from tfbnn.fitting import FitOptions, diagnose_ensemble, fit
+from tfbnn.fitting import fit
 from tfbnn.labels import most_probable
 from tfbnn.likelihoods import Gaussian
 from tfbnn.predict import function_draws, inverse_draws, predict, row_tiles
@@ -72,7 +74,7 @@ class BayesianMLP:
         y_transform="auto",
         dtype="float32",
     ):
-        self.spec = make_spec(
+        spec = make_spec(
             layer_sizes,
             activation=activation,
             prior=prior,
@@ -82,14 +84,26 @@ class BayesianMLP:
             y_transform=y_transform,
             dtype=_dtype_name(dtype),
         )
-        self._ensemble = self._training_rows = None
+        self._set(spec)
+
+    @classmethod
+    def from_spec(cls, spec):
+        """The model, not fitted yet, that a `ModelSpec` describes."""
+        model = cls.__new__(cls)
+        model._set(spec)
+        return model
 
     @classmethod
     def from_ensemble(cls, ensemble):
         """The fitted model that an `Ensemble` describes."""
-        model = cls.__new__(cls)
-        model.spec, model._ensemble, model._training_rows = ensemble.spec, ensemble, None
+        model = cls.from_spec(ensemble.spec)
+        model._ensemble = ensemble
         return model
+
+    def _set(self, spec):
+        self.spec = spec
+        self._ensemble = self._training_rows = None
+        self.column_names = {}
 
     @property
     def posterior(self):
@@ -121,6 +135,7 @@ class BayesianMLP:
         seed=0,
         output=None,
         resume=False,
+        commit_interval=30.0,
         num_workers="auto",
         jit_compile=True,
         verbose="auto",
@@ -149,7 +164,16 @@ class BayesianMLP:
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
-            output, resume: Not available in this version; leave None and False.
+            output: Run folder. Draws go there and not into memory, and a run that was killed goes
+                on from there: see "Long runs" in the README. It is made where there is none, and
+                refused where there is something in it, unless `resume`. None (default): draws are
+                kept in memory only.
+            resume: Go on with the run in `output`, which must have been begun with the same rows
+                and arguments, on the same versions; `num_results` may be larger than it was. What
+                comes out has the bits of a run that nothing interrupted. An empty or missing folder
+                starts afresh. Default False.
+            commit_interval: Seconds after which the next block of transitions ends with a commit,
+                default 30: what a kill can lose at most, besides one block. Phases end with one.
             num_workers: "auto" or 1: all chains run in this process, on all its cores.
             jit_compile: Compile with XLA, default True.
             verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0: silence.
@@ -162,9 +186,15 @@ class BayesianMLP:
         Raises:
             TypeError, ValueError: For unusable data or settings, before anything is compiled.
             StartError: When the density is not finite where a chain starts.
-            KeyboardInterrupt: On SIGINT or SIGTERM; draws kept so far are in `model.posterior`.
+            RunFolderError: When `output` holds something else, a run that is not to be resumed, or
+                one that was begun with other rows, settings or versions, which are named;
+                RunLockedError when another process is at work there.
+            ChainError: When a chain failed on the way; the draws of the others are in
+                `model.posterior`, and what the chain had committed is in `output`.
+            KeyboardInterrupt: On SIGINT or SIGTERM; draws kept so far are in `model.posterior`, and
+                committed.
         """
-        _refuse_unavailable(output, resume, num_workers)
+        _refuse_unavailable(num_workers)
         options = FitOptions(
             kernel=kernel,
             num_chains=num_chains,
@@ -176,6 +206,10 @@ class BayesianMLP:
             jit_compile=jit_compile,
             verbose=verbose,
             callbacks=callbacks,
+            output=output,
+            resume=resume,
+            commit_interval=commit_interval,
+            column_names=self.column_names,
         )
         rows = prepare_rows(self.spec, x, y, noise_scale)
         validation = None
@@ -184,16 +218,21 @@ class BayesianMLP:
                 self.spec, *_unpack(validation_data), name="validation ", classes=rows.classes
             )
             check_names(validation.feature_names, rows.feature_names, "validation x")
-        keep = partial(self._keep, rows)
+        return self.fit_rows(rows, validation, options)
+
+    def fit_rows(self, rows, validation, options):
+        """`fit_posterior` to checked Rows, with FitOptions: for those who have them already."""
         with sigterm_interrupts():
-            run, interrupted = fit(self.spec, rows, validation, options, keep)
-        if interrupted:
+            run, result = fit(self.spec, rows, validation, options, partial(self._keep, rows))
+        if result.interrupted:
             raise KeyboardInterrupt
+        if result.failures:
+            raise _chain_error(result.failures, options.output)
         if not run.num_results and self._ensemble is not None:
             warnings.warn(
                 "The run was stopped before its first draw; the model keeps its earlier posterior.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return run
 
@@ -668,16 +707,19 @@ class BayesianMLP:
 
 
 def load(path, *, untrusted=False, max_bytes=2 * 2**30):
-    """Loads a fitted model from the file that `save` wrote; needs no TensorFlow.
+    """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
+
+    Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
+    chains so far; the run may go on meanwhile.
 
     Every check that Python can make is made either way: a file holds numbers and names out of known
     tables, never code or the names of other files.
 
     Args:
-        path: The model file.
+        path: The model file, or the run folder.
         untrusted: True for files that strangers may have written. A process of its own then parses
             the file, so that one crafted to exploit the HDF5 library itself cannot harm this one;
-            costs about 0.3 s. Default False; the command line has it on.
+            costs about 0.3 s. Default False; the command line has it on. Not for run folders.
         max_bytes: Largest size of the file, and of its arrays in memory; default 2 GiB.
 
     Returns:
@@ -686,12 +728,21 @@ def load(path, *, untrusted=False, max_bytes=2 * 2**30):
     Raises:
         FileNotFoundError: When there is no such file.
         ModelFileError: When the file is not what it says.
+        RunFolderError: When the folder is not a run.
+        NotFittedError: When the run has no draws yet.
         ChildProcessError: When `untrusted` is asked for and no process can be started.
     """
     from tfbnn.storage import read_model
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
+    if os.path.isdir(path):
+        if untrusted:
+            raise ValueError(
+                f"untrusted=True is for model files, received the run folder {os.fspath(path)!r}. "
+                "Load your own run with untrusted=False; of another's ask for the file of save()."
+            )
+        return BayesianMLP.from_ensemble(load_run(path))
     return BayesianMLP.from_ensemble(read_model(path, untrusted=untrusted, max_bytes=max_bytes))
 
 
@@ -714,12 +765,21 @@ def _unpack(validation_data):
     return x, y, (noise[0] if noise else None)
 
 
-def _refuse_unavailable(output, resume, num_workers):
-    if output is not None or resume:
-        raise NotAvailableError(
-            "Streaming to a run folder (output=, resume=) is not available in this version. "
-            "Leave output=None and resume=False, and use model.save."
-        )
+def _chain_error(failures, output):
+    """ChainError that names the chains of `failures`, dict tuple of chains -> exception."""
+    texts = [
+        f"chain {', '.join(map(str, chains))}: {type(error).__name__}: {error}"
+        for chains, error in failures.items()
+    ]
+    rest = "The draws of the others are in model.posterior."
+    if output is not None:
+        rest += f" Go on with resume=True, or: tfbnn resume {output}"
+    error = ChainError(f"{len(failures)} of the runs of chains failed, {'; '.join(texts)}. {rest}")
+    error.__cause__ = next(iter(failures.values()))
+    return error
+
+
+def _refuse_unavailable(num_workers):
     if num_workers not in ("auto", 1):
         raise NotAvailableError(
             "Worker processes are not available in this version, received "

@@ -6,7 +6,7 @@ import numpy as np
 
 from tfbnn.forward import network_outputs
 
-__all__ = ["Readouts", "function_moments", "stacked_weights"]
+__all__ = ["Readouts", "function_moments", "pop_readouts", "stacked_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,12 @@ class Readouts:
         rows, columns = np.triu_indices(num_features)
         full[..., rows, columns] = packed
         return full
+
+
+def pop_readouts(statistics):
+    """Takes what belongs to the readouts out of a dict of statistics: Readouts, or None."""
+    mean, factor = (statistics.pop(name, None) for name in ("readout_mean", "readout_factor"))
+    return None if mean is None else Readouts(mean, factor)
 
 
 def stacked_weights(ensemble):

@@ -8,7 +8,8 @@ import warnings
 
 from tfbnn import __version__
 from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resume
-from tfbnn.cli.console import BAD_INPUT, STOPPED, say
+from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
+from tfbnn.exceptions import ChainError
 from tfbnn.signals import sigterm_interrupts
 
 __all__ = ["main"]
@@ -27,8 +28,8 @@ example:
   tfbnn predict bnn.h5 points.csv --quantiles 0.16,0.5,0.84 -o out.csv
 
 exit codes:
-  0 done; 2 bad input; 3 finished, but diagnostics failed and --strict was given;
-  85 stopped by SIGINT or SIGTERM"""
+  0 done; 1 a chain failed; 2 bad input; 3 finished, but diagnostics failed and --strict was given;
+  85 stopped by SIGINT or SIGTERM, and with a run folder resumable"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -71,11 +72,11 @@ def main(argv=None):
             # The reader, such as `head`, has seen enough.
             _close_standard_output()
             return 0
-        except (TypeError, ValueError, ImportError, OSError) as error:
+        except (TypeError, ValueError, ImportError, OSError, ChainError) as error:
             if args.traceback:
                 raise
             say(_shorten(f"tfbnn {args.command}: error: {_text(error)}"))
-            return BAD_INPUT
+            return FAILED if isinstance(error, ChainError) else BAD_INPUT
 
 
 def _parser():

@@ -22,9 +22,8 @@ _TARGETS, _NOISE = "target_names", "noise_columns"
 
 
 def remember_columns(model, targets, noise):
-    """Saves the names of target and noise columns with the model, for `evaluate` and `plot`."""
-    model.posterior.provenance[_TARGETS] = list(targets)
-    model.posterior.provenance[_NOISE] = list(noise)
+    """Has the next fit keep the names of target and noise columns, for `evaluate` and `plot`."""
+    model.column_names = {_TARGETS: list(targets), _NOISE: list(noise)}
 
 
 @dataclass(frozen=True)

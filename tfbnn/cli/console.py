@@ -12,6 +12,7 @@ __all__ = [
     "BAD_INPUT",
     "DIAGNOSTICS_FAILED",
     "DONE",
+    "FAILED",
     "STOPPED",
     "comma_list",
     "import_tensorflow",
@@ -19,7 +20,7 @@ __all__ = [
     "say",
 ]
 
-DONE, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 2, 3, 85
+DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 
 
 def say(text):

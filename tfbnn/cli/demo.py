@@ -116,6 +116,7 @@ def _fit(data):
         learning_rate_schedule="cosine",
     )
     x, y = data.train
+    remember_columns(model, [data.target_name], [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report says the same
         run = model.fit_posterior(
@@ -127,7 +128,6 @@ def _fit(data):
             pretraining=pretraining,
             validation_data=data.validation,
         )
-    remember_columns(model, [data.target_name], [])
     print(run.report())
     print()
     _paragraph(

@@ -1,13 +1,15 @@
 """`tfbnn diagnose`: have the chains of a saved model converged?"""
 
-from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json
+from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json, say
+from tfbnn.cli.follow import follow
 from tfbnn.cli.models import add_model_argument, load_model
 
 __all__ = ["add_parser", "verdict"]
 
 _DESCRIPTION = """\
 Convergence of the chains of a saved model: R-hat and effective sample sizes of its predictions
-first, then of the log density and the weights, and sentences on what is wrong and what to do."""
+first, then of the log density and the weights, and sentences on what is wrong and what to do.
+With --follow of a run that is going on: a line whenever it has committed more draws, until it ends."""
 
 
 def add_parser(commands):
@@ -18,11 +20,16 @@ def add_parser(commands):
     add_model_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--strict", action="store_true", help="exit with 3 if there are warnings")
+    parser.add_argument(
+        "--follow", action="store_true", help="watch the run in this folder until it is finished"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args):
     """Diagnoses and prints."""
+    if args.follow:
+        follow(args.model, say if args.json else print)
     model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.get("bias")
     if args.json:

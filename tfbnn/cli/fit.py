@@ -1,13 +1,9 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
-import os
-import warnings
-
 import numpy as np
 
 from tfbnn.cli.columns import Labels, as_noise, remember_columns
-from tfbnn.cli.console import STOPPED, import_tensorflow, print_json, say
-from tfbnn.cli.diagnose import verdict
+from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import (
     CLASS_LIKELIHOODS,
     add_options,
@@ -15,7 +11,7 @@ from tfbnn.cli.fit_options import (
     kernel_argument,
     make_model,
 )
-from tfbnn.exceptions import NotFittedError
+from tfbnn.cli.runs import check_model_file, run_to_the_end
 from tfbnn.tables import read_table
 
 __all__ = ["add_parser"]
@@ -25,7 +21,8 @@ Sample the posterior of a Bayesian neural network given a table of features and 
 
 All numeric columns other than targets and noise are features, unless --features names them. With
 --likelihood bernoulli or categorical the target holds class labels: integers, or in CSV any text.
-Ctrl-C or SIGTERM stops the run; what was sampled until then is saved."""
+Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws go to
+the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill."""
 
 _EPILOG = """\
 example:
@@ -45,7 +42,7 @@ def add_parser(commands):
 
 def run(args):
     """Reads, fits, reports and saves."""
-    _check_model_file(args.model_file)
+    check_model_file(args.model_file)
     targets, noise = args.target, args.noise_column or []
     label_names = targets if args.likelihood in CLASS_LIKELIHOODS else ()
     table, features = _read(args.data, args.features, targets, noise, label_names)
@@ -55,34 +52,18 @@ def run(args):
     model = make_model(args, len(features), len(targets), num_classes)
     options = fit_arguments(args)
     say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
-    if args.model_file is None:
-        say("Without -o FILE nothing is kept but the report.")
+    folder = getattr(args, "output", None)
+    if args.model_file is None and folder is None:
+        say("Without -o FILE or --output FOLDER nothing is kept but the report.")
     import_tensorflow()
     x, y, noise_scale = _parts(table, features, targets, noise, labels)
     if held_out is not None:
         options["validation_data"] = _parts(held_out, features, targets, noise, labels)
     options |= kernel_argument(args)
-    try:
-        run = model.fit_posterior(x, y, noise_scale=noise_scale, **options)
-    except KeyboardInterrupt:
-        return _save_stopped(model, args)
-    _save(model, args)
-    if args.json:
-        print_json(run.to_dict())
-    else:
-        print(run.report())
-    return verdict(run.diagnosis, args.strict)
-
-
-def _check_model_file(path):
-    """Refuses a place where the model could not be saved, before hours of sampling."""
-    if path is None:
-        return
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"The folder of {path} does not exist. Create it first.")
-    if os.path.isdir(path) or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path} cannot be written: it is a folder, or its folder is read-only.")
+    remember_columns(model, targets, noise)
+    return run_to_the_end(
+        model, lambda: model.fit_posterior(x, y, noise_scale=noise_scale, **options), folder, args
+    )
 
 
 def _read(path, features, targets, noise, label_names):
@@ -127,24 +108,3 @@ def _parts(table, features, targets, noise, labels):
     """(x, y, noise or None) for `fit_posterior`; x is a Table, so that its names are remembered."""
     y = labels.read(table) if labels else table.select(targets).values
     return table.select(features), y, as_noise(table, noise)
-
-
-def _save(model, args):
-    remember_columns(model, args.target, args.noise_column or [])
-    if args.model_file is not None:
-        model.save(args.model_file)
-        say(f"Saved {args.model_file}.")
-
-
-def _save_stopped(model, args):
-    """Saves what an interrupted run has kept, and says so."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the model warns that its run was stopped: said below
-        try:
-            kept = model.posterior.num_results
-        except NotFittedError:
-            say("Stopped before anything was kept; nothing is saved.")
-            return STOPPED
-        say(f"Stopped with {kept} draws kept per chain.")
-        _save(model, args)
-    return STOPPED

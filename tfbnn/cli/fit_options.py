@@ -8,7 +8,16 @@ import dataclasses
 
 from tfbnn.cli.console import comma_list
 
-__all__ = ["CLASS_LIKELIHOODS", "add_options", "fit_arguments", "kernel_argument", "make_model"]
+__all__ = [
+    "CLASS_LIKELIHOODS",
+    "add_options",
+    "add_pace_options",
+    "add_results_options",
+    "fit_arguments",
+    "given",
+    "kernel_argument",
+    "make_model",
+]
 
 CLASS_LIKELIHOODS = ("bernoulli", "categorical")
 
@@ -20,6 +29,7 @@ _RUN = (
     "seed",
     "output",
     "resume",
+    "commit_interval",
     "num_workers",
     "jit_compile",
     "verbose",
@@ -61,7 +71,7 @@ def add_options(parser):
     _add_sampling(parser.add_argument_group("sampling, named as in fit_posterior"))
     _add_kernel(parser.add_argument_group("kernel"))
     _add_pretraining(parser.add_argument_group("pretraining with ADAM, of each chain on its own"))
-    _add_results(parser.add_argument_group("results"))
+    add_results_options(parser.add_argument_group("results"))
 
 
 def _add_data(group):
@@ -141,9 +151,27 @@ def _add_sampling(group):
     add("--resume", action="store_true", default=argparse.SUPPRESS,
         help="go on from --output; not available in this version")  # fmt: skip
     _optional(add, "--num-workers", "processes, auto (default) or a number", "N", _auto_or_int)
+    add_pace_options(group)
     add("--jit-compile", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
         help="compile with XLA, default yes")  # fmt: skip
-    _optional(add, "--verbose", "auto (default), 1, or 0 for no progress", "V", _auto_or_int)
+
+
+def add_pace_options(group):
+    """Adds --commit-interval and --verbose, as `fit` and `resume` have them."""
+    _optional(
+        group.add_argument,
+        "--commit-interval",
+        "seconds between commits to the run folder, default 30",
+        "T",
+        float,
+    )
+    _optional(
+        group.add_argument,
+        "--verbose",
+        "auto (default), 1, or 0 for no progress",
+        "V",
+        _auto_or_int,
+    )
 
 
 def _add_kernel(group):
@@ -214,7 +242,8 @@ def _add_pretraining(group):
     add("--no-pretraining", action="store_true", help="start from draws of the prior")
 
 
-def _add_results(group):
+def add_results_options(group):
+    """Adds -o, --json and --strict, as `fit` and `resume` have them."""
     add = group.add_argument
     add("-o", dest="model_file", metavar="MODEL.h5", help="where to save the fitted model")
     add("--json", action="store_true", help="print the report as JSON")
@@ -235,7 +264,7 @@ def make_model(args, num_features, num_targets, num_classes=None):
     """
     from tfbnn import BayesianMLP, priors
 
-    settings = _given(args, _MODEL)
+    settings = given(args, _MODEL)
     if hasattr(args, "prior_scale"):
         settings["prior"] = priors.Normal(args.prior_scale)
     settings["likelihood"] = _likelihood(args)
@@ -252,7 +281,7 @@ def make_model(args, num_features, num_targets, num_classes=None):
 def _likelihood(args):
     from tfbnn import likelihoods
 
-    scale = _given(args, ("noise_scale",))
+    scale = given(args, ("noise_scale",))
     kinds = {
         "gaussian": likelihoods.Gaussian,
         "student_t": likelihoods.StudentT,
@@ -272,13 +301,13 @@ def fit_arguments(args):
     """The arguments of `fit_posterior` other than data and kernel."""
     from tfbnn import Pretraining
 
-    given = _given(args, _PRETRAINING)
-    if args.no_pretraining and given:
+    asked = given(args, _PRETRAINING)
+    if args.no_pretraining and asked:
         raise ValueError(
-            f"--no-pretraining does not go with {_flag(next(iter(given)))}. Leave one of them out."
+            f"--no-pretraining does not go with {_flag(next(iter(asked)))}. Leave one of them out."
         )
-    return _given(args, _RUN) | {
-        "pretraining": None if args.no_pretraining else Pretraining(**given)
+    return given(args, _RUN) | {
+        "pretraining": None if args.no_pretraining else Pretraining(**asked)
     }
 
 
@@ -286,18 +315,19 @@ def kernel_argument(args):
     """{"kernel": settings}; imports TensorFlow."""
     from tfbnn.engine.kernels import resolve_kernel
 
-    settings, given = resolve_kernel(args.kernel), _given(args, _KERNEL)
+    settings, asked = resolve_kernel(args.kernel), given(args, _KERNEL)
     known = {field.name for field in dataclasses.fields(settings)}
-    for name in given:
+    for name in asked:
         if name not in known:
             raise ValueError(
                 f"{_flag(name)} is no setting of the kernel {args.kernel}, which has "
                 f"{', '.join(map(_flag, filter(known.__contains__, _KERNEL)))}. Leave it out."
             )
-    return {"kernel": dataclasses.replace(settings, **given)}
+    return {"kernel": dataclasses.replace(settings, **asked)}
 
 
-def _given(args, names):
+def given(args, names):
+    """Dict of those of the named options that were given."""
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 

@@ -14,10 +14,10 @@ from tfbnn.engine.adaptation import (
 from tfbnn.engine.block import BlockControl, ChainState, bootstrap
 from tfbnn.engine.linear_map import as_tensors, diagonal_map, identity_map, whitening_map
 from tfbnn.engine.rungs import of_posterior
+from tfbnn.exceptions import RunFolderError
+from tfbnn.sampling_result import PHASES
 
-__all__ = ["PHASES", "Lane"]
-
-PHASES = ("warmup", "sampling")
+__all__ = ["Lane"]
 
 
 class Lane:
@@ -28,22 +28,22 @@ class Lane:
     Attributes:
         chains: Indices of its chains.
         num_kept: Draws kept so far, per chain.
+        num_refused: Transitions since the last block in which a chain accepted anything [C].
     """
 
-    def __init__(self, program, chains, start, draws, statistics):
+    def __init__(self, program, chains, start, sink):
         """
         Args:
             program: The `Program` that all lanes share.
             chains: Indices of the chains.
             start: Their starts [len(chains), P], in the coordinates of the program's potential;
                 all rungs of a chain start there.
-            draws: Where kept theta goes, [num_chains, num_results, P], shared by all lanes.
-            statistics: Dict of arrays [num_chains, num_results, ...], shared by all lanes.
+            sink: Where kept theta goes, see `tfbnn.engine.sinks`.
         """
         self.program = program
         self.chains = list(chains)
         self.key_chain = self.chains[0] if len(self.chains) == 1 else -1
-        self.draws, self.statistics = draws, statistics
+        self.sink = sink
         self.num_kept = 0
         self.leg_index, self.done_in_leg = 0, 0
         self.transition = 0
@@ -51,6 +51,7 @@ class Lane:
         self.acceptance_sum = {phase: np.zeros(len(self.chains)) for phase in PHASES}
         self.num_gradients = {phase: np.zeros(len(self.chains), int) for phase in PHASES}
         self.num_divergent = np.zeros(len(self.chains), int)
+        self.num_refused = np.zeros(len(self.chains), int)
         self.recent_acceptance = np.nan
         rows = np.repeat(start, len(program.settings.temperatures), axis=0)
         self._start(rows, self._first_map(rows))
@@ -91,6 +92,72 @@ class Lane:
         self.done_in_leg += count
         if self.done_in_leg == leg.length:
             self._close_leg(leg)
+        self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
+
+    def is_in(self, phase):
+        """Whether the next transition belongs to `phase`."""
+        leg = self.leg
+        return leg is not None and leg.phase == phase
+
+    def counters(self):
+        """What the lane has counted, JSON-able; None stands for NaN."""
+        return {
+            "chains": self.chains,
+            "transition": self.transition,
+            "transitions": dict(self.phase_transitions),
+            "acceptance_sum": {name: _listed(sums) for name, sums in self.acceptance_sum.items()},
+            "num_gradients": {name: _listed(counts) for name, counts in self.num_gradients.items()},
+            "num_divergent": _listed(self.num_divergent),
+            "num_refused": _listed(self.num_refused),
+            "step_size": _listed(self.step_size),
+        }
+
+    def snapshot(self):
+        """Everything that decides the lane's future besides its program.
+
+        Returns:
+            (dict name -> array, JSON-able dict of counters).
+        """
+        leaves = tf.nest.flatten(self.state)
+        return dict(zip(_leaf_names(leaves), (leaf.numpy() for leaf in leaves))), self.counters()
+
+    def restore(self, arrays, counters):
+        """Goes on from a snapshot of a lane with the same program, which may have fewer results.
+
+        Raises:
+            RunFolderError: When the snapshot is of another program.
+        """
+        leaves = tf.nest.flatten(self.state)
+        names = _leaf_names(leaves)
+        expected = {name: (leaf.dtype.name, tuple(leaf.shape)) for name, leaf in zip(names, leaves)}
+        found = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+        for name in sorted(expected.keys() | found.keys()):
+            if expected.get(name) != found.get(name):
+                raise RunFolderError(
+                    f"The checkpoint of chains {self.chains} is not one of this run: {name} must "
+                    f"be {expected.get(name)}, found {found.get(name)}."
+                )
+        self.state = tf.nest.pack_sequence_as(
+            self.state, [tf.constant(arrays[name]) for name in names]
+        )
+        self._go_to(counters["transition"])
+        for name in PHASES:
+            self.acceptance_sum[name] = np.array(counters["acceptance_sum"][name], float)
+            self.num_gradients[name] = np.array(counters["num_gradients"][name], int)
+        self.num_divergent = np.array(counters["num_divergent"], int)
+        self.num_refused = np.array(counters["num_refused"], int)
+
+    def _go_to(self, transition):
+        """Sets leg and counts to those after so many transitions, at the end of a block."""
+        self.leg_index, self.done_in_leg, self.transition = 0, transition, transition
+        self.phase_transitions = dict.fromkeys(PHASES, 0)
+        for leg in self.program.legs:
+            self.phase_transitions[leg.phase] += min(self.done_in_leg, leg.length)
+            if self.done_in_leg < leg.length:
+                break
+            self.leg_index += 1
+            self.done_in_leg -= leg.length
+        self.num_kept = self.phase_transitions["sampling"] // self.program.stride
 
     def _account(self, leg, count, output):
         acceptance = output.acceptance_sum.numpy()
@@ -98,6 +165,7 @@ class Lane:
         self.acceptance_sum[leg.phase] += acceptance
         self.num_gradients[leg.phase] += output.num_gradients.numpy()
         self.recent_acceptance = float(acceptance.mean()) / count
+        self.num_refused = np.where(acceptance == 0, self.num_refused + count, 0)
         if leg.phase == "sampling":
             self.num_divergent += output.num_divergent.numpy()
             self._keep(count, output)
@@ -107,16 +175,17 @@ class Lane:
         num_new = (self.done_in_leg + count) // stride - self.done_in_leg // stride
         if not num_new:
             return
-        place = slice(self.num_kept, self.num_kept + num_new)
         draws, statistics = self.program.complete(
             output.draws.numpy()[:num_new],
             {name: values.numpy()[:num_new] for name, values in output.statistics.items()},
             self.chains,
             self.num_kept,
         )
-        self.draws[self.chains, place] = np.moveaxis(draws, 0, 1)
-        for name, array in self.statistics.items():
-            array[self.chains, place] = np.moveaxis(statistics[name], 0, 1)
+        statistics = {
+            name: statistics[name].astype(dtype)
+            for name, (_, dtype) in self.program.statistics.items()
+        }
+        self.sink.append(draws, statistics)
         self.num_kept += num_new
 
     def _close_leg(self, leg):
@@ -170,3 +239,11 @@ class Lane:
             step=step,
             moments=RunningMoments(*map(tf.constant, restart_moments(point.shape, point.dtype))),
         )
+
+
+def _leaf_names(leaves):
+    return [f"state_{index:03d}" for index in range(len(leaves))]
+
+
+def _listed(values):
+    return [None if value != value else value for value in np.asarray(values).tolist()]

@@ -9,9 +9,9 @@ import hashlib
 
 import numpy as np
 
-__all__ = ["generator", "keys"]
+__all__ = ["SCHEME", "generator", "keys"]
 
-_SCHEME = b"tfbnn-keys-1"
+SCHEME = "tfbnn-keys-1"
 
 
 def keys(seed, stream, chain, start, count):
@@ -44,4 +44,4 @@ def generator(seed, stream, chain, index=0):
 
 
 def _prefix(seed, stream, chain):
-    return hashlib.sha256(_SCHEME + f"|{seed}|{stream}|{chain}|".encode())
+    return hashlib.sha256(f"{SCHEME}|{seed}|{stream}|{chain}|".encode())

@@ -90,6 +90,19 @@ class RunFolder:
         run_id, num_lanes = content["run"], content["num_lanes"]
         return cls(path, run_id, num_lanes, content["description"], record.arrays)
 
+    @classmethod
+    def find(cls, path):
+        """The run at `path`, or None where `create` can make one: no folder, or one without files.
+
+        What a process leaves that is killed while it makes a run does not count.
+
+        Raises:
+            RunFolderError: When there is something else, or the description is damaged.
+        """
+        if not os.path.lexists(path) or (os.path.isdir(path) and not _content(path)):
+            return None
+        return cls.open(path)
+
     def replace_description(self, description):
         """Gives the run another description, to extend it say; arrays and draws stay.
 
@@ -140,8 +153,12 @@ class RunFolder:
         return os.path.join(self.path, f"lane-{int(lane):03d}"), owner
 
 
+def _content(path):
+    return [name for name in os.listdir(path) if not is_temporary(name) and name != _LEASE]
+
+
 def _refuse_content(path):
-    names = [name for name in os.listdir(path) if not is_temporary(name) and name != _LEASE]
+    names = _content(path)
     if _RUN in names:
         raise RunFolderError(f"{path!r} holds a run already. Resume it, or choose another folder.")
     if names:

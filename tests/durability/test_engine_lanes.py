@@ -1,0 +1,155 @@
+"""A lane that goes on from a snapshot makes the very draws of one that was never interrupted."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn.engine.kernels import available, kernel_from_json, kernel_to_json, resolve_kernel
+from tfbnn.engine.lane import Lane
+from tfbnn.engine.potential import make_data
+from tfbnn.engine.program import make_program
+from tfbnn.engine.start import draw_prior
+from tfbnn.exceptions import RunFolderError
+from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior
+
+# Of other kernels the defaults.
+SMALL = {
+    "chees_hmc": ChEESHMC(max_leapfrog_steps=4),
+    "hmc": HMC(num_leapfrog_steps=3),
+    "microcanonical": Microcanonical(max_leapfrog_steps=4),
+    "nuts": NUTS(max_tree_depth=2),
+    "power_posterior": PowerPosterior("hmc", num_temperatures=3),
+    "smmala": SMMALA(metric="gauss_newton"),
+}
+BLOCK = 5
+
+
+class Draws:
+    """A sink that keeps draws and statistics in lists."""
+
+    def __init__(self):
+        self.draws, self.statistics = [], []
+
+    def append(self, draws, statistics):
+        self.draws.extend(draws)
+        self.statistics.append(statistics)
+
+    def after_block(self, lane, phase_ended):
+        pass
+
+
+def make_lanes(name, count, stride=2, preconditioner="diagonal"):
+    """Lanes of two chains with a short warm-up whose windows end within it, and twelve draws."""
+    prior = tfbnn.priors.Uniform(-2, 2) if name == "truncated_mala" else tfbnn.priors.Normal(1.0)
+    spec = tfbnn.BayesianMLP([1, 2, 1], prior=prior, dtype="float64").spec
+    x = np.linspace(-1, 1, 6)[:, None]
+    settings, _ = SMALL.get(name, resolve_kernel(name)).resolve(spec, len(x))
+    if preconditioner == "gauss_newton":
+        settings = HMC(num_leapfrog_steps=3, preconditioner=preconditioner)
+    theta = draw_prior(spec, 1, 2)
+    program = make_program(
+        spec,
+        settings,
+        make_data(x, np.sin(2 * x), None, spec.dtype),
+        seed=3,
+        num_chains=2,
+        num_results=12,
+        num_burnin_steps=40,
+        num_steps_between_results=stride - 1,
+        jit_compile=True,
+        groups=[[0, 1]],
+        length=BLOCK,
+    )
+    return [Lane(program, [0, 1], theta, Draws()) for _ in range(count)]
+
+
+def run_to_the_end(lane):
+    """Snapshots at the ends of all blocks, and the number of draws then."""
+    snapshots = []
+    while lane.leg is not None:
+        lane.advance()
+        snapshots.append((*lane.snapshot(), lane.num_kept, lane.leg_index))
+    return snapshots
+
+
+def assert_goes_on(snapshots, index, whole, fresh):
+    """Restores `fresh` from a snapshot and compares what follows with the whole run."""
+    arrays, counters, num_kept, leg_index = snapshots[index]
+    fresh.sink = Draws()
+    # As a file keeps them.
+    fresh.restore(arrays, json.loads(json.dumps(counters, allow_nan=False)))
+    assert (fresh.num_kept, fresh.leg_index) == (num_kept, leg_index)
+    run_to_the_end(fresh)
+    np.testing.assert_array_equal(fresh.sink.draws, whole.sink.draws[num_kept:])
+    for name in whole.sink.statistics[0]:
+        found, expected = (
+            np.concatenate([part[name] for part in lane.sink.statistics]) for lane in (fresh, whole)
+        )
+        np.testing.assert_array_equal(found, expected[num_kept:])
+    (found, counted), (expected, all_counted) = fresh.snapshot(), whole.snapshot()
+    assert counted == all_counted
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("name", available())
+def test_every_kernel_goes_on_bitwise(name):
+    """From within the window of warm-up that renews the preconditioner, and from sampling.
+
+    The latter between two transitions of which the second is kept.
+    """
+    whole, fresh = make_lanes(name, 2)
+    snapshots = run_to_the_end(whole)
+    assert len(whole.sink.draws) == 12
+    if whole.program.settings.preconditions:
+        assert whole.program.legs[1].renew
+    transitions = [counters["transition"] for _, counters, *_ in snapshots]
+    for transition in (15, 45):
+        assert_goes_on(snapshots, transitions.index(transition), whole, fresh)
+
+
+@pytest.mark.parametrize("preconditioner", ["diagonal", "gauss_newton"])
+def test_goes_on_from_the_end_of_any_block(preconditioner):
+    whole, fresh = make_lanes("hmc", 2, stride=1, preconditioner=preconditioner)
+    snapshots = run_to_the_end(whole)
+    for index in range(0, len(snapshots), 3):
+        assert_goes_on(snapshots, index, whole, fresh)
+
+
+def test_a_checkpoint_of_another_run_is_refused():
+    (lane,), (other,) = make_lanes("hmc", 1), make_lanes("nuts", 1)
+    arrays, counters = lane.snapshot()
+    with pytest.raises(RunFolderError, match="checkpoint of chains .0, 1.*state_0"):
+        other.restore(arrays, counters)
+    with pytest.raises(RunFolderError, match="state_000 must be .*float64.*found None"):
+        lane.restore({n: a for n, a in arrays.items() if n != "state_000"}, counters)
+    with pytest.raises(RunFolderError, match="float32"):
+        lane.restore(arrays | {"state_000": arrays["state_000"].astype("float32")}, counters)
+
+
+class TestSettingsAsJSON:
+    @pytest.mark.parametrize("name", available())
+    def test_round_trip(self, name):
+        for settings in (resolve_kernel(name), SMALL.get(name, resolve_kernel(name))):
+            text = json.dumps(kernel_to_json(settings), allow_nan=False)
+            assert kernel_from_json(json.loads(text)) == settings
+
+    def test_unknown_names_are_refused(self):
+        for name in ("Gibbs", "Kernel", "CallableKernel.function", None):
+            with pytest.raises(ValueError, match="expected one of"):
+                kernel_from_json({"name": name})
+        with pytest.raises(TypeError):
+            kernel_from_json(kernel_to_json(HMC()) | {"colour": "red"})
+
+    def test_of_a_callable_there_is_only_the_name(self):
+        import tensorflow_probability as tfp
+
+        def my_walk(target):
+            return tfp.mcmc.RandomWalkMetropolis(target)
+
+        entry = json.loads(json.dumps(kernel_to_json(resolve_kernel(my_walk))))
+        assert entry["function"].endswith("my_walk")
+        with pytest.raises(ValueError, match="resume=True, kernel="):
+            kernel_from_json(entry)

@@ -1,0 +1,357 @@
+"""Runs that write to a folder: resumed, extended, refused, loaded, and their lanes advanced alone."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn.engine.advance import advance_lane
+from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError
+from tfbnn.kernels import HMC
+from tfbnn.storage import RunFolder
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Y = np.sin(X[:, 0])
+RUN = dict(
+    kernel=HMC(num_leapfrog_steps=3),
+    num_chains=2,
+    num_results=40,
+    num_burnin_steps=40,
+    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
+    seed=2,
+    verbose=0,
+)
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
+)
+
+
+def fit(**options):
+    """(model, run) of a small fit."""
+    model = tfbnn.BayesianMLP([2, 3, 1])
+    return model, model.fit_posterior(X, Y, **(RUN | options))
+
+
+def stop_after(count, phase="sampling"):
+    """A callback that stops the run after so many events of a phase."""
+    events = []
+
+    def callback(event):
+        events.extend([event] if event["phase"] == phase else [])
+        return len(events) >= count
+
+    return callback
+
+
+@pytest.fixture(autouse=True)
+def short_blocks(monkeypatch):
+    """Blocks of eight transitions, so that there are several to stop between."""
+    monkeypatch.setattr("tfbnn.engine.program.block_length", lambda *_: 8)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """(model, run) that nothing interrupted, in memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.engine.program.block_length", lambda *_: 8)
+        return fit()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run folder with a run that was stopped while it sampled."""
+    fit(output=tmp_path / "run", callbacks=[stop_after(3)])
+    return tmp_path / "run"
+
+
+def assert_same_draws(model, other):
+    np.testing.assert_array_equal(model.posterior.draws, other.posterior.draws)
+    for name, values in other.posterior.sample_stats.items():
+        np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
+
+
+def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
+    """In whatever portions, and in any order."""
+    events = []
+
+    def after_two(event):
+        events.append(event)
+        return len(events) % 2 == 0
+
+    for lane in (1, 0):
+        while not advance_lane(folder, lane, commit_interval=0, notify=after_two):
+            pass
+    assert {event["phase"] for event in events} == {"sampling"} and len(events) >= 4
+    assert advance_lane(folder, 0)
+    assert_same_draws(tfbnn.load(folder), whole[0])
+
+
+# Resuming.
+
+
+@pytest.mark.parametrize("phase, count", [("warmup", 2), ("sampling", 3)])
+def test_a_stopped_run_goes_on_bitwise(tmp_path, whole, phase, count):
+    stopped, run = fit(output=tmp_path / "run", callbacks=[stop_after(count, phase)])
+    assert run.num_results < 40
+    model, run = fit(output=tmp_path / "run", resume=True)
+    assert_same_draws(model, whole[0])
+    np.testing.assert_array_equal(run.num_gradients["warmup"], whole[1].num_gradients["warmup"])
+    np.testing.assert_array_equal(run.acceptance_rate, whole[1].acceptance_rate)
+    np.testing.assert_array_equal(run.start_log_prob, whole[1].start_log_prob)
+    assert run.seconds["sampling"] > 0 and run.pretraining == whole[1].pretraining
+
+
+def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder(tmp_path):
+    options = dict(
+        num_steps_between_results=2,
+        num_results=15,
+        noise_scale=np.full(40, 0.2),
+        validation_data=(X[:9], Y[:9], np.full(9, 0.2)),
+        pretraining=tfbnn.Pretraining(epochs=4, early_stopping=2, newton_iterations=0),
+    )
+    expected, _ = fit(**options)
+    fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
+    model, run = tfbnn.resume(tmp_path / "run", verbose=0)
+    assert_same_draws(model, expected)
+    np.testing.assert_array_equal(model.posterior.x_reference, expected.posterior.x_reference)
+    assert model.posterior.provenance == expected.posterior.provenance
+    assert model.posterior.diagnostics == expected.posterior.diagnostics
+    np.testing.assert_array_equal(model.predict(X).mean, expected.predict(X).mean)
+
+
+def test_a_finished_run_is_read_and_not_run(tmp_path, whole, monkeypatch):
+    fit(output=tmp_path / "run")
+    monkeypatch.setattr("tfbnn.engine.runner.run_chains", None)
+    model, run = fit(output=tmp_path / "run", resume=True)
+    assert_same_draws(model, whole[0])
+    np.testing.assert_array_equal(run.step_size, whole[1].step_size)
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_more_draws_are_those_of_a_longer_run(tmp_path, finished):
+    fit(output=tmp_path / "run", callbacks=() if finished else [stop_after(2)])
+    model, run = tfbnn.resume(tmp_path / "run", num_results=60, verbose=0)
+    assert_same_draws(model, fit(num_results=60)[0])
+    assert run.num_results == 60 == model.posterior.provenance["num_results_requested"]
+    with pytest.raises(RunFolderError, match="num_results=60, received 40"):
+        fit(output=tmp_path / "run", resume=True)
+
+
+def test_an_empty_or_missing_folder_starts_afresh(tmp_path, whole):
+    model, _ = fit(output=tmp_path, resume=True)
+    assert_same_draws(model, whole[0])
+
+
+def test_chains_that_share_a_program_go_on_bitwise(tmp_path):
+    kernel = tfbnn.kernels.ChEESHMC(max_leapfrog_steps=4)
+    options = dict(kernel=kernel, num_results=20, jit_compile=False)
+    fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
+    model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
+    assert_same_draws(model, fit(**options)[0])
+
+
+def test_a_ladder_keeps_its_evidence(tmp_path):
+    kernel = tfbnn.kernels.PowerPosterior("mala", num_temperatures=3)
+    options = dict(kernel=kernel, num_results=16, jit_compile=False)
+    model, run = fit(output=tmp_path / "run", **options)
+    expected, expected_run = fit(**options)
+    assert_same_draws(model, expected)
+    assert run.log_evidence.to_dict() == expected_run.log_evidence.to_dict()
+    loaded = tfbnn.load(tmp_path / "run").posterior
+    assert loaded.provenance == expected.posterior.provenance
+
+
+class TestCallableKernels:
+    @staticmethod
+    def walk(target):
+        import tensorflow_probability as tfp
+
+        return tfp.mcmc.RandomWalkMetropolis(
+            target, new_state_fn=tfp.mcmc.random_walk_normal_fn(scale=0.05)
+        )
+
+    def test_goes_on_with_the_callable_only(self, tmp_path):
+        options = dict(num_chains=1, kernel=self.walk, jit_compile=False)
+        fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
+        with pytest.raises(ValueError, match="walk.*resume=True, kernel=that callable"):
+            tfbnn.resume(tmp_path / "run")
+        with pytest.raises(RunFolderError, match="kernel.function"):
+            other = {"kernel": lambda target: self.walk(target)}
+            fit(output=tmp_path / "run", resume=True, **(options | other))
+        model, _ = fit(output=tmp_path / "run", resume=True, **options)
+        assert_same_draws(model, fit(**options)[0])
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (dict(seed=3), "numbers.seed is 2 there and 3 here"),
+        (dict(num_chains=3), "numbers.num_chains is 2 there and 3 here"),
+        (dict(num_burnin_steps=41), "num_burnin_steps"),
+        (dict(num_steps_between_results=1), "num_steps_between_results"),
+        (dict(jit_compile=False), "jit_compile is True there"),
+        (dict(kernel=HMC(num_leapfrog_steps=4)), "kernel.num_leapfrog_steps is 3 there and 4"),
+        (dict(kernel="nuts"), "kernel.name is 'HMC' there and 'NUTS' here"),
+        (dict(pretraining=None), "pretraining"),
+        (dict(noise_scale=np.full(40, 0.1)), "the training rows differ"),
+        (dict(validation_data=(X, Y)), "the validation rows differ"),
+        (dict(num_results=39), "num_results=40, received 39"),
+        (dict(resume=False), "holds a run already. Pass resume=True"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+def test_another_run_is_refused(folder, change, words):
+    with pytest.raises(RunFolderError, match=words):
+        fit(**({"output": folder, "resume": True} | change))
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        (dict(dtype="float64"), "spec.dtype is 'float32' there and 'float64' here"),
+        (dict(activation="relu"), "spec.activations"),
+        (dict(likelihood=tfbnn.likelihoods.Gaussian(0.1)), "spec.likelihood.noise_scale"),
+    ],
+)
+def test_another_model_is_refused(folder, settings, words):
+    model = tfbnn.BayesianMLP([2, 3, 1], **settings)
+    with pytest.raises(RunFolderError, match=words):
+        model.fit_posterior(X, Y, output=folder, resume=True, **RUN)
+
+
+@pytest.mark.parametrize(
+    "entry, words",
+    [
+        ({"device": "TPU"}, "device is 'CPU' there and 'TPU' here"),
+        ({"key_scheme": "older"}, "key_scheme"),
+        ({"versions": {"tensorflow": "1.0"}}, "versions.tensorflow"),
+    ],
+)
+def test_another_environment_is_refused(folder, monkeypatch, entry, words):
+    from tfbnn.engine.environment import describe_environment
+
+    def elsewhere():
+        return describe_environment() | entry
+
+    monkeypatch.setattr("tfbnn.engine.environment.describe_environment", elsewhere)
+    monkeypatch.setattr("tfbnn.engine.advance.describe_environment", elsewhere)
+    for go_on in (lambda: tfbnn.resume(folder), lambda: advance_lane(folder, 0)):
+        with pytest.raises(RunFolderError, match=words):
+            go_on()
+
+
+def test_labels_of_another_name_are_refused(tmp_path):
+    model = tfbnn.BayesianMLP([2, 1], likelihood=tfbnn.likelihoods.Bernoulli())
+    rows = X, np.where(Y > 0, "yes", "no")
+    model.fit_posterior(*rows, output=tmp_path / "run", callbacks=[stop_after(1)], **RUN)
+    with pytest.raises(RunFolderError, match="classes is .'no', 'yes'. there"):
+        model.fit_posterior(
+            X, np.where(Y > 0, "2", "1"), output=tmp_path / "run", resume=True, **RUN
+        )
+    resumed, _ = tfbnn.resume(tmp_path / "run", verbose=0)
+    assert resumed.classes == ("no", "yes")
+    assert tfbnn.load(tmp_path / "run").predict_classes(X).dtype.kind == "U"
+
+
+# What an unfinished folder is good for.
+
+
+def test_a_run_in_progress_is_loaded(folder, whole, recwarn):
+    model = tfbnn.load(folder)
+    count = model._ensemble.num_results
+    assert 0 < count < 40
+    np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:, :count])
+    assert any(f"{count} of 40 draws" in str(warning.message) for warning in recwarn)
+    assert model.predict(X).mean.shape == (40, 1)
+    assert model.diagnose().rhat_function.shape == (40, 1)
+    model.save(folder / "model.h5")
+    np.testing.assert_array_equal(
+        tfbnn.load(folder / "model.h5")._ensemble.draws, model._ensemble.draws
+    )
+
+
+def test_a_run_without_draws_is_not_loaded(tmp_path):
+    fit(output=tmp_path / "run", callbacks=[stop_after(1, "warmup")])
+    with pytest.raises(NotFittedError, match="has not committed a draw"):
+        tfbnn.load(tmp_path / "run")
+    with pytest.raises(ValueError, match="untrusted=True is for model files"):
+        tfbnn.load(tmp_path / "run", untrusted=True)
+
+
+def test_lanes_are_cut_to_what_all_have(folder):
+    counts = [RunFolder.open(folder).checkpoint(lane).num_draws for lane in (0, 1)]
+    ahead = int(np.argmax(counts))
+    assert tfbnn.load(folder)._ensemble.num_results == min(counts)
+    advance_lane(folder, ahead)
+    assert tfbnn.load(folder)._ensemble.num_results == min(counts)
+    advance_lane(folder, 1 - ahead)
+    assert tfbnn.load(folder)._ensemble.num_results == 40
+
+
+# Failures and signals.
+
+
+@pytest.mark.parametrize("to_folder", [False, True])
+def test_a_chain_that_fails_does_not_take_the_others_with_it(
+    tmp_path, whole, monkeypatch, to_folder
+):
+    from tfbnn.engine.lane import Lane
+
+    advance = Lane.advance
+
+    def fail(self):
+        if self.chains == [1] and self.num_kept >= 16:
+            raise MemoryError("no room")
+        advance(self)
+
+    output = {"output": tmp_path / "run", "commit_interval": 0} if to_folder else {}
+    with monkeypatch.context() as patch:
+        patch.setattr(Lane, "advance", fail)
+        model = tfbnn.BayesianMLP([2, 3, 1])
+        with pytest.raises(ChainError, match="chain 1: MemoryError: no room") as caught:
+            model.fit_posterior(X, Y, **RUN, **output)
+    assert isinstance(caught.value.__cause__, MemoryError)
+    assert ("tfbnn resume" in str(caught.value)) == to_folder
+    np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:1])
+    if to_folder:
+        assert tfbnn.load(tmp_path / "run")._ensemble.num_results == 16
+        assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupt_commits_and_keeps_the_draws(tmp_path, whole, times):
+    """A second signal, while the last block is waited for, changes nothing."""
+    import os
+    import signal
+
+    model = tfbnn.BayesianMLP([2, 3, 1])
+
+    def interrupt(event):
+        if event["phase"] == "sampling" and event["num_kept"] >= 8:
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit_posterior(X, Y, output=tmp_path / "run", callbacks=[interrupt], **RUN)
+    count = model._ensemble.num_results
+    assert 8 <= count < 40 and count == tfbnn.load(tmp_path / "run")._ensemble.num_results
+    assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
+
+
+def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
+    monkeypatch.setattr("tfbnn.engine.program.block_length", lambda *_: 32)
+    events = []
+    kernel = HMC(step_size=50.0, num_leapfrog_steps=3, preconditioner="identity")
+    with pytest.warns(tfbnn.ConvergenceWarning) as warned:
+        fit(kernel=kernel, num_burnin_steps=32, callbacks=[events.append])
+    first = [event for event in events if event["phase"] == "warmup"][:2]
+    assert first[-1]["standing_still"] == [0, 1]
+    texts = [str(w.message) for w in warned if "accepted none" in str(w.message)]
+    named = sorted(
+        chain for text in texts for chain in (0, 1) if f"{chain}" in text.split("acc")[0]
+    )
+    assert named == [0, 1]
+    fit(callbacks=[lambda event: events.append(event)])
+    assert events[-1]["standing_still"] == []

@@ -1,0 +1,145 @@
+"""Lanes take turns: phases, threads, progress, stops, and a commit at the end."""
+
+import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine.block import BlockControl
+from tfbnn.sampling_result import PHASES
+from tfbnn.threads import num_cores
+
+__all__ = ["compile_block", "run_lanes"]
+
+# A chain that has accepted nothing for so many transitions is named in the events of the run.
+_STANDING_STILL = 20
+
+
+def compile_block(program, lane):
+    """Compiles the block by running it with no transitions."""
+    control = BlockControl(*map(tf.constant, (0, 0, program.stride, False, False)))
+    keys = tf.zeros([program.block_length, 2], tf.int32)
+    program.block(program.data, lane.state, keys, control)
+
+
+def run_lanes(program, lanes, notify, phases, seconds):
+    """Advances all lanes to their ends, as far as nothing stops them, and commits.
+
+    Args:
+        program: The Program.
+        lanes: The lanes.
+        notify: As in `run_chains`.
+        phases: Dict phase -> seconds, to which those spent now are added as they pass.
+        seconds: Dict to which "compile" is added.
+
+    Returns:
+        Dict with interrupted and failures, as in SamplingResult.
+    """
+    began = time.perf_counter()
+    failures, stopped, interrupted = {}, False, False
+    try:
+        compile_block(program, lanes[0])
+        seconds["compile"] += time.perf_counter() - began
+        for phase in PHASES:
+            if not stopped:
+                stopped = _run_phase(phase, lanes, program, notify, phases, failures)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        interrupted |= _commit(lanes, failures)
+    return {"interrupted": interrupted, "failures": failures}
+
+
+def _run_phase(phase, lanes, program, notify, phases, failures):
+    """Advances all lanes to the end of a phase; returns whether a callback stopped the run.
+
+    Lanes take turns on as many threads as there are cores: compiled blocks run outside the
+    interpreter lock, and two one-chain programs on two threads finish sooner than one after the
+    other with two threads each.
+    """
+    began, earlier = time.perf_counter(), phases[phase]
+    lanes = [lane for lane in lanes if tuple(lane.chains) not in failures]
+    waiting = [lane for lane in lanes if lane.is_in(phase)]
+    running, stopped = {}, False
+    num_threads = max(min(len(waiting), num_cores()), 1)
+    pool = ThreadPoolExecutor(num_threads)
+    try:
+        while waiting or running:
+            while waiting and len(running) < num_threads:
+                lane = waiting.pop(0)
+                running[pool.submit(lane.advance)] = lane
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                lane = running.pop(future)
+                if future.exception() is not None:
+                    failures[tuple(lane.chains)] = future.exception()
+                    lanes.remove(lane)
+                elif lane.is_in(phase) and not stopped:
+                    waiting.append(lane)
+            phases[phase] = earlier + time.perf_counter() - began
+            if lanes and not stopped and notify(_event(phase, lanes, program, phases[phase])):
+                stopped, waiting = True, []
+    finally:
+        if _finish(pool):
+            raise KeyboardInterrupt
+    return stopped
+
+
+def _commit(lanes, failures):
+    """Commits what the lanes have; returns whether the user asked to stop meanwhile.
+
+    In threads of their own, which no signal reaches.
+    """
+    lanes = [lane for lane in lanes if tuple(lane.chains) not in failures]
+    pool = ThreadPoolExecutor(1)
+    commits = [(lane, pool.submit(lane.sink.commit, lane)) for lane in lanes]
+    interrupted = _finish(pool)
+    for lane, commit in commits:
+        if commit.exception() is not None:
+            failures[tuple(lane.chains)] = commit.exception()
+    return interrupted
+
+
+def _finish(pool):
+    """Waits for what was submitted, however often the user asks to stop; whether they did."""
+    interrupted = False
+    while True:
+        try:
+            pool.shutdown(wait=True)
+            return interrupted
+        except KeyboardInterrupt:
+            interrupted = True
+
+
+def _event(phase, lanes, program, seconds):
+    """What callbacks and the progress line are told after a block.
+
+    Args:
+        phase: The phase that the block belongs to.
+        lanes: The lanes to report on.
+        program: Their Program.
+        seconds: Spent in the phase so far.
+    """
+    total = sum(leg.length for leg in program.legs if leg.phase == phase)
+    done = np.mean([lane.phase_transitions[phase] for lane in lanes])
+    return {
+        "phase": phase,
+        "transition": int(done),
+        "num_transitions": total,
+        "num_chains": sum(len(lane.chains) for lane in lanes),
+        "num_kept": min(lane.num_kept for lane in lanes),
+        "seconds": seconds,
+        "eta_seconds": seconds * (total - done) / done if done else float("nan"),
+        "acceptance_rate": float(np.nanmean([lane.recent_acceptance for lane in lanes]))
+        if any(np.isfinite(lane.recent_acceptance) for lane in lanes)
+        else float("nan"),
+        "step_size": float(np.median(np.concatenate([lane.step_size for lane in lanes]))),
+        "num_divergent": int(sum(lane.num_divergent.sum() for lane in lanes)),
+        "num_gradients": int(sum(lane.num_gradients[phase].sum() for lane in lanes)),
+        "standing_still": [
+            chain
+            for lane in lanes
+            for chain, refused in zip(lane.chains, lane.num_refused.tolist())
+            if refused >= _STANDING_STILL
+        ],
+    }
