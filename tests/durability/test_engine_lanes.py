@@ -12,7 +12,7 @@ from tfbnn.engine.potential import make_data
 from tfbnn.engine.program import make_program
 from tfbnn.engine.start import draw_prior
 from tfbnn.exceptions import RunFolderError
-from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior
+from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior, Repriorised
 
 # Of other kernels the defaults.
 SMALL = {
@@ -21,6 +21,7 @@ SMALL = {
     "microcanonical": Microcanonical(max_leapfrog_steps=4),
     "nuts": NUTS(max_tree_depth=2),
     "power_posterior": PowerPosterior("hmc", num_temperatures=3),
+    "repriorised": Repriorised(HMC(num_leapfrog_steps=3)),
     "smmala": SMMALA(metric="gauss_newton"),
 }
 BLOCK = 5
@@ -40,14 +41,13 @@ class Draws:
         pass
 
 
-def make_lanes(name, count, stride=2, preconditioner="diagonal"):
+def make_lanes(name, count, stride=2, kernel=None):
     """Lanes of two chains with a short warm-up whose windows end within it, and twelve draws."""
     prior = tfbnn.priors.Uniform(-2, 2) if name == "truncated_mala" else tfbnn.priors.Normal(1.0)
     spec = tfbnn.BayesianMLP([1, 2, 1], prior=prior, dtype="float64").spec
     x = np.linspace(-1, 1, 6)[:, None]
-    settings, _ = SMALL.get(name, resolve_kernel(name)).resolve(spec, len(x))
-    if preconditioner == "gauss_newton":
-        settings = HMC(num_leapfrog_steps=3, preconditioner=preconditioner)
+    kernel = kernel or SMALL.get(name) or resolve_kernel(name)
+    settings, _ = kernel.resolve(spec, len(x))
     theta = draw_prior(spec, 1, 2)
     program = make_program(
         spec,
@@ -62,7 +62,8 @@ def make_lanes(name, count, stride=2, preconditioner="diagonal"):
         groups=[[0, 1]],
         length=BLOCK,
     )
-    return [Lane(program, [0, 1], theta, Draws()) for _ in range(count)]
+    start = program.potential.coordinates(theta, program.data)
+    return [Lane(program, [0, 1], start, Draws()) for _ in range(count)]
 
 
 def run_to_the_end(lane):
@@ -102,7 +103,7 @@ def test_every_kernel_goes_on_bitwise(name):
     """
     whole, fresh = make_lanes(name, 2)
     snapshots = run_to_the_end(whole)
-    assert len(whole.sink.draws) == 12
+    assert np.shape(whole.sink.draws) == (12, 2, 8)
     if whole.program.settings.preconditions:
         assert whole.program.legs[1].renew
     transitions = [counters["transition"] for _, counters, *_ in snapshots]
@@ -110,9 +111,17 @@ def test_every_kernel_goes_on_bitwise(name):
         assert_goes_on(snapshots, transitions.index(transition), whole, fresh)
 
 
-@pytest.mark.parametrize("preconditioner", ["diagonal", "gauss_newton"])
-def test_goes_on_from_the_end_of_any_block(preconditioner):
-    whole, fresh = make_lanes("hmc", 2, stride=1, preconditioner=preconditioner)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        HMC(num_leapfrog_steps=3),
+        HMC(num_leapfrog_steps=3, preconditioner="gauss_newton"),
+        Repriorised(HMC(num_leapfrog_steps=3), collapse_readout=True),
+    ],
+    ids=["diagonal", "gauss_newton", "collapsed"],
+)
+def test_goes_on_from_the_end_of_any_block(kernel):
+    whole, fresh = make_lanes("hmc", 2, stride=1, kernel=kernel)
     snapshots = run_to_the_end(whole)
     for index in range(0, len(snapshots), 3):
         assert_goes_on(snapshots, index, whole, fresh)

@@ -117,7 +117,11 @@ def make_program(
         block_length=length,
         statistics=statistics,
         block=make_block(spec, settings, -(-length // stride) + 1, jit_compile),
-        value_and_gradient=make_value_and_gradient(spec, data, jit_compile, settings.temperatures),
+        potential=potential,
+        value_and_gradient=make_value_and_gradient(
+            potential, data, jit_compile, settings.temperatures
+        ),
+        complete=make_completion(potential, data, seed),
     )
 
 
