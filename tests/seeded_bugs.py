@@ -7,8 +7,16 @@ from engine_bugs import ENGINE_BUGS
 from kernel_bugs import HARMLESS, KERNEL_BUGS
 from ladder_bugs import LADDER_BUGS
 from manifold_bugs import MANIFOLD_BUGS
+from readout_bugs import READOUT_BUGS
 from trajectory_bugs import TRAJECTORY_BUGS
 
 __all__ = ["BUGS", "HARMLESS"]
 
-BUGS = {**KERNEL_BUGS, **TRAJECTORY_BUGS, **LADDER_BUGS, **MANIFOLD_BUGS, **ENGINE_BUGS}
+BUGS = {
+    **KERNEL_BUGS,
+    **TRAJECTORY_BUGS,
+    **LADDER_BUGS,
+    **MANIFOLD_BUGS,
+    **READOUT_BUGS,
+    **ENGINE_BUGS,
+}
