@@ -48,22 +48,23 @@ def block(state, done, count):
     return state, draws, -0.5 * np.sum(draws.astype(float) ** 2, axis=2)
 
 
-def uninterrupted():
+def uninterrupted(num_draws=NUM_DRAWS):
     """(draws, log density) of the whole run, without any file."""
-    return block(np.zeros((NUM_CHAINS, NUM_PARAMETERS)), 0, NUM_DRAWS)[1:]
+    return block(np.zeros((NUM_CHAINS, NUM_PARAMETERS)), 0, num_draws)[1:]
 
 
-def advance(store, report):
+def advance(store, report, num_draws=NUM_DRAWS):
     """Goes on with a run until it is finished.
 
     Args:
         store: One of the stores below, open.
         report: Function of the number of draws, called after each commit.
+        num_draws: Length of the run.
     """
     state, done = store.start()
-    while done < NUM_DRAWS:
+    while done < num_draws:
         for _ in range(1 + os.urandom(1)[0] % 3):
-            count = min(BLOCK, NUM_DRAWS - done)
+            count = min(BLOCK, num_draws - done)
             state, draws, log_density = block(state, done, count)
             store.append(draws, log_density)
             done += count
@@ -77,14 +78,14 @@ class Segments:
     def __init__(self, path):
         self._path = path
 
-    def run(self, report):
+    def run(self, report, num_draws=NUM_DRAWS):
         """Goes on with the run, which is made where there is none."""
         try:
             folder = RunFolder.open(self._path)
         except (FileNotFoundError, RunFolderError):
             folder = RunFolder.create(self._path, {"seed": 7}, {"x": np.zeros((3, 2))}, 1)
         with folder.writer(0) as self._writer:
-            advance(self, report)
+            advance(self, report, num_draws)
         found = folder.read(0)
         model = os.path.join(self._path, "model.h5")
         write_model(ensemble(found.draws, found.statistics["lp"]), model)
