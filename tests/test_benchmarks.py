@@ -96,6 +96,15 @@ def test_xor(run_quickly, tmp_path):
     assert mala["predictions"]["ess"][0] > by_sampler["random walk"]["predictions"]["ess"][0]
 
 
+def test_faults(run_quickly):
+    table, rows = run_quickly("faults")
+    failures = {row["key"]: row["failures"] for row in rows}
+    assert failures.pop("naive writer, killed") > 0
+    assert set(failures.values()) == {0}
+    for name in ("one bit flipped", "full disk", "killed: mid-checkpoint"):
+        assert name in failures and name in table
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")

@@ -120,12 +120,12 @@ def _outcome(path, use, seed, num_parameters):
     return "commit before" if warned else "wrong: no warning"
 
 
-def trial(sound, path, change, names, number):
+def trial(sound, path, change, names, number, num_parameters=50):
     """Copies a sound folder, changes one of the files, and returns the outcome."""
     generator = np.random.default_rng(number)
     shutil.copytree(sound, path)
     change(os.path.join(path, names[generator.integers(len(names))]), generator)
-    found = outcome(path)
+    found = outcome(path, num_parameters=num_parameters)
     shutil.rmtree(path)
     return found
 

@@ -12,6 +12,7 @@ import numpy as np
 from tfbnn.exceptions import RunFolderError, RunFolderWarning
 from tfbnn.storage import schema
 from tfbnn.storage.record import read_record, write_record
+from tfbnn.storage.segments import segment_indices
 
 __all__ = ["CHECKPOINT_NAMES", "Checkpoint", "newest_usable", "write_checkpoint"]
 
@@ -75,6 +76,8 @@ def newest_usable(folder, owner, use):
     Raises:
         RunFolderError: When all is damaged.
     """
+    # Listed first: whoever wrote the second segment had committed the first.
+    num_segments = len(segment_indices(folder))
     found, faults = [], []
     for name in CHECKPOINT_NAMES:
         try:
@@ -97,10 +100,11 @@ def newest_usable(folder, owner, use):
                 stacklevel=2,
             )
         return result
-    if faults:
+    if faults or num_segments > 1:
+        fault = faults[0] if faults else f"there are {num_segments} segments and no checkpoint."
         raise RunFolderError(
-            f"{folder!r} has no commit that can be used: {faults[0]} Restore the folder from a "
-            "copy, or delete it to start this part of the run anew."
+            f"{folder!r} has no commit that can be used: {fault} Restore the folder from a copy, "
+            "or delete it to start this part of the run anew."
         )
     return None
 

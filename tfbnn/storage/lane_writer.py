@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from tfbnn.exceptions import RunFolderError
 from tfbnn.storage import schema
 from tfbnn.storage.atomic import remove_abandoned
 from tfbnn.storage.checkpoint import Checkpoint, newest_usable, write_checkpoint
@@ -10,7 +9,6 @@ from tfbnn.storage.segments import (
     check_segments,
     read_segment,
     remove_segments,
-    segment_indices,
     write_segment,
 )
 
@@ -108,11 +106,6 @@ class LaneWriter:
     def _remove_what_was_not_committed(self):
         """Removes temporary files, and segments beyond the last commit."""
         remove_abandoned(self._folder)
-        if self.checkpoint is None and len(segment_indices(self._folder)) > 1:
-            raise RunFolderError(
-                f"{self._folder!r} holds draws but no checkpoint. Restore it from a copy, or "
-                "delete the folder to start this part of the run anew."
-            )
         first = 0 if self.checkpoint is None else len(self.checkpoint.lengths)
         remove_segments(self._folder, first)
 

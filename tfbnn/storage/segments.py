@@ -25,8 +25,9 @@ def segment_path(folder, index):
 
 
 def segment_indices(folder):
-    """Indices of the segments in a folder, committed or not."""
-    return sorted(int(found[1]) for found in map(_NAME.fullmatch, os.listdir(folder)) if found)
+    """Indices of the segments in a folder, committed or not; none where there is no folder."""
+    names = os.listdir(folder) if os.path.isdir(folder) else ()
+    return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
 
 
 def write_segment(folder, owner, index, arrays):
