@@ -53,4 +53,4 @@ def test_killed_five_times_in_a_row(tmp_path):
 
 
 def test_the_harness_finds_fault_with_a_file_that_is_changed_in_place(tmp_path):
-    assert trials("random", 60, tmp_path, store="in-place")["faults"]
+    assert trials("random", 30, tmp_path, store="in-place")["faults"]

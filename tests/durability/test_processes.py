@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import readers
 
 import tfbnn
 from tfbnn.storage import RunFolder
+from tfbnn.storage.atomic import remove_abandoned, replacing, write_file
 
 HOLD = """
 import sys, time
@@ -163,10 +165,23 @@ except tfbnn.RunFolderError:
     assert RunFolder.open(path).run_id in found
 
 
+def test_many_may_write_in_one_folder(tmp_path, monkeypatch):
+    """Nobody takes the temporary file of another for an abandoned one."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+    def write(writer):
+        for number in range(100):
+            write_file(tmp_path / f"{writer}", bytes([number]))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert {path.name: path.read_bytes()[0] for path in tmp_path.iterdir()} == {
+        str(writer): 99 for writer in range(4)
+    }
+
+
 def test_a_temporary_file_that_is_being_written_is_left_alone(tmp_path):
     """Two programs may save into one folder at a time."""
-    from tfbnn.storage.atomic import is_temporary, remove_abandoned, replacing
-
     with replacing(tmp_path / "first") as temporary:
         abandoned = tmp_path / ".tfbnn-old.tmp"
         abandoned.touch()
@@ -175,4 +190,3 @@ def test_a_temporary_file_that_is_being_written_is_left_alone(tmp_path):
         with replacing(tmp_path / "second"):
             pass
     assert sorted(os.listdir(tmp_path)) == ["first", "second"]
-    assert not any(map(is_temporary, os.listdir(tmp_path)))

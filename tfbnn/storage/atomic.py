@@ -7,12 +7,11 @@ process that was killed, and goes at the next write in its folder.
 
 import contextlib
 import os
-import tempfile
+import secrets
 
 from tfbnn.storage.locks import lock
 
 __all__ = [
-    "FAULT_POINTS",
     "is_temporary",
     "make_folder",
     "remove_abandoned",
@@ -20,8 +19,6 @@ __all__ = [
     "write_file",
 ]
 
-# Where tests end the process; "writing" comes once per block of a file.
-FAULT_POINTS = ("before write", "writing", "after write", "after fsync", "after rename")
 _PREFIX, _SUFFIX = ".tfbnn-", ".tmp"
 _BLOCK = 2**22
 
@@ -100,7 +97,13 @@ def is_temporary(name):
 
 
 def _reached(point, path):
-    """Does nothing. Tests of faults put a function in its place."""
+    """Does nothing. Tests of faults put a function in its place, which ends the process.
+
+    Args:
+        point: "before write", "writing" (once per block), "after write", "after fsync" or "after
+            rename".
+        path: The file to be written.
+    """
 
 
 @contextlib.contextmanager
@@ -117,8 +120,9 @@ def _replacing(path):
             _reached("after write", path)
             os.fsync(file.fileno())
             _reached("after fsync", path)
-        os.chmod(file.name, 0o666 & ~_umask())
-        os.replace(file.name, path)
+            if os.name == "nt":
+                file.close()  # Windows renames no open file; elsewhere the lock has to last
+            os.replace(file.name, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(file.name)
@@ -134,9 +138,8 @@ def _open_plainly(path, flags):
 
 def _new_temporary(folder):
     while True:
-        file = tempfile.NamedTemporaryFile(
-            dir=folder, prefix=_PREFIX, suffix=_SUFFIX, delete=False, buffering=0
-        )
+        name = f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
+        file = open(os.path.join(folder, name), "xb", buffering=0)
         with contextlib.suppress(OSError):
             lock(file, wait=True)
         # Between its birth and its lock another process may have thought it abandoned.
@@ -167,9 +170,3 @@ def _sync_folder(folder):
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _umask():
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
