@@ -152,6 +152,24 @@ class TestPredictions:
         ratio = mcse_mean(means) / mcse_mean(drawn)
         assert np.mean(ratio < 1.0) > 0.8 and np.median(ratio) < 0.95
 
+    @pytest.mark.parametrize("keep", [True, False])
+    @pytest.mark.parametrize("untrusted", [True, False])
+    def test_a_saved_model_predicts_the_same(self, collapsed, tmp_path, keep, untrusted):
+        ensemble = collapsed[0].posterior
+        if not keep:
+            ensemble = replace(ensemble, readouts=Readouts(ensemble.readouts.mean))
+        model, x = tfbnn.BayesianMLP.from_ensemble(ensemble), ensemble.x_reference
+        model.save(tmp_path / "model.h5")
+        loaded = tfbnn.load(tmp_path / "model.h5", untrusted=untrusted)
+        for found, expected in zip(loaded.predict(x), model.predict(x)):
+            np.testing.assert_array_equal(found, expected)
+
+    def test_readouts_of_another_size_are_refused(self, collapsed, tmp_path):
+        ensemble = collapsed[0].posterior
+        wrong = replace(ensemble, readouts=Readouts(ensemble.readouts.mean[..., 1:]))
+        with pytest.raises(tfbnn.ModelFileError, match="readout"):
+            tfbnn.BayesianMLP.from_ensemble(wrong).save(tmp_path / "model.h5")
+
     def test_compressed_draws_are_ordinary_ones(self, collapsed):
         model = collapsed[0]
         small = model.compress(20, x_reference=model.posterior.x_reference)

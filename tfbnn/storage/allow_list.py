@@ -122,6 +122,7 @@ def _find_datasets(root, kind):
         names = [f"{group}/{name}".lstrip("/") for name in _entry_names(nodes[group], limit)]
         if group == schema.ARRAYS:
             members.extend(map(schema.array_name, range(len(names))))
+        members.extend(name for name in kind.optional if name in names)
         _refuse_others(f"the entries of /{group}", names, members)
         for name in members:
             nodes[name] = _open(nodes[group], name, kind=_GROUP if name in groups else _DATASET)

@@ -5,6 +5,7 @@ import numpy as np
 from tfbnn.ensemble import Ensemble
 from tfbnn.exceptions import ModelFileError
 from tfbnn.labels import check_classes
+from tfbnn.readouts import Readouts
 from tfbnn.storage import schema
 from tfbnn.storage.metadata import decode_metadata, encode_metadata
 from tfbnn.training_inputs import TrainingInputs
@@ -29,6 +30,9 @@ def to_arrays(ensemble, created_at=None):
         arrays[name] = getattr(ensemble.training_inputs, key)
     for key, dtype in schema.STATISTICS.items():
         arrays[f"{schema.SAMPLE_STATS}/{key}"] = ensemble.sample_stats[key].astype(dtype)
+    for key, name in schema.READOUTS.items():
+        if getattr(ensemble.readouts, key, None) is not None:
+            arrays[name] = getattr(ensemble.readouts, key)
     return arrays
 
 
@@ -58,16 +62,28 @@ def from_arrays(arrays):
         chain_weights=arrays[schema.CHAIN_WEIGHTS],
         x_reference=arrays[schema.X_REFERENCE],
         training_inputs=TrainingInputs(**{key: arrays[name] for key, name in places}),
+        readouts=_readouts(arrays),
     )
     _check_arrays(ensemble, arrays)
     _check_metadata(ensemble)
     return ensemble
 
 
+def _readouts(arrays):
+    found = {key: arrays.get(name) for key, name in schema.READOUTS.items()}
+    if found["mean"] is not None:
+        return Readouts(**found)
+    if found["factor"] is not None:
+        raise ModelFileError(f"{schema.READOUTS['factor']} needs {schema.READOUTS['mean']}.")
+    return None
+
+
 def _common_sizes(arrays):
     """Dict dimension -> size, the same in all arrays, at least one."""
-    sizes = {}
-    for name, (_, dimensions) in schema.DATASETS.items():
+    sizes, present = {}, set(schema.DATASETS) | set(arrays)
+    for name, (_, dimensions) in (schema.DATASETS | schema.OPTIONAL_DATASETS).items():
+        if name not in present:
+            continue
         shape = arrays[name].shape
         wanted = [sizes.get(dimension, dimension) for dimension in dimensions]
         if len(shape) != len(dimensions) or 0 in shape:
@@ -82,14 +98,18 @@ def _common_sizes(arrays):
 
 def _check_sizes(sizes, spec):
     """Refuses sizes of dimensions that do not belong to the model."""
+    features, outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
     expected = {
         "param": (spec.layout.num_parameters,),
         "input": (spec.num_inputs,),
         "column": (spec.num_inputs, 1),
         "level": (2,),
+        "readout": (features * outputs,),
+        "group": (outputs, 1),
+        "triangle": (features * (features + 1) // 2,),
     }
     for dimension, allowed in expected.items():
-        if sizes[dimension] not in allowed:
+        if sizes.get(dimension, allowed[0]) not in allowed:
             raise ModelFileError(
                 f"layer_sizes {list(spec.layer_sizes)} ask for {dimension} = {allowed[0]}, found "
                 f"arrays with {sizes[dimension]}."
@@ -97,10 +117,13 @@ def _check_sizes(sizes, spec):
 
 
 def _check_arrays(ensemble, arrays):
-    dtype = ensemble.draws.dtype
-    if dtype != ensemble.spec.dtype:
-        raise ModelFileError(f"theta must be {ensemble.spec.dtype}, found {dtype}.")
-    for name in (schema.THETA, schema.X_REFERENCE, *schema.TRAINING_INPUTS.values()):
+    of_draws = [name for name in (schema.THETA, *schema.OPTIONAL_DATASETS) if name in arrays]
+    for name in of_draws:
+        if arrays[name].dtype != ensemble.spec.dtype:
+            raise ModelFileError(
+                f"{name} must be {ensemble.spec.dtype}, found {arrays[name].dtype}."
+            )
+    for name in (*of_draws, schema.X_REFERENCE, *schema.TRAINING_INPUTS.values()):
         # NaN and infinity show in the extremes, which need no mask of the size of the array.
         if not np.isfinite([arrays[name].min(), arrays[name].max()]).all():
             raise ModelFileError(f"{name} must be finite, found NaN or infinity.")

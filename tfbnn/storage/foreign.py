@@ -37,7 +37,7 @@ def read_foreign(file, max_bytes):
         max_bytes: Largest size of all arrays together.
 
     Returns:
-        Dict name -> array for every dataset of the schema.
+        Dict name -> array for every dataset of the file.
 
     Raises:
         ModelFileError: When the child refuses the file, dies of it, or takes too long.
@@ -113,12 +113,14 @@ def _receive(stream, max_bytes):
 
 def _described_arrays(header, max_bytes):
     """Dict name -> (dtype, shape), of the schema's names and dtypes, not too large in total."""
-    if not isinstance(header, dict) or list(header) != list(schema.DATASETS):
+    known = schema.DATASETS | schema.OPTIONAL_DATASETS
+    names = list(header) if isinstance(header, dict) else []
+    if names != [name for name in known if name in names or name in schema.DATASETS]:
         raise ModelFileError("the process that reads foreign files must send the known datasets.")
     total = 0
     for name, (dtype, shape) in header.items():
         sizes_are_sound = all(type(size) is int and 0 < size <= max_bytes for size in shape)
-        if dtype not in schema.DATASETS[name][0] or not sizes_are_sound:
+        if dtype not in known[name][0] or not sizes_are_sound:
             raise ModelFileError(f"{name} must have a known dtype and shape, found {dtype!r:.20}.")
         total += math.prod(shape) * np.dtype(dtype).itemsize
     if total > max_bytes:

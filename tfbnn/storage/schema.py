@@ -3,7 +3,9 @@
 Groups and statistics carry ArviZ names. A dataset is described by the dtypes it may have and by the
 names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
 model (param, input) or free: chain, draw, row (of reference inputs), byte; level is 2, and column is
-`input`, or 1 where only variances are kept.
+`input`, or 1 where only variances are kept. Of runs with collapsed readout, readout is the number of
+the last layer's parameters, group 1 or the number of outputs, and triangle the number of entries on
+and above the diagonal of a square matrix of the last layer's inputs and bias.
 
 Files of a run folder hold metadata and numbered arrays, whose names and shapes the metadata list:
 the state of a chain is what its kernel says, so no list of names could be complete.
@@ -39,6 +41,8 @@ __all__ = [
     "METADATA_KEYS",
     "MIN_METADATA_BYTES",
     "MODEL",
+    "OPTIONAL_DATASETS",
+    "READOUTS",
     "RUN",
     "SAMPLE_STATS",
     "SEGMENT",
@@ -96,6 +100,8 @@ TRAINING_INPUTS = {
     "distances": "constant_data/x_distances",
 }
 
+READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_factor"}
+
 # name -> (dtypes, dimensions)
 DATASETS = {
     METADATA: (("|u1",), ("byte",)),
@@ -108,6 +114,11 @@ DATASETS = {
     TRAINING_INPUTS["covariance"]: (("<f8",), ("input", "column")),
     TRAINING_INPUTS["distances"]: (("<f8",), ("level",)),
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
+}
+# Files of runs with collapsed readout have these too, or the first of them.
+OPTIONAL_DATASETS = {
+    READOUTS["mean"]: (("<f4", "<f8"), ("chain", "draw", "readout")),
+    READOUTS["factor"]: (("<f4", "<f8"), ("chain", "draw", "group", "triangle")),
 }
 
 # Files of a run folder.
@@ -133,6 +144,7 @@ class FileKind:
         format: Value of the attribute 'format'.
         version: Value of the attribute 'format_version'.
         datasets: Dict name -> (dtypes, dimensions).
+        optional: The same of datasets that may be missing, in groups that have others.
         has_arrays: Whether numbered arrays come on top.
     """
 
@@ -140,19 +152,22 @@ class FileKind:
     format: str
     version: int
     datasets: dict = field(default_factory=lambda: {METADATA: DATASETS[METADATA]})
+    optional: dict = field(default_factory=dict)
     has_arrays: bool = True
 
     @property
     def max_entries(self):
         """Largest number of entries of a group."""
-        return MAX_ARRAYS if self.has_arrays else len(self.datasets)
+        return MAX_ARRAYS if self.has_arrays else len(self.datasets) + len(self.optional)
 
     def describe(self, name):
         """(dtypes, dimensions) of a dataset, listed or numbered."""
-        return self.datasets.get(name, (ARRAY_DTYPES, ("any",)))
+        return (self.datasets | self.optional).get(name, (ARRAY_DTYPES, ("any",)))
 
 
-MODEL = FileKind("tfbnn model", FORMAT, FORMAT_VERSION, DATASETS, has_arrays=False)
+MODEL = FileKind(
+    "tfbnn model", FORMAT, FORMAT_VERSION, DATASETS, OPTIONAL_DATASETS, has_arrays=False
+)
 RUN = FileKind("description of a tfbnn run", "tfbnn-run", 1)
 SEGMENT = FileKind("segment of a tfbnn run", "tfbnn-segment", 1)
 CHECKPOINT = FileKind("checkpoint of a tfbnn run", "tfbnn-checkpoint", 1)
