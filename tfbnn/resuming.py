@@ -39,7 +39,7 @@ def resume(folder, *, num_results=None, commit_interval=30.0, verbose="auto", ca
     return model, go_on()
 
 
-def prepare_resume(folder, *, num_results=None, **options):
+def prepare_resume(folder, *, num_results=None, commit_interval=30.0, verbose="auto", callbacks=()):
     """(Model, function that goes on with its run and returns the Run); see `resume`.
 
     The model has draws after the function, also where that was interrupted.
@@ -61,7 +61,9 @@ def prepare_resume(folder, *, num_results=None, **options):
             for name in TEXT_LISTS
             if name in definition.provenance
         },
+        commit_interval=commit_interval,
+        verbose=verbose,
+        callbacks=callbacks,
         **definition.numbers,
-        **options,
     )
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)

@@ -160,6 +160,18 @@ def test_a_ladder_keeps_its_evidence(tmp_path):
     assert loaded.provenance == expected.posterior.provenance
 
 
+def test_a_collapsed_run_keeps_its_readouts(tmp_path):
+    kernel = tfbnn.kernels.Repriorised(HMC(num_leapfrog_steps=2), collapse_readout=True)
+    options = dict(kernel=kernel, num_results=10, jit_compile=False)
+    expected, _ = fit(**options)
+    fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
+    model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
+    loaded = tfbnn.load(tmp_path / "run")
+    assert_same_draws(model, expected)
+    for found in (model, loaded):
+        np.testing.assert_array_equal(found.predict(X).stddev, expected.predict(X).stddev)
+
+
 class TestCallableKernels:
     @staticmethod
     def walk(target):
