@@ -105,6 +105,13 @@ def test_faults(run_quickly):
         assert name in failures and name in table
 
 
+def test_memory(run_quickly):
+    table, _ = run_quickly("memory")
+    assert "5451 weights" in table
+    counts = [int(line.split()[1]) for line in table.splitlines() if line.startswith("| 2")]
+    assert counts == [2000]
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")

@@ -1,6 +1,5 @@
 """From draws to an ensemble: right after a fit, or out of a run folder. Needs no TensorFlow."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -105,9 +104,8 @@ def load_run(path):
 
     folder = RunFolder.open(path)
     try:
-        ensemble = _committed_ensemble(folder)
         # What is refused in a model file is refused here.
-        return replace(from_arrays(to_arrays(ensemble)), readouts=ensemble.readouts)
+        return from_arrays(to_arrays(_committed_ensemble(folder)))
     except (NotFittedError, RunFolderError, MemoryError):
         raise
     except Exception as error:

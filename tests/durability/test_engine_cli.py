@@ -1,0 +1,139 @@
+"""Run folders from the command line: stopped with exit code 85, resumed, followed, used."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn.engine.advance import advance_lane
+from tfbnn.progress import Progress
+from tfbnn.tables import write_csv
+
+FIT = (
+    "fit rows.csv --target y --layers 2 --kernel hmc --num-leapfrog-steps 2 --num-chains 2 "
+    "--num-results 48 --num-burnin-steps 16 --no-pretraining --no-jit-compile --verbose 0"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table."""
+    folder = tmp_path_factory.mktemp("runs")
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    write_csv(folder / "rows.csv", ["a", "b", "y"], np.column_stack([x, np.sin(x[:, 0])]))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def short_blocks(monkeypatch):
+    monkeypatch.setattr("tfbnn.engine.program.block_length", lambda *_: 8)
+
+
+@pytest.fixture
+def stopped(run, monkeypatch, tmp_path):
+    """(run folder, standard error) of a fit that SIGTERM stopped once it had kept eight draws."""
+
+    def stop(self, event):
+        if event.get("num_kept", 0) >= 8:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "__call__", stop)
+        code, out, err = run(f"{FIT} --output {tmp_path / 'run'} --commit-interval 0")
+    assert (code, out) == (85, "")
+    return tmp_path / "run", err
+
+
+def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, stopped, tmp_path):
+    path, err = stopped
+    assert "draws kept per chain" in err and f"Go on with: tfbnn resume {path}" in err
+    assert "Without -o" not in err
+    code, out, err = run(f"resume {path} -o model.h5 --json --verbose 0")
+    assert code == 0 and json.loads(out)["num_results"] == 48
+    assert "Saved model.h5." in err
+    resumed = tfbnn.load(folder / "model.h5").posterior
+    assert resumed.feature_names == ("a", "b")
+    assert resumed.provenance["target_names"] == ["y"]
+    assert run(f"{FIT} -o whole.h5")[0] == 0
+    np.testing.assert_array_equal(resumed.draws, tfbnn.load(folder / "whole.h5").posterior.draws)
+    # The same command with --resume is another way, and more draws are one option away.
+    code, out, _ = run(f"{FIT} --output {path} --resume")
+    assert code == 0 and "2 chains x 48 kept" in out
+    code, out, _ = run(f"resume {path} --num-results 50 --strict")
+    assert code == 3 and "2 chains x 50 kept" in out
+
+
+def test_commands_take_a_run_folder_for_a_model_file(run, stopped, tmp_path):
+    path, _ = stopped
+    for command in (
+        f"predict {path} rows.csv",
+        f"evaluate {path} rows.csv",
+        f"info {path}",
+        f"diagnose {path} --json",
+    ):
+        code, out, err = run(command)
+        assert code == 0 and out
+        assert err.startswith("Warning: The run was stopped early") and err.count("\n") == 1
+    pytest.importorskip("matplotlib")
+    code, out, _ = run(f"plot {path} rows.csv -o {tmp_path / 'figures'}")
+    assert code == 0 and len(out.splitlines()) == 5
+
+
+def test_diagnose_follows_a_run_until_it_is_finished(run, stopped, monkeypatch):
+    path, _ = stopped
+    before = tfbnn.load(path)._ensemble.num_results
+
+    def work_meanwhile(seconds):
+        for lane in (0, 1):
+            advance_lane(path, lane, commit_interval=0, notify=lambda event: True)
+
+    monkeypatch.setattr("tfbnn.cli.follow.time.sleep", work_meanwhile)
+    code, out, _ = run(f"diagnose {path} --follow")
+    lines = [line for line in out.splitlines() if "draws per chain" in line]
+    assert code == 0 and len(lines) >= 3
+    assert lines[0].startswith(f"{before}/48 draws per chain: R-hat")
+    assert lines[-1].startswith("48/48 draws per chain: R-hat") and "bulk ESS" in lines[-1]
+    assert "E-BFMI" in out
+    code, out, err = run(f"diagnose {path} --follow --json")
+    assert code == 0 and json.loads(out) and "48/48" in err
+
+
+def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):
+    from tfbnn.engine.lane import Lane
+
+    advance = Lane.advance
+
+    def fail(self):
+        if self.chains == [1]:
+            raise OSError(28, "No space left on device", "run/lane-001")
+        advance(self)
+
+    monkeypatch.setattr(Lane, "advance", fail)
+    code, out, err = run(f"{FIT} --output {tmp_path / 'run'}")
+    assert (code, out) == (1, "")
+    assert "chain 1: OSError" in err and f"tfbnn resume {tmp_path / 'run'}" in err
+
+
+@pytest.mark.parametrize(
+    "command, word",
+    [
+        ("resume absent", "no run in absent"),
+        ("resume rows.csv", "not a run folder"),
+        ("diagnose rows.csv --follow", "folder of a run"),
+        (f"{FIT} --output absent/run", "absent"),
+        (f"{FIT} --resume", "resume=True"),
+    ],
+)
+def test_refusals(run, command, word):
+    code, out, err = run(command)
+    assert (code, out) == (2, "") and word in err and "Traceback" not in err
+
+
+def test_a_second_fit_into_the_folder_is_refused(run, stopped):
+    code, _, err = run(f"{FIT} --output {stopped[0]}")
+    assert code == 2 and "holds a run already" in err and "--resume" in err
+    code, _, err = run(f"{FIT} --output {stopped[0]} --resume --seed 3")
+    assert code == 2 and "numbers.seed is 0 there and 3 here" in err
