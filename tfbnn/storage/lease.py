@@ -1,7 +1,8 @@
 """The right to write in a folder, which one process at a time has.
 
-It is a lock on an open file; what is written in the file tells others who has it. On file systems that do not share their locks
-between hosts a second writer could start; the first then finds the other's token and stops.
+It is a lock on an open file; what is written in the file tells others who has it. On file systems
+that do not share their locks between hosts a second writer could start; the first then finds the
+other's token and stops.
 """
 
 import contextlib
@@ -61,8 +62,8 @@ class Lease:
             ) from None
         except OSError as error:
             raise RunFolderError(
-                f"{self._path!r} cannot be locked ({error.strerror or error}). Choose a folder on a file "
-                "system with locks (flock)."
+                f"{self._path!r} cannot be locked ({error.strerror or error}). Choose a folder on "
+                "a file system with locks (flock)."
             ) from error
         try:
             # Shortened last: a full disk lets one write where something is, and only there.
