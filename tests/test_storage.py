@@ -162,8 +162,8 @@ def test_a_missing_file_is_reported_by_name(path):
         tfbnn.load(path)
 
 
-def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(tfbnn.ModelFileError, match="not a file"):
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(tfbnn.RunFolderError, match="not a run folder"):
         tfbnn.load(tmp_path)
 
 
