@@ -150,9 +150,9 @@ class TestSettings:
 
     def test_chains_together_and_alone_are_the_same_kernel(self, monkeypatch):
         """On a GPU all chains advance in one program."""
-        from tfbnn.engine import runner
+        from tfbnn.engine import program
 
-        monkeypatch.setattr(runner, "chain_groups", lambda count, apart: [list(range(count))])
+        monkeypatch.setattr(program, "chain_groups", lambda count, **_: [list(range(count))])
         x, y = linear_rows()
         model = linear_model()
         run = short_fit(

@@ -15,7 +15,7 @@ from test_sampling import NOISE, PRIOR, closed_form, linear_model, linear_rows, 
 
 import tfbnn
 from tfbnn.cli.app import main
-from tfbnn.engine import runner, swaps
+from tfbnn.engine import program, runner, swaps
 from tfbnn.engine.adaptation import find_initial_step_size
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.linear_map import DiagonalMap
@@ -330,7 +330,7 @@ def evidences(num_temperatures=20, num_chains=20):
 class TestEvidence:
     def test_of_the_linear_model_within_its_errors(self, monkeypatch):
         """z-scores of 20 chains; false alarms of each bound below 1e-4."""
-        monkeypatch.setattr(runner, "chain_groups", lambda count, **_: [list(range(count))])
+        monkeypatch.setattr(program, "chain_groups", lambda count, **_: [list(range(count))])
         exact = conjugate_evidence(*linear_rows())
         found = evidences()
         z = np.array([(e.stepping_stone.value - exact) / e.stepping_stone.stderr for e in found])

@@ -13,7 +13,7 @@ from tiny_bnn import INPUTS, NOISE, PRIORS, Truth, X, Y, golden, importance, out
 
 import tfbnn
 from tfbnn import kernels, priors
-from tfbnn.engine import runner
+from tfbnn.engine import program
 from tfbnn.engine.kernels import available, resolve_kernel
 from tfbnn.likelihoods import Gaussian
 
@@ -49,7 +49,7 @@ def predictions(settings, prior, *, num_chains, num_results, jit_compile):
     # Kernels that follow one gradient make many short transitions, the others few long ones.
     stride = 10 if settings.gradients_per_transition == 1 else 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "chain_groups", lambda count, **_: [list(range(count))])
+        patch.setattr(program, "chain_groups", lambda count, **_: [list(range(count))])
         model.fit_posterior(
             X[:, None],
             Y,
