@@ -52,7 +52,7 @@ class Lane:
         self.num_gradients = {phase: np.zeros(len(self.chains), int) for phase in PHASES}
         self.num_divergent = np.zeros(len(self.chains), int)
         self.num_refused = np.zeros(len(self.chains), int)
-        self.recent_acceptance = np.nan
+        self.recent_acceptance = np.full(len(self.chains), np.nan)
         rows = np.repeat(start, len(program.settings.temperatures), axis=0)
         self._start(rows, self._first_map(rows))
 
@@ -109,6 +109,7 @@ class Lane:
             "num_gradients": {name: _listed(counts) for name, counts in self.num_gradients.items()},
             "num_divergent": _listed(self.num_divergent),
             "num_refused": _listed(self.num_refused),
+            "recent_acceptance": _listed(self.recent_acceptance),
             "step_size": _listed(self.step_size),
         }
 
@@ -164,7 +165,7 @@ class Lane:
         self.phase_transitions[leg.phase] += count
         self.acceptance_sum[leg.phase] += acceptance
         self.num_gradients[leg.phase] += output.num_gradients.numpy()
-        self.recent_acceptance = float(acceptance.mean()) / count
+        self.recent_acceptance = acceptance / count
         self.num_refused = np.where(acceptance == 0, self.num_refused + count, 0)
         if leg.phase == "sampling":
             self.num_divergent += output.num_divergent.numpy()

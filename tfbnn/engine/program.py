@@ -64,6 +64,10 @@ class Program:
     value_and_gradient: object
     complete: object
 
+    def num_transitions(self, phase):
+        """Transitions of a chain in a phase."""
+        return sum(leg.length for leg in self.legs if leg.phase == phase)
+
 
 def make_program(
     spec,

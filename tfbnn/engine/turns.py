@@ -3,17 +3,14 @@
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
-import numpy as np
 import tensorflow as tf
 
 from tfbnn.engine.block import BlockControl
+from tfbnn.engine.events import make_event
 from tfbnn.sampling_result import PHASES
 from tfbnn.threads import num_cores
 
 __all__ = ["compile_block", "run_lanes"]
-
-# A chain that has accepted nothing for so many transitions is named in the events of the run.
-_STANDING_STILL = 20
 
 
 def compile_block(program, lane):
@@ -77,8 +74,10 @@ def _run_phase(phase, lanes, program, notify, phases, failures):
                 elif lane.is_in(phase) and not stopped:
                     waiting.append(lane)
             phases[phase] = earlier + time.perf_counter() - began
-            if lanes and not stopped and notify(_event(phase, lanes, program, phases[phase])):
-                stopped, waiting = True, []
+            if lanes and not stopped:
+                counters = [lane.counters() for lane in lanes]
+                if notify(make_event(phase, counters, program, phases[phase])):
+                    stopped, waiting = True, []
     finally:
         if _finish(pool):
             raise KeyboardInterrupt
@@ -109,37 +108,3 @@ def _finish(pool):
             return interrupted
         except KeyboardInterrupt:
             interrupted = True
-
-
-def _event(phase, lanes, program, seconds):
-    """What callbacks and the progress line are told after a block.
-
-    Args:
-        phase: The phase that the block belongs to.
-        lanes: The lanes to report on.
-        program: Their Program.
-        seconds: Spent in the phase so far.
-    """
-    total = sum(leg.length for leg in program.legs if leg.phase == phase)
-    done = np.mean([lane.phase_transitions[phase] for lane in lanes])
-    return {
-        "phase": phase,
-        "transition": int(done),
-        "num_transitions": total,
-        "num_chains": sum(len(lane.chains) for lane in lanes),
-        "num_kept": min(lane.num_kept for lane in lanes),
-        "seconds": seconds,
-        "eta_seconds": seconds * (total - done) / done if done else float("nan"),
-        "acceptance_rate": float(np.nanmean([lane.recent_acceptance for lane in lanes]))
-        if any(np.isfinite(lane.recent_acceptance) for lane in lanes)
-        else float("nan"),
-        "step_size": float(np.median(np.concatenate([lane.step_size for lane in lanes]))),
-        "num_divergent": int(sum(lane.num_divergent.sum() for lane in lanes)),
-        "num_gradients": int(sum(lane.num_gradients[phase].sum() for lane in lanes)),
-        "standing_still": [
-            chain
-            for lane in lanes
-            for chain, refused in zip(lane.chains, lane.num_refused.tolist())
-            if refused >= _STANDING_STILL
-        ],
-    }
