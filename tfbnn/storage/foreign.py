@@ -5,10 +5,8 @@ a child process parses it, with limits on memory and time, no way to open anothe
 answer of plain bytes, which the parent checks again. When the child dies, the file is refused.
 """
 
-import contextlib
 import math
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +14,7 @@ import threading
 
 import numpy as np
 
+from tfbnn.children import describe_ending, search_path
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage import schema
 from tfbnn.storage.child import READY, SIZE_BYTES
@@ -65,7 +64,7 @@ def read_foreign(file, max_bytes):
             if arrays is None or code:
                 raise ModelFileError(
                     "expected arrays from the process that reads foreign files, but the file made "
-                    f"it fail ({_ending(code)})."
+                    f"it fail ({describe_ending(code)})."
                 )
             return arrays
         finally:
@@ -78,10 +77,9 @@ def read_foreign(file, max_bytes):
 
 def _environment():
     """Variables with which the child finds the very packages that this process uses."""
-    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     return kept | {
-        "PYTHONPATH": os.pathsep.join([here, *(entry for entry in sys.path if entry)]),
+        "PYTHONPATH": search_path(),
         "HDF5_PLUGIN_PRELOAD": "::",  # no filters from libraries
         "OPENBLAS_NUM_THREADS": "1",  # each thread would reserve memory under the limit
         "OMP_NUM_THREADS": "1",
@@ -135,10 +133,3 @@ def _start_failure(complaints):
         "The process that reads foreign model files did not start "
         f"({lines[-1] if lines else 'no message'}). Pass untrusted=False for a file of your own."
     )
-
-
-def _ending(code):
-    if code < 0:
-        with contextlib.suppress(ValueError):
-            return f"it was ended by {signal.Signals(-code).name}"
-    return f"exit code {code}"
