@@ -497,7 +497,7 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
         ("--output named.h5", "named.h5"),
         ("--resume", "resume=True"),
         ("--commit-interval -1", "commit_interval"),
-        ("--num-workers 3", "num_workers"),
+        ("--num-workers 0", "num_workers"),
         ("--num-results 0", "num_results"),
         ("--early-stopping 5", "early_stopping"),
         ("--verbose 7", "verbose"),

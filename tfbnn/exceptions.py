@@ -11,6 +11,8 @@ __all__ = [
     "RunFolderWarning",
     "RunLockedError",
     "StartError",
+    "WorkerError",
+    "WorkerWarning",
 ]
 
 
@@ -44,6 +46,14 @@ class NotAvailableError(ValueError, AttributeError):
 
 class StartError(ValueError):
     """Raised when the log density, its gradient or a kernel's metric is not finite at a start."""
+
+
+class WorkerError(RuntimeError):
+    """Names, in a ChainError, a chain whose worker processes crashed again and again."""
+
+
+class WorkerWarning(UserWarning):
+    """Issued when a worker process crashed; its chains go on from their last commits."""
 
 
 class ConvergenceWarning(UserWarning):

@@ -38,6 +38,7 @@ class FitOptions:
     output: object = None
     resume: bool = False
     commit_interval: float = 30.0
+    num_workers: object = "auto"
     column_names: dict = field(default_factory=dict)
 
     def __post_init__(self):
@@ -63,6 +64,8 @@ class FitOptions:
             )
         for name in ("jit_compile", "resume"):
             object.__setattr__(self, name, check_flag(name, getattr(self, name)))
+        if self.num_workers != "auto":
+            check_integer("num_workers ('auto' or a number)", self.num_workers, minimum=1)
         self._check_output()
         if self.verbose not in ("auto", 0, 1):
             raise ValueError(f"verbose must be 'auto', 0 or 1, received {self.verbose!r}.")

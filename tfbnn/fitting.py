@@ -9,7 +9,7 @@ import numpy as np
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.fitted import TransformedRows, diagnose_ensemble, make_ensemble, measure_ladder
 from tfbnn.notifier import Notifier
-from tfbnn.recording import Starts, open_recording
+from tfbnn.recording import Starts, opened_recording
 from tfbnn.rows import data_hash
 from tfbnn.run import Run
 from tfbnn.run_definition import RunDefinition
@@ -43,18 +43,21 @@ def fit(spec, rows, validation, options, keep):
         _check_early_stopping(options.pretraining)
 
     from tfbnn.engine.kernels import resolve_kernel
+    from tfbnn.engine.worker_count import check_workers
 
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
     asked.check_chains(options.num_chains)
     settings, geometry = asked.resolve(spec, len(rows.x))
     definition = _define(spec, rows, validation, options, asked, settings)
-    recording = open_recording(definition, options)
-    seconds = {"startup": time.perf_counter() - began, "compile": 0.0, "pretraining": 0.0}
-    starts = None if recording is None else recording.starts
-    result = None if recording is None else recording.committed_result(options.num_results)
-    if result is None:
-        starts, result = _sample(definition, transformed, settings, options, recording)
+    check_workers(options.num_workers, settings)
+    seconds = {"startup": 0.0, "compile": 0.0, "pretraining": 0.0}
+    with opened_recording(definition, options) as recording:
+        seconds["startup"] = time.perf_counter() - began
+        starts = None if recording is None else recording.starts
+        result = None if recording is None else recording.committed_result(options.num_results)
+        if result is None:
+            starts, result = _sample(definition, transformed, settings, options, recording)
     for stage in (starts.seconds, result.seconds):
         for name, value in stage.items():
             seconds[name] = seconds.get(name, 0.0) + value
@@ -98,7 +101,7 @@ def fit(spec, rows, validation, options, keep):
         seconds=seconds,
         pretraining=starts.text,
         geometry=geometry,
-        notes=_notes(spec, settings, transformed.train, ensemble, ladder),
+        notes=(*_notes(spec, settings, transformed.train, ensemble, ladder), *result.notes),
         diagnosis=diagnosis,
         ladder=ladder,
     )
@@ -186,6 +189,7 @@ def _sample(definition, transformed, settings, options, recording):
                 notify=notify,
                 stopped=notify.stopped,
                 recording=recording,
+                num_workers=options.num_workers,
             )
     except KeyboardInterrupt:
         # Before the chains moved, in this process.

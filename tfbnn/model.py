@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.exceptions import ChainError, NotAvailableError, NotFittedError
+from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.fit_options import FitOptions
 from tfbnn.fitted import diagnose_ensemble, load_run
 from tfbnn.fitted_checks import check_names, checked_inputs, checked_rows, require_noise
@@ -174,7 +174,17 @@ class BayesianMLP:
                 starts afresh. Default False.
             commit_interval: Seconds after which the next block of transitions ends with a commit,
                 default 30: what a kill can lose at most, besides one block. Phases end with one.
-            num_workers: "auto" or 1: all chains run in this process, on all its cores.
+            num_workers: Processes that advance the chains on a CPU, each with one thread per
+                operation. 1: none, all chains run in threads of this process, on all its cores. A
+                larger number: a process that crashes is replaced, up to three times per chain, and
+                goes on from its last commit without disturbing the others; without `output` they
+                write to a temporary folder. "auto" (default): one per core for runs with `output`
+                that will take ten minutes or more (estimated from the settings), because there a
+                crash must not end everything; else 1, because threads are as fast and start at
+                once (benchmarks/results/workers.md). A resumed run goes on as it was begun. Chains
+                that advance in one program stay in this process: on a GPU, of a kernel whose chains
+                learn from each other, and eight or more of a tiny network. With one thread per
+                operation either way the draws have the same bits.
             jit_compile: Compile with XLA, default True.
             verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0: silence.
             callbacks: Each is called as callback(event: dict) between blocks; returning True stops
@@ -189,12 +199,11 @@ class BayesianMLP:
             RunFolderError: When `output` holds something else, a run that is not to be resumed, or
                 one that was begun with other rows, settings or versions, which are named;
                 RunLockedError when another process is at work there.
-            ChainError: When a chain failed on the way; the draws of the others are in
+            ChainError: When a chain failed on the way, or its worker processes crashed four times; the draws of the others are in
                 `model.posterior`, and what the chain had committed is in `output`.
             KeyboardInterrupt: On SIGINT or SIGTERM; draws kept so far are in `model.posterior`, and
                 committed.
         """
-        _refuse_unavailable(num_workers)
         options = FitOptions(
             kernel=kernel,
             num_chains=num_chains,
@@ -209,6 +218,7 @@ class BayesianMLP:
             output=output,
             resume=resume,
             commit_interval=commit_interval,
+            num_workers=num_workers,
             column_names=self.column_names,
         )
         rows = prepare_rows(self.spec, x, y, noise_scale)
@@ -777,11 +787,3 @@ def _chain_error(failures, output):
     error = ChainError(f"{len(failures)} of the runs of chains failed, {'; '.join(texts)}. {rest}")
     error.__cause__ = next(iter(failures.values()))
     return error
-
-
-def _refuse_unavailable(num_workers):
-    if num_workers not in ("auto", 1):
-        raise NotAvailableError(
-            "Worker processes are not available in this version, received "
-            f"num_workers={num_workers!r}. Use 'auto' or 1."
-        )

@@ -4,6 +4,8 @@ Everything that decides the draws is in the folder, and the part that a caller c
 when a run goes on, so that a run is finished as it was begun or not at all.
 """
 
+import contextlib
+import tempfile
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +21,7 @@ __all__ = [
     "Starts",
     "check_environment",
     "num_committed",
-    "open_recording",
+    "opened_recording",
     "read_lanes",
     "read_starts",
     "spent_seconds",
@@ -90,12 +92,18 @@ class Recording:
             seconds=self.spent_seconds(),
         )
 
-    def begin(self, groups, length, start_log_prob):
+    @property
+    def begun_in_workers(self):
+        """Whether worker processes advanced the chains when the run was begun; None for a new run."""
+        return None if self.folder is None else bool(self.folder.description["in_workers"])
+
+    def begin(self, groups, length, in_workers, start_log_prob):
         """Makes the folder of a new run, or takes down that a run is to have more results.
 
         Args:
             groups: Lists of chains, a lane each.
             length: Transitions per block.
+            in_workers: Whether worker processes advance the chains.
             start_log_prob: Log densities at the starts [C].
         """
         from tfbnn.storage import RunFolder
@@ -104,6 +112,7 @@ class Recording:
             description = self.definition.to_json() | {
                 "start": {"text": self.starts.text, "seconds": self.starts.seconds},
                 "plan": {"groups": groups, "length": length},
+                "in_workers": in_workers,
             }
             arrays = {"theta": self.starts.theta, "start_log_prob": start_log_prob}
             arrays |= self.definition.to_arrays()
@@ -118,16 +127,27 @@ class Recording:
         return spent_seconds([self.folder.checkpoint(lane) for lane in lanes])
 
 
-def open_recording(definition, options):
-    """The Recording of a fit, or None without `options.output`.
+@contextlib.contextmanager
+def opened_recording(definition, options):
+    """Yields the Recording of a fit, or None where its draws are to stay in memory.
+
+    Without `options.output`, worker processes write to a folder that is removed at the end.
 
     Raises:
         RunFolderError: When the folder holds a run and this is not to go on with it, or when it was
             begun with other data or settings; and when it holds something else.
         OSError: When the folder cannot be made.
     """
-    if options.output is None:
-        return None
+    if options.output is not None:
+        yield _open_recording(definition, options)
+    elif options.num_workers in ("auto", 1):
+        yield None
+    else:
+        with tempfile.TemporaryDirectory(prefix="tfbnn-", ignore_cleanup_errors=True) as folder:
+            yield Recording(folder, definition, options.commit_interval)
+
+
+def _open_recording(definition, options):
     from tfbnn.storage import RunFolder
     from tfbnn.storage.atomic import make_folder
 

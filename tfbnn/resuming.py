@@ -10,13 +10,21 @@ from tfbnn.storage.schema import TEXT_LISTS
 __all__ = ["prepare_resume", "resume"]
 
 
-def resume(folder, *, num_results=None, commit_interval=30.0, verbose="auto", callbacks=()):
+def resume(
+    folder,
+    *,
+    num_results=None,
+    commit_interval=30.0,
+    num_workers="auto",
+    verbose="auto",
+    callbacks=(),
+):
     """Goes on with the run in a folder, which has all that is needed; finished runs are left.
 
     Args:
         folder: The `output` of `fit_posterior`.
         num_results: Draws kept per chain, if there are to be more than the run was begun with.
-        commit_interval, verbose, callbacks: As in `fit_posterior`.
+        commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
 
     Returns:
         (BayesianMLP, Run), as after the fit. The draws have the bits of a run that nothing
@@ -33,6 +41,7 @@ def resume(folder, *, num_results=None, commit_interval=30.0, verbose="auto", ca
         folder,
         num_results=num_results,
         commit_interval=commit_interval,
+        num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
     )

@@ -27,6 +27,7 @@ class SamplingResult:
         seconds: Dict with compile, warmup, sampling.
         interrupted: Whether a KeyboardInterrupt ended the run.
         failures: Dict tuple of chains -> the exception that ended them.
+        notes: Lines on what happened to worker processes.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
         readouts: Readouts where the readout was collapsed, or None.
     """
@@ -43,6 +44,7 @@ class SamplingResult:
     failures: dict = field(default_factory=dict)
     rung_log_likelihood: np.ndarray | None = None
     readouts: Readouts | None = None
+    notes: tuple = ()
 
 
 def gather_result(draws, statistics, counters, **others):
@@ -52,7 +54,7 @@ def gather_result(draws, statistics, counters, **others):
         draws: [C, S, P].
         statistics: Dict name -> [C, S, ...].
         counters: Those of each lane (`tfbnn.engine.lane.Lane.counters`), in the order of `draws`.
-        others: start_log_prob, seconds, interrupted, failures of the SamplingResult.
+        others: start_log_prob, seconds, interrupted, failures, notes of the SamplingResult.
     """
 
     def per_chain(name, *place):

@@ -150,20 +150,26 @@ def _add_sampling(group):
     _optional(add, "--output", "run folder; not available in this version", "FOLDER")
     add("--resume", action="store_true", default=argparse.SUPPRESS,
         help="go on from --output; not available in this version")  # fmt: skip
-    _optional(add, "--num-workers", "processes, auto (default) or a number", "N", _auto_or_int)
     add_pace_options(group)
     add("--jit-compile", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
         help="compile with XLA, default yes")  # fmt: skip
 
 
 def add_pace_options(group):
-    """Adds --commit-interval and --verbose, as `fit` and `resume` have them."""
+    """Adds --commit-interval, --num-workers and --verbose, as `fit` and `resume` have them."""
     _optional(
         group.add_argument,
         "--commit-interval",
         "seconds between commits to the run folder, default 30",
         "T",
         float,
+    )
+    _optional(
+        group.add_argument,
+        "--num-workers",
+        "processes for the chains on a CPU: auto (default), 1 for none, or more",
+        "N",
+        _auto_or_int,
     )
     _optional(
         group.add_argument,

@@ -43,7 +43,7 @@ def run(args):
     import_tensorflow()
     from tfbnn.resuming import prepare_resume
 
-    options = given(args, ("num_results", "commit_interval", "verbose"))
+    options = given(args, ("num_results", "commit_interval", "num_workers", "verbose"))
     model, go_on = prepare_resume(args.folder, **options)
     say(f"Going on with {args.folder}.")
     return run_to_the_end(model, go_on, args.folder, args)

@@ -1,11 +1,12 @@
-"""Advances one lane of a run folder: what a worker process or a task on a cluster does."""
+"""Advances lanes of a run folder: what a worker process or a task on a cluster does."""
+
+from contextlib import ExitStack
 
 from tfbnn.engine.environment import describe_environment
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.potential import make_data
 from tfbnn.engine.program import make_program
-from tfbnn.engine.runner import open_lane
-from tfbnn.engine.sinks import FolderSink
+from tfbnn.engine.runner import open_lanes
 from tfbnn.engine.turns import run_lanes
 from tfbnn.fitted import TransformedRows
 from tfbnn.recording import check_environment, read_starts, spent_seconds
@@ -13,7 +14,7 @@ from tfbnn.run_definition import RunDefinition
 from tfbnn.storage import RunFolder
 from tfbnn.threads import single_threaded_blas
 
-__all__ = ["advance_lane"]
+__all__ = ["advance_lane", "advance_lanes"]
 
 
 def advance_lane(path, index, *, commit_interval=30.0, notify=lambda event: False):
@@ -40,24 +41,46 @@ def advance_lane(path, index, *, commit_interval=30.0, notify=lambda event: Fals
         KeyboardInterrupt: After committing, on SIGINT or where a signal handler raises it.
         Exception: What made a block or a commit fail; the last commit is intact.
     """
-    folder = RunFolder.open(path)
-    definition = RunDefinition.read(folder)
-    check_environment(folder, definition, describe_environment())
-    with folder.writer(index) as writer, single_threaded_blas():
-        checkpoint = writer.checkpoint
-        if checkpoint and checkpoint.counters["transition"] == definition.num_transitions:
-            return True
-        program = _program(folder, definition)
-        group, phases = program.groups[index], spent_seconds([checkpoint])
-        sink = FolderSink(writer, commit_interval, phases)
-        start = program.potential.coordinates(read_starts(folder).theta, program.data)
-        lane = open_lane(program, group, start[group], sink, checkpoint)
-        ended = run_lanes(program, [lane], notify, phases, {"compile": 0.0})
+    ended = advance_lanes(path, [index], commit_interval=commit_interval, notify=notify)
     for error in ended["failures"].values():
         raise error
     if ended["interrupted"]:
         raise KeyboardInterrupt
-    return lane.leg is None
+    return ended["finished"]
+
+
+def advance_lanes(path, indices, *, commit_interval=30.0, notify=lambda event: False):
+    """As `advance_lane`, several lanes, which take turns; one that fails does not end the others.
+
+    Args:
+        path, commit_interval, notify: As there.
+        indices: Numbers of the lanes.
+
+    Returns:
+        Dict with interrupted and failures, as in SamplingResult, and finished: whether all lanes
+        are at their ends.
+
+    Raises:
+        RunLockedError, RunFolderError, ValueError: As there.
+        StartError: When a chain cannot move from its start.
+    """
+    folder = RunFolder.open(path)
+    definition = RunDefinition.read(folder)
+    check_environment(folder, definition, describe_environment())
+    found = {index: folder.checkpoint(index) for index in indices}
+    unfinished = [
+        index
+        for index, checkpoint in found.items()
+        if not checkpoint or checkpoint.counters["transition"] < definition.num_transitions
+    ]
+    if not unfinished:
+        return {"interrupted": False, "failures": {}, "finished": True}
+    program, phases = _program(folder, definition), spent_seconds(found.values())
+    theta = read_starts(folder).theta
+    with ExitStack() as stack, single_threaded_blas():
+        lanes = open_lanes(stack, program, folder, unfinished, theta, commit_interval, phases)
+        ended = run_lanes(program, lanes, notify, phases, {"compile": 0.0})
+    return ended | {"finished": all(lane.leg is None for lane in lanes)}
 
 
 def _program(folder, definition):

@@ -31,13 +31,12 @@ class Lane:
         num_refused: Transitions since the last block in which a chain accepted anything [C].
     """
 
-    def __init__(self, program, chains, start, sink):
+    def __init__(self, program, chains, theta, sink):
         """
         Args:
             program: The `Program` that all lanes share.
             chains: Indices of the chains.
-            start: Their starts [len(chains), P], in the coordinates of the program's potential;
-                all rungs of a chain start there.
+            theta: Their starts [len(chains), P]; all rungs of a chain start there.
             sink: Where kept theta goes, see `tfbnn.engine.sinks`.
         """
         self.program = program
@@ -53,6 +52,7 @@ class Lane:
         self.num_divergent = np.zeros(len(self.chains), int)
         self.num_refused = np.zeros(len(self.chains), int)
         self.recent_acceptance = np.full(len(self.chains), np.nan)
+        start = program.potential.coordinates(theta, program.data)
         rows = np.repeat(start, len(program.settings.temperatures), axis=0)
         self._start(rows, self._first_map(rows))
 

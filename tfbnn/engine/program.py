@@ -130,7 +130,7 @@ def make_program(
 
 
 def check_starts(program, theta):
-    """Starts theta [C, P] in the coordinates of the potential, and their log densities [C].
+    """The log densities [C] of starts theta [C, P].
 
     Raises:
         StartError: When a chain cannot move from its start.
@@ -145,4 +145,4 @@ def check_starts(program, theta):
         of_posterior(np.concatenate(parts), temperatures) for parts in zip(*at_start)
     )
     check_start(program.potential, program.data, theta, log_prob, gradient)
-    return start, log_prob
+    return log_prob

@@ -5,15 +5,18 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from tfbnn.engine.events import nothing_counted
 from tfbnn.engine.lane import Lane
 from tfbnn.engine.program import check_starts, make_program
 from tfbnn.engine.sinks import FolderSink, MemorySink
 from tfbnn.engine.turns import run_lanes
+from tfbnn.engine.worker_count import count_workers
+from tfbnn.engine.workers import run_in_workers
 from tfbnn.exceptions import RunFolderError
 from tfbnn.recording import read_lanes
 from tfbnn.sampling_result import PHASES, gather_result
 
-__all__ = ["open_lane", "run_chains"]
+__all__ = ["open_lanes", "run_chains"]
 
 
 def run_chains(
@@ -30,6 +33,7 @@ def run_chains(
     notify,
     stopped,
     recording=None,
+    num_workers="auto",
 ):
     """Warms up and samples all chains.
 
@@ -47,6 +51,7 @@ def run_chains(
         stopped: Whether the run was stopped already, so that nothing is to be sampled.
         recording: `tfbnn.recording.Recording` of the run folder that draws go to and that the run
             goes on from, or None to keep draws in memory.
+        num_workers: As in `fit_posterior`; processes need a recording.
 
     Returns:
         SamplingResult.
@@ -68,16 +73,19 @@ def run_chains(
         jit_compile=jit_compile,
         **(recording.plan if recording else {}),
     )
-    start, start_log_prob = check_starts(program, theta)
+    start_log_prob = check_starts(program, theta)
     others = {"start_log_prob": start_log_prob, "seconds": {}}
     others["seconds"]["compile"] = time.perf_counter() - began
     if recording is None or stopped:
-        return _run_in_memory(program, theta, start, notify, stopped, others)
-    recording.begin(program.groups, program.block_length, start_log_prob)
-    return _run_in_folder(program, start, notify, recording, others)
+        return _run_in_memory(program, theta, notify, stopped, others)
+    num_workers = count_workers(num_workers, program, recording)
+    recording.begin(program.groups, program.block_length, num_workers > 1, start_log_prob)
+    if num_workers > 1:
+        return _run_in_workers(program, notify, recording, num_workers, others)
+    return _run_in_folder(program, theta, notify, recording, others)
 
 
-def _run_in_memory(program, theta, start, notify, stopped, others):
+def _run_in_memory(program, theta, notify, stopped, others):
     shape = len(theta), program.num_results
     draws = np.empty((*shape, theta.shape[1]), theta.dtype)
     statistics = {
@@ -85,7 +93,7 @@ def _run_in_memory(program, theta, start, notify, stopped, others):
     }
     began = time.perf_counter()
     lanes = [
-        Lane(program, group, start[group], MemorySink(group, draws, statistics))
+        Lane(program, group, theta[group], MemorySink(group, draws, statistics))
         for group in program.groups
     ]
     others["seconds"]["startup"] = time.perf_counter() - began
@@ -104,29 +112,66 @@ def _run_in_memory(program, theta, start, notify, stopped, others):
     return gather_result(draws[:, :num_kept], statistics, counters, **others, **ended)
 
 
-def _run_in_folder(program, start, notify, recording, others):
-    phases = recording.spent_seconds()
+def _run_in_folder(program, theta, notify, recording, others):
+    folder, phases = recording.folder, recording.spent_seconds()
+    began = time.perf_counter()
     with ExitStack() as stack:
-        began = time.perf_counter()
-        lanes = []
-        for index, group in enumerate(program.groups):
-            writer = stack.enter_context(recording.folder.writer(index))
-            sink = FolderSink(writer, recording.commit_interval, phases)
-            lanes.append(open_lane(program, group, start[group], sink, writer.checkpoint))
+        indices = range(len(program.groups))
+        lanes = open_lanes(
+            stack, program, folder, indices, theta, recording.commit_interval, phases
+        )
         others["seconds"]["startup"] = time.perf_counter() - began
         ended = run_lanes(program, lanes, notify, phases, others["seconds"])
     others["seconds"] |= phases
-    failed = ended.get("failures", {})
-    indices = range(len(lanes))
-    healthy = [index for index in indices if tuple(lanes[index].chains) not in failed] or indices
-    counters = [lanes[index].counters() for index in healthy]
-    draws, statistics, _ = read_lanes(recording.folder, healthy)
+    return _committed_result(program, folder, others, ended)
+
+
+def _run_in_workers(program, notify, recording, num_workers, others):
+    folder, earlier = recording.folder, recording.spent_seconds()
+    began = time.perf_counter()
+    ended = run_in_workers(program, folder, num_workers, recording.commit_interval, notify)
+    phases = recording.spent_seconds()
+    sampling = sum(phases.values()) - sum(earlier.values())
+    # What the workers need to import and to compile, one beside the other.
+    others["seconds"]["startup"] = max(time.perf_counter() - began - sampling, 0.0)
+    others["seconds"] |= phases
+    return _committed_result(program, folder, others, ended)
+
+
+def _committed_result(program, folder, others, ended):
+    """SamplingResult of what the lanes have committed, without those that failed."""
+    indices, failed = range(len(program.groups)), ended["failures"]
+    healthy = [index for index in indices if tuple(program.groups[index]) not in failed] or indices
+    draws, statistics, counters = read_lanes(folder, healthy)
+    counters = [
+        found or nothing_counted(program.groups[index]) for index, found in zip(healthy, counters)
+    ]
     return gather_result(draws, statistics, counters, **others, **ended)
 
 
-def open_lane(program, group, start, sink, checkpoint):
-    """The lane of some chains, where its checkpoint left it, or at the starts [C, P]."""
-    lane = Lane(program, group, start, sink)
+def open_lanes(stack, program, folder, indices, theta, commit_interval, phases):
+    """Lanes of a run folder, each with its lease, where their checkpoints left them.
+
+    Args:
+        stack: ExitStack that gives the leases back.
+        program: Their Program.
+        folder: RunFolder.
+        indices: Numbers of the lanes.
+        theta: Starts of all chains [C, P].
+        commit_interval: As in `fit_posterior`.
+        phases: Dict phase -> seconds spent, which every commit takes down.
+    """
+    lanes = []
+    for index in indices:
+        writer, group = stack.enter_context(folder.writer(index)), program.groups[index]
+        sink = FolderSink(writer, commit_interval, phases)
+        lanes.append(_open_lane(program, group, theta[group], sink, writer.checkpoint))
+    return lanes
+
+
+def _open_lane(program, group, theta, sink, checkpoint):
+    """The lane of some chains, where its checkpoint left it, or at the starts theta [C, P]."""
+    lane = Lane(program, group, theta, sink)
     if checkpoint is not None:
         lane.restore(checkpoint.arrays, checkpoint.counters)
         if lane.num_kept != checkpoint.num_draws:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tfbnn.engine.adaptation import adaptation_windows
 
-__all__ = ["Leg", "affordable_steps", "block_length", "make_legs"]
+__all__ = ["Leg", "affordable_steps", "block_length", "estimated_seconds", "make_legs"]
 
 ADAPTING_SHARE = 0.8
 
@@ -62,10 +62,20 @@ def block_length(spec, settings, num_rows, num_chains, total):
         total: Transitions of the whole run, which no block needs to exceed.
     """
     parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
-    # One product forward and two backward: 6 operations per weight and row.
-    flops = (6.0 * num_rows * parameters + 2e5) * settings.work(spec)
+    flops = _flops_per_transition(spec, settings, num_rows, num_chains)
     memory = _BLOCK_BYTES / (8.0 * parameters)
     return _power_of_two(min(affordable_steps(flops), memory, total))
+
+
+def estimated_seconds(spec, settings, num_rows, num_transitions):
+    """About how long so many transitions of a chain take on one core, from settings alone."""
+    return num_transitions * _flops_per_transition(spec, settings, num_rows, 1) / _FLOPS_PER_CALL
+
+
+def _flops_per_transition(spec, settings, num_rows, num_chains):
+    # One product forward and two backward: 6 operations per weight and row.
+    parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
+    return (6.0 * num_rows * parameters + 2e5) * settings.work(spec)
 
 
 def _power_of_two(number):

@@ -1,0 +1,92 @@
+"""A worker process as its parent sees it."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+from tfbnn.children import describe_ending, search_path
+from tfbnn.engine.messages import error_from_json, parse, send
+
+__all__ = ["WorkerProcess"]
+
+_MOST_LAST_WORDS = 2000
+
+
+class WorkerProcess:
+    """Starts a process that advances lanes, and a thread that hands on what it says.
+
+    Attributes:
+        lanes: The lanes that it was given.
+        refusal: The error that kept it from advancing any, or None.
+        failures: Dict tuple of chains -> the error that ended them.
+    """
+
+    def __init__(self, order, inbox):
+        """
+        Args:
+            order: Arguments of `tfbnn.engine.advance.advance_lanes`, JSON-able.
+            inbox: A queue that gets (worker, kind, content) for each message, and (worker, "gone",
+                None) when the process is no more.
+
+        Raises:
+            OSError: When no process can be started.
+        """
+        self.lanes, self.refusal, self.failures = order["indices"], None, {}
+        self._has_ended = self._has_advanced = False
+        self._complaints = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tfbnn.engine.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+            env=os.environ | {"PYTHONPATH": search_path(), "OMP_NUM_THREADS": "1"},
+        )
+        self._tell("advance", order)
+        self._listener = threading.Thread(target=self._listen, args=(inbox,), daemon=True)
+        self._listener.start()
+
+    def stop(self):
+        """Makes it commit and end; at once where it has not advanced anything yet."""
+        if self._has_advanced:
+            self._tell("stop", None)
+        else:
+            self._process.kill()
+
+    def join(self):
+        """Waits until it has ended."""
+        self._listener.join()
+
+    def describe_end(self):
+        """(Exit code or signal in words, a sentence with what it last wrote, if anything)."""
+        ending = describe_ending(self._process.returncode)
+        if self._has_ended:
+            ending = "stopped by SIGTERM"
+        with self._complaints as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _MOST_LAST_WORDS))
+            last_words = file.read().decode(errors="replace").strip()
+        return ending, last_words and f" The last of its standard error:\n{last_words}"
+
+    def _tell(self, kind, content):
+        # It may be gone already, which its listener finds out.
+        with contextlib.suppress(OSError, ValueError):
+            send(self._process.stdin, kind, content)
+
+    def _listen(self, inbox):
+        with self._process:
+            for message in filter(None, map(parse, self._process.stdout)):
+                self._take(*message)
+                inbox.put((self, *message))
+        inbox.put((self, "gone", None))
+
+    def _take(self, kind, content):
+        self._has_advanced |= kind == "event"
+        if kind == "refused":
+            self.refusal = error_from_json(content)
+        elif kind == "ended":
+            self._has_ended = True
+            self.failures = {tuple(chains): error_from_json(error) for chains, error in content}
