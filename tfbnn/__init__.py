@@ -24,7 +24,16 @@ _EXPORTS = {
     "ConvergenceWarning": "exceptions",
     "DataWarning": "exceptions",
 }
-_SUBMODULES = ("priors", "likelihoods", "kernels", "datasets", "storage", "plots", "hep")
+_SUBMODULES = (
+    "priors",
+    "likelihoods",
+    "kernels",
+    "datasets",
+    "storage",
+    "plots",
+    "hep",
+    "cluster",
+)
 
 __all__ = [*_EXPORTS, *_SUBMODULES, "__version__"]
 

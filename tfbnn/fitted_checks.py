@@ -1,10 +1,31 @@
-"""Checks of a user's rows and inputs against the ensemble that is to use them."""
+"""Checks of a user's rows and inputs: those of a fit, and against the ensemble that is to use them."""
 
 from tfbnn.rows import check_range, prepare_rows, transform_rows
 from tfbnn.transforms import check_domain
 from tfbnn.validation import as_matrix, column_names
 
-__all__ = ["check_names", "checked_inputs", "checked_rows", "require_noise"]
+__all__ = ["check_names", "checked_inputs", "checked_rows", "require_noise", "rows_to_fit"]
+
+
+def rows_to_fit(spec, x, y, noise_scale, validation_data):
+    """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
+
+    Raises:
+        TypeError, ValueError: Where the model cannot take them.
+    """
+    rows = prepare_rows(spec, x, y, noise_scale)
+    if validation_data is None:
+        return rows, None
+    if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
+        raise ValueError(
+            "validation_data must be (x, y) or (x, y, noise_scale), received "
+            f"{type(validation_data).__name__}."
+        )
+    x, y, *noise = validation_data
+    noise = noise[0] if noise else None
+    validation = prepare_rows(spec, x, y, noise, name="validation ", classes=rows.classes)
+    check_names(validation.feature_names, rows.feature_names, "validation x")
+    return rows, validation
 
 
 def checked_inputs(ensemble, x):

@@ -9,20 +9,20 @@ import numpy as np
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.fitted import TransformedRows, diagnose_ensemble, make_ensemble, measure_ladder
 from tfbnn.notifier import Notifier
-from tfbnn.recording import Starts, opened_recording
+from tfbnn.recording import opened_recording
 from tfbnn.rows import data_hash
 from tfbnn.run import Run
 from tfbnn.run_definition import RunDefinition
 from tfbnn.settings import describe_settings
 from tfbnn.threads import single_threaded_blas
 
-__all__ = ["fit"]
+__all__ = ["ThisProcess", "fit"]
 
 # Rounding noise in a log density above this eats acceptance.
 _ROUNDING_LIMIT = 0.05
 
 
-def fit(spec, rows, validation, options, keep):
+def fit(spec, rows, validation, options, keep, place=None):
     """Pretrains, samples and diagnoses, or goes on with a run in its folder.
 
     Args:
@@ -33,6 +33,7 @@ def fit(spec, rows, validation, options, keep):
         keep: Called with the Ensemble as soon as it exists, unless nothing was kept: an interrupt
             or a warning that raises must not lose it during the diagnosis. Called again with the
             diagnosis added, for which an interrupted run has no time.
+        place: Where chains are to run, as an object with the methods of `ThisProcess`, default that.
 
     Returns:
         (Run, SamplingResult).
@@ -49,7 +50,9 @@ def fit(spec, rows, validation, options, keep):
     asked.check_model(spec, row_noise=rows.noise is not None)
     asked.check_chains(options.num_chains)
     settings, geometry = asked.resolve(spec, len(rows.x))
-    definition = _define(spec, rows, validation, options, asked, settings)
+    place = place or ThisProcess()
+    environment = place.environment(options)
+    definition = _define(spec, rows, validation, options, asked, settings, environment)
     check_workers(options.num_workers, settings)
     seconds = {"startup": 0.0, "compile": 0.0, "pretraining": 0.0}
     with opened_recording(definition, options) as recording:
@@ -57,7 +60,7 @@ def fit(spec, rows, validation, options, keep):
         starts = None if recording is None else recording.starts
         result = None if recording is None else recording.committed_result(options.num_results)
         if result is None:
-            starts, result = _sample(definition, transformed, settings, options, recording)
+            starts, result = place.sample(definition, transformed, settings, options, recording)
     for stage in (starts.seconds, result.seconds):
         for name, value in stage.items():
             seconds[name] = seconds.get(name, 0.0) + value
@@ -108,6 +111,31 @@ def fit(spec, rows, validation, options, keep):
     return run, result
 
 
+class ThisProcess:
+    """Runs chains where it is called."""
+
+    def environment(self, options):
+        """What decides the bits of a run besides settings and data, see `describe_environment`."""
+        from tfbnn.engine.environment import describe_environment
+
+        return describe_environment()
+
+    def sample(self, definition, transformed, settings, options, recording):
+        """Finds starts, unless a run folder has them, and runs the chains.
+
+        Args:
+            definition: RunDefinition.
+            transformed: TransformedRows.
+            settings: Kernel settings.
+            options: FitOptions.
+            recording: Recording, or None.
+
+        Returns:
+            (Starts, SamplingResult).
+        """
+        return _sample(definition, transformed, settings, options, recording)
+
+
 def _check_early_stopping(pretraining):
     if pretraining.early_stopping:
         raise ValueError(
@@ -116,12 +144,10 @@ def _check_early_stopping(pretraining):
         )
 
 
-def _define(spec, rows, validation, options, asked, settings):
+def _define(spec, rows, validation, options, asked, settings, environment):
     """The RunDefinition of a fit, with kernel settings as asked for and as resolved."""
-    from tfbnn.engine.environment import describe_environment
     from tfbnn.engine.kernels import kernel_to_json
 
-    environment = describe_environment()
     return RunDefinition(
         spec=spec,
         rows=rows,
@@ -150,12 +176,12 @@ def _define(spec, rows, validation, options, asked, settings):
 
 
 def _sample(definition, transformed, settings, options, recording):
-    """Finds starts, unless a run folder has them, and runs the chains: (Starts, SamplingResult)."""
+    """Samples in this process, see `ThisProcess`."""
     from tfbnn.engine.potential import make_data
+    from tfbnn.engine.prepare import starts_of
     from tfbnn.engine.runner import run_chains
-    from tfbnn.engine.starts import find_starts
 
-    spec, held_out = definition.spec, transformed.held_out
+    spec = definition.spec
     data = make_data(*transformed.train, spec.dtype)
     notify = Notifier(options.verbose, options.callbacks)
     starts = None if recording is None else recording.starts
@@ -163,17 +189,7 @@ def _sample(definition, transformed, settings, options, recording):
         # With more, the last bits of a factorisation would depend on what other chains are doing.
         with single_threaded_blas():
             if starts is None:
-                found = find_starts(
-                    spec,
-                    data,
-                    None if held_out is None else make_data(*held_out, spec.dtype),
-                    options.pretraining,
-                    seed=options.seed,
-                    num_chains=options.num_chains,
-                    jit_compile=options.jit_compile,
-                    notify=notify,
-                )
-                starts = Starts(*found)
+                starts = starts_of(definition, transformed, data, notify)
             if recording is not None:
                 recording.starts = starts
             result = run_chains(

@@ -10,7 +10,13 @@ import numpy as np
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.fit_options import FitOptions
 from tfbnn.fitted import diagnose_ensemble, load_run
-from tfbnn.fitted_checks import check_names, checked_inputs, checked_rows, require_noise
+from tfbnn.fitted_checks import (
+    check_names,
+    checked_inputs,
+    checked_rows,
+    require_noise,
+    rows_to_fit,
+)
 from tfbnn.fitting import fit
 from tfbnn.labels import most_probable
 from tfbnn.likelihoods import Gaussian
@@ -221,19 +227,14 @@ class BayesianMLP:
             num_workers=num_workers,
             column_names=self.column_names,
         )
-        rows = prepare_rows(self.spec, x, y, noise_scale)
-        validation = None
-        if validation_data is not None:
-            validation = prepare_rows(
-                self.spec, *_unpack(validation_data), name="validation ", classes=rows.classes
-            )
-            check_names(validation.feature_names, rows.feature_names, "validation x")
+        rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
         return self.fit_rows(rows, validation, options)
 
-    def fit_rows(self, rows, validation, options):
-        """`fit_posterior` to checked Rows, with FitOptions: for those who have them already."""
+    def fit_rows(self, rows, validation, options, place=None):
+        """`fit_posterior` to checked Rows, with FitOptions, at a place as in `tfbnn.fitting`."""
+        keep = partial(self._keep, rows)
         with sigterm_interrupts():
-            run, result = fit(self.spec, rows, validation, options, partial(self._keep, rows))
+            run, result = fit(self.spec, rows, validation, options, keep, place)
         if result.interrupted:
             raise KeyboardInterrupt
         if result.failures:
@@ -763,16 +764,6 @@ def _dtype_name(dtype):
         return np.dtype(dtype).name
     except TypeError:
         return dtype
-
-
-def _unpack(validation_data):
-    if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
-        raise ValueError(
-            "validation_data must be (x, y) or (x, y, noise_scale), received "
-            f"{type(validation_data).__name__}."
-        )
-    x, y, *noise = validation_data
-    return x, y, (noise[0] if noise else None)
 
 
 def _chain_error(failures, output):

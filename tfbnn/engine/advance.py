@@ -14,7 +14,7 @@ from tfbnn.run_definition import RunDefinition
 from tfbnn.storage import RunFolder
 from tfbnn.threads import single_threaded_blas
 
-__all__ = ["advance_lane", "advance_lanes"]
+__all__ = ["advance_lane", "advance_lanes", "program_of"]
 
 
 def advance_lane(path, index, *, commit_interval=30.0, notify=lambda event: False):
@@ -75,15 +75,16 @@ def advance_lanes(path, indices, *, commit_interval=30.0, notify=lambda event: F
     ]
     if not unfinished:
         return {"interrupted": False, "failures": {}, "finished": True}
-    program, phases = _program(folder, definition), spent_seconds(found.values())
-    theta = read_starts(folder).theta
+    program = program_of(definition, **folder.description["plan"])
+    theta, phases = read_starts(folder).theta, spent_seconds(found.values())
     with ExitStack() as stack, single_threaded_blas():
         lanes = open_lanes(stack, program, folder, unfinished, theta, commit_interval, phases)
         ended = run_lanes(program, lanes, notify, phases, {"compile": 0.0})
     return ended | {"finished": all(lane.leg is None for lane in lanes)}
 
 
-def _program(folder, definition):
+def program_of(definition, **plan):
+    """The Program of a RunDefinition; `plan` as the last arguments of `make_program`."""
     spec = definition.spec
     rows = TransformedRows.learn(spec, definition.rows, None).train
     settings, _ = kernel_from_json(definition.kernel).resolve(spec, len(definition.rows.x))
@@ -93,5 +94,5 @@ def _program(folder, definition):
         make_data(*rows, spec.dtype),
         **definition.numbers,
         num_results=definition.num_results,
-        **folder.description["plan"],
+        **plan,
     )

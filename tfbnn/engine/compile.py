@@ -26,8 +26,8 @@ def has_gpu():
     return bool(tf.config.get_visible_devices("GPU"))
 
 
-def chain_groups(num_chains, *, apart=True):
-    """Chains that share a program: all of them on a GPU or unless `apart`, else each by itself."""
-    if has_gpu() or not apart:
+def chain_groups(num_chains, *, apart=True, many_devices=False):
+    """Chains that share a program: all of them on the one GPU or unless `apart`, else none."""
+    if not apart or (has_gpu() and not many_devices):
         return [list(range(num_chains))]
     return [[chain] for chain in range(num_chains)]

@@ -4,7 +4,7 @@ import numpy as np
 
 from tfbnn.sampling_result import PHASES
 
-__all__ = ["make_event", "nothing_counted"]
+__all__ = ["current_phase", "make_event", "nothing_counted"]
 
 # A chain that has accepted nothing for so many transitions is named in the events of the run.
 _STANDING_STILL = 20
@@ -41,6 +41,15 @@ def make_event(phase, lanes, program, seconds):
         ],
         "lanes": lanes,
     }
+
+
+def current_phase(lanes, program):
+    """The first phase that some lane, by its counters, has not finished; the last at the end."""
+    for phase in PHASES:
+        end = program.num_transitions(phase)
+        if any(lane["transitions"][phase] < end for lane in lanes):
+            return phase
+    return PHASES[-1]
 
 
 def nothing_counted(chains):

@@ -82,6 +82,7 @@ def make_program(
     jit_compile,
     groups=None,
     length=None,
+    many_devices=False,
 ):
     """The Program of a run; nothing is compiled yet.
 
@@ -94,12 +95,13 @@ def make_program(
         jit_compile: Whether XLA compiles the block.
         groups, length: Lanes and block length of a run that goes on; by default they follow from
             the settings and the device.
+        many_devices: Whether there are several to share, so that a GPU is not to have all chains.
     """
     num_rows, stride = data.x.shape[-1], num_steps_between_results + 1
     if groups is None:
         tiny = num_rows * spec.layout.num_parameters < _TINY
         together = settings.couples_chains or (tiny and num_chains >= _MANY_CHAINS)
-        groups = chain_groups(num_chains, apart=not together)
+        groups = chain_groups(num_chains, apart=not together, many_devices=many_devices)
     if length is None:
         total = num_burnin_steps + num_results * stride
         length = block_length(spec, settings, num_rows, len(groups[0]), total)

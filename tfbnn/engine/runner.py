@@ -16,7 +16,7 @@ from tfbnn.exceptions import RunFolderError
 from tfbnn.recording import read_lanes
 from tfbnn.sampling_result import PHASES, gather_result
 
-__all__ = ["open_lanes", "run_chains"]
+__all__ = ["committed_result", "open_lanes", "run_chains"]
 
 
 def run_chains(
@@ -123,7 +123,7 @@ def _run_in_folder(program, theta, notify, recording, others):
         others["seconds"]["startup"] = time.perf_counter() - began
         ended = run_lanes(program, lanes, notify, phases, others["seconds"])
     others["seconds"] |= phases
-    return _committed_result(program, folder, others, ended)
+    return committed_result(program, folder, others, ended)
 
 
 def _run_in_workers(program, notify, recording, num_workers, others):
@@ -135,10 +135,10 @@ def _run_in_workers(program, notify, recording, num_workers, others):
     # What the workers need to import and to compile, one beside the other.
     others["seconds"]["startup"] = max(time.perf_counter() - began - sampling, 0.0)
     others["seconds"] |= phases
-    return _committed_result(program, folder, others, ended)
+    return committed_result(program, folder, others, ended)
 
 
-def _committed_result(program, folder, others, ended):
+def committed_result(program, folder, others, ended):
     """SamplingResult of what the lanes have committed, without those that failed."""
     indices, failed = range(len(program.groups)), ended["failures"]
     healthy = [index for index in indices if tuple(program.groups[index]) not in failed] or indices

@@ -6,7 +6,7 @@ import warnings
 from collections import Counter, deque
 
 from tfbnn import exceptions
-from tfbnn.engine.events import make_event, nothing_counted
+from tfbnn.engine.events import current_phase, make_event, nothing_counted
 from tfbnn.engine.worker_process import WorkerProcess
 from tfbnn.exceptions import WorkerError, WorkerWarning
 from tfbnn.sampling_result import PHASES
@@ -158,19 +158,12 @@ class _Crew:
 
     def _event_of_all(self, event):
         """The event of the whole run after a block of one worker."""
-        phase = self._phase()  # before this block, which may be the last one of it
+        # Before this block, which may be the last one of it.
+        phase = current_phase(self._healthy(), self._program)
         for counters in event["lanes"]:
             self._counters[self._program.groups.index(counters["chains"])] = counters
         self._seconds[event["phase"]] = max(self._seconds[event["phase"]], event["seconds"])
         return make_event(phase, self._healthy(), self._program, self._seconds[phase])
-
-    def _phase(self):
-        """The first phase that some chain has not finished."""
-        for phase in PHASES:
-            end = self._program.num_transitions(phase)
-            if any(counters["transitions"][phase] < end for counters in self._healthy()):
-                return phase
-        return PHASES[-1]
 
     def _healthy(self):
         return [

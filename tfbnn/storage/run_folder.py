@@ -21,9 +21,11 @@ from tfbnn.storage.lane_writer import LaneWriter
 from tfbnn.storage.lease import held_lease
 from tfbnn.storage.record import read_record, write_record
 
-__all__ = ["RunFolder"]
+__all__ = ["PREPARATION", "RunFolder"]
 
 _RUN, _LEASE = "run.h5", "lease"
+# Where those who let others make the run put what is needed for that.
+PREPARATION = "preparation"
 
 
 class RunFolder:
@@ -154,7 +156,8 @@ class RunFolder:
 
 
 def _content(path):
-    return [name for name in os.listdir(path) if not is_temporary(name) and name != _LEASE]
+    names = set(os.listdir(path)) - {_LEASE, PREPARATION}
+    return [name for name in names if not is_temporary(name)]
 
 
 def _refuse_content(path):

@@ -1,0 +1,20 @@
+"""The extra `cluster`: Dask."""
+
+import importlib
+
+__all__ = ["required"]
+
+
+def required(name):
+    """The module of Dask of that name.
+
+    Raises:
+        ImportError: When Dask is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"tfbnn.cluster needs Dask, of which {name} cannot be imported ({error}). Install it: "
+            "pip install 'tfbnn[cluster]'."
+        ) from error

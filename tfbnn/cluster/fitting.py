@@ -1,0 +1,109 @@
+"""`fit`: the chains of a run as tasks on a cluster."""
+
+from tfbnn.cluster.extra import required
+from tfbnn.cluster.place import Cluster
+from tfbnn.fit_options import FitOptions
+from tfbnn.fitted_checks import rows_to_fit
+from tfbnn.settings import Pretraining
+
+__all__ = ["fit"]
+
+
+def fit(
+    model,
+    x,
+    y,
+    *,
+    client,
+    output,
+    noise_scale=None,
+    kernel="nuts",
+    num_chains=4,
+    num_results=1000,
+    num_burnin_steps=1000,
+    num_steps_between_results=0,
+    pretraining=Pretraining(),
+    validation_data=None,
+    seed=0,
+    resume=False,
+    commit_interval=30.0,
+    jit_compile=True,
+    verbose="auto",
+    callbacks=(),
+):
+    """Samples the posterior given the rows (x, y) on a cluster, chain by chain.
+
+    As `BayesianMLP.fit_posterior`, whose draws these are, bit by bit where an operation of
+    TensorFlow has one thread, as on workers it has (as many as OMP_NUM_THREADS says, which Dask
+    sets to 1). A task finds the starts; then each chain is a task (chains that share a program are
+    one). Everything tasks need and make is in the run folder, and little but its path in Dask's
+    graph. What a task has committed outlives it: a chain whose worker was killed, or reached the
+    end of its lifetime, goes on elsewhere from its last commit.
+
+    Args:
+        model: BayesianMLP.
+        x, y: Rows, as in `fit_posterior`.
+        client: `distributed.Client` of a cluster on whose workers tfbnn is installed. Workers must
+            be alike: all with a GPU or none, with the same versions.
+        output: Run folder, on storage that all workers share under the same path and with file
+            locks that hold between hosts.
+        noise_scale, kernel, num_chains, num_results, num_burnin_steps, num_steps_between_results,
+            pretraining, validation_data, seed, resume, jit_compile, verbose: As in `fit_posterior`;
+            the kernel cannot be a callable.
+        commit_interval: As in `fit_posterior`: what the loss of a worker can cost. Default 30.
+        callbacks: As in `fit_posterior`, but called here, once per commit_interval and after what
+            was committed.
+
+    Returns:
+        A `Run`; the draws are in `model.posterior`.
+
+    Raises:
+        ImportError: Without Dask.
+        TypeError, ValueError: For unusable data or settings, before a task is submitted.
+        StartError, RunFolderError: As in `fit_posterior`.
+        ChainError: When a chain failed: an error of its own, or five attempts in a row that
+            committed nothing. The draws of the others are in `model.posterior`.
+        ConnectionError: When the scheduler is gone. Call again with a new client and resume=True.
+        KeyboardInterrupt: On SIGINT or SIGTERM, when all tasks have committed; draws kept so far
+            are in `model.posterior`. A second one does not wait for the tasks.
+    """
+    _check_client(client)
+    if output is None:
+        raise TypeError("output must be a folder that all workers share, received None.")
+    options = FitOptions(
+        kernel=_check_kernel(kernel),
+        num_chains=num_chains,
+        num_results=num_results,
+        num_burnin_steps=num_burnin_steps,
+        num_steps_between_results=num_steps_between_results,
+        pretraining=pretraining,
+        seed=seed,
+        jit_compile=jit_compile,
+        verbose=verbose,
+        callbacks=callbacks,
+        output=output,
+        resume=resume,
+        commit_interval=commit_interval,
+        column_names=model.column_names,
+    )
+    rows, validation = rows_to_fit(model.spec, x, y, noise_scale, validation_data)
+    return model.fit_rows(rows, validation, options, Cluster(client))
+
+
+def _check_client(client):
+    distributed = required("distributed")
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise TypeError(
+            f"client must be a distributed.Client, not asynchronous, received {client!r}."
+        )
+
+
+def _check_kernel(kernel):
+    from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
+
+    if "function" in kernel_to_json(resolve_kernel(kernel)):
+        raise ValueError(
+            f"A kernel that is a callable cannot be sent to workers, received {kernel!r}. Use one "
+            "of tfbnn.kernels, or fit_posterior."
+        )
+    return kernel

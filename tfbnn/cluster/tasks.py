@@ -1,0 +1,126 @@
+"""What a Dask worker does. Nothing but paths, numbers and short texts travels in the task graph.
+
+Every task may be run several times, also at the same time: the lease of its folder lets one in, the
+others wait until it has finished or died.
+"""
+
+import os
+import time
+
+from tfbnn.exceptions import RunFolderError, RunLockedError
+from tfbnn.threads import num_cores
+
+__all__ = ["advance", "environment", "prepare"]
+
+_LEASE_SECONDS = 1.0
+
+
+def environment():
+    """`tfbnn.engine.environment.describe_environment` of the worker."""
+    _limit_threads()
+    from tfbnn.engine.environment import describe_environment
+
+    return describe_environment()
+
+
+def prepare(staging, run_id, path, stop):
+    """Finds the starts of a run and makes its folder, unless it is there already.
+
+    Args:
+        staging: Run folder that holds the definition of the run.
+        run_id: Its identity.
+        path: The run folder to be made.
+        stop: File whose existence asks the task to stop.
+
+    Returns:
+        Whether the folder is there.
+    """
+    _limit_threads()
+    from tfbnn.engine.prepare import prepare_run
+    from tfbnn.notifier import Notifier
+    from tfbnn.storage import RunFolder
+
+    def attempt(stopped):
+        if RunFolder.find(path) is None:
+            folder = _opened(staging, run_id)
+            with folder.writer(0):
+                # Another task may have made it meanwhile.
+                if RunFolder.find(path) is None:
+                    prepare_run(folder, path, Notifier(0, [stopped]))
+        return RunFolder.find(path) is not None
+
+    return _when_free(attempt, stop)
+
+
+def advance(path, run_id, lane, commit_interval, stop):
+    """Advances a lane of a run to its end, see `tfbnn.engine.advance`.
+
+    Args:
+        path: The run folder.
+        run_id: Its identity.
+        lane: Number of the lane.
+        commit_interval: As in `fit_posterior`.
+        stop: File whose existence asks the task to stop.
+
+    Returns:
+        Whether the lane is finished; it is not when the worker is closing or the task was stopped.
+    """
+    _limit_threads()
+    from tfbnn.engine.advance import advance_lane
+
+    def attempt(stopped):
+        _opened(path, run_id)
+        return advance_lane(path, lane, commit_interval=commit_interval, notify=stopped)
+
+    return _when_free(attempt, stop)
+
+
+def _when_free(attempt, stop):
+    """attempt(stopped) as soon as no other task has the lease, or False when stopped before."""
+    from distributed import Status, get_worker
+
+    worker = get_worker()
+
+    def stopped(event=None):
+        # A worker closes at the end of its lifetime and when it loses the scheduler.
+        return os.path.exists(stop) or worker.status not in (Status.running, Status.paused)
+
+    while not stopped():
+        try:
+            return attempt(stopped)
+        except RunLockedError:
+            time.sleep(_LEASE_SECONDS)
+    return False
+
+
+def _opened(path, run_id):
+    """The RunFolder at `path`, which must be the one that the caller sees."""
+    from tfbnn.storage import RunFolder
+
+    try:
+        folder = RunFolder.open(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{error} A worker looked for it: choose an output that all workers share."
+        ) from error
+    if folder.run_id != run_id:
+        raise RunFolderError(
+            f"{path!r} holds another run than its caller sees. Choose an output that all workers "
+            "share, and one run for each."
+        )
+    return folder
+
+
+def _limit_threads():
+    """Gives an operation of TensorFlow as many threads as this worker may use.
+
+    Dask sets OMP_NUM_THREADS to 1 for its workers: more of them would share these cores.
+    """
+    import tensorflow as tf
+
+    threading = tf.config.threading
+    try:
+        threading.set_intra_op_parallelism_threads(num_cores())
+        threading.set_inter_op_parallelism_threads(num_cores())
+    except RuntimeError:
+        pass  # TensorFlow was in use before in this process, with threads of another's choice
