@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -26,10 +25,11 @@ Y = np.sin(X[:, 0])
 RUN = dict(
     kernel=HMC(num_leapfrog_steps=3),
     num_chains=2,
-    num_results=600,
-    num_burnin_steps=200,
+    num_results=300,
+    num_burnin_steps=100,
     pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
     seed=2,
+    jit_compile=False,
     verbose=0,
 )
 pytestmark = [
@@ -92,7 +92,7 @@ def folder(whole, tmp_path):
     path.mkdir()
     shutil.copy(whole[2] / "run.h5", path)
     begun = RunFolder.open(path)
-    plan = begun.description["plan"] | {"length": 2}
+    plan = begun.description["plan"] | {"length": 4}
     begun.replace_description(begun.description | {"plan": plan})
     return path
 
@@ -101,6 +101,39 @@ def assert_same_draws(model, other):
     np.testing.assert_array_equal(model.posterior.draws, other.posterior.draws)
     for name, values in other.posterior.sample_stats.items():
         np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
+
+
+def random_walk(target):
+    """A kernel as users build it."""
+    import tensorflow_probability as tfp
+
+    return tfp.mcmc.RandomWalkMetropolis(target)
+
+
+def submit_lane(client, path, lane=0):
+    """The future of a task that advances a lane, as `tfbnn.cluster.fit` submits it."""
+    run_id, stop = RunFolder.open(path).run_id, str(path / "stop")
+    return client.submit(tasks.advance, str(path), run_id, lane, 0, stop, pure=False)
+
+
+class Killer:
+    """A callback that kills a worker with SIGKILL while it advances a chain, several times."""
+
+    def __init__(self, client, kills, seed=0):
+        self._client, self._left, self.transitions = client, kills, []
+        self._generator = np.random.default_rng(seed)
+        self._next = 1
+
+    def __call__(self, event):
+        done = event["transition"] + (event["phase"] == "sampling") * RUN["num_burnin_steps"]
+        busy = [worker for worker, keys in self._client.processing().items() if keys]
+        if not self._left or done < self._next or not busy:
+            return
+        pids = self._client.run(os.getpid, workers=[self._generator.choice(busy)])
+        os.kill(*pids.values(), signal.SIGKILL)
+        self._left -= 1
+        self.transitions.append(done)
+        self._next = done + self._generator.integers(1, 60)
 
 
 def test_equals_the_serial_run(client, whole):
@@ -112,4 +145,215 @@ def test_equals_the_serial_run(client, whole):
         np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
     assert_same_draws(tfbnn.load(folder), model)
     assert sorted(os.listdir(folder)) == ["lane-000", "lane-001", "lease", "run.h5"]
-    assert run.diagnosis is not None
+    assert run.diagnosis is not None and run.seconds["sampling"] > 0
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_killed_workers_cost_nothing_but_time(client, whole, folder, kills):
+    kill = Killer(client, kills)
+    model, _ = fit(client, folder, resume=True, callbacks=[kill])
+    assert len(kill.transitions) == kills and max(kill.transitions) < 400
+    assert_same_draws(model, whole[0])
+
+
+def test_one_of_two_tasks_of_a_lane_waits(client, whole, folder):
+    """It waits for another process too, which this one is; a lane that is finished is left."""
+    with RunFolder.open(folder).writer(0):
+        futures = [submit_lane(client, folder) for _ in range(2)]
+        time.sleep(0.5)
+        assert [future.status for future in futures] == ["pending", "pending"]
+    assert client.gather(futures) == [True, True]
+    before = {path: path.stat().st_mtime_ns for path in (folder / "lane-000").iterdir()}
+    assert submit_lane(client, folder).result()
+    assert {path: path.stat().st_mtime_ns for path in (folder / "lane-000").iterdir()} == before
+    draws = RunFolder.open(folder).read(0).draws
+    np.testing.assert_array_equal(draws[:, 0], whole[0].posterior.draws[0])
+
+
+def test_a_new_call_goes_on_after_the_death_of_the_scheduler(client, whole, folder):
+    program = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    address = folder / "scheduler.json"
+    scheduler = subprocess.Popen(
+        [*program, "--port", "0", "--no-dashboard", "--scheduler-file", str(address)], **silent
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(address)]
+        + ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"],
+        **silent,
+    )
+
+    def kill(event):
+        if event["transition"] > 0:
+            scheduler.kill()
+
+    try:
+        while not address.exists():
+            time.sleep(0.1)
+        with (
+            distributed.Client(scheduler_file=str(address), timeout=2, set_as_default=False) as own,
+            pytest.raises(ConnectionError, match="resume=True"),
+        ):
+            fit(own, folder, resume=True, callbacks=[kill])
+        assert RunFolder.open(folder).checkpoint(0).counters["transition"] > 0
+        assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+
+
+def test_a_bad_chain_does_not_lose_the_others(client, whole, folder):
+    (folder / "lane-001" / "lease").mkdir(parents=True)  # where a file should be
+    model = tfbnn.BayesianMLP([2, 3, 1])
+    with pytest.raises(ChainError, match="chain 1: IsADirectoryError.*others are in model"):
+        tfbnn.cluster.fit(
+            model, X, Y, client=client, output=folder, resume=True, commit_interval=0, **RUN
+        )
+    np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:1])
+
+
+def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
+    def interrupt(event):
+        if event["num_kept"]:
+            raise KeyboardInterrupt
+
+    model = tfbnn.BayesianMLP([2, 3, 1])
+    with pytest.raises(KeyboardInterrupt):
+        tfbnn.cluster.fit(
+            model, X, Y, client=client, output=folder, resume=True, callbacks=[interrupt],
+            commit_interval=0, **RUN,
+        )  # fmt: skip
+    with pytest.warns(UserWarning, match="stopped early"):
+        count = model.posterior.num_results
+    assert 0 < count < 300
+    np.testing.assert_array_equal(model._ensemble.draws, whole[0].posterior.draws[:, :count])
+    for lane in (0, 1):
+        with RunFolder.open(folder).writer(lane):
+            pass  # no task is at work any more
+    assert not list(folder.glob("stop*"))
+    stopped = fit(client, folder, resume=True, callbacks=[lambda event: True])
+    assert stopped[1].num_results < 300
+    assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
+
+
+def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monkeypatch):
+    """The next one prepares the run by what lies there, and adds the draws it wants more."""
+
+    def die(attempts):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("tfbnn.cluster.attempts.Attempts.run", die)
+        fit(client, tmp_path, num_results=20)
+    with pytest.raises(RunFolderError, match="was being prepared.*resume=True"):
+        fit(client, tmp_path, num_results=40)
+    with pytest.raises(RunFolderError, match="seed is 2 there and 3 here"):
+        fit(client, tmp_path, num_results=40, seed=3, resume=True)
+    model, _ = fit(client, tmp_path, num_results=40, resume=True)
+    np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:, :40])
+
+
+def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
+    with pytest.raises(RunFolderError, match="holds a run already.*resume=True"):
+        fit(client, folder)
+    with pytest.raises(tfbnn.StartError, match="chain"):
+        # Residuals beyond what float32 can square.
+        model = tfbnn.BayesianMLP([2, 3, 1], y_transform=None)
+        tfbnn.cluster.fit(
+            model,
+            X,
+            1e30 * Y,
+            client=client,
+            output=tmp_path / "new",
+            **RUN | {"pretraining": None},
+        )
+    assert sorted(os.listdir(tmp_path / "new")) == ["preparation"]
+    with pytest.raises(RunFolderError, match="another run"):
+        client.submit(tasks.advance, str(folder), "0", 0, 0, "none", pure=False).result()
+    with pytest.raises(FileNotFoundError, match="all workers share"):
+        client.submit(tasks.advance, str(tmp_path / "x"), "0", 0, 0, "none", pure=False).result()
+
+
+@pytest.mark.parametrize(
+    "options, error, words",
+    [
+        ({"client": None}, TypeError, "client must be a distributed.Client.*None"),
+        ({"output": None}, TypeError, "output must be a folder.*None"),
+        ({"kernel": random_walk}, ValueError, "callable cannot be sent"),
+        ({"num_chains": 0}, ValueError, "num_chains"),
+    ],
+)
+def test_bad_arguments_are_refused_here(client, tmp_path, options, error, words):
+    arguments = RUN | {"client": client, "output": tmp_path / "run"} | options
+    with pytest.raises(error, match=words):
+        tfbnn.cluster.fit(tfbnn.BayesianMLP([2, 3, 1]), X, Y, **arguments)
+    assert not os.listdir(tmp_path)
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(ImportError, match=r"pip install 'tfbnn\[cluster\]'"):
+        tfbnn.cluster.fit(tfbnn.BayesianMLP([2, 3, 1]), X, Y, client=None, output="run")
+    with pytest.raises(ImportError, match=r"pip install 'tfbnn\[cluster\]'"):
+        tfbnn.cluster.predict("model.h5", X)
+
+
+def test_chains_share_a_gpu_but_not_several(monkeypatch):
+    monkeypatch.setattr(compile, "has_gpu", lambda: True)
+    assert compile.chain_groups(3) == [[0, 1, 2]]
+    assert compile.chain_groups(3, many_devices=True) == [[0], [1], [2]]
+    assert compile.chain_groups(3, apart=False, many_devices=True) == [[0, 1, 2]]
+
+
+@pytest.fixture(scope="module")
+def saved(whole, tmp_path_factory):
+    """A model file."""
+    path = tmp_path_factory.mktemp("models") / "model.h5"
+    whole[0].save(path)
+    return path
+
+
+class TestPredict:
+    def test_equals_the_models(self, client, whole, saved):
+        import dask.array
+
+        x = np.random.default_rng(1).normal(size=(50, 2))
+        rows = dask.array.from_array(x, chunks=((20, 0, 23, 7), 2))
+        for options in ({}, {"include_noise": True, "space": "transformed"}):
+            mean, stddev = tfbnn.cluster.predict(saved, rows, **options)
+            assert mean.shape == stddev.shape == (50, 1) and mean.dtype == np.float64
+            found = client.compute([mean, stddev], sync=True)
+            for array, expected in zip(found, whole[0].predict(x, **options)):
+                # Blocks of other sizes are summed in another order.
+                np.testing.assert_allclose(array, expected, rtol=1e-5)
+        loads = client.run(prediction_loads)
+        assert sorted(loads.values())[-1] == 1
+
+    def test_refusals(self, client, saved, whole):
+        import dask.array
+
+        with pytest.raises(TypeError, match="dask.array.Array, received ndarray"):
+            tfbnn.cluster.predict(saved, X)
+        for shape, chunks in (((9, 3), (9, 3)), ((9, 2), (9, 1)), ((9,), (9,))):
+            with pytest.raises(ValueError, match=r"\[N, 2\] in blocks of whole rows"):
+                tfbnn.cluster.predict(saved, dask.array.zeros(shape, chunks=chunks))
+        with pytest.raises(ValueError, match="received the folder.*save"):
+            tfbnn.cluster.predict(whole[2], dask.array.zeros((9, 2)))
+
+    def test_a_file_that_was_replaced_is_refused(self, client, saved, tmp_path):
+        import dask.array
+
+        path = shutil.copy(saved, tmp_path)
+        mean, _ = tfbnn.cluster.predict(path, dask.array.zeros((9, 2)))
+        tfbnn.load(path).compress(10, "stride").save(path)
+        with pytest.raises(tfbnn.ModelFileError, match="not the file that predict was called with"):
+            client.compute(mean, sync=True)
+
+
+def prediction_loads():
+    """How many models this process has loaded for `tfbnn.cluster.predict`."""
+    from tfbnn.cluster import prediction
+
+    return prediction._load.cache_info().misses

@@ -71,8 +71,10 @@ class Attempts:
     def _collect(self):
         for future in [future for future in self._running if future.status != "pending"]:
             name = self._running.pop(future)
-            error = None if future.status == "finished" else future.exception()
-            if error is not None or not future.result():
+            try:
+                if not future.result():
+                    self._try_again(name, None)
+            except Exception as error:
                 self._try_again(name, error)
 
     def _try_again(self, name, error):
