@@ -181,8 +181,8 @@ class TestBits:
 
         groups, grouped = [], program.chain_groups
 
-        def spy(num_chains, *, apart):
-            groups.append(grouped(num_chains, apart=apart))
+        def spy(num_chains, **options):
+            groups.append(grouped(num_chains, **options))
             return groups[-1]
 
         monkeypatch.setattr(program, "chain_groups", spy)
