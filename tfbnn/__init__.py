@@ -21,6 +21,8 @@ _EXPORTS = {
     "RunFolderWarning": "exceptions",
     "RunLockedError": "exceptions",
     "StartError": "exceptions",
+    "WorkerError": "exceptions",
+    "WorkerWarning": "exceptions",
     "ConvergenceWarning": "exceptions",
     "DataWarning": "exceptions",
 }

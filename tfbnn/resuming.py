@@ -48,7 +48,15 @@ def resume(
     return model, go_on()
 
 
-def prepare_resume(folder, *, num_results=None, commit_interval=30.0, verbose="auto", callbacks=()):
+def prepare_resume(
+    folder,
+    *,
+    num_results=None,
+    commit_interval=30.0,
+    num_workers="auto",
+    verbose="auto",
+    callbacks=(),
+):
     """(Model, function that goes on with its run and returns the Run); see `resume`.
 
     The model has draws after the function, also where that was interrupted.
@@ -71,6 +79,7 @@ def prepare_resume(folder, *, num_results=None, commit_interval=30.0, verbose="a
             if name in definition.provenance
         },
         commit_interval=commit_interval,
+        num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
         **definition.numbers,

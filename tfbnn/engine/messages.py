@@ -23,7 +23,7 @@ def parse(line):
 def error_to_json(error):
     """An exception as JSON: its type's name, its arguments, its traceback."""
     plain = all(isinstance(argument, (str, int, type(None))) for argument in error.args)
-    arguments = list(error.args) if plain else [str(error)]
+    arguments = list(error.args) if plain and error.args else [str(error)]
     return [type(error).__name__, arguments, "".join(traceback.format_exception(error))]
 
 

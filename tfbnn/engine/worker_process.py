@@ -12,6 +12,7 @@ from tfbnn.engine.messages import error_from_json, parse, send
 
 __all__ = ["WorkerProcess"]
 
+_PROGRAM = ("-P", "-m", "tfbnn.engine.worker")
 _MOST_LAST_WORDS = 2000
 
 
@@ -36,9 +37,9 @@ class WorkerProcess:
         """
         self.lanes, self.refusal, self.failures = order["indices"], None, {}
         self._has_ended = self._has_advanced = False
-        self._complaints = tempfile.TemporaryFile()
+        self._complaints, self._last_words = tempfile.TemporaryFile(), ""
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tfbnn.engine.worker"],
+            [sys.executable, *_PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
@@ -65,11 +66,8 @@ class WorkerProcess:
         ending = describe_ending(self._process.returncode)
         if self._has_ended:
             ending = "stopped by SIGTERM"
-        with self._complaints as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _MOST_LAST_WORDS))
-            last_words = file.read().decode(errors="replace").strip()
-        return ending, last_words and f" The last of its standard error:\n{last_words}"
+        words = self._last_words
+        return ending, words and f" The last of its standard error:\n{words}"
 
     def _tell(self, kind, content):
         # It may be gone already, which its listener finds out.
@@ -77,10 +75,14 @@ class WorkerProcess:
             send(self._process.stdin, kind, content)
 
     def _listen(self, inbox):
-        with self._process:
+        with self._complaints as complaints, self._process:
             for message in filter(None, map(parse, self._process.stdout)):
                 self._take(*message)
                 inbox.put((self, *message))
+            self._process.wait()
+            size = complaints.seek(0, os.SEEK_END)
+            complaints.seek(max(0, size - _MOST_LAST_WORDS))
+            self._last_words = complaints.read().decode(errors="replace").strip()
         inbox.put((self, "gone", None))
 
     def _take(self, kind, content):

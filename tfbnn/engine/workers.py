@@ -21,8 +21,8 @@ def run_in_workers(program, folder, num_workers, commit_interval, notify):
     """Advances all lanes of a run folder to their ends, as far as nothing stops them.
 
     The lanes are dealt out; those of one worker take turns, so that all chains grow alike. When a
-    worker crashes, its lanes go on from their last commits, in a new worker each, which shows in
-    which of them the cause is.
+    worker crashes, its lanes go on from their last commits in another one. When that crashes too,
+    each of them goes on in one of its own, which shows in which of them the cause is.
 
     Args:
         program: The Program of the lanes.
@@ -60,7 +60,7 @@ class _Crew:
         self.failures = {}
         self._program, self._folder = program, folder
         self._num_workers, self._commit_interval = num_workers, commit_interval
-        self._counters = [nothing_counted(chains) for chains in program.groups]
+        self._counters = [None] * len(program.groups)
         self._seconds = dict.fromkeys(PHASES, 0.0)
         self._crashes, self._endings = Counter(), Counter()
         unfinished = self._unfinished(range(len(program.groups)))
@@ -125,19 +125,20 @@ class _Crew:
             self._replace(worker, left)
 
     def _replace(self, worker, lanes):
-        ending, last_words = worker.describe_end()
-        self._endings[self._chains(lanes), ending] += 1
-        for lane in lanes:
-            self._crashes[lane] += 1
-            if self._crashes[lane] <= _MOST_RESTARTS:
-                self._waiting.append([lane])
-            else:
-                self.failures[self._chains([lane])] = WorkerError(
-                    f"{self._crashes[lane]} worker processes crashed ({ending}).{last_words}"
-                )
+        chains, (ending, last_words) = self._chains(lanes), worker.describe_end()
+        self._endings[chains, ending] += 1
+        self._crashes.update(lanes)
+        count = self._crashes[lanes[0]]  # the same for all of them
+        if count <= _MOST_RESTARTS:
+            self._waiting.extend([lanes] if count == 1 else ([lane] for lane in lanes))
+            plan = "Sampling goes on from the last commit"
+        else:
+            error = WorkerError(f"{count} worker processes crashed ({ending}).{last_words}")
+            self.failures |= {self._chains([lane]): error for lane in lanes}
+            plan = "It is given up"
         warnings.warn(
-            f"The worker process of {_named(self._chains(lanes))} crashed ({ending}). Sampling goes "
-            f"on from the last commit, {_MOST_RESTARTS} times at most.{last_words}",
+            f"The worker process of {_named(chains)} crashed ({ending}), for the {count}. time. "
+            f"{plan}.{last_words}",
             WorkerWarning,
             stacklevel=2,
         )
@@ -146,8 +147,8 @@ class _Crew:
         """Those of some lanes that have a way to go; takes down what all of them have committed."""
         for lane in lanes:
             found = self._folder.checkpoint(lane)
-            if found is not None:
-                self._counters[lane] = found.counters
+            chains = self._program.groups[lane]
+            self._counters[lane] = found.counters if found else nothing_counted(chains)
         end = sum(map(self._program.num_transitions, PHASES))
         return [
             lane
