@@ -13,7 +13,7 @@ import pytest
 import tfbnn
 from tfbnn.cluster import tasks
 from tfbnn.engine import compile
-from tfbnn.exceptions import ChainError, RunFolderError
+from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
 from tfbnn.kernels import HMC
 from tfbnn.storage import RunFolder
 
@@ -57,7 +57,7 @@ def client():
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -110,10 +110,19 @@ def random_walk(target):
     return tfp.mcmc.RandomWalkMetropolis(target)
 
 
-def submit_lane(client, path, lane=0):
+def submit_lane(client, path, commit_interval=0):
     """The future of a task that advances a lane, as `tfbnn.cluster.fit` submits it."""
     run_id, stop = RunFolder.open(path).run_id, str(path / "stop")
-    return client.submit(tasks.advance, str(path), run_id, lane, 0, stop, pure=False)
+    return client.submit(tasks.advance, str(path), run_id, 0, commit_interval, stop, pure=False)
+
+
+def is_free(path):
+    """Whether no task has lane 0."""
+    try:
+        with RunFolder.open(path).writer(0):
+            return True
+    except RunLockedError:
+        return False
 
 
 class Killer:
@@ -129,7 +138,10 @@ class Killer:
         busy = [worker for worker, keys in self._client.processing().items() if keys]
         if not self._left or done < self._next or not busy:
             return
-        pids = self._client.run(os.getpid, workers=[self._generator.choice(busy)])
+        try:
+            pids = self._client.run(os.getpid, workers=[self._generator.choice(busy)])
+        except OSError:
+            return  # one killed before, of which the scheduler does not know yet
         os.kill(*pids.values(), signal.SIGKILL)
         self._left -= 1
         self.transitions.append(done)
@@ -154,6 +166,27 @@ def test_killed_workers_cost_nothing_but_time(client, whole, folder, kills):
     model, _ = fit(client, folder, resume=True, callbacks=[kill])
     assert len(kill.transitions) == kills and max(kill.transitions) < 400
     assert_same_draws(model, whole[0])
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_retired_commits(client, whole, folder):
+    """As at the end of its lifetime."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        submitted = submit_lane(own, folder, commit_interval=1e9)
+        while not RunFolder.open(folder).checkpoint(0):
+            time.sleep(0.02)  # the end of warm-up
+        time.sleep(0.2)
+        assert submitted.status == "pending"
+        own.retire_workers(list(own.scheduler_info()["workers"]))
+        while own.scheduler_info()["workers"] or not is_free(folder):
+            time.sleep(0.1)
+        assert 100 < RunFolder.open(folder).checkpoint(0).counters["transition"] < 400
+    assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
 
 
 def test_one_of_two_tasks_of_a_lane_waits(client, whole, folder):

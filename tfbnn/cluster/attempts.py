@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from concurrent.futures import CancelledError
 
 from tfbnn.cluster.extra import required
 from tfbnn.exceptions import RunLockedError
@@ -108,6 +109,5 @@ class Attempts:
 
 def _is_passing(error):
     """Whether another attempt may do better; None stands for a worker that closed in good order."""
-    distributed, futures = required("distributed"), required("concurrent.futures")
-    lost = (distributed.scheduler.KilledWorker, futures.CancelledError, OSError, RunLockedError)
-    return error is None or isinstance(error, lost)
+    killed = required("distributed.scheduler").KilledWorker
+    return error is None or isinstance(error, (killed, CancelledError, OSError, RunLockedError))

@@ -1,0 +1,157 @@
+"""Dask workers killed mid-chain, ten times in one run: benchmarks/results/cluster_kills.md.
+
+Run from a checkout with the extra `cluster`: python benchmarks/cluster_kills.py. A few minutes.
+"""
+
+import argparse
+import os
+import signal
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from common import add_common_options, keep, markdown, output_folder
+
+import tfbnn
+from tfbnn.storage import RunFolder
+
+INTRODUCTION = """\
+# Dask workers killed mid-chain
+
+Two chains of a 5-20-20-1 network on 2000 rows (HMC, 16 leapfrog steps) in `tfbnn.cluster.fit`, on
+two worker processes of this machine, with commits every second. A busy worker is killed by SIGKILL
+at a random moment, again and again; its chain goes on from the last commit on the other worker or
+on the one that Dask starts anew. The reference is one `fit_posterior` without a run folder, in a
+process with one thread per operation."""
+NUM_TRANSITIONS = 20_000
+
+
+def main(arguments=None):
+    """Makes both runs and keeps the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    options = parser.parse_args(arguments)
+    target = output_folder(options)
+    num_kills, share = (1, 50) if options.quick else (10, 1)
+
+    from distributed import Client, LocalCluster
+
+    with (
+        tempfile.TemporaryDirectory() as place,
+        LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
+        as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        settings = settings_of(NUM_TRANSITIONS // share)
+        reference = client.submit(serial_draws, settings, pure=False).result()
+        folder = os.path.join(place, "run")
+        killer = Killer(client, folder, num_kills)
+        killer.start()
+        model, began = network(), time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = tfbnn.cluster.fit(
+                model, *rows(), client=client, output=folder, commit_interval=1.0, **settings
+            )
+        seconds = time.perf_counter() - began
+        killer.stop()
+    equal = np.array_equal(model.posterior.draws, reference)
+    lines = [
+        f"Kills: {len(killer.kills)}, in a run of {seconds:.0f} s (each new worker imports TensorFlow "
+        "and compiles). "
+        f"Draws equal to those of the serial run, bit by bit: **{'yes' if equal else 'NO'}**.",
+        *run_notes(run),
+    ]
+    table = markdown(
+        ["killed after, seconds", "transitions that the chains had committed"], killer.kills
+    )
+    keep("cluster_kills.md", "\n\n".join([INTRODUCTION, table, *lines]), target)
+
+
+def run_notes(run):
+    """What the report says of tasks that were tried again."""
+    return [f"In the report: {note}" for note in run.notes if "tried again" in note]
+
+
+def rows():
+    """(x [2000, 5], y [2000])."""
+    x = np.random.default_rng(0).normal(size=(2000, 5))
+    return x, np.sin(x.sum(axis=1)) + 0.1 * np.random.default_rng(1).normal(size=len(x))
+
+
+def network():
+    """The model, not fitted yet."""
+    return tfbnn.BayesianMLP([5, 20, 20, 1])
+
+
+def settings_of(num_transitions):
+    """Arguments that both runs have."""
+    return {
+        "kernel": tfbnn.kernels.HMC(num_leapfrog_steps=16),
+        "num_chains": 2,
+        "num_burnin_steps": num_transitions // 3,
+        "num_results": num_transitions - num_transitions // 3,
+        "pretraining": tfbnn.Pretraining(epochs=20, newton_iterations=0),
+        "verbose": 0,
+    }
+
+
+def serial_draws(settings):
+    """Draws of `fit_posterior`, in memory, where it is called."""
+    model = network()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit_posterior(*rows(), **settings)
+    return model.posterior.draws
+
+
+class Killer(threading.Thread):
+    """Kills busy workers while chains have begun and have not ended.
+
+    Attributes:
+        kills: Rows of the table.
+    """
+
+    def __init__(self, client, folder, count):
+        super().__init__(daemon=True)
+        self.kills = []
+        self._client, self._folder, self._count = client, Path(folder), count
+        self._generator = np.random.default_rng(5)
+        self._stopped = threading.Event()
+
+    def stop(self):
+        """Ends the thread."""
+        self._stopped.set()
+        self.join()
+
+    def run(self):
+        began = time.perf_counter()
+        while len(self.kills) < self._count and not self._stopped.wait(self._pause()):
+            done = self._committed()
+            busy = [worker for worker, keys in self._client.processing().items() if keys]
+            if not busy or not any(done):
+                continue
+            try:
+                pids = self._client.run(os.getpid, workers=[self._generator.choice(busy)])
+            except OSError:
+                continue  # one killed before, of which the scheduler does not know yet
+            os.kill(*pids.values(), signal.SIGKILL)
+            self.kills.append([f"{time.perf_counter() - began:.1f}", ", ".join(map(str, done))])
+
+    def _pause(self):
+        return self._generator.uniform(1.0, 10.0)
+
+    def _committed(self):
+        """Transitions that each lane has committed."""
+        if not (self._folder / "run.h5").exists():
+            return []
+        folder = RunFolder.open(self._folder)
+        found = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
+        return [one.counters["transition"] if one else 0 for one in found]
+
+
+if __name__ == "__main__":
+    main()
