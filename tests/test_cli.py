@@ -1,5 +1,6 @@
 """The command line: every command, every exit code, and what a user gets wrong."""
 
+import argparse
 import contextlib
 import dataclasses
 import inspect
@@ -494,6 +495,9 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
         ("--kernel gibbs", "gibbs"),
         ("--kernel hmc --max-tree-depth 3", "--max-tree-depth is no setting of the kernel hmc"),
         ("--kernel hmc --step-size -1", "step_size"),
+        ("--kernel hmc --inner nuts", "--inner is no setting of the kernel hmc"),
+        ("--kernel repriorised --max-tree-depth 3", "--max-tree-depth is no setting"),
+        ("--kernel repriorised --collapse-readout --regulariser 1", "collapse_readout"),
         ("--output named.h5", "named.h5"),
         ("--resume", "resume=True"),
         ("--commit-interval -1", "commit_interval"),
@@ -508,6 +512,27 @@ def test_fit_refuses(run, options, word):
     lines = [line for line in err.splitlines() if "error" in line]
     assert (code, out, len(lines)) == (2, "", 1)
     assert word in lines[0]
+
+
+def test_a_kernel_inside_another_has_its_options():
+    from tfbnn import kernels
+    from tfbnn.cli.fit_options import add_options, kernel_argument
+
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options = "--inner nuts --max-tree-depth 3 --step-size 0.1 --collapse-readout"
+    options += " --no-keep-readout-factor"
+    given = f"t.csv --target y --layers 3 --kernel repriorised {options}".split()
+    assert kernel_argument(parser.parse_args(given)) == {
+        "kernel": kernels.Repriorised(
+            kernels.NUTS(max_tree_depth=3, step_size=0.1),
+            collapse_readout=True,
+            keep_readout_factor=False,
+        )
+    }
+    given = "t.csv --target y --layers 3 --kernel power_posterior --num-temperatures 4".split()
+    expected = kernels.PowerPosterior(num_temperatures=4)
+    assert kernel_argument(parser.parse_args(given)) == {"kernel": expected}
 
 
 def test_fit_without_tensorflow(folder):

@@ -60,6 +60,10 @@ _KERNEL = (
     "power",
     "metric",
     "softabs_alpha",
+    "inner",
+    "regulariser",
+    "collapse_readout",
+    "keep_readout_factor",
 )
 _MODEL = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
 
@@ -134,7 +138,7 @@ def _add_sampling(group):
     add(
         "--kernel", default="nuts", metavar="NAME",
         help="nuts (default), hmc, chees_hmc, mala, smmala, truncated_mala, "
-        "random_walk_metropolis, underdamped_langevin, microcanonical, power_posterior",
+        "random_walk_metropolis, underdamped_langevin, microcanonical, power_posterior, repriorised",
     )  # fmt: skip
     _optional(add, "--num-chains", "independent chains, default 4", "C", int)
     _optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
@@ -147,9 +151,9 @@ def _add_sampling(group):
         int,
     )
     _optional(add, "--seed", "default 0", "N", int)
-    _optional(add, "--output", "run folder; not available in this version", "FOLDER")
+    _optional(add, "--output", "run folder: draws stream there, and a killed run resumes", "FOLDER")
     add("--resume", action="store_true", default=argparse.SUPPRESS,
-        help="go on from --output; not available in this version")  # fmt: skip
+        help="go on with the run in --output, or begin it there")  # fmt: skip
     add_pace_options(group)
     add("--jit-compile", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
         help="compile with XLA, default yes")  # fmt: skip
@@ -220,6 +224,17 @@ def _add_kernel(group):
     _optional(add, "--power", "power_posterior: exponent of the ladder, default 4", "C", float)
     _optional(add, "--metric", "smmala: softabs (default) or gauss_newton", "NAME")
     _optional(add, "--softabs-alpha", "smmala: sharpness of the SoftAbs, default 1", "A", float)
+    _optional(
+        add,
+        "--inner",
+        "repriorised, power_posterior: the kernel inside, whose options are taken as well",
+        "NAME",
+    )
+    _optional(add, "--regulariser", "repriorised: default the noise variance", "L", float)
+    add("--collapse-readout", action="store_true", default=argparse.SUPPRESS,
+        help="repriorised: sample the other layers only, and draw the last one exactly")  # fmt: skip
+    add("--keep-readout-factor", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
+        help="repriorised, collapsed: keep its covariance; default for up to 64 features")  # fmt: skip
 
 
 def _add_pretraining(group):
@@ -322,7 +337,13 @@ def kernel_argument(args):
     from tfbnn.engine.kernels import resolve_kernel
 
     settings, asked = resolve_kernel(args.kernel), given(args, _KERNEL)
-    known = {field.name for field in dataclasses.fields(settings)}
+    known = _field_names(settings)
+    if "inner" in known:
+        inner = resolve_kernel(asked.get("inner", settings.inner))
+        known_inside = _field_names(inner)
+        inside = {name: asked.pop(name) for name in list(asked) if name in known_inside - known}
+        asked["inner"] = dataclasses.replace(inner, **inside)
+        known |= known_inside
     for name in asked:
         if name not in known:
             raise ValueError(
@@ -330,6 +351,10 @@ def kernel_argument(args):
                 f"{', '.join(map(_flag, filter(known.__contains__, _KERNEL)))}. Leave it out."
             )
     return {"kernel": dataclasses.replace(settings, **asked)}
+
+
+def _field_names(settings):
+    return {field.name for field in dataclasses.fields(settings)}
 
 
 def given(args, names):
