@@ -205,8 +205,9 @@ class BayesianMLP:
             RunFolderError: When `output` holds something else, a run that is not to be resumed, or
                 one that was begun with other rows, settings or versions, which are named;
                 RunLockedError when another process is at work there.
-            ChainError: When a chain failed on the way, or its worker processes crashed four times; the draws of the others are in
-                `model.posterior`, and what the chain had committed is in `output`.
+            ChainError: When a chain failed on the way, or its worker processes crashed four times;
+                the draws of the others are in `model.posterior`, and what the chain had committed
+                is in `output`.
             KeyboardInterrupt: On SIGINT or SIGTERM; draws kept so far are in `model.posterior`, and
                 committed.
         """
