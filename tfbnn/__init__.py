@@ -16,7 +16,6 @@ _EXPORTS = {
     "ChainError": "exceptions",
     "NotFittedError": "exceptions",
     "ModelFileError": "exceptions",
-    "NotAvailableError": "exceptions",
     "RunFolderError": "exceptions",
     "RunFolderWarning": "exceptions",
     "RunLockedError": "exceptions",

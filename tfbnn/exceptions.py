@@ -5,7 +5,6 @@ __all__ = [
     "ConvergenceWarning",
     "DataWarning",
     "ModelFileError",
-    "NotAvailableError",
     "NotFittedError",
     "RunFolderError",
     "RunFolderWarning",
@@ -38,10 +37,6 @@ class RunLockedError(RunFolderError):
 
 class RunFolderWarning(UserWarning):
     """Issued when the last commit of a run is damaged and the one before it is used."""
-
-
-class NotAvailableError(ValueError, AttributeError):
-    """Raised for a part of the public interface that this version does not have yet."""
 
 
 class StartError(ValueError):
