@@ -32,6 +32,9 @@ def test_a_golden_file_holds_what_it_held(path, untrusted):
         assert (list(found) if isinstance(found, tuple) else found) == expected[name]
     arrays = {"theta": ensemble.draws, "x_reference": ensemble.x_reference}
     arrays |= ensemble.sample_stats | vars(ensemble.training_inputs)
+    if ensemble.readouts is not None:
+        arrays |= {f"readout_{name}": array for name, array in vars(ensemble.readouts).items()}
+    assert {*arrays, "chain_weights"} == set(expected["sums"])
     for name, values in arrays.items():
         total = np.sum(values, dtype=np.float64)
         np.testing.assert_allclose(total, expected["sums"][name], rtol=1e-12, err_msg=name)
