@@ -9,7 +9,7 @@ from test_engine import TestKeys
 from test_potential import test_density_equals_numpy
 from test_sampling import TestBits, test_step_size_stands_still_while_sampling
 
-from tfbnn.engine import lane, potential, runner, schedule, seeds
+from tfbnn.engine import lane, potential, program, schedule, seeds
 
 __all__ = ["ENGINE_BUGS"]
 
@@ -110,7 +110,7 @@ ENGINE_BUGS = {
     ),
     "adaptation left on after warm-up": Bug(
         "the step size follows the acceptance while draws are kept",
-        around(runner, "make_legs", adapting_legs),
+        around(program, "make_legs", adapting_legs),
         checks=FROZEN,
     ),
     "thinning off by one": Bug(

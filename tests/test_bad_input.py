@@ -717,9 +717,9 @@ BAD_SETTINGS = [
     ({"kernel": lambda target_log_prob_fn: None}, TypeError, ["kernel", "TransitionKernel"]),
     ({"kernel": lambda: None}, TypeError, ["kernel", "target_log_prob_fn"]),
     # What this version does not have.
-    ({"num_workers": 2}, ValueError, ["num_workers=2", "not available"]),
     ({"num_workers": 0}, ValueError, ["num_workers=0"]),
-    ({"num_workers": "all"}, ValueError, ["num_workers='all'"]),
+    ({"num_workers": "all"}, ValueError, ["'auto'", "received 'all'"]),
+    ({"num_workers": 1.5}, TypeError, ["num_workers=1.5"]),
     ({"kernel": "gibbs"}, ValueError, ["'gibbs'", "hmc", "nuts"]),
 ]
 

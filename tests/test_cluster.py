@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import unittest.mock
 
 import numpy as np
 import pytest
@@ -51,6 +52,8 @@ def client():
     """A client of two worker processes, each of one thread."""
     settings = {"distributed.comm.timeouts.connect": "2s"}
     with (
+        # Dask sets OMP_NUM_THREADS for workers in this process too, and leaves it.
+        unittest.mock.patch.dict(os.environ),
         dask.config.set(settings),
         distributed.LocalCluster(
             n_workers=2,

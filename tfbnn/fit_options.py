@@ -64,8 +64,12 @@ class FitOptions:
             )
         for name in ("jit_compile", "resume"):
             object.__setattr__(self, name, check_flag(name, getattr(self, name)))
+        if isinstance(self.num_workers, str) and self.num_workers != "auto":
+            raise ValueError(
+                f"num_workers must be 'auto' or an integer, received {self.num_workers!r}."
+            )
         if self.num_workers != "auto":
-            check_integer("num_workers ('auto' or a number)", self.num_workers, minimum=1)
+            check_integer("num_workers", self.num_workers, minimum=1)
         self._check_output()
         if self.verbose not in ("auto", 0, 1):
             raise ValueError(f"verbose must be 'auto', 0 or 1, received {self.verbose!r}.")

@@ -62,8 +62,7 @@ def make_lanes(name, count, stride=2, kernel=None):
         groups=[[0, 1]],
         length=BLOCK,
     )
-    start = program.potential.coordinates(theta, program.data)
-    return [Lane(program, [0, 1], start, Draws()) for _ in range(count)]
+    return [Lane(program, [0, 1], theta, Draws()) for _ in range(count)]
 
 
 def run_to_the_end(lane):

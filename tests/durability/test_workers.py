@@ -326,7 +326,7 @@ def test_kernels_given_as_callables_stay_in_this_process(count):
 
 
 @pytest.mark.parametrize(
-    "asked, error", [(0, ValueError), (-1, ValueError), (1.5, TypeError), ("many", TypeError)]
+    "asked, error", [(0, ValueError), (-1, ValueError), (1.5, TypeError), ("many", ValueError)]
 )
 def test_other_numbers_of_workers_are_refused(asked, error):
     with pytest.raises(error, match="num_workers"):
