@@ -156,15 +156,15 @@ class TestBits:
 
     def test_chains_have_numbers_of_their_own(self):
         """From the same start they go different ways."""
-        from tfbnn.engine import starts
+        from tfbnn.engine import prepare
 
-        def same_start(*arguments, find=starts.find_starts, **options):
+        def same_start(*arguments, find=prepare.find_starts, **options):
             theta, how, spent = find(*arguments, **options)
             return theta[[0, 0]], how, spent
 
         model = linear_model()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(starts, "find_starts", same_start)
+            patch.setattr(prepare, "find_starts", same_start)
             short_fit(model, *linear_rows(), num_burnin_steps=0)
         assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
 
@@ -302,7 +302,7 @@ class TestStops:
         before = signal.getsignal(signal.SIGTERM)
 
         def callback(event):
-            if event["phase"] == "sampling":
+            if event.get("num_kept"):
                 os.kill(os.getpid(), signal.SIGTERM)
 
         model = linear_model()
@@ -359,7 +359,7 @@ class TestStops:
 
     def test_keyboard_interrupt_keeps_the_draws(self):
         def callback(event):
-            if event["phase"] == "sampling":
+            if event.get("num_kept"):
                 raise KeyboardInterrupt
 
         model = linear_model()
