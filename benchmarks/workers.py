@@ -128,7 +128,7 @@ def main(arguments=None):
     add_common_options(parser)
     options = parser.parse_args(arguments)
     folder = output_folder(options)
-    rounds, seconds = (1, 2.0) if options.quick else (5, 25.0)
+    rounds, seconds = (1, 2.0) if options.quick else (5, 18.0)
     rates = {arrangement.name: [] for arrangement in ARRANGEMENTS}
     for _ in range(rounds):
         for arrangement in ARRANGEMENTS:
