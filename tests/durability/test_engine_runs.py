@@ -5,7 +5,7 @@ import pytest
 
 import tfbnn
 from tfbnn.engine.advance import advance_lane
-from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError
+from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
 from tfbnn.kernels import HMC
 from tfbnn.storage import RunFolder
 
@@ -134,6 +134,12 @@ def test_more_draws_are_those_of_a_longer_run(tmp_path, finished):
     assert run.num_results == 60 == model.posterior.provenance["num_results_requested"]
     with pytest.raises(RunFolderError, match="num_results=60, received 40"):
         fit(output=tmp_path / "run", resume=True)
+
+
+def test_more_draws_are_refused_while_a_lane_is_written_and_change_nothing(folder, whole):
+    with RunFolder.open(folder).writer(1), pytest.raises(RunLockedError, match="lane-001"):
+        tfbnn.resume(folder, num_results=60, verbose=0)
+    assert_same_draws(fit(output=folder, resume=True)[0], whole[0])
 
 
 def test_an_empty_or_missing_folder_starts_afresh(tmp_path, whole):

@@ -105,6 +105,14 @@ def test_the_description_is_replaced_and_the_rest_stays(folder):
     assert len(found.read(0).draws) == 2
 
 
+def test_the_description_stays_while_a_lane_is_written(tmp_path):
+    folder = make_run(tmp_path / "run", num_lanes=2, description={"num_results": 10})
+    with folder.writer(1), pytest.raises(tfbnn.RunLockedError, match=f"process {os.getpid()} on"):
+        folder.replace_description({"num_results": 20})
+    assert folder.description == RunFolder.open(folder.path).description == {"num_results": 10}
+    folder.replace_description({"num_results": 20})
+
+
 @pytest.mark.parametrize(
     "description, error",
     [

@@ -108,12 +108,19 @@ class RunFolder:
     def replace_description(self, description):
         """Gives the run another description, to extend it say; arrays and draws stay.
 
+        Where that fails, the description is as it was.
+
         Raises:
-            RunLockedError: When another process does so at this moment.
+            RunLockedError: When another process does so at this moment, or writes a lane.
             TypeError, ValueError: For a description that cannot be written.
-            OSError: When the file cannot be written; the description then stays as it was.
+            OSError: When the file cannot be written.
         """
-        with held_lease(os.path.join(self.path, _LEASE)):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(held_lease(os.path.join(self.path, _LEASE)))
+            for lane in range(self.num_lanes):
+                folder, _ = self._lane(lane)
+                if os.path.isdir(folder):  # else nobody has written it yet
+                    stack.enter_context(held_lease(os.path.join(folder, _LEASE)))
             _write(self.path, self.run_id, self.num_lanes, description, self.arrays)
         self.description = RunFolder.open(self.path).description
 
