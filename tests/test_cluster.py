@@ -304,7 +304,7 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
             output=tmp_path / "new",
             **RUN | {"pretraining": None},
         )
-    assert sorted(os.listdir(tmp_path / "new")) == ["preparation"]
+    assert sorted(os.listdir(tmp_path / "new")) == ["lease", "preparation"]
     with pytest.raises(RunFolderError, match="another run"):
         client.submit(tasks.advance, str(folder), "0", 0, 0, "none", pure=False).result()
     with pytest.raises(FileNotFoundError, match="all workers share"):

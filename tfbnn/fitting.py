@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -187,7 +188,7 @@ def _sample(definition, transformed, settings, options, recording):
     starts = None if recording is None else recording.starts
     try:
         # With more, the last bits of a factorisation would depend on what other chains are doing.
-        with single_threaded_blas():
+        with single_threaded_blas(), nullcontext() if recording is None else recording.reserved():
             if starts is None:
                 starts = starts_of(definition, transformed, data, notify)
             if recording is not None:

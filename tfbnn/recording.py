@@ -73,6 +73,24 @@ class Recording:
     commit_interval: float
     folder: object = None
     starts: Starts | None = None
+    _make: object = None
+
+    @contextlib.contextmanager
+    def reserved(self):
+        """Keeps others from beginning a run in the folder, where this one has not begun yet.
+
+        Raises:
+            RunLockedError: When another process has begun one meanwhile, or is about to.
+            RunFolderError: When the folder has become unusable since it was looked at.
+            OSError: When it cannot be made.
+        """
+        from tfbnn.storage import RunFolder
+
+        if self.folder is not None:
+            yield
+        else:
+            with RunFolder.reserved(self.path) as self._make:
+                yield
 
     @property
     def plan(self):
@@ -100,14 +118,14 @@ class Recording:
     def begin(self, groups, length, in_workers, start_log_prob):
         """Makes the folder of a new run, or takes down that a run is to have more results.
 
+        A new run begins in `reserved`.
+
         Args:
             groups: Lists of chains, a lane each.
             length: Transitions per block.
             in_workers: Whether worker processes advance the chains.
             start_log_prob: Log densities at the starts [C].
         """
-        from tfbnn.storage import RunFolder
-
         if self.folder is None:
             description = self.definition.to_json() | {
                 "start": {"text": self.starts.text, "seconds": self.starts.seconds},
@@ -116,7 +134,7 @@ class Recording:
             }
             arrays = {"theta": self.starts.theta, "start_log_prob": start_log_prob}
             arrays |= self.definition.to_arrays()
-            self.folder = RunFolder.create(self.path, description, arrays, len(groups))
+            self.folder = self._make(description, arrays, len(groups))
         elif self.definition.num_results > self.folder.description["num_results"]:
             description = self.folder.description | {"num_results": self.definition.num_results}
             self.folder.replace_description(description)

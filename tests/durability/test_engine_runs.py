@@ -1,5 +1,8 @@
 """Runs that write to a folder: resumed, extended, refused, loaded, and their lanes advanced alone."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -225,6 +228,20 @@ def test_another_run_is_refused(folder, change, words):
         fit(**({"output": folder, "resume": True} | change))
 
 
+def test_a_second_run_is_refused_while_the_first_seeks_its_starts(tmp_path, whole):
+    refused = []
+
+    def begin_another(event):
+        if event["phase"] == "pretraining" and not refused:
+            with pytest.raises(RunLockedError, match=f"process {os.getpid()} on host"):
+                fit(output=tmp_path)
+            refused.append(event)
+
+    model, _ = fit(output=tmp_path, callbacks=[begin_another])
+    assert refused
+    assert_same_draws(model, whole[0])
+
+
 @pytest.mark.parametrize(
     "settings, words",
     [
@@ -341,9 +358,6 @@ def test_a_chain_that_fails_does_not_take_the_others_with_it(
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_interrupt_commits_and_keeps_the_draws(tmp_path, whole, times):
     """A second signal, while the last block is waited for, changes nothing."""
-    import os
-    import signal
-
     model = tfbnn.BayesianMLP([2, 3, 1])
 
     def interrupt(event):

@@ -42,6 +42,7 @@ class Cluster:
         if recording.folder is None:
             self._prepare(definition, options, path, stop)
             recording.folder = RunFolder.open(path)
+            check_same_run(recording.folder, definition)  # another call may have made it
             recording.starts = read_starts(recording.folder)
         # Takes down that a run is to have more results.
         recording.begin(**recording.plan, in_workers=True, start_log_prob=None)

@@ -23,20 +23,21 @@ def prepare_run(staging, path, notify):
 
     Raises:
         StartError: When a chain cannot move from its start.
+        RunLockedError: When another process is about to make it.
         RunFolderError: When the definition was made with other versions or for another device.
     """
     definition = RunDefinition.read(staging)
     check_environment(staging, definition, describe_environment())
     transformed = TransformedRows.learn(definition.spec, definition.rows, definition.validation)
     data = make_data(*transformed.train, definition.spec.dtype)
-    with single_threaded_blas():
-        starts = starts_of(definition, transformed, data, notify)
+    recording = Recording(path, definition, commit_interval=None)
+    with single_threaded_blas(), recording.reserved():
+        recording.starts = starts_of(definition, transformed, data, notify)
         if notify.stopped:
             return
         program = program_of(definition, many_devices=True)
-        start_log_prob = check_starts(program, starts.theta)
-    recording = Recording(path, definition, commit_interval=None, starts=starts)
-    recording.begin(program.groups, program.block_length, True, start_log_prob)
+        start_log_prob = check_starts(program, recording.starts.theta)
+        recording.begin(program.groups, program.block_length, True, start_log_prob)
 
 
 def starts_of(definition, transformed, data, notify):

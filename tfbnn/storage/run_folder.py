@@ -59,13 +59,31 @@ class RunFolder:
             TypeError, ValueError: For a description or arrays that cannot be written.
             OSError: When the folder cannot be written.
         """
+        with cls.reserved(path) as make:
+            return make(description, arrays, num_lanes)
+
+    @classmethod
+    @contextlib.contextmanager
+    def reserved(cls, path):
+        """Keeps others from making a run in a folder, and yields a function that does.
+
+        Args:
+            path: As in `create`; the function has its other arguments.
+
+        Raises:
+            RunFolderError, RunLockedError, OSError: As `create`.
+        """
         path = os.path.realpath(path)
         make_folder(path)
         _refuse_content(path)
         with held_lease(os.path.join(path, _LEASE)):
             _refuse_content(path)
-            _write(path, secrets.token_hex(16), num_lanes, description, arrays)
-        return cls.open(path)
+
+            def make(description, arrays, num_lanes):
+                _write(path, secrets.token_hex(16), num_lanes, description, arrays)
+                return cls.open(path)
+
+            yield make
 
     @classmethod
     def open(cls, path):
