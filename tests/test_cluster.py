@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 import unittest.mock
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import tfbnn
 from tfbnn.cluster import tasks
+from tfbnn.cluster.stop_sign import StopSign
 from tfbnn.engine import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
 from tfbnn.kernels import HMC
@@ -277,6 +279,7 @@ def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monk
     """The next one prepares the run by what lies there, and adds the draws it wants more."""
 
     def die(attempts):
+        attempts._stop.set()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -286,8 +289,19 @@ def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monk
         fit(client, tmp_path, num_results=40)
     with pytest.raises(RunFolderError, match="seed is 2 there and 3 here"):
         fit(client, tmp_path, num_results=40, seed=3, resume=True)
+    assert list(tmp_path.glob("stop-*"))  # which a task may still have to see
     model, _ = fit(client, tmp_path, num_results=40, resume=True)
     np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:, :40])
+
+
+def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, monkeypatch):
+    stop = StopSign(tmp_path)
+    staging = RunFolder.create(tmp_path / "preparation", {}, {}, 1)
+    worker = types.SimpleNamespace(status=distributed.Status.running)
+    monkeypatch.setattr("distributed.get_worker", lambda: worker)
+    monkeypatch.setattr("tfbnn.cluster.tasks._limit_threads", lambda: None)
+    monkeypatch.setattr("tfbnn.engine.prepare.prepare_run", lambda *_: stop.set())
+    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), stop.path)
 
 
 def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):

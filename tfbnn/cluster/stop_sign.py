@@ -4,6 +4,8 @@ import contextlib
 import os
 import secrets
 
+from tfbnn.storage.run_folder import STOP
+
 __all__ = ["StopSign"]
 
 
@@ -19,7 +21,7 @@ class StopSign:
         Args:
             folder: The run folder.
         """
-        self.path = os.path.join(folder, f"stop-{secrets.token_hex(8)}")
+        self.path = os.path.join(folder, f"{STOP}{secrets.token_hex(8)}")
 
     def set(self):
         """Asks them."""

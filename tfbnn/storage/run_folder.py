@@ -21,11 +21,13 @@ from tfbnn.storage.lane_writer import LaneWriter
 from tfbnn.storage.lease import held_lease
 from tfbnn.storage.record import read_record, write_record
 
-__all__ = ["PREPARATION", "RunFolder"]
+__all__ = ["PREPARATION", "STOP", "RunFolder"]
 
 _RUN, _LEASE = "run.h5", "lease"
 # Where those who let others make the run put what is needed for that.
 PREPARATION = "preparation"
+# What names of files begin with that ask others to stop.
+STOP = "stop-"
 
 
 class RunFolder:
@@ -182,7 +184,7 @@ class RunFolder:
 
 def _content(path):
     names = set(os.listdir(path)) - {_LEASE, PREPARATION}
-    return [name for name in names if not is_temporary(name)]
+    return [name for name in names if not (is_temporary(name) or name.startswith(STOP))]
 
 
 def _refuse_content(path):
