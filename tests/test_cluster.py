@@ -14,6 +14,7 @@ import pytest
 
 import tfbnn
 from tfbnn.cluster import tasks
+from tfbnn.cluster.attempts import Attempts
 from tfbnn.cluster.stop_sign import StopSign
 from tfbnn.engine import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
@@ -270,8 +271,14 @@ def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
         with RunFolder.open(folder).writer(lane):
             pass  # no task is at work any more
     assert not list(folder.glob("stop*"))
-    stopped = fit(client, folder, resume=True, callbacks=[lambda event: True])
-    assert stopped[1].num_results < 300
+    events = []
+
+    def stop(event):
+        events.append(event)
+        return True
+
+    stopped = fit(client, folder, resume=True, callbacks=[stop])
+    assert stopped[1].num_results < 300 and len(events) == 1
     assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
 
 
@@ -280,6 +287,7 @@ def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monk
 
     def die(attempts):
         attempts._stop.set()
+        assert "less pretraining" in attempts._advice
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -323,6 +331,80 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
         client.submit(tasks.advance, str(folder), "0", 0, 0, "none", pure=False).result()
     with pytest.raises(FileNotFoundError, match="all workers share"):
         client.submit(tasks.advance, str(tmp_path / "x"), "0", 0, 0, "none", pure=False).result()
+
+
+class FakeClient:
+    """A client whose tasks end when they are asked to stop."""
+
+    def __init__(self, stop, status_then="running"):
+        self._stop, self._status_then = stop, status_then
+
+    @property
+    def status(self):
+        return self._status_then if os.path.exists(self._stop.path) else "running"
+
+    def submit(self, function, *, pure):
+        return FakeFuture(self._stop, function)
+
+    def processing(self):
+        return {"worker": [FakeFuture.key]}
+
+
+class FakeFuture:
+    key = "key"
+
+    def __init__(self, stop, result):
+        self._stop, self.result = stop, result
+
+    @property
+    def status(self):
+        return "finished" if os.path.exists(self._stop.path) else "pending"
+
+
+def raise_error(error):
+    raise error
+
+
+class TestAttempts:
+    @pytest.fixture(autouse=True)
+    def hurried(self, monkeypatch):
+        monkeypatch.setattr("tfbnn.cluster.attempts._POLL_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.attempts._LONGEST_PAUSE_SECONDS", 0.0)
+
+    def stopped_attempts(self, client, stop, calls):
+        """Attempts that were stopped while all their tasks were at work."""
+        attempts = Attempts(client, calls, lambda name: 0, stop, "Advice.")
+        attempts.run(iter([False, True]).__next__)
+        return attempts
+
+    def test_a_stop_is_not_another_attempt(self, tmp_path):
+        stop, wrong = StopSign(tmp_path), ValueError("wrong")
+        calls = {
+            "stopped": (lambda: False,),
+            "finished": (lambda: True,),
+            "lost": (lambda: raise_error(OSError("gone")),),
+            "wrong": (lambda: raise_error(wrong),),
+        }
+        attempts = self.stopped_attempts(FakeClient(stop), stop, calls)
+        assert attempts.failures == {"wrong": wrong} and not attempts.repeated
+        assert not os.path.exists(stop.path)
+
+    def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
+        stop = StopSign(tmp_path)
+        attempts = self.stopped_attempts(
+            FakeClient(stop, "connecting"), stop, {"one": (lambda: False,)}
+        )
+        assert os.path.exists(stop.path) and not attempts.failures
+
+    def test_attempts_in_vain_end_with_advice(self, tmp_path):
+        stop = StopSign(tmp_path)
+        stop.set()
+        calls = {"one": (lambda: False,)}
+        attempts = Attempts(FakeClient(stop), calls, lambda name: 0, stop, "Do this.")
+        attempts.run()
+        assert "5 times in a row" in str(attempts.failures["one"])
+        assert str(attempts.failures["one"]).endswith("further. Do this.")
+        assert attempts.repeated == {("one", "worker closed"): 4}
 
 
 @pytest.mark.parametrize(

@@ -23,16 +23,17 @@ class Attempts:
         repeated: Counter of (name, what ended an attempt that was followed by another).
     """
 
-    def __init__(self, client, calls, progress, stop):
+    def __init__(self, client, calls, progress, stop, advice):
         """
         Args:
             client: distributed.Client.
             calls: Dict name -> (function, *arguments); true says that the work is finished.
             progress: Function of a name: a number that grows as its work advances.
             stop: StopSign that the functions heed.
+            advice: Sentence on what helps where attempts end before they get any further.
         """
         self._client, self._calls, self._progress, self._stop = client, calls, progress, stop
-        self._running = {}
+        self._advice, self._running = advice, {}
         self._due = dict.fromkeys(calls, 0.0)
         self._reached = {name: progress(name) for name in calls}
         self._in_vain = dict.fromkeys(calls, 0)
@@ -70,13 +71,22 @@ class Attempts:
             self._running[future] = name
 
     def _collect(self):
+        for name, error in self._ended():
+            self._try_again(name, error)
+
+    def _ended(self):
+        """Yields (name, error) of attempts that have ended and did not finish their work.
+
+        There is no error where the worker closed in good order or the task was asked to stop.
+        """
         for future in [future for future in self._running if future.status != "pending"]:
-            name = self._running.pop(future)
+            name, finished, error = self._running.pop(future), False, None
             try:
-                if not future.result():
-                    self._try_again(name, None)
-            except Exception as error:
-                self._try_again(name, error)
+                finished = future.result()
+            except Exception as caught:
+                error = caught
+            if not finished:
+                yield name, error
 
     def _try_again(self, name, error):
         reached = self._progress(name)
@@ -84,15 +94,18 @@ class Attempts:
         self._in_vain[name] = 0 if advanced else self._in_vain[name] + 1
         if not _is_passing(error) or self._in_vain[name] >= _MAX_IN_VAIN:
             self.failures[name] = error or TimeoutError(
-                f"Its worker ended {self._in_vain[name]} times before anything was committed. Use a "
-                "smaller commit_interval, or a longer lifetime of workers."
+                f"Its worker ended {self._in_vain[name]} times in a row before it got any further. "
+                f"{self._advice}"
             )
             return
         self.repeated[name, "worker closed" if error is None else type(error).__name__] += 1
         self._due[name] = time.monotonic() + min(2.0 ** self._in_vain[name], _LONGEST_PAUSE_SECONDS)
 
     def _end(self):
-        """Cancels tasks that no worker has, and waits until the others have stopped."""
+        """Cancels tasks that no worker has, and waits until the others have stopped.
+
+        Those that cannot be waited for keep the sign, and stop when they see it.
+        """
         if not self._running:
             return
         self._stop.set()
@@ -103,11 +116,15 @@ class Attempts:
                 del self._running[future]
                 future.cancel()
             time.sleep(_POLL_SECONDS)
-            self._collect()
-        self._stop.clear()
+            # They are not tried again: what another attempt would mend is no failure.
+            self.failures |= {
+                name: error for name, error in self._ended() if not _is_passing(error)
+            }
+        if not self._running:
+            self._stop.clear()
 
 
 def _is_passing(error):
-    """Whether another attempt may do better; None stands for a worker that closed in good order."""
+    """Whether another attempt may do better; None as in `_ended`."""
     killed = required("distributed.scheduler").KilledWorker
     return error is None or isinstance(error, (killed, CancelledError, OSError, RunLockedError))

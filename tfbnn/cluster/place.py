@@ -17,6 +17,9 @@ from tfbnn.storage.run_folder import PREPARATION
 
 __all__ = ["Cluster"]
 
+_FOR_STARTS = "Use a longer lifetime of workers, or less pretraining: it cannot go on where it was."
+_FOR_CHAINS = "Use a smaller commit_interval, or a longer lifetime of workers."
+
 
 class Cluster:
     """A place for chains to run, see `tfbnn.fitting.ThisProcess`."""
@@ -62,7 +65,7 @@ class Cluster:
                 "or another folder."
             )
         call = (tasks.prepare, staging, folder.run_id, path, stop.path)
-        attempts = Attempts(self._client, {"starts": call}, lambda name: 0, stop)
+        attempts = Attempts(self._client, {"starts": call}, lambda name: 0, stop, _FOR_STARTS)
         attempts.run()
         for error in attempts.failures.values():
             raise error
@@ -83,11 +86,12 @@ class Cluster:
             for lane in range(folder.num_lanes)
         }  # fmt: skip
         earlier = watch.spent_seconds()
-        attempts = Attempts(self._client, calls, watch.transitions, stop)
+        attempts = Attempts(self._client, calls, watch.transitions, stop, _FOR_CHAINS)
         interrupted = False
         try:
             attempts.run(watch.look)
-            watch.report()
+            if not notify.stopped:
+                watch.report()
         except KeyboardInterrupt:
             interrupted = True
         finally:
