@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import tfbnn
 from tfbnn.engine.advance import advance_lane
 from tfbnn.progress import Progress
+from tfbnn.storage import RunFolder
 from tfbnn.tables import write_csv
 
 FIT = (
@@ -99,6 +101,38 @@ def test_diagnose_follows_a_run_until_it_is_finished(run, stopped, monkeypatch):
     assert "E-BFMI" in out
     code, out, err = run(f"diagnose {path} --follow --json")
     assert code == 0 and json.loads(out) and "48/48" in err
+
+
+def test_diagnose_follows_a_run_from_before_its_beginning(run, stopped, monkeypatch, tmp_path):
+    path, looks = tmp_path / "new", []
+    held = RunFolder.reserved(path)
+    held.__enter__()
+
+    def begin(seconds):
+        looks.append(seconds)
+        if len(looks) == 20:  # long after somebody would have given up whom nobody works for
+            shutil.copytree(stopped[0], path, dirs_exist_ok=True)
+            for lane in (0, 1):
+                advance_lane(path, lane)
+            held.__exit__(None, None, None)
+
+    monkeypatch.setattr("tfbnn.cli.follow.time.sleep", begin)
+    code, out, err = run(f"diagnose {path} --follow")
+    assert code == 0 and out.startswith("48/48 draws per chain: R-hat") and len(looks) == 20
+    assert err.count("has not begun to sample") == 1 and "Nobody" not in err
+
+
+def test_diagnose_stops_following_a_run_that_nobody_works_on(run, stopped, monkeypatch):
+    looks = []
+
+    def look(seconds):
+        looks.append(seconds)
+        assert len(looks) < 20
+
+    monkeypatch.setattr("tfbnn.cli.follow.time.sleep", look)
+    code, out, err = run(f"diagnose {stopped[0]} --follow")
+    assert code == 0 and out.count("/48 draws per chain") == 1 and len(looks) == 6
+    assert "Nobody has been at work" in err and "for 30 s" in err
 
 
 def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):

@@ -1,5 +1,6 @@
 """Several processes at one run folder."""
 
+import fcntl
 import json
 import os
 import signal
@@ -86,6 +87,28 @@ def test_the_lease_of_a_killed_writer_is_free(folder, start_writer):
     assert {"boot_id", "since"} <= record.keys()
     with folder.writer(0):
         assert json.loads(lease_of(folder).read_bytes())["pid"] == os.getpid()
+
+
+def test_whether_a_folder_is_in_use_is_seen_and_not_touched(folder, start_writer):
+    assert not RunFolder.in_use(folder.path)
+    process = start_writer()
+    before = lease_of(folder).read_bytes()
+    assert RunFolder.in_use(folder.path) and lease_of(folder).read_bytes() == before
+    process.kill()
+    process.wait()
+    assert not RunFolder.in_use(folder.path) and lease_of(folder).read_bytes() == before
+    with RunFolder.reserved(folder.path + "-2"):
+        assert RunFolder.in_use(folder.path + "-2")
+
+
+def test_one_who_asks_whether_a_lease_is_held_refuses_no_writer(folder, monkeypatch):
+    with folder.writer(0):
+        pass
+    with open(lease_of(folder), "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        monkeypatch.setattr("tfbnn.storage.lease.time.sleep", lambda seconds: file.close())
+        with folder.writer(0) as writer:
+            writer.commit({}, {})
 
 
 def test_two_writers_in_one_process_are_refused_too(folder):

@@ -9,7 +9,8 @@ __all__ = ["add_parser", "verdict"]
 _DESCRIPTION = """\
 Convergence of the chains of a saved model: R-hat and effective sample sizes of its predictions
 first, then of the log density and the weights, and sentences on what is wrong and what to do.
-With --follow of a run that is going on: a line whenever it has committed more draws, until it ends."""
+With --follow of a run that is going on: a line whenever it has committed more draws, until it is
+finished or nobody has been at work on it for half a minute."""
 
 
 def add_parser(commands):
@@ -21,7 +22,7 @@ def add_parser(commands):
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--strict", action="store_true", help="exit with 3 if there are warnings")
     parser.add_argument(
-        "--follow", action="store_true", help="watch the run in this folder until it is finished"
+        "--follow", action="store_true", help="watch the run in this folder until it ends"
     )
     parser.set_defaults(run=run)
 

@@ -5,6 +5,7 @@ import time
 import warnings
 
 import tfbnn
+from tfbnn.cli.console import say
 from tfbnn.diagnostics.presentation import ess_text, lower, rhat_text, upper
 from tfbnn.recording import num_committed
 from tfbnn.storage import RunFolder
@@ -12,27 +13,46 @@ from tfbnn.storage import RunFolder
 __all__ = ["follow"]
 
 _SECONDS = 5.0
+# Between two processes that work on a run, which load their libraries, there may be a pause.
+_MAX_IDLE_LOOKS = 6
 
 
 def follow(path, show):
     """Shows R-hat and effective sample size whenever the run has committed more, until it is done.
 
+    Ends also when nobody has been at work on the run for a while, and says so.
+
     Args:
-        path: Run folder.
+        path: Run folder, also one in which the run has not begun yet.
         show: Called with a line of text.
     """
     if not os.path.isdir(path):
         raise ValueError(f"--follow needs the folder of a run, received {path!r}. Leave it out.")
-    shown = -1
+    shown, idle_looks = (), 0
     while True:
-        folder = RunFolder.open(path)
-        wanted, count = folder.description["num_results"], num_committed(folder)
-        if count > shown:
-            shown = count
-            show(_line(path, count, wanted))
-        if count >= wanted:
+        # Asked first, so that what was committed before the end is shown.
+        in_use, progress = RunFolder.in_use(path), _progress(path)
+        idle_looks = 0 if in_use or progress != shown else idle_looks + 1
+        if progress is None and progress != shown:
+            say(f"The run in {path} has not begun to sample: waiting for it.")
+        elif progress != shown:
+            show(_line(path, *progress))
+        shown = progress
+        if progress is not None and progress[0] >= progress[1]:
+            return
+        if idle_looks == _MAX_IDLE_LOOKS:
+            say(
+                f"Nobody has been at work on {path} for {_MAX_IDLE_LOOKS * _SECONDS:.0f} s: it is no "
+                f"longer followed. A run that was stopped goes on with: tfbnn resume {path}"
+            )
             return
         time.sleep(_SECONDS)
+
+
+def _progress(path):
+    """(Draws that every chain has committed, draws wanted), or None where no run has begun."""
+    folder = RunFolder.find(path)
+    return None if folder is None else (num_committed(folder), folder.description["num_results"])
 
 
 def _line(path, count, wanted):

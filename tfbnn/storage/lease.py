@@ -10,15 +10,20 @@ import json
 import os
 import secrets
 import socket
+import time
 from datetime import UTC, datetime
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.storage.locks import lock
+from tfbnn.storage.locks import is_locked, lock
 
-__all__ = ["Lease", "held_lease"]
+__all__ = ["Lease", "held_lease", "is_held"]
 
 _MAX_BYTES = 4096
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
+# No link is followed and no pipe's other end waited for, where the system knows how.
+_PLAINLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+# Longer than `is_held` has the file.
+_SECOND_TRY_SECONDS = 0.05
 
 
 @contextlib.contextmanager
@@ -33,15 +38,29 @@ def held_lease(path):
         RunFolderError: Where the file system has no locks.
         OSError: When the file cannot be written.
     """
-    # No link is followed, where the system knows how.
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    handle = os.open(path, flags, 0o666)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | _PLAINLY, 0o666)
     lease = Lease(path, handle)
     try:
         lease.take()
         yield lease
     finally:
         lease.release()
+
+
+def is_held(path):
+    """Whether somebody has the lease, who is not disturbed, nor is one who takes it now.
+
+    Args:
+        path: The file; one that is missing nobody has.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | _PLAINLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return is_locked(handle)
+    finally:
+        os.close(handle)
 
 
 class Lease:
@@ -54,7 +73,7 @@ class Lease:
     def take(self):
         """Locks the file and writes in it who has it."""
         try:
-            lock(self._handle)
+            self._lock()
         except BlockingIOError:
             raise RunLockedError(
                 f"{os.path.dirname(self._path)!r} is being written by {_holder(self._path)}. Wait "
@@ -72,6 +91,13 @@ class Lease:
         except OSError as error:
             raise OSError(error.errno, error.strerror, self._path) from error
         self.check()
+
+    def _lock(self):
+        try:
+            lock(self._handle)
+        except BlockingIOError:
+            time.sleep(_SECOND_TRY_SECONDS)  # somebody may only have asked whether it is held
+            lock(self._handle)
 
     def check(self):
         """Refuses to go on where another process has taken the lease all the same.

@@ -5,7 +5,7 @@ try:
 except ImportError:
     fcntl = None  # Windows
 
-__all__ = ["lock"]
+__all__ = ["is_locked", "lock"]
 
 
 def lock(handle, wait=False):
@@ -22,3 +22,19 @@ def lock(handle, wait=False):
     if fcntl is None:
         raise OSError("this system has no locks on files")
     fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_locked(handle):
+    """Whether another has locked an open file, or that cannot be known.
+
+    The file, which need not be writable, is locked itself for a moment, together with others who
+    ask the same.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return False

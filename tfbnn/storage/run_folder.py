@@ -11,6 +11,7 @@ any time and see what was committed.
 import contextlib
 import os
 import secrets
+from pathlib import Path
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage import schema
@@ -18,7 +19,7 @@ from tfbnn.storage.atomic import is_temporary, make_folder
 from tfbnn.storage.checkpoint import newest_usable
 from tfbnn.storage.lane_reader import read_lane
 from tfbnn.storage.lane_writer import LaneWriter
-from tfbnn.storage.lease import held_lease
+from tfbnn.storage.lease import held_lease, is_held
 from tfbnn.storage.record import read_record, write_record
 
 __all__ = ["PREPARATION", "STOP", "RunFolder"]
@@ -124,6 +125,12 @@ class RunFolder:
         if not os.path.lexists(path) or (os.path.isdir(path) and not _content(path)):
             return None
         return cls.open(path)
+
+    @staticmethod
+    def in_use(path):
+        """Whether a process has a lease in this folder: makes a run there, or writes a lane of it."""
+        leases = [*Path(path).glob(_LEASE), *Path(path).glob(f"lane-*/{_LEASE}")]
+        return any(map(is_held, leases))
 
     def replace_description(self, description):
         """Gives the run another description, to extend it say; arrays and draws stay.
