@@ -7,6 +7,7 @@ import tfbnn
 from tfbnn.diagnostics import mcse_mean
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
+from tfbnn.signals import STOP_SIGNALS
 
 NOISE, PRIOR = 0.5, 1.5
 
@@ -295,21 +296,22 @@ class TestUserKernel:
 
 
 class TestStops:
-    def test_sigterm_keeps_the_draws(self):
+    @pytest.mark.parametrize("number", STOP_SIGNALS)
+    def test_signals_keep_the_draws(self, number):
         import os
         import signal
 
-        before = signal.getsignal(signal.SIGTERM)
+        before = signal.getsignal(number)
 
         def callback(event):
             if event.get("num_kept"):
-                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), number)
 
         model = linear_model()
         with pytest.raises(KeyboardInterrupt):
             short_fit(model, *linear_rows(), num_results=20_000, callbacks=[callback])
         assert 0 < model._ensemble.num_results < 20_000
-        assert signal.getsignal(signal.SIGTERM) is before
+        assert signal.getsignal(number) is before
 
     def test_callback_sees_events_and_stops(self):
         events = []

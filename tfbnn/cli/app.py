@@ -10,7 +10,7 @@ from tfbnn import __version__
 from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resume
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.exceptions import ChainError
-from tfbnn.signals import sigterm_interrupts
+from tfbnn.signals import signals_interrupt
 
 __all__ = ["main"]
 
@@ -57,7 +57,7 @@ def main(argv=None):
         args = _parser().parse_args(argv)
     except SystemExit as stop:
         return stop.code or 0
-    with warnings.catch_warnings(), sigterm_interrupts():
+    with warnings.catch_warnings(), signals_interrupt():
         # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
