@@ -24,7 +24,7 @@ from tfbnn.predict import function_draws, inverse_draws, predict, row_tiles
 from tfbnn.priors import Normal
 from tfbnn.rows import prepare_noise, prepare_rows, transform_rows
 from tfbnn.settings import Pretraining
-from tfbnn.signals import sigterm_interrupts
+from tfbnn.signals import signals_interrupt
 from tfbnn.spec import make_spec
 from tfbnn.summary import describe_model
 from tfbnn.transforms import unfitted_pipeline
@@ -182,12 +182,13 @@ class BayesianMLP:
                 default 30: what a kill can lose at most, besides one block. Phases end with one.
             num_workers: Processes that advance the chains on a CPU, each with one thread per
                 operation. 1: none, all chains run in threads of this process, on all its cores. A
-                larger number: a process that crashes is replaced, up to three times per chain, and
-                goes on from its last commit without disturbing the others; without `output` they
-                write to a temporary folder. "auto" (default): one per core for runs with `output`
-                that will take ten minutes or more (estimated from the settings), because there a
-                crash must not end everything; else 1, because threads are as fast and start at
-                once (benchmarks/results/workers.md). A resumed run goes on as it was begun. Chains
+                larger number: a process that crashes is replaced, up to three times without a commit
+                between, and goes on from its last commit without disturbing the others; without
+                `output` they write to a temporary folder. "auto" (default): one per core for runs
+                with `output` that will take ten minutes or more (estimated from the settings),
+                because there a crash must not end everything; else 1, because threads start at once
+                and are faster (by a sixth: benchmarks/results/workers.md). A resumed run goes on as
+                it was begun. Chains
                 that advance in one program stay in this process: on a GPU, of a kernel whose chains
                 learn from each other, and eight or more of a tiny network. With one thread per
                 operation either way the draws have the same bits.
@@ -205,11 +206,12 @@ class BayesianMLP:
             RunFolderError: When `output` holds something else, a run that is not to be resumed, or
                 one that was begun with other rows, settings or versions, which are named;
                 RunLockedError when another process is at work there.
-            ChainError: When a chain failed on the way, or its worker processes crashed four times;
-                the draws of the others are in `model.posterior`, and what the chain had committed
-                is in `output`.
-            KeyboardInterrupt: On SIGINT or SIGTERM; draws kept so far are in `model.posterior`, and
-                committed.
+            ChainError: When a chain failed on the way, or its worker processes crashed four times in
+                a row without a commit; the draws of the others are in `model.posterior`, and what
+                the chain had committed is in `output`.
+            KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler; draws
+                kept so far are in `model.posterior`, and committed. Chains that failed before or
+                meanwhile are named in a warning.
         """
         options = FitOptions(
             kernel=kernel,
@@ -234,12 +236,15 @@ class BayesianMLP:
     def fit_rows(self, rows, validation, options, place=None):
         """`fit_posterior` to checked Rows, with FitOptions, at a place as in `tfbnn.fitting`."""
         keep = partial(self._keep, rows)
-        with sigterm_interrupts():
+        with signals_interrupt():
             run, result = fit(self.spec, rows, validation, options, keep, place)
+        error = _chain_error(result.failures, options.output) if result.failures else None
         if result.interrupted:
-            raise KeyboardInterrupt
-        if result.failures:
-            raise _chain_error(result.failures, options.output)
+            if error is not None:
+                warnings.warn(str(error), UserWarning, stacklevel=3)
+            raise KeyboardInterrupt from error
+        if error is not None:
+            raise error
         if not run.num_results and self._ensemble is not None:
             warnings.warn(
                 "The run was stopped before its first draw; the model keeps its earlier posterior.",

@@ -2,14 +2,16 @@
 
 import os
 import signal
+import threading
 
 import numpy as np
 import pytest
 
 import tfbnn
 from tfbnn.engine.advance import advance_lane
+from tfbnn.engine.lane import Lane
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
-from tfbnn.kernels import HMC
+from tfbnn.kernels import HMC, RandomWalkMetropolis
 from tfbnn.storage import RunFolder
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -332,7 +334,6 @@ def test_lanes_are_cut_to_what_all_have(folder):
 def test_a_chain_that_fails_does_not_take_the_others_with_it(
     tmp_path, whole, monkeypatch, to_folder
 ):
-    from tfbnn.engine.lane import Lane
 
     advance = Lane.advance
 
@@ -370,6 +371,57 @@ def test_an_interrupt_commits_and_keeps_the_draws(tmp_path, whole, times):
     count = model._ensemble.num_results
     assert 8 <= count < 40 and count == tfbnn.load(tmp_path / "run")._ensemble.num_results
     assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
+
+
+def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
+    tmp_path, whole, monkeypatch
+):
+    """Its state may be ahead of its counts then. The interrupt tells of it."""
+    failing, interrupted, keep = threading.Event(), threading.Event(), Lane._keep
+
+    def fail(lane, count, output):
+        if lane.chains == [1] and lane.num_kept >= 8:
+            failing.set()
+            assert interrupted.wait(60)
+            raise MemoryError("no room")
+        keep(lane, count, output)
+
+    def interrupt(event):
+        if failing.is_set():
+            # The pool is waited for by then.
+            threading.Timer(0.2, interrupted.set).start()
+            raise KeyboardInterrupt
+
+    model = tfbnn.BayesianMLP([2, 3, 1])
+    with monkeypatch.context() as patch:
+        patch.setattr(Lane, "_keep", fail)
+        with (
+            pytest.warns(UserWarning, match="chain 1: MemoryError: no room"),
+            pytest.raises(KeyboardInterrupt) as caught,
+        ):
+            model.fit_posterior(X, Y, output=tmp_path / "run", callbacks=[interrupt], **RUN)
+    assert isinstance(caught.value.__cause__, ChainError) and model.posterior.num_chains == 1
+    for lane in range(2):
+        counters = RunFolder.open(tmp_path / "run").checkpoint(lane).counters
+        assert sum(counters["transitions"].values()) == counters["transition"]
+    assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
+
+
+def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch):
+    """Acceptance probabilities above zero do not count, only moves."""
+    monkeypatch.setattr("tfbnn.engine.program.block_length", lambda *_: 32)
+    events = []
+    kernel = RandomWalkMetropolis(step_size=0.5, preconditioner="identity")
+    pretraining = tfbnn.Pretraining(
+        epochs=300, batch_size=None, learning_rate=0.05, newton_iterations=0
+    )
+    options = {"kernel": kernel, "pretraining": pretraining, "num_burnin_steps": 0}
+    model = tfbnn.BayesianMLP([2, 3, 1], likelihood=tfbnn.likelihoods.Gaussian(0.3))
+    model.fit_posterior(X, Y, **(RUN | options), callbacks=[events.append])
+    draws = model.posterior.draws
+    assert np.all(draws == draws[:, :1])
+    assert model.posterior.sample_stats["acceptance_rate"].max(axis=1).min() > 0
+    assert events[-1]["standing_still"] == [0, 1]
 
 
 def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):

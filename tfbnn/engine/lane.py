@@ -29,6 +29,8 @@ class Lane:
         chains: Indices of its chains.
         num_kept: Draws kept so far, per chain.
         num_refused: Transitions since the last block in which a chain accepted anything [C].
+        is_between_blocks: Whether state and counts belong together; not during a block, nor after
+            one that failed.
     """
 
     def __init__(self, program, chains, theta, sink):
@@ -46,6 +48,7 @@ class Lane:
         self.num_kept = 0
         self.leg_index, self.done_in_leg = 0, 0
         self.transition = 0
+        self.is_between_blocks = True
         self.phase_transitions = dict.fromkeys(PHASES, 0)
         self.acceptance_sum = {phase: np.zeros(len(self.chains)) for phase in PHASES}
         self.num_gradients = {phase: np.zeros(len(self.chains), int) for phase in PHASES}
@@ -74,6 +77,7 @@ class Lane:
     def advance(self):
         """Runs one block, and closes the leg when it is done."""
         leg, program = self.leg, self.program
+        self.is_between_blocks = False
         count = min(program.block_length, leg.length - self.done_in_leg)
         keys = np.zeros((program.block_length, 2), np.int32)
         keys[:count] = seeds.keys(
@@ -86,12 +90,15 @@ class Lane:
             adapt_step=tf.constant(leg.adapt_step),
             collect_moments=tf.constant(leg.renew),
         )
+        before = self.state.z
         self.state, output = program.block(program.data, self.state, tf.constant(keys), control)
         self._account(leg, count, output)
+        self._watch_for_standstill(before, count)
         self.transition += count
         self.done_in_leg += count
         if self.done_in_leg == leg.length:
             self._close_leg(leg)
+        self.is_between_blocks = True
         self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
 
     def is_in(self, phase):
@@ -166,10 +173,15 @@ class Lane:
         self.acceptance_sum[leg.phase] += acceptance
         self.num_gradients[leg.phase] += output.num_gradients.numpy()
         self.recent_acceptance = acceptance / count
-        self.num_refused = np.where(acceptance == 0, self.num_refused + count, 0)
         if leg.phase == "sampling":
             self.num_divergent += output.num_divergent.numpy()
             self._keep(count, output)
+
+    def _watch_for_standstill(self, before, count):
+        moved = of_posterior(
+            tf.not_equal(self.state.z, before).numpy(), self.program.settings.temperatures
+        )
+        self.num_refused = np.where(moved.any(axis=1), 0, self.num_refused + count)
 
     def _keep(self, count, output):
         stride = self.program.stride

@@ -67,29 +67,42 @@ def _run_phase(phase, lanes, program, notify, phases, failures):
                 lane = waiting.pop(0)
                 running[pool.submit(lane.advance)] = lane
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                lane = running.pop(future)
-                if future.exception() is not None:
-                    failures[tuple(lane.chains)] = future.exception()
+                lane = running[future]
+                if _has_failed(future, lane, failures):
                     lanes.remove(lane)
                 elif lane.is_in(phase) and not stopped:
                     waiting.append(lane)
+                del running[future]
             phases[phase] = earlier + time.perf_counter() - began
             if lanes and not stopped:
                 counters = [lane.counters() for lane in lanes]
                 if notify(make_event(phase, counters, program, phases[phase])):
                     stopped, waiting = True, []
     finally:
-        if _finish(pool):
+        interrupted = _finish(pool)
+        for future, lane in running.items():
+            _has_failed(future, lane, failures)
+        if interrupted:
             raise KeyboardInterrupt
     return stopped
+
+
+def _has_failed(future, lane, failures):
+    """Whether the block of a lane failed, which is taken down."""
+    if future.exception() is not None:
+        failures[tuple(lane.chains)] = future.exception()
+    return future.exception() is not None
 
 
 def _commit(lanes, failures):
     """Commits what the lanes have; returns whether the user asked to stop meanwhile.
 
-    In threads of their own, which no signal reaches.
+    In threads of their own, which no signal reaches. Those whose last block failed keep the commit
+    before it.
     """
-    lanes = [lane for lane in lanes if tuple(lane.chains) not in failures]
+    lanes = [
+        lane for lane in lanes if lane.is_between_blocks and tuple(lane.chains) not in failures
+    ]
     pool = ThreadPoolExecutor(1)
     commits = [(lane, pool.submit(lane.sink.commit, lane)) for lane in lanes]
     interrupted = _finish(pool)
