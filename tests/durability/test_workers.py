@@ -18,6 +18,7 @@ import tensorflow_probability as tfp
 
 import tfbnn
 from tfbnn.engine import worker_process
+from tfbnn.engine.events import nothing_counted
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.messages import error_from_json, error_to_json
 from tfbnn.engine.worker_count import check_workers, count_workers
@@ -177,6 +178,7 @@ def test_what_a_worker_refuses_comes_back_with_its_type(script):
     with RunFolder.open(script[0] / "run").writer(1):
         order = {"path": str(script[0] / "run"), "indices": [0, 1], "commit_interval": 30}
         worker = WorkerProcess(order, inbox)
+        worker.start()
         worker.join()
     assert [inbox.get()[1] for _ in range(2)] == ["refused", "gone"]
     assert isinstance(worker.refusal, RunLockedError)
@@ -192,11 +194,11 @@ SAYS = "import sys, json; say = lambda *message: print(json.dumps(message), flus
 def workers(tmp_path, monkeypatch):
     """A function (what workers do, notify) -> what `run_in_workers` returns, for three lanes."""
     folder = RunFolder.create(tmp_path / "run", {}, {}, 3)
-    program = SimpleNamespace(
-        groups=[[0], [1], [2]], stride=1, num_transitions={"warmup": 10, "sampling": 20}.get
-    )
 
-    def run(does, notify=lambda event: False):
+    def run(does, notify=lambda event: False, length=20):
+        program = SimpleNamespace(
+            groups=[[0], [1], [2]], stride=1, num_transitions={"warmup": 10, "sampling": length}.get
+        )
         monkeypatch.setattr(worker_process, "_PROGRAM", ("-c", SAYS + does))
         return run_in_workers(program, folder, 2, 30.0, notify)
 
@@ -226,8 +228,12 @@ def test_chains_whose_workers_always_crash_are_given_up(workers, does, ending):
 
 
 def test_other_chains_go_on_when_one_fails(workers):
-    """Its error comes with the type it had, and it is not tried again."""
+    """Its error comes with the type it had, and it is not tried again. What is no message is
+    passed over.
+    """
     does = """
+print("welcome"); print('["a", 1, 2]'); print(17)
+sys.stdout.buffer.write(b"\\xff\\n")
 [_, order] = json.loads(input())
 say("warning", ["RunFolderWarning", "an old commit"])
 say("ended", [[[lane], ["OSError", [28, "full"], "where it was"]] for lane in order["indices"]])
@@ -236,6 +242,50 @@ say("ended", [[[lane], ["OSError", [28, "full"], "where it was"]] for lane in or
         ended = workers(does)
     assert set(ended["failures"]) == {(0,), (1,), (2,)} and not ended["notes"]
     assert all(error.errno == 28 for error in ended["failures"].values())
+
+
+def test_lanes_that_cannot_go_on_after_a_crash_do_not_end_the_others(workers):
+    does = """
+[_, order] = json.loads(input())
+if order["indices"] == [1]:
+    say("ended", [[[1], ["ValueError", ["of its own"], ""]]])
+    sys.exit()
+try:
+    open(order["path"] + "/../crashed", "x")
+except FileExistsError:
+    say("refused", ["OSError", [12, "no memory"], ""])
+"""
+    with pytest.warns(tfbnn.WorkerWarning, match="chains 0, 2 .*goes on from the last commit"):
+        failures = workers(does)["failures"]
+    assert set(failures) == {(0,), (1,), (2,)} and "of its own" in str(failures[1,])
+    assert failures[0,].errno == failures[2,].errno == 12
+
+
+def test_what_cannot_be_begun_ends_the_run(workers, monkeypatch):
+    with pytest.raises(RunLockedError, match="by another"):
+        workers("""say("refused", ["RunLockedError", ["by another"], ""])""")
+    monkeypatch.setattr(worker_process.subprocess, "Popen", raise_no_memory)
+    with pytest.raises(OSError, match="no memory"):
+        workers("")
+
+
+def raise_no_memory(*arguments, **options):
+    raise OSError(12, "no memory")
+
+
+def test_a_chain_that_advances_between_crashes_is_not_given_up(workers, monkeypatch):
+    """It commits three times before a crash each, six times, and then no more."""
+    commits = iter([*range(0, 60, 3), *[60] * 40])
+    monkeypatch.setattr(
+        RunFolder,
+        "checkpoint",
+        lambda self, lane: SimpleNamespace(
+            counters=nothing_counted([lane]) | {"transition": next(commits) if lane == 0 else 30}
+        ),
+    )
+    with pytest.warns(tfbnn.WorkerWarning) as warned:
+        ended = workers("sys.exit(3)", length=100)
+    assert len(warned) > 8 and "without a commit between" in str(ended["failures"][0,])
 
 
 @pytest.mark.parametrize("where", ["callback", "user"])
@@ -302,21 +352,22 @@ def count(monkeypatch):
 
 
 def test_only_long_runs_use_processes_unless_told_to(count):
-    assert count("auto") == 2 and count("auto", lanes=1) == 1
-    assert count("auto", num_results=1000) == 1
-    assert count("auto", num_results=1000, begun=True) == 2 and count("auto", begun=False) == 1
-    assert count(3) == 3 and count(9) == 4 and count(1) == 1
+    assert count("auto") == 2 and count("auto", lanes=1) == 0
+    assert count("auto", num_results=1000) == 0
+    assert count("auto", num_results=1000, begun=True) == 2 and count("auto", begun=False) == 0
+    assert count("auto", begun=True, lanes=1) == 1
+    assert count(3) == 3 and count(9) == 4 and count(1) == 0
     with pytest.warns(UserWarning, match="one program.*stay in this process"):
-        assert count(2, lanes=1) == 1
-    for asked, begun in ((1, True), (2, False)):
+        assert count(2, lanes=1) == 0
+    for asked, begun, used in ((1, True, 0), (2, False, 2)):
         with pytest.warns(UserWarning, match="last bits.*num_workers='auto'"):
-            assert count(asked, begun=begun) == asked
+            assert count(asked, begun=begun) == used
     assert count(2, begun=True) == 2
 
 
 def test_kernels_given_as_callables_stay_in_this_process(count):
     kernel = CallableKernel(lambda target: tfp.mcmc.RandomWalkMetropolis(target))
-    assert count("auto", kernel=kernel) == 1
+    assert count("auto", kernel=kernel) == 0
     check_workers("auto", kernel)
     check_workers(1, kernel)
     check_workers(2, HMC())

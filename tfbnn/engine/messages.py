@@ -16,8 +16,15 @@ def send(stream, kind, content):
 
 
 def parse(line):
-    """(Kind, content) of a message; None for the beginning of one whose sender died."""
-    return tuple(json.loads(line)) if line.endswith("\n") else None
+    """(Kind, content) of a message; None for a line that is none.
+
+    It may be the beginning of one whose sender died, or what a library printed on start-up.
+    """
+    try:
+        kind, content = json.loads(line)
+    except (TypeError, ValueError):
+        return None
+    return (kind, content) if line.endswith("\n") and isinstance(kind, str) else None
 
 
 def error_to_json(error):

@@ -79,8 +79,8 @@ def run_chains(
     if recording is None or stopped:
         return _run_in_memory(program, theta, notify, stopped, others)
     num_workers = count_workers(num_workers, program, recording)
-    recording.begin(program.groups, program.block_length, num_workers > 1, start_log_prob)
-    if num_workers > 1:
+    recording.begin(program.groups, program.block_length, num_workers > 0, start_log_prob)
+    if num_workers:
         return _run_in_workers(program, notify, recording, num_workers, others)
     return _run_in_folder(program, theta, notify, recording, others)
 

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from tfbnn.engine.advance import advance_lanes
 from tfbnn.engine.messages import error_to_json, parse, send
+from tfbnn.signals import STOP_SIGNALS
 
 __all__ = ["main"]
 
@@ -39,7 +40,8 @@ def main():
     stop = threading.Event()
     threading.Thread(target=_listen, args=(stop,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda *_: stop.set())
 
     def notify(event):
         send(messages, "event", event)

@@ -2,6 +2,7 @@
 
 import warnings
 
+from tfbnn.engine.compile import has_gpu
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.schedule import estimated_seconds
 from tfbnn.sampling_result import PHASES
@@ -28,7 +29,7 @@ def check_workers(num_workers, settings):
 
 
 def count_workers(num_workers, program, recording):
-    """The number of worker processes; 1 stands for none, all chains stay in this process.
+    """The number of worker processes; 0 says that all chains stay in this process.
 
     Args:
         num_workers: As in `fit_posterior`, where the rule for "auto" is stated.
@@ -37,8 +38,10 @@ def count_workers(num_workers, program, recording):
     """
     num_lanes, begun = len(program.groups), recording.begun_in_workers
     if num_workers == "auto":
-        wanted = _is_long(program) if begun is None else begun
-        return min(num_cores(), num_lanes) if wanted else 1
+        if begun is None:
+            begun = num_lanes > 1 and num_cores() > 1 and _is_long(program)
+        # Processes would share the GPU's memory.
+        return min(1 if has_gpu() else num_cores(), num_lanes) if begun else 0
     if num_workers > 1 and num_lanes == 1:
         warnings.warn(
             f"num_workers={num_workers} was asked for, but all chains advance in one program: on "
@@ -48,7 +51,9 @@ def count_workers(num_workers, program, recording):
             stacklevel=2,
         )
     num_workers = min(num_workers, num_lanes)
-    if begun is not None and begun != (num_workers > 1):
+    if num_workers == 1:
+        num_workers = 0
+    if begun is not None and begun != bool(num_workers):
         warnings.warn(
             f"The run was begun {'in worker processes' if begun else 'in one process'} and goes on "
             f"{'in one process' if begun else 'in worker processes'}, with another number of "

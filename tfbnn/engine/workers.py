@@ -13,7 +13,8 @@ from tfbnn.sampling_result import PHASES
 
 __all__ = ["run_in_workers"]
 
-# How often a lane is taken up again after a crash: chance has been excluded by then.
+# How often a lane is taken up again when it has committed nothing since the last crash: chance has
+# been excluded by then.
 _MOST_RESTARTS = 3
 
 
@@ -62,7 +63,9 @@ class _Crew:
         self._num_workers, self._commit_interval = num_workers, commit_interval
         self._counters = [None] * len(program.groups)
         self._seconds = dict.fromkeys(PHASES, 0.0)
-        self._crashes, self._endings = Counter(), Counter()
+        # Crashes in a row, and transitions committed before the last of them.
+        self._crashes, self._reached = Counter(), {}
+        self._endings = Counter()
         unfinished = self._unfinished(range(len(program.groups)))
         dealt = [unfinished[first::num_workers] for first in range(num_workers)]
         self._waiting = deque(filter(None, dealt))
@@ -96,6 +99,8 @@ class _Crew:
                 interrupted = True
         for worker in self._running:
             self.failures |= worker.failures
+            if worker.has_crashed:
+                self._endings[self._chains(worker.lanes), worker.describe_end()[0]] += 1
         return interrupted
 
     def notes(self):
@@ -113,32 +118,48 @@ class _Crew:
             "indices": lanes,
             "commit_interval": self._commit_interval,
         }
-        self._running.append(WorkerProcess(order, self._inbox))
+        worker = WorkerProcess(order, self._inbox)
+        self._running.append(worker)  # first, so that an interrupt leaves none behind
+        try:
+            worker.start()
+        except OSError as error:
+            self._running.remove(worker)
+            self._refuse(lanes, error)
 
     def _take_leave(self, worker):
         """What follows from a worker's end."""
         if worker.refusal is not None:
-            raise worker.refusal
+            self._refuse(worker.lanes, worker.refusal)
         self.failures |= worker.failures
         left = self._unfinished(worker.lanes)
         if left:
             self._replace(worker, left)
 
+    def _refuse(self, lanes, error):
+        """Ends the run when lanes cannot begin; when they cannot go on after a crash, only them."""
+        if not any(self._crashes[lane] for lane in lanes):
+            raise error
+        self.failures |= {self._chains([lane]): error for lane in lanes}
+
     def _replace(self, worker, lanes):
         chains, (ending, last_words) = self._chains(lanes), worker.describe_end()
         self._endings[chains, ending] += 1
-        self._crashes.update(lanes)
-        count = self._crashes[lanes[0]]  # the same for all of them
-        if count <= _MOST_RESTARTS:
-            self._waiting.extend([lanes] if count == 1 else ([lane] for lane in lanes))
-            plan = "Sampling goes on from the last commit"
-        else:
-            error = WorkerError(f"{count} worker processes crashed ({ending}).{last_words}")
-            self.failures |= {self._chains([lane]): error for lane in lanes}
-            plan = "It is given up"
+        for lane in lanes:
+            reached = self._counters[lane]["transition"]
+            in_vain = self._reached.get(lane) == reached
+            self._crashes[lane] = 1 + in_vain * self._crashes[lane]
+            self._reached[lane] = reached
+        count = max(self._crashes[lane] for lane in lanes)
+        hopeless = [lane for lane in lanes if self._crashes[lane] > _MOST_RESTARTS]
+        others = [lane for lane in lanes if lane not in hopeless]
+        self._waiting.extend([others] if count == 1 else ([lane] for lane in others))
+        error = WorkerError(
+            f"{count} worker processes crashed ({ending}) without a commit between.{last_words}"
+        )
+        self.failures |= {self._chains([lane]): error for lane in hopeless}
+        plan = "Sampling goes on from the last commit" if others else "It is given up"
         warnings.warn(
-            f"The worker process of {_named(chains)} crashed ({ending}), for the {count}. time. "
-            f"{plan}.{last_words}",
+            f"The worker process of {_named(chains)} crashed ({ending}). {plan}.{last_words}",
             WorkerWarning,
             stacklevel=2,
         )
