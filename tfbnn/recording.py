@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfbnn.exceptions import RunFolderError
+from tfbnn.run_checks import check_same_run
 from tfbnn.run_definition import RunDefinition
 from tfbnn.sampling_result import PHASES, gather_result
 
@@ -19,7 +20,6 @@ __all__ = [
     "Committed",
     "Recording",
     "Starts",
-    "check_environment",
     "num_committed",
     "opened_recording",
     "read_lanes",
@@ -184,35 +184,6 @@ def _open_recording(definition, options):
     )
 
 
-def check_same_run(folder, definition):
-    """Refuses to go on with a run as another one.
-
-    Raises:
-        RunFolderError: Names what differs.
-    """
-    _refuse_differences(folder, folder.description["fixed"], definition.to_json()["fixed"])
-    began_with = folder.description["num_results"]
-    if definition.num_results < began_with:
-        raise RunFolderError(
-            f"The run in {folder.path!r} has num_results={began_with}, received "
-            f"{definition.num_results}. It can have more, not fewer; tfbnn.load takes what is there."
-        )
-
-
-def check_environment(folder, definition, here):
-    """Refuses to go on under other versions, or on another kind of device.
-
-    Args:
-        folder: RunFolder.
-        definition: The RunDefinition in it.
-        here: What `tfbnn.engine.environment.describe_environment` says.
-
-    Raises:
-        RunFolderError: Names what differs.
-    """
-    _refuse_differences(folder, definition.environment, here)
-
-
 def spent_seconds(checkpoints):
     """Dict phase -> wall-clock seconds that a run has spent, by checkpoints, None where missing."""
     spent = [checkpoint.counters["seconds"] for checkpoint in checkpoints if checkpoint]
@@ -256,24 +227,3 @@ def num_committed(folder, indices=None):
     indices = range(folder.num_lanes) if indices is None else indices
     checkpoints = [folder.checkpoint(index) for index in indices]
     return min(0 if found is None else found.num_draws for found in checkpoints)
-
-
-def _refuse_differences(folder, there, here):
-    differences = list(_differences(there, here, ""))
-    if differences:
-        raise RunFolderError(
-            f"The run in {folder.path!r} cannot go on as another one: {'; '.join(differences[:3])}. "
-            "Use what it was begun with, or start a new run in another folder."
-        )
-
-
-def _differences(there, here, place):
-    """Yields what differs between two JSON-able values, each with its place."""
-    if isinstance(there, dict) and isinstance(here, dict):
-        for key in dict.fromkeys([*there, *here]):
-            yield from _differences(there.get(key), here.get(key), f"{place}.{key}".lstrip("."))
-    elif there != here:
-        if place.endswith("rows"):
-            yield f"the {place} differ"
-        else:
-            yield f"{place} is {there!r:.80} there and {here!r:.80} here"

@@ -10,7 +10,8 @@ from tfbnn.cluster.stop_sign import StopSign
 from tfbnn.cluster.watch import Watch
 from tfbnn.exceptions import RunFolderError
 from tfbnn.notifier import Notifier
-from tfbnn.recording import check_same_run, read_starts
+from tfbnn.recording import read_starts
+from tfbnn.run_checks import check_same_run
 from tfbnn.run_definition import RunDefinition
 from tfbnn.storage import RunFolder
 from tfbnn.storage.run_folder import PREPARATION

@@ -9,7 +9,8 @@ from tfbnn.engine.program import make_program
 from tfbnn.engine.runner import open_lanes
 from tfbnn.engine.turns import run_lanes
 from tfbnn.fitted import TransformedRows
-from tfbnn.recording import check_environment, read_starts, spent_seconds
+from tfbnn.recording import read_starts, spent_seconds
+from tfbnn.run_checks import check_environment
 from tfbnn.run_definition import RunDefinition
 from tfbnn.storage import RunFolder
 from tfbnn.threads import single_threaded_blas

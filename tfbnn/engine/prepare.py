@@ -6,7 +6,8 @@ from tfbnn.engine.potential import make_data
 from tfbnn.engine.program import check_starts
 from tfbnn.engine.starts import find_starts
 from tfbnn.fitted import TransformedRows
-from tfbnn.recording import Recording, Starts, check_environment
+from tfbnn.recording import Recording, Starts
+from tfbnn.run_checks import check_environment
 from tfbnn.run_definition import RunDefinition
 from tfbnn.threads import single_threaded_blas
 
