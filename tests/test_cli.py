@@ -516,7 +516,8 @@ def test_fit_refuses(run, options, word):
 
 def test_a_kernel_inside_another_has_its_options():
     from tfbnn import kernels
-    from tfbnn.cli.fit_options import add_options, kernel_argument
+    from tfbnn.cli.fit_options import add_options
+    from tfbnn.cli.kernel_options import kernel_argument
 
     parser = argparse.ArgumentParser()
     add_options(parser)

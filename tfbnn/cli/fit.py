@@ -8,9 +8,9 @@ from tfbnn.cli.fit_options import (
     CLASS_LIKELIHOODS,
     add_options,
     fit_arguments,
-    kernel_argument,
     make_model,
 )
+from tfbnn.cli.kernel_options import kernel_argument
 from tfbnn.cli.runs import check_model_file, run_to_the_end
 from tfbnn.tables import read_table
 

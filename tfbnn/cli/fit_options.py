@@ -1,12 +1,13 @@
-"""The options of `tfbnn fit`, and the model, kernel and arguments that they stand for.
+"""The options of `tfbnn fit`, and the model and arguments that they stand for.
 
 An option that is not given is not passed on, so the defaults are those of the Python interface.
 """
 
 import argparse
-import dataclasses
 
 from tfbnn.cli.console import comma_list
+from tfbnn.cli.kernel_options import add_kernel_options
+from tfbnn.cli.options import flag, given, optional
 
 __all__ = [
     "CLASS_LIKELIHOODS",
@@ -14,8 +15,6 @@ __all__ = [
     "add_pace_options",
     "add_results_options",
     "fit_arguments",
-    "given",
-    "kernel_argument",
     "make_model",
 ]
 
@@ -43,28 +42,6 @@ _PRETRAINING = (
     "newton_iterations",
     "num_starts",
 )
-_KERNEL = (
-    "step_size",
-    "adapt_step_size",
-    "target_accept_prob",
-    "preconditioner",
-    "num_leapfrog_steps",
-    "trajectory_jitter",
-    "max_tree_depth",
-    "adjusted",
-    "persistence",
-    "trajectory_length",
-    "max_leapfrog_steps",
-    "energy_variance",
-    "num_temperatures",
-    "power",
-    "metric",
-    "softabs_alpha",
-    "inner",
-    "regulariser",
-    "collapse_readout",
-    "keep_readout_factor",
-)
 _MODEL = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
 
 
@@ -73,7 +50,7 @@ def add_options(parser):
     _add_data(parser.add_argument_group("data"))
     _add_model(parser.add_argument_group("network"))
     _add_sampling(parser.add_argument_group("sampling, named as in fit_posterior"))
-    _add_kernel(parser.add_argument_group("kernel"))
+    add_kernel_options(parser.add_argument_group("kernel"))
     _add_pretraining(parser.add_argument_group("pretraining with ADAM, of each chain on its own"))
     add_results_options(parser.add_argument_group("results"))
 
@@ -105,8 +82,8 @@ def _add_model(group):
         "--activation", type=_one_or_list, default=argparse.SUPPRESS, metavar="NAME",
         help="default tanh; or one per hidden layer: tanh,relu",
     )  # fmt: skip
-    _optional(add, "--parameterization", "default standard; ntk suits every width", "NAME")
-    _optional(
+    optional(add, "--parameterization", "default standard; ntk suits every width", "NAME")
+    optional(
         add,
         "--prior-scale",
         "standard deviation of the normal prior of all weights, default 1",
@@ -119,7 +96,7 @@ def _add_model(group):
         help="noise model, default gaussian; heteroscedastic: the network also gives the noise; "
         "bernoulli, categorical: the target holds two, several class labels",
     )  # fmt: skip
-    _optional(
+    optional(
         add,
         "--noise-scale",
         "standard deviation of the noise on the transformed scale: a "
@@ -128,30 +105,25 @@ def _add_model(group):
         _noise_scale,
     )
     names = "log10 and standardize with commas, or none; default standardize"
-    _optional(add, "--x-transform", names, "NAMES", _transforms)
-    _optional(add, "--y-transform", f"{names}, none for classes", "NAMES", _transforms)
-    _optional(add, "--dtype", "float32 (default) or float64", "NAME")
+    optional(add, "--x-transform", names, "NAMES", _transforms)
+    optional(add, "--y-transform", f"{names}, none for classes", "NAMES", _transforms)
+    optional(add, "--dtype", "float32 (default) or float64", "NAME")
 
 
 def _add_sampling(group):
     add = group.add_argument
-    add(
-        "--kernel", default="nuts", metavar="NAME",
-        help="nuts (default), hmc, chees_hmc, mala, smmala, truncated_mala, "
-        "random_walk_metropolis, underdamped_langevin, microcanonical, power_posterior, repriorised",
-    )  # fmt: skip
-    _optional(add, "--num-chains", "independent chains, default 4", "C", int)
-    _optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
-    _optional(add, "--num-burnin-steps", "warm-up transitions, default 1000", "B", int)
-    _optional(
+    optional(add, "--num-chains", "independent chains, default 4", "C", int)
+    optional(add, "--num-results", "draws kept per chain, default 1000", "S", int)
+    optional(add, "--num-burnin-steps", "warm-up transitions, default 1000", "B", int)
+    optional(
         add,
         "--num-steps-between-results",
         "transitions skipped between two kept draws, default 0",
         "K",
         int,
     )
-    _optional(add, "--seed", "default 0", "N", int)
-    _optional(add, "--output", "run folder: draws stream there, and a killed run resumes", "FOLDER")
+    optional(add, "--seed", "default 0", "N", int)
+    optional(add, "--output", "run folder: draws stream there, and a killed run resumes", "FOLDER")
     add("--resume", action="store_true", default=argparse.SUPPRESS,
         help="go on with the run in --output, or begin it there")  # fmt: skip
     add_pace_options(group)
@@ -161,21 +133,21 @@ def _add_sampling(group):
 
 def add_pace_options(group):
     """Adds --commit-interval, --num-workers and --verbose, as `fit` and `resume` have them."""
-    _optional(
+    optional(
         group.add_argument,
         "--commit-interval",
         "seconds between commits to the run folder, default 30",
         "T",
         float,
     )
-    _optional(
+    optional(
         group.add_argument,
         "--num-workers",
         "processes for the chains on a CPU: auto (default), 1 for none, or more",
         "N",
         _auto_or_int,
     )
-    _optional(
+    optional(
         group.add_argument,
         "--verbose",
         "auto (default), 1, or 0 for no progress",
@@ -184,80 +156,27 @@ def add_pace_options(group):
     )
 
 
-def _add_kernel(group):
-    add = group.add_argument
-    _optional(add, "--step-size", "fixed step size; default: found and adapted", "E", float)
-    add("--adapt-step-size", action="store_true", default=argparse.SUPPRESS,
-        help="adapt also a given step size")  # fmt: skip
-    _optional(
-        add,
-        "--target-accept-prob",
-        "acceptance to adapt to; default by kernel and activation",
-        "A",
-        float,
-    )
-    _optional(add, "--preconditioner", "auto (default), gauss_newton, diagonal, identity", "NAME")
-    _optional(add, "--num-leapfrog-steps", "hmc: steps per transition, default 64", "L", int)
-    _optional(add, "--trajectory-jitter", "hmc: jitter of the step size, default 0.2", "J", float)
-    _optional(add, "--max-tree-depth", "nuts: at most 2^D - 1 steps, default 10", "D", int)
-    add("--adjusted", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
-        help="underdamped_langevin, microcanonical: accept or reject, default yes; without, biased")  # fmt: skip
-    _optional(
-        add,
-        "--persistence",
-        "underdamped_langevin: share of the momentum that is kept, default 0.9",
-        "A",
-        float,
-    )
-    _optional(add, "--trajectory-length", "microcanonical, chees_hmc: default adapted", "L", float)
-    _optional(
-        add, "--max-leapfrog-steps", "microcanonical, chees_hmc: at most, default 512", "L", int
-    )
-    _optional(
-        add,
-        "--energy-variance",
-        "unadjusted microcanonical: aimed at, per parameter, default 0.0005",
-        "V",
-        float,
-    )
-    _optional(add, "--num-temperatures", "power_posterior: rungs, default 10", "M", int)
-    _optional(add, "--power", "power_posterior: exponent of the ladder, default 4", "C", float)
-    _optional(add, "--metric", "smmala: softabs (default) or gauss_newton", "NAME")
-    _optional(add, "--softabs-alpha", "smmala: sharpness of the SoftAbs, default 1", "A", float)
-    _optional(
-        add,
-        "--inner",
-        "repriorised, power_posterior: the kernel inside, whose options are taken as well",
-        "NAME",
-    )
-    _optional(add, "--regulariser", "repriorised: default the noise variance", "L", float)
-    add("--collapse-readout", action="store_true", default=argparse.SUPPRESS,
-        help="repriorised: sample the other layers only, and draw the last one exactly")  # fmt: skip
-    add("--keep-readout-factor", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
-        help="repriorised, collapsed: keep its covariance; default for up to 64 features")  # fmt: skip
-
-
 def _add_pretraining(group):
     add = group.add_argument
-    _optional(add, "--epochs", "passes over the rows, default 500", "N", int)
-    _optional(add, "--batch-size", "rows per step, default 32; 0 or full: all", "B", _batch_size)
-    _optional(add, "--learning-rate", "default 0.001", "R", float)
-    _optional(add, "--learning-rate-schedule", "constant (default) or cosine", "NAME")
-    _optional(
+    optional(add, "--epochs", "passes over the rows, default 500", "N", int)
+    optional(add, "--batch-size", "rows per step, default 32; 0 or full: all", "B", _batch_size)
+    optional(add, "--learning-rate", "default 0.001", "R", float)
+    optional(add, "--learning-rate-schedule", "constant (default) or cosine", "NAME")
+    optional(
         add,
         "--early-stopping",
         "stop after N epochs without a better validation score; needs validation rows",
         "N",
         int,
     )
-    _optional(
+    optional(
         add,
         "--newton-iterations",
         "Levenberg-Marquardt iterations after ADAM, auto (default) or a number",
         "N",
         _auto_or_int,
     )
-    _optional(
+    optional(
         add, "--num-starts", "starts to try, the best are kept; default one per chain", "N", int
     )
     add("--no-pretraining", action="store_true", help="start from draws of the prior")
@@ -269,10 +188,6 @@ def add_results_options(group):
     add("-o", dest="model_file", metavar="MODEL.h5", help="where to save the fitted model")
     add("--json", action="store_true", help="print the report as JSON")
     add("--strict", action="store_true", help="exit with 3 if the diagnosis has warnings")
-
-
-def _optional(add, flag, text, metavar, kind=str):
-    add(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=text)
 
 
 def make_model(args, num_features, num_targets, num_classes=None):
@@ -325,45 +240,11 @@ def fit_arguments(args):
     asked = given(args, _PRETRAINING)
     if args.no_pretraining and asked:
         raise ValueError(
-            f"--no-pretraining does not go with {_flag(next(iter(asked)))}. Leave one of them out."
+            f"--no-pretraining does not go with {flag(next(iter(asked)))}. Leave one of them out."
         )
     return given(args, _RUN) | {
         "pretraining": None if args.no_pretraining else Pretraining(**asked)
     }
-
-
-def kernel_argument(args):
-    """{"kernel": settings}; imports TensorFlow."""
-    from tfbnn.engine.kernels import resolve_kernel
-
-    settings, asked = resolve_kernel(args.kernel), given(args, _KERNEL)
-    known = _field_names(settings)
-    if "inner" in known:
-        inner = resolve_kernel(asked.get("inner", settings.inner))
-        known_inside = _field_names(inner)
-        inside = {name: asked.pop(name) for name in list(asked) if name in known_inside - known}
-        asked["inner"] = dataclasses.replace(inner, **inside)
-        known |= known_inside
-    for name in asked:
-        if name not in known:
-            raise ValueError(
-                f"{_flag(name)} is no setting of the kernel {args.kernel}, which has "
-                f"{', '.join(map(_flag, filter(known.__contains__, _KERNEL)))}. Leave it out."
-            )
-    return {"kernel": dataclasses.replace(settings, **asked)}
-
-
-def _field_names(settings):
-    return {field.name for field in dataclasses.fields(settings)}
-
-
-def given(args, names):
-    """Dict of those of the named options that were given."""
-    return {name: getattr(args, name) for name in names if hasattr(args, name)}
-
-
-def _flag(name):
-    return "--" + name.replace("_", "-")
 
 
 def _widths(text):

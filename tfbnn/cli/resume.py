@@ -3,7 +3,8 @@
 import argparse
 
 from tfbnn.cli.console import import_tensorflow, say
-from tfbnn.cli.fit_options import add_pace_options, add_results_options, given
+from tfbnn.cli.fit_options import add_pace_options, add_results_options
+from tfbnn.cli.options import given
 from tfbnn.cli.runs import check_model_file, run_to_the_end
 from tfbnn.storage import RunFolder
 
