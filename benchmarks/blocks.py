@@ -13,16 +13,21 @@ from tfbnn.engine.turns import compile_block
 __all__ = ["make_lane"]
 
 
-def make_lane(spec, kernel, x, y, theta, block_length, num_blocks):
-    """A lane that is about to sample.
+def make_lane(
+    spec, kernel, x, y, theta, block_length, num_blocks, *, num_burnin_steps=0, seed=0, sink=None
+):
+    """A lane that is about to sample, or to warm up.
 
     Args:
         spec: ModelSpec without transforms.
-        kernel: Kernel settings with a given step size.
+        kernel: Kernel settings; with a given step size where there is no warm-up.
         x, y: Training rows [N, D], [N, K].
         theta: Starts [C, P] of the chains that share the program.
         block_length: Transitions, all of them kept, that `lane.advance` makes.
-        num_blocks: How often it will be called, at most.
+        num_blocks: How often it will be called after the warm-up, at most.
+        num_burnin_steps: Transitions of warm-up.
+        seed: Of the chains.
+        sink: Where draws go, see `tfbnn.engine.sinks`; by default into memory and out of sight.
 
     Returns:
         (Lane, seconds of compilation).
@@ -32,19 +37,24 @@ def make_lane(spec, kernel, x, y, theta, block_length, num_blocks):
         spec,
         kernel,
         data,
-        seed=0,
+        seed=seed,
         num_chains=len(theta),
         num_results=total,
-        num_burnin_steps=0,
+        num_burnin_steps=num_burnin_steps,
         num_steps_between_results=0,
         jit_compile=True,
         groups=[list(range(len(theta)))],
         length=block_length,
     )
-    draws = np.empty((len(theta), total, theta.shape[1]), theta.dtype)
-    statistics = {name: np.empty((len(theta), total)) for name in program.statistics}
-    sink = MemorySink(program.groups[0], draws, statistics)
-    lane = Lane(program, program.groups[0], theta, sink)
+    if sink is None:
+        draws = np.empty((len(theta), total, theta.shape[1]), theta.dtype)
+        statistics = {
+            name: np.empty((len(theta), total, *shape))
+            for name, (shape, _) in program.statistics.items()
+        }
+        sink = MemorySink(program.groups[0], draws, statistics)
+    start = program.potential.coordinates(theta, data)
+    lane = Lane(program, program.groups[0], start, sink)
     began = time.perf_counter()
     compile_block(program, lane)
     return lane, time.perf_counter() - began

@@ -18,7 +18,7 @@ __all__ = [
     "invariant_inputs",
     "load",
     "neutralino",
-    "yacht",
+    "uci",
 ]
 
 LOG_TARGET = ["log10", "standardize"]
@@ -95,9 +95,9 @@ def airfoil(validation_share=0.0):
     return Problem((x[train], y[train]), held_out, (x[test], y[test]))
 
 
-def yacht(split=0):
-    """Yacht hydrodynamics (UCI), 308 rows, one of the 20 customary splits, no validation rows."""
-    folder = data_folder() / "uci" / "yacht"
+def uci(name, split=0):
+    """One of the 20 customary splits of yacht, concrete, kin8nm or wine-quality-red (UCI)."""
+    folder = data_folder() / "uci" / name
     table = np.loadtxt(folder / "data.txt")
     train, test = (
         np.loadtxt(folder / f"index_{part}_{split}.txt").astype(int) for part in ("train", "test")
@@ -113,4 +113,6 @@ def load(name):
     """
     if name in ("raw", "invariant"):
         return neutralino(name), NTK
-    return {"airfoil": airfoil, "yacht": yacht}[name](), NTK | {"y_transform": "standardize"}
+    return {"airfoil": airfoil, "yacht": functools.partial(uci, "yacht")}[name](), NTK | {
+        "y_transform": "standardize"
+    }

@@ -11,8 +11,9 @@ from tfbnn.engine.potential import Potential
 
 __all__ = ["make_completion"]
 
-# Hidden units x rows of the draws completed at once, and their largest number.
-_VALUES, _MOST_DRAWS = 5_000_000, 32
+# Hidden units x rows of the draws completed at once: as few milliseconds as hide the cost of a call,
+# because the last tile of every block is filled up. And their largest number.
+_VALUES, _MOST_DRAWS = 250_000, 32
 
 
 def make_completion(potential, data, seed):
