@@ -146,17 +146,17 @@ def start(case, num_burnin_steps):
 
 
 def sample(case, method, seconds, num_burnin_steps):
-    """Samples one chain for some time; returns what tables and figure need, as JSON values.
+    """Samples one chain for some processor time; returns what tables and figure need, as JSON values.
 
     Args:
         case: Case.
         method: One of METHODS.
-        seconds: Wall clock of sampling, after the warm-up.
+        seconds: Processor time of sampling, after the warm-up; other processes do not count.
         num_burnin_steps: Transitions of warm-up.
     """
     spec, (x, y, test) = case.spec, case.rows
     theta = start(case, num_burnin_steps // 2)
-    began, sink = time.perf_counter(), Watch(watcher(spec, test))
+    began, sink = time.process_time(), Watch(watcher(spec, test))
     lane, _ = make_lane(
         spec,
         kernel(method),
@@ -170,8 +170,8 @@ def sample(case, method, seconds, num_burnin_steps):
     )
     while lane.leg.phase == "warmup":
         lane.advance()
-    warm = time.perf_counter()
-    while time.perf_counter() < warm + seconds or lane.num_kept < 4 * BLOCK:
+    warm = time.process_time()
+    while time.process_time() < warm + seconds or lane.num_kept < 4 * BLOCK:
         lane.advance()
     draws = np.concatenate(sink.kept).swapaxes(0, 1)
     return {
@@ -184,7 +184,7 @@ def sample(case, method, seconds, num_burnin_steps):
         "num_draws": lane.num_kept,
         "num_gradients": int(lane.num_gradients["sampling"][0]),
         "warmup_seconds": round(warm - began, 1),
-        "seconds": round(time.perf_counter() - warm, 1),
+        "seconds": round(time.process_time() - warm, 1),
         "weights": effective(draws[..., :NUM_PROJECTIONS]),
         "outputs": effective(draws[..., NUM_PROJECTIONS:]),
     }

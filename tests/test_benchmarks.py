@@ -121,3 +121,23 @@ def test_iris_and_classification(run_quickly):
     assert all(row["accuracy"] > 0.85 for row in rows)
     assert all(0.0 < row["brier"] < 0.2 for row in rows)
     assert "log predictive density" in table
+
+
+@pytest.mark.realdata
+def test_repriorisation(run_quickly, tmp_path):
+    table, rows = run_quickly("repriorisation")
+    for title in ("## Width", "## Number of rows", "## Time", "## Yacht, 1 of 20 splits"):
+        assert title in table
+    assert "nan" not in table
+    assert (tmp_path / "repriorisation.png").stat().st_size > 10_000
+    chains = {row["method"]: row for row in rows if "method" in row}
+    assert set(chains) == {"standard", "repriorised", "collapsed"}
+    # The readout's stiffness is gone.
+    assert chains["repriorised"]["step_size"] > 1.5 * chains["standard"]["step_size"]
+    for row in chains.values():
+        assert row["num_gradients"] == row["num_leapfrog_steps"] * row["num_draws"]
+        assert len(row["weights"]["ess"]) == len(row["outputs"]["ess"]) == 100
+    (speed,) = (row for row in rows if row.get("study") == "speed")
+    assert 0.0 < speed["bound"]["standard"] < speed["bound"]["repriorised"]
+    (split,) = (row for row in rows if row.get("study") == "splits")
+    assert split["rmse"] < 5.0
