@@ -1,5 +1,7 @@
 """Tables of benchmarks/repriorisation.py."""
 
+import itertools
+
 import numpy as np
 from common import markdown
 from repriorisation_chains import LEAPFROG_STEPS, METHODS
@@ -53,7 +55,7 @@ def report(rows, plan):
         if found:
             parts.append(f"## {TITLES[name]}: effective draws per 1000 leapfrog steps\n\n{found}")
     parts.append(LEGEND)
-    cases = dict.fromkeys(case for cases in plan.values() for case in cases)
+    cases = dict.fromkeys(itertools.chain(*plan.values()))
     timed = [case for case in cases if f"{case.key}, speed" in rows]
     if timed:
         parts += ["## Time\n\n" + speed_table(rows, timed), SPEED_LEGEND]
@@ -169,6 +171,8 @@ def per_second(rows, case, speed, index):
     """ESS per second of the three methods: index 0 the minimum, 1 the mean."""
     cells = []
     for method in METHODS:
+        if f"{case.key}, {method}" not in rows:
+            return ""
         values, bounds = per_step(rows[f"{case.key}, {method}"], "outputs")
         value = 1e3 * values[index] / speed["milliseconds"][method]
         cells.append(f"{'< ' if bounds[index] else ''}{value:.2g}")
