@@ -53,8 +53,7 @@ def make_lane(
             for name, (shape, _) in program.statistics.items()
         }
         sink = MemorySink(program.groups[0], draws, statistics)
-    start = program.potential.coordinates(theta, data)
-    lane = Lane(program, program.groups[0], start, sink)
+    lane = Lane(program, program.groups[0], theta, sink)
     began = time.perf_counter()
     compile_block(program, lane)
     return lane, time.perf_counter() - began
