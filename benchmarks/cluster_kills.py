@@ -23,7 +23,7 @@ INTRODUCTION = """\
 
 Two chains of a 5-20-20-1 network on 2000 rows (HMC, 16 leapfrog steps) in `tfbnn.cluster.fit`, on
 two worker processes of this machine, with commits every second. A busy worker is killed by SIGKILL
-at a random moment, again and again; its chain goes on from the last commit on the other worker or
+at a random moment after a commit, again and again; its chain goes on from the last commit on the other worker or
 on the one that Dask starts anew. The reference is one `fit_posterior` without a run folder, in a
 process with one thread per operation."""
 NUM_TRANSITIONS = 20_000
@@ -128,17 +128,18 @@ class Killer(threading.Thread):
         self.join()
 
     def run(self):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), []
         while len(self.kills) < self._count and not self._stopped.wait(self._pause()):
             done = self._committed()
             busy = [worker for worker, keys in self._client.processing().items() if keys]
-            if not busy or not any(done):
+            if not busy or done == before:
                 continue
             try:
                 pids = self._client.run(os.getpid, workers=[self._generator.choice(busy)])
             except OSError:
                 continue  # one killed before, of which the scheduler does not know yet
             os.kill(*pids.values(), signal.SIGKILL)
+            before = done
             self.kills.append([f"{time.perf_counter() - began:.1f}", ", ".join(map(str, done))])
 
     def _pause(self):
@@ -150,7 +151,8 @@ class Killer(threading.Thread):
             return []
         folder = RunFolder.open(self._folder)
         found = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
-        return [one.counters["transition"] if one else 0 for one in found]
+        done = [one.counters["transition"] if one else 0 for one in found]
+        return done if any(done) else []
 
 
 if __name__ == "__main__":
