@@ -23,9 +23,9 @@ INTRODUCTION = """\
 
 Two chains of a 5-20-20-1 network on 2000 rows (HMC, 16 leapfrog steps) in `tfbnn.cluster.fit`, on
 two worker processes of this machine, with commits every second. A busy worker is killed by SIGKILL
-at a random moment after a commit, again and again; its chain goes on from the last commit on the other worker or
-on the one that Dask starts anew. The reference is one `fit_posterior` without a run folder, in a
-process with one thread per operation."""
+at a random moment after a commit, again and again; its chain goes on from the last commit on the
+other worker or on the one that Dask starts anew. The reference is one `fit_posterior` without a run
+folder, in a process with one thread per operation."""
 NUM_TRANSITIONS = 20_000
 
 
