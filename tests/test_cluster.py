@@ -97,10 +97,14 @@ def folder(whole, tmp_path):
     path = tmp_path / "run"
     path.mkdir()
     shutil.copy(whole[2] / "run.h5", path)
-    begun = RunFolder.open(path)
-    plan = begun.description["plan"] | {"length": 4}
-    begun.replace_description(begun.description | {"plan": plan})
+    set_block_length(path, 4)
     return path
+
+
+def set_block_length(path, length):
+    begun = RunFolder.open(path)
+    plan = begun.description["plan"] | {"length": length}
+    begun.replace_description(begun.description | {"plan": plan})
 
 
 def assert_same_draws(model, other):
@@ -151,7 +155,7 @@ class Killer:
         os.kill(*pids.values(), signal.SIGKILL)
         self._left -= 1
         self.transitions.append(done)
-        self._next = done + self._generator.integers(1, 60)
+        self._next = done + self._generator.integers(1, 20)
 
 
 def test_equals_the_serial_run(client, whole):
@@ -177,6 +181,7 @@ def test_killed_workers_cost_nothing_but_time(client, whole, folder, kills):
 @pytest.mark.slow
 def test_a_worker_that_is_retired_commits(client, whole, folder):
     """As at the end of its lifetime."""
+    set_block_length(folder, 1)
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
@@ -186,7 +191,6 @@ def test_a_worker_that_is_retired_commits(client, whole, folder):
         submitted = submit_lane(own, folder, commit_interval=1e9)
         while not RunFolder.open(folder).checkpoint(0):
             time.sleep(0.02)  # the end of warm-up
-        time.sleep(0.2)
         assert submitted.status == "pending"
         own.retire_workers(list(own.scheduler_info()["workers"]))
         while own.scheduler_info()["workers"] or not is_free(folder):
