@@ -18,12 +18,12 @@ import tensorflow_probability as tfp
 
 import tfbnn
 from tfbnn.engine import worker_process
-from tfbnn.engine.events import nothing_counted
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.messages import error_from_json, error_to_json
 from tfbnn.engine.worker_count import check_workers, count_workers
 from tfbnn.engine.worker_process import WorkerProcess
 from tfbnn.engine.workers import run_in_workers
+from tfbnn.events import nothing_counted
 from tfbnn.exceptions import RunLockedError, StartError
 from tfbnn.kernels import HMC
 from tfbnn.storage import RunFolder

@@ -2,7 +2,7 @@
 
 import time
 
-from tfbnn.engine.events import current_phase, make_event, nothing_counted
+from tfbnn.events import current_phase, make_event, nothing_counted
 from tfbnn.exceptions import RunFolderError
 from tfbnn.recording import spent_seconds
 

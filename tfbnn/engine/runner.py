@@ -5,13 +5,13 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from tfbnn.engine.events import nothing_counted
 from tfbnn.engine.lane import Lane
 from tfbnn.engine.program import check_starts, make_program
 from tfbnn.engine.sinks import FolderSink, MemorySink
 from tfbnn.engine.turns import run_lanes
 from tfbnn.engine.worker_count import count_workers
 from tfbnn.engine.workers import run_in_workers
+from tfbnn.events import nothing_counted
 from tfbnn.exceptions import RunFolderError
 from tfbnn.recording import read_lanes
 from tfbnn.sampling_result import PHASES, gather_result

@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 import tensorflow as tf
 
 from tfbnn.engine.block import BlockControl
-from tfbnn.engine.events import make_event
+from tfbnn.events import make_event
 from tfbnn.sampling_result import PHASES
 from tfbnn.threads import num_cores
 

@@ -6,8 +6,8 @@ import warnings
 from collections import Counter, deque
 
 from tfbnn import exceptions
-from tfbnn.engine.events import current_phase, make_event, nothing_counted
 from tfbnn.engine.worker_process import WorkerProcess
+from tfbnn.events import current_phase, make_event, nothing_counted
 from tfbnn.exceptions import WorkerError, WorkerWarning
 from tfbnn.sampling_result import PHASES
 
