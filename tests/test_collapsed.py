@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import tensorflow_probability as tfp
 from scipy import stats
 from test_sampling import short_fit
 
@@ -233,6 +234,10 @@ class TestRefusals:
     def test_inner_kernels_that_need_theta(self, inner):
         with pytest.raises(ValueError, match="any coordinates"):
             Repriorised(inner)
+
+    def test_an_inner_kernel_that_is_a_function(self):
+        with pytest.raises(ValueError, match="of a function there are none.*'nuts'"):
+            Repriorised(tfp.mcmc.RandomWalkMetropolis)
 
     def test_it_cannot_move_rungs(self):
         with pytest.raises(ValueError, match="other densities"):

@@ -37,7 +37,7 @@ class CallableKernel:
     bias_note = None
     couples_chains = False
     temperatures = (1.0,)
-    theta_obstacle = None
+    theta_obstacle = "a run keeps the settings of kernels, and of a function there are none"
     rung_obstacle = "nothing is known of how it uses the density, which changes from rung to rung"
     step_size = float("nan")  # the user's kernel has its own
     gradients_per_transition = 16  # unknown; only sets how many transitions share a block
