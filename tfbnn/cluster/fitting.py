@@ -99,9 +99,10 @@ def _check_client(client):
 
 
 def _check_kernel(kernel):
-    from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
+    from tfbnn.engine.kernels import resolve_kernel
+    from tfbnn.engine.kernels.from_callable import CallableKernel
 
-    if "function" in kernel_to_json(resolve_kernel(kernel)):
+    if isinstance(resolve_kernel(kernel), CallableKernel):
         raise ValueError(
             f"A kernel that is a callable cannot be sent to workers, received {kernel!r}. Use one "
             "of tfbnn.kernels, or fit_posterior."
