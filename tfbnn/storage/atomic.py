@@ -9,7 +9,7 @@ import contextlib
 import os
 import secrets
 
-from tfbnn.storage.locks import lock
+from tfbnn.storage.locks import lock, open_plainly
 
 __all__ = [
     "is_temporary",
@@ -86,7 +86,7 @@ def remove_abandoned(folder):
     for name in filter(is_temporary, os.listdir(folder)):
         path = os.path.join(folder, name)
         # Another process may be writing it, or remove it at this moment; or it is no file at all.
-        with contextlib.suppress(OSError), open(path, "rb", opener=_open_plainly) as file:
+        with contextlib.suppress(OSError), open(path, "rb", opener=open_plainly) as file:
             lock(file)
             os.unlink(path)
 
@@ -129,11 +129,6 @@ def _replacing(path):
         raise
     _reached("after rename", path)
     _sync_folder(folder)
-
-
-def _open_plainly(path, flags):
-    """Opens a file without following a link or waiting for the other end of a pipe."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _new_temporary(folder):

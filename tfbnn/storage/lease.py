@@ -14,14 +14,12 @@ import time
 from datetime import UTC, datetime
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.storage.locks import is_locked, lock
+from tfbnn.storage.locks import is_locked, lock, open_plainly
 
 __all__ = ["Lease", "held_lease", "is_held"]
 
 _MAX_BYTES = 4096
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-# No link is followed and no pipe's other end waited for, where the system knows how.
-_PLAINLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # Longer than `is_held` has the file.
 _SECOND_TRY_SECONDS = 0.05
 
@@ -38,7 +36,7 @@ def held_lease(path):
         RunFolderError: Where the file system has no locks.
         OSError: When the file cannot be written.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | _PLAINLY, 0o666)
+    handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
     lease = Lease(path, handle)
     try:
         lease.take()
@@ -54,7 +52,7 @@ def is_held(path):
         path: The file; one that is missing nobody has.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | _PLAINLY)
+        handle = open_plainly(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:

@@ -1,11 +1,22 @@
 """Locks of the operating system on open files, which end with the process, however that ends."""
 
+import os
+
 try:
     import fcntl
 except ImportError:
     fcntl = None  # Windows
 
-__all__ = ["is_locked", "lock"]
+__all__ = ["is_locked", "lock", "open_plainly"]
+
+
+def open_plainly(path, flags):
+    """Opens a file as `os.open` does, for all who may read or write it.
+
+    No link is followed and no pipe's other end waited for, where the system knows how.
+    """
+    plainly = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return os.open(path, flags | plainly, 0o666)
 
 
 def lock(handle, wait=False):
