@@ -134,7 +134,48 @@ class ThisProcess:
         Returns:
             (Starts, SamplingResult).
         """
-        return _sample(definition, transformed, settings, options, recording)
+        from tfbnn.engine.potential import make_data
+        from tfbnn.engine.prepare import starts_of
+        from tfbnn.engine.runner import run_chains
+
+        spec = definition.spec
+        data = make_data(*transformed.train, spec.dtype)
+        notify = Notifier(options.verbose, options.callbacks)
+        starts = None if recording is None else recording.starts
+        try:
+            # With more, the last bits of a factorisation would depend on what other chains are doing.
+            with (
+                single_threaded_blas(),
+                nullcontext() if recording is None else recording.reserved(),
+            ):
+                if starts is None:
+                    starts = starts_of(definition, transformed, data, notify)
+                if recording is not None:
+                    recording.starts = starts
+                result = run_chains(
+                    spec,
+                    settings,
+                    data,
+                    starts.theta,
+                    seed=options.seed,
+                    num_results=options.num_results,
+                    num_burnin_steps=options.num_burnin_steps,
+                    num_steps_between_results=options.num_steps_between_results,
+                    jit_compile=options.jit_compile,
+                    notify=notify,
+                    stopped=notify.stopped,
+                    recording=recording,
+                    num_workers=options.num_workers,
+                )
+        except KeyboardInterrupt:
+            # Before the chains moved, in this process.
+            result = None if recording is None else recording.committed_result(fewest=1)
+            if result is None:
+                raise
+            result = replace(result, interrupted=True)
+        finally:
+            notify.progress.close()
+        return starts, result
 
 
 def _check_early_stopping(pretraining):
@@ -174,49 +215,6 @@ def _define(spec, rows, validation, options, asked, settings, environment):
             **options.column_names,
         },
     )
-
-
-def _sample(definition, transformed, settings, options, recording):
-    """Samples in this process, see `ThisProcess`."""
-    from tfbnn.engine.potential import make_data
-    from tfbnn.engine.prepare import starts_of
-    from tfbnn.engine.runner import run_chains
-
-    spec = definition.spec
-    data = make_data(*transformed.train, spec.dtype)
-    notify = Notifier(options.verbose, options.callbacks)
-    starts = None if recording is None else recording.starts
-    try:
-        # With more, the last bits of a factorisation would depend on what other chains are doing.
-        with single_threaded_blas(), nullcontext() if recording is None else recording.reserved():
-            if starts is None:
-                starts = starts_of(definition, transformed, data, notify)
-            if recording is not None:
-                recording.starts = starts
-            result = run_chains(
-                spec,
-                settings,
-                data,
-                starts.theta,
-                seed=options.seed,
-                num_results=options.num_results,
-                num_burnin_steps=options.num_burnin_steps,
-                num_steps_between_results=options.num_steps_between_results,
-                jit_compile=options.jit_compile,
-                notify=notify,
-                stopped=notify.stopped,
-                recording=recording,
-                num_workers=options.num_workers,
-            )
-    except KeyboardInterrupt:
-        # Before the chains moved, in this process.
-        result = None if recording is None else recording.committed_result(fewest=1)
-        if result is None:
-            raise
-        result = replace(result, interrupted=True)
-    finally:
-        notify.progress.close()
-    return starts, result
 
 
 def _notes(spec, settings, train, ensemble, ladder):
