@@ -48,17 +48,10 @@ def resume(
     return model, go_on()
 
 
-def prepare_resume(
-    folder,
-    *,
-    num_results=None,
-    commit_interval=30.0,
-    num_workers="auto",
-    verbose="auto",
-    callbacks=(),
-):
+def prepare_resume(folder, *, num_results=None, verbose="auto", callbacks=(), **pace):
     """(Model, function that goes on with its run and returns the Run); see `resume`.
 
+    `pace` are commit_interval and num_workers, where they are not to have their defaults.
     The model has draws after the function, also where that was interrupted.
     """
     from tfbnn.engine.kernels import kernel_from_json
@@ -78,10 +71,9 @@ def prepare_resume(
             for name in TEXT_LISTS
             if name in definition.provenance
         },
-        commit_interval=commit_interval,
-        num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
+        **pace,
         **definition.numbers,
     )
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
