@@ -5,7 +5,7 @@ Run from a checkout with the extra `cluster`: python benchmarks/cluster_kills.py
 
 import argparse
 import os
-import signal
+import sys
 import tempfile
 import threading
 import time
@@ -17,6 +17,10 @@ from common import add_common_options, keep, markdown, output_folder
 
 import tfbnn
 from tfbnn.storage import RunFolder
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from busy_workers import kill_one  # noqa: E402
 
 INTRODUCTION = """\
 # Dask workers killed mid-chain
@@ -131,14 +135,8 @@ class Killer(threading.Thread):
         began, before = time.perf_counter(), []
         while len(self.kills) < self._count and not self._stopped.wait(self._pause()):
             done = self._committed()
-            busy = [worker for worker, keys in self._client.processing().items() if keys]
-            if not busy or done == before:
+            if done == before or not kill_one(self._client, self._generator):
                 continue
-            try:
-                pids = self._client.run(os.getpid, workers=[self._generator.choice(busy)])
-            except OSError:
-                continue  # one killed before, of which the scheduler does not know yet
-            os.kill(*pids.values(), signal.SIGKILL)
             before = done
             self.kills.append([f"{time.perf_counter() - began:.1f}", ", ".join(map(str, done))])
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ import unittest.mock
 
 import numpy as np
 import pytest
+from busy_workers import kill_one
 
 import tfbnn
 from tfbnn.cluster import tasks
@@ -145,14 +145,8 @@ class Killer:
 
     def __call__(self, event):
         done = event["transition"] + (event["phase"] == "sampling") * RUN["num_burnin_steps"]
-        busy = [worker for worker, keys in self._client.processing().items() if keys]
-        if not self._left or done < self._next or not busy:
+        if not self._left or done < self._next or not kill_one(self._client, self._generator):
             return
-        try:
-            pids = self._client.run(os.getpid, workers=[self._generator.choice(busy)])
-        except OSError:
-            return  # one killed before, of which the scheduler does not know yet
-        os.kill(*pids.values(), signal.SIGKILL)
         self._left -= 1
         self.transitions.append(done)
         self._next = done + self._generator.integers(1, 20)
