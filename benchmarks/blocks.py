@@ -4,11 +4,11 @@ import time
 
 import numpy as np
 
-from tfbnn.engine.lane import Lane
-from tfbnn.engine.potential import make_data
-from tfbnn.engine.program import make_program
-from tfbnn.engine.sinks import MemorySink
-from tfbnn.engine.turns import compile_block
+from tfbnn.engine.density.potential import make_data
+from tfbnn.engine.running.run_lanes import compile_block
+from tfbnn.engine.running.sinks import MemorySink
+from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.sampling.program import make_program
 
 __all__ = ["make_lane"]
 
@@ -27,7 +27,7 @@ def make_lane(
         num_blocks: How often it will be called after the warm-up, at most.
         num_burnin_steps: Transitions of warm-up.
         seed: Of the chains.
-        sink: Where draws go, see `tfbnn.engine.sinks`; by default into memory and out of sight.
+        sink: Where draws go, see `tfbnn.engine.running.sinks`; by default into memory and out of sight.
 
     Returns:
         (Lane, seconds of compilation).

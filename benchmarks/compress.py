@@ -15,8 +15,8 @@ from chains import fit, quiet
 from common import keep, markdown
 from problems import NTK, Problem, adam, load
 
-from tfbnn.compression import measure_change
 from tfbnn.kernels import HMC
+from tfbnn.posterior.compression.compression import measure_change
 from tfbnn.priors import Normal
 
 KERNEL = HMC(num_leapfrog_steps=32, preconditioner="gauss_newton", target_accept_prob=0.8)

@@ -16,19 +16,19 @@ import numpy as np
 import tensorflow as tf
 from common import RESULTS, keep, markdown
 
-from tfbnn.engine.adaptation import (
+from tfbnn.engine.basis.adaptation import (
     DualAveraging,
     RunningMoments,
     restart_dual_averaging,
     restart_moments,
 )
-from tfbnn.engine.block import BlockControl, ChainState, bootstrap, make_block
+from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.kernels import HMC
-from tfbnn.engine.linear_map import DiagonalMap, identity_map
-from tfbnn.engine.potential import make_data
+from tfbnn.engine.sampling.block import BlockControl, ChainState, bootstrap, make_block
+from tfbnn.engine.sampling.linear_map import DiagonalMap, identity_map
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
-from tfbnn.spec import make_spec
+from tfbnn.spec.model_spec import make_spec
 
 NUM_ROWS, NUM_LEAPFROG_STEPS = 11_746, 512
 WIDTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)

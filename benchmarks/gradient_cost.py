@@ -34,7 +34,7 @@ def ours(layer_sizes, kernel):
 
     from tfbnn.likelihoods import Gaussian
     from tfbnn.priors import Normal
-    from tfbnn.spec import make_spec
+    from tfbnn.spec.model_spec import make_spec
 
     spec = make_spec(
         layer_sizes,

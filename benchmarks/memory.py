@@ -14,7 +14,7 @@ import numpy as np
 from common import add_common_options, keep, markdown, output_folder
 
 import tfbnn
-from tfbnn.engine.advance import advance_lane
+from tfbnn.engine.running.advance import advance_lane
 
 LAYERS = [5, 50, 50, 50, 1]
 

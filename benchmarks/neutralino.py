@@ -162,7 +162,7 @@ def measure(name, row, seed):
 
 def score(model, test):
     """Scores on the test rows under the chain weights that the model has now."""
-    from tfbnn.metrics import pulls
+    from tfbnn.posterior.metrics import pulls
 
     x, y = test
     scores = model.evaluate(x, y)

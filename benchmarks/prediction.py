@@ -21,9 +21,9 @@ from common import add_common_options, output_folder
 from prediction_report import report
 
 import tfbnn
-from tfbnn.ensemble import Ensemble
-from tfbnn.training_inputs import summarise_inputs
-from tfbnn.transforms import fit_pipeline
+from tfbnn.data.training_inputs import summarise_inputs
+from tfbnn.data.transforms import fit_pipeline
+from tfbnn.posterior.ensemble import Ensemble
 
 NUM_CHAINS, NUM_RESULTS, WIDTH = 4, 250, 50
 POINTS = (1, 16, 256, 4096)

@@ -3,7 +3,7 @@
 import numpy as np
 from common import keep, markdown
 
-from tfbnn.threads import num_cores
+from tfbnn.system.threads import num_cores
 
 __all__ = ["report"]
 

@@ -6,12 +6,12 @@ import warnings
 import numpy as np
 import pytest
 
-from tfbnn.ensemble import Ensemble
+from tfbnn.data.training_inputs import summarise_inputs
+from tfbnn.data.transforms import fit_pipeline
 from tfbnn.likelihoods import Gaussian
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.priors import Normal
-from tfbnn.spec import make_spec
-from tfbnn.training_inputs import summarise_inputs
-from tfbnn.transforms import fit_pipeline
+from tfbnn.spec.model_spec import make_spec
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -142,16 +142,16 @@ def _synthetic_ensemble(
 @pytest.fixture
 def lanes(monkeypatch):
     """A list that gets the lanes of every run."""
-    from tfbnn.engine import runner
+    from tfbnn.engine.running import driver
 
     found = []
 
-    class Spy(runner.Lane):
+    class Spy(driver.Lane):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             found.append(self)
 
-    monkeypatch.setattr(runner, "Lane", Spy)
+    monkeypatch.setattr(driver, "Lane", Spy)
     return found
 
 
@@ -162,13 +162,14 @@ def run(capsys, monkeypatch, folder):
     Model files are read in this process: children take 0.2 s each, and have tests of their own.
     """
     from tfbnn.cli import main
-    from tfbnn.storage import allow_list, contents
+    from tfbnn.storage.format import allow_list
+    from tfbnn.storage.model import contents
 
     def read_here(file, max_bytes):
         with allow_list.opened_datasets(file, max_bytes) as datasets:
             return contents.to_arrays(contents.from_arrays(datasets))
 
-    monkeypatch.setattr("tfbnn.storage.model_file.read_foreign", read_here)
+    monkeypatch.setattr("tfbnn.storage.model.file.read_foreign", read_here)
 
     def run(command, *more):
         monkeypatch.chdir(folder)

@@ -9,7 +9,9 @@ from test_engine import TestKeys
 from test_potential import test_density_equals_numpy
 from test_sampling import TestBits, test_step_size_stands_still_while_sampling
 
-from tfbnn.engine import lane, potential, program, schedule, seeds
+from tfbnn.engine.basis import schedule, seeds
+from tfbnn.engine.density import potential
+from tfbnn.engine.sampling import lane, program
 
 __all__ = ["ENGINE_BUGS"]
 

@@ -10,11 +10,11 @@ import tensorflow_probability as tfp
 from scipy import special, stats
 
 from tfbnn import priors
-from tfbnn.engine.linear_map import as_tensors, identity_map
-from tfbnn.engine.potential import Data, Potential
-from tfbnn.engine.target import Target
+from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.likelihoods import Bernoulli, Gaussian
-from tfbnn.spec import make_spec
+from tfbnn.spec.model_spec import make_spec
 
 __all__ = [
     "BoxedLogisticModel",

@@ -7,10 +7,10 @@ from kernel_cases import advance
 from scipy import stats
 
 from tfbnn import kernels
-from tfbnn.engine.linear_map import as_tensors, identity_map
-from tfbnn.engine.potential import Data
-from tfbnn.engine.start import draw_prior
-from tfbnn.engine.target import Target
+from tfbnn.engine.density.potential import Data
+from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import LogNormal, Normal
 

@@ -10,7 +10,7 @@ from joint_models import BoxedLogisticModel, HierarchicalModel, LogisticModel
 from scipy import special, stats
 
 from tfbnn import kernels
-from tfbnn.engine import seeds
+from tfbnn.engine.basis import seeds
 
 __all__ = [
     "CASES",

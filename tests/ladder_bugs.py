@@ -5,10 +5,9 @@ import tensorflow as tf
 from bug import Bug
 from test_power_posterior import check_cache, check_tempering, law_p_value, sweep_p_value
 
-from tfbnn.engine import swaps
-from tfbnn.engine.kernels import power_posterior
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.kernels import power_posterior, swaps
 from tfbnn.engine.kernels.power_posterior import LadderKernel
-from tfbnn.engine.potential import Potential
 
 __all__ = ["LADDER_BUGS"]
 

@@ -4,9 +4,9 @@ import numpy as np
 import tensorflow as tf
 from scipy import stats
 
-from tfbnn.engine.linear_map import DiagonalMap
-from tfbnn.engine.potential import Potential
-from tfbnn.engine.target import Target
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.sampling.linear_map import DiagonalMap
 
 __all__ = ["Conjugate", "TwoModes", "advance", "make_target"]
 

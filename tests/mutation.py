@@ -8,7 +8,7 @@ from invariance import ALARM, joint_p, smallest_p
 from kernel_cases import CASES, record
 from kernel_checks import checks_of
 
-from tfbnn.engine.block import make_block
+from tfbnn.engine.sampling.block import make_block
 
 __all__ = [
     "LARGE",

@@ -5,8 +5,8 @@ import tensorflow as tf
 from bug import Bug, around, without
 from joint_readouts import JOINT, joint_draws, joint_p
 
-from tfbnn.engine import conjugate
-from tfbnn.engine.reparametrisation import Collapsed
+from tfbnn.engine.density import conjugate
+from tfbnn.engine.density.reparametrisation import Collapsed
 
 __all__ = ["READOUT_BUGS"]
 

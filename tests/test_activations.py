@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from tfbnn.activations import ACTIVATIONS
+from tfbnn.spec.activations import ACTIVATIONS
 
 FORMULAS = {
     "tanh": np.tanh,

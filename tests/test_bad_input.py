@@ -12,8 +12,8 @@ from scipy import sparse
 
 import tfbnn
 from tfbnn import BayesianMLP, DataWarning, NotFittedError
+from tfbnn.data.validation import as_matrix
 from tfbnn.likelihoods import Gaussian
-from tfbnn.validation import as_matrix
 
 NUM_ROWS = 12
 # Eighths are exact in float16, the narrowest of the disguises below.
@@ -36,7 +36,7 @@ class FakeEngine:
         raise AssertionError("pretraining was reached")
 
     def run_chains(self, spec, settings, data, theta, *, num_results, **kwargs):
-        from tfbnn.sampling_result import SamplingResult
+        from tfbnn.run.result import SamplingResult
 
         self.calls.append(("run_chains", (spec, settings, data, theta), kwargs))
         kept = num_results if self.num_kept is None else self.num_kept
@@ -65,8 +65,8 @@ class FakeEngine:
 @pytest.fixture
 def engine(monkeypatch):
     fake = FakeEngine()
-    monkeypatch.setattr("tfbnn.engine.starts.pretrain", fake.pretrain)
-    monkeypatch.setattr("tfbnn.engine.runner.run_chains", fake.run_chains)
+    monkeypatch.setattr("tfbnn.engine.starts.find.pretrain", fake.pretrain)
+    monkeypatch.setattr("tfbnn.engine.running.driver.run_chains", fake.run_chains)
     return fake
 
 

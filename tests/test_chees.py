@@ -9,7 +9,7 @@ from kernel_cases import CASES, build, record, target_of, tuned
 from scipy.optimize import minimize_scalar
 from test_sampling import linear_model, linear_rows, short_fit
 
-from tfbnn.engine.compile import num_traces
+from tfbnn.engine.basis.compile import num_traces
 from tfbnn.engine.kernels import chees
 from tfbnn.engine.kernels.chees import TrajectoryLength
 from tfbnn.kernels import ChEESHMC

@@ -13,10 +13,10 @@ from test_no_tensorflow import run_without_tensorflow
 
 import tfbnn
 from tfbnn import BayesianMLP, plots
-from tfbnn.class_metrics import expected_calibration_error
-from tfbnn.fitted_checks import checked_rows
+from tfbnn.data.checks import checked_rows
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
-from tfbnn.stacking import chain_log_densities
+from tfbnn.posterior.metrics import expected_calibration_error
+from tfbnn.posterior.stacking.stacking import chain_log_densities
 
 SPECIES = ("setosa", "versicolor", "virginica")
 CASES = {
@@ -251,7 +251,7 @@ print(json.dumps([model.predict(x).mean.tolist(), labels.tolist(), model.evaluat
     ],
 )
 def test_labels(layer_sizes, likelihood, y, classes):
-    from tfbnn.rows import prepare_rows
+    from tfbnn.data.rows import prepare_rows
 
     model = BayesianMLP(layer_sizes, likelihood=likelihood)
     rows = prepare_rows(model.spec, np.zeros((4, 1)), y, None)

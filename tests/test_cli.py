@@ -18,8 +18,9 @@ from conftest import make_rows
 
 import tfbnn
 from tfbnn.cli import demo, main
+from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.tables import read_table
 from tfbnn.model import BayesianMLP
-from tfbnn.tables import read_table, write_csv
 
 COMMANDS = ("demo", "fit", "predict", "evaluate", "diagnose", "plot", "info", "resume")
 QUICK = "--layers 3 --num-chains 2 --num-results 12 --num-burnin-steps 12 --verbose 0".split()
@@ -257,7 +258,7 @@ def test_interrupt(run, monkeypatch):
         os.kill(os.getpid(), signal.SIGTERM)
 
     handler = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(tfbnn, "load", interrupt)
+    monkeypatch.setattr("tfbnn.cli.models.load", interrupt)
     assert run("predict named.h5 points.csv") == (85, "", "Stopped.\n")
     assert signal.getsignal(signal.SIGTERM) is handler
 
@@ -270,7 +271,7 @@ def test_model_files_are_foreign_unless_trusted(run, monkeypatch, command):
         calls.append(settings)
         raise tfbnn.ModelFileError("seen")
 
-    monkeypatch.setattr(tfbnn, "load", load)
+    monkeypatch.setattr("tfbnn.cli.models.load", load)
     more = {"predict": "points.csv", "evaluate": "rows.csv", "plot": "-o figures"}.get(command, "")
     for option in ("", "--trusted"):
         assert run(f"{command} named.h5 {more} {option}")[0] == 2
@@ -426,7 +427,7 @@ def test_fit_json_strict_with_row_noise(run, folder):
 
 def stop_in(phase, monkeypatch):
     """Lets the run receive SIGTERM in a phase, once five draws are kept where it keeps any."""
-    from tfbnn.progress import Progress
+    from tfbnn.run.progress import Progress
 
     def stop(self, event):
         if event["phase"] == phase and (phase == "warmup" or event["num_kept"] >= 5):

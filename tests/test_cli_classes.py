@@ -8,9 +8,10 @@ from conftest import make_rows
 from test_cli import QUICK, check_refusal
 
 import tfbnn
+from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.tables import read_table
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.model import BayesianMLP
-from tfbnn.tables import read_table, write_csv
 
 SPECIES = ("setosa", "versicolor, wild", "virginica")
 

@@ -9,8 +9,9 @@ import pytest
 from conftest import make_rows
 
 from tfbnn.cli import main
+from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.tables import read_table
 from tfbnn.model import BayesianMLP
-from tfbnn.tables import read_table, write_csv
 
 
 @pytest.fixture(scope="module")

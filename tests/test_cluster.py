@@ -16,7 +16,7 @@ import tfbnn
 from tfbnn.cluster import tasks
 from tfbnn.cluster.attempts import Attempts
 from tfbnn.cluster.stop_sign import StopSign
-from tfbnn.engine import compile
+from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
 from tfbnn.kernels import HMC
 from tfbnn.storage import RunFolder
@@ -306,7 +306,7 @@ def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, 
     worker = types.SimpleNamespace(status=distributed.Status.running)
     monkeypatch.setattr("distributed.get_worker", lambda: worker)
     monkeypatch.setattr("tfbnn.cluster.tasks._limit_threads", lambda: None)
-    monkeypatch.setattr("tfbnn.engine.prepare.prepare_run", lambda *_: stop.set())
+    monkeypatch.setattr("tfbnn.engine.running.begin_elsewhere.prepare_run", lambda *_: stop.set())
     assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), stop.path)
 
 

@@ -10,7 +10,6 @@ from test_sampling import short_fit
 
 import tfbnn
 from tfbnn.diagnostics import mcse_mean
-from tfbnn.forward import network_outputs
 from tfbnn.kernels import (
     HMC,
     SMMALA,
@@ -20,9 +19,10 @@ from tfbnn.kernels import (
     UnderdampedLangevin,
 )
 from tfbnn.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.predict import function_draws
+from tfbnn.posterior.collapsed import Readouts, function_moments
+from tfbnn.posterior.forward import network_outputs
+from tfbnn.posterior.prediction import function_draws
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal
-from tfbnn.readouts import Readouts, function_moments
 
 RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, verbose=0, seed=1)
 START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05, newton_iterations=0)

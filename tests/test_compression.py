@@ -12,12 +12,13 @@ import pytest
 from conftest import make_rows
 
 import tfbnn
-from tfbnn import compression, priors
+from tfbnn import priors
 from tfbnn.cli import main
-from tfbnn.compression import Compression, measure_change
 from tfbnn.likelihoods import Categorical, HeteroscedasticGaussian
-from tfbnn.stein import _stein_kernel, stein_thinning
-from tfbnn.thinning import _halve, kernel_thinning, prediction_kernel, stride
+from tfbnn.posterior.compression import compression
+from tfbnn.posterior.compression.compression import Compression, measure_change
+from tfbnn.posterior.compression.stein import _stein_kernel, stein_thinning
+from tfbnn.posterior.compression.thinning import _halve, kernel_thinning, prediction_kernel, stride
 
 X, Y = make_rows(80, 2, 1, seed=5)
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -177,7 +178,7 @@ def test_stein_needs_the_rows_of_the_fit(tiny_model, tiny_data, tmp_path):
 
 
 def test_scores_are_gradients_of_the_sampled_density(tiny_model, tiny_data):
-    from tfbnn.stein import posterior_scores
+    from tfbnn.posterior.compression.stein import posterior_scores
 
     theta = tiny_model.posterior.draws[0, :2].astype(np.float64)
     found = posterior_scores(tiny_model.posterior, theta, tiny_model._training_rows)

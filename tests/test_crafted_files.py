@@ -26,7 +26,8 @@ from model_file_edits import (
 )
 
 import tfbnn
-from tfbnn.storage import schema, seal, write_model
+from tfbnn.storage import seal, write_model
+from tfbnn.storage.format import schema
 
 CANARY = b"canary-of-another-file"
 WEIGHTS, REFERENCE = "posterior/chain_weights", "constant_data/x_reference"

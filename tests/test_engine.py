@@ -6,11 +6,11 @@ import tensorflow as tf
 from test_potential import build, random_rows
 
 import tfbnn
-from tfbnn.engine import adaptation, seeds
+from tfbnn.engine.basis import adaptation, seeds
+from tfbnn.engine.basis.schedule import block_length, make_legs
+from tfbnn.engine.density.potential import Potential, make_data
 from tfbnn.engine.kernels import HMC, NUTS, available, resolve_kernel
-from tfbnn.engine.linear_map import DiagonalMap, diagonal_map
-from tfbnn.engine.potential import Potential, make_data
-from tfbnn.engine.schedule import block_length, make_legs
+from tfbnn.engine.sampling.linear_map import DiagonalMap, diagonal_map
 
 MODELS = ["gaussian_learned", "ntk", "student_t"]
 
@@ -355,7 +355,7 @@ class TestStart:
             model.fit_posterior(x, np.arange(10.0), pretraining=None, num_chains=2, verbose=0)
 
     def test_start_outside_a_uniform_box_is_refused(self):
-        from tfbnn.engine.start import check_start
+        from tfbnn.engine.starts.check import check_start
 
         spec = build("uniform")
         data = make_data(np.zeros((3, 2)), np.zeros((3, 1)), None, spec.dtype)
@@ -364,7 +364,7 @@ class TestStart:
             check_start(Potential(spec), data, theta, np.array([-np.inf]), np.zeros_like(theta))
 
     def test_bad_gradient_names_the_parameter(self):
-        from tfbnn.engine.start import check_start
+        from tfbnn.engine.starts.check import check_start
 
         spec = build("gaussian_learned")
         data = make_data(np.zeros((3, 2)), np.zeros((3, 1)), None, spec.dtype)
@@ -380,9 +380,9 @@ class TestStart:
 def test_numpy_and_tensorflow_networks_agree(
     synthetic_ensemble, dtype, tolerance, parameterization
 ):
-    from tfbnn.activations import ACTIVATIONS
-    from tfbnn.engine.network import network_outputs
-    from tfbnn.forward import network_outputs as numpy_outputs
+    from tfbnn.engine.density.network import network_outputs
+    from tfbnn.posterior.forward import network_outputs as numpy_outputs
+    from tfbnn.spec.activations import ACTIVATIONS
 
     x = np.random.default_rng(14).normal(size=(17, 3))
     for name in ACTIVATIONS:

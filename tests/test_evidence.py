@@ -3,8 +3,8 @@
 import numpy as np
 from ladder_cases import Conjugate
 
-from tfbnn.evidence import Ladder, log_evidence
 from tfbnn.kernels import PowerPosterior
+from tfbnn.run.evidence import Ladder, log_evidence
 
 TEMPERATURES = PowerPosterior(num_temperatures=5).temperatures
 

@@ -11,10 +11,10 @@ import pytest
 from conftest import make_rows
 
 from tfbnn import BayesianMLP, NotFittedError
-from tfbnn.activations import ACTIVATIONS
+from tfbnn.data.transforms import fit_pipeline
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
 from tfbnn.priors import HierarchicalNormal
-from tfbnn.transforms import fit_pipeline
+from tfbnn.spec.activations import ACTIVATIONS
 
 LOG = ["log10", "standardize"]
 MODELS = {
@@ -112,7 +112,7 @@ def test_without_onnx_the_message_names_the_extra(tmp_path, tiny_model, monkeypa
 
 
 def test_draws_beyond_the_limit_of_onnx_are_refused(tmp_path, tiny_model, monkeypatch):
-    monkeypatch.setattr("tfbnn.onnx_export._MOST_BYTES", 1000)
+    monkeypatch.setattr("tfbnn.posterior.onnx._MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="to_savedmodel"):
         tiny_model.to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
@@ -135,7 +135,7 @@ def test_savedmodel_predicts_the_same(settings, tmp_path, synthetic_ensemble):
 
 
 def test_savedmodel_works_in_tiles(tmp_path, tiny_model, monkeypatch):
-    monkeypatch.setattr("tfbnn.engine.saved_model._MOST_VALUES", 80 * 8 * 4)  # four rows
+    monkeypatch.setattr("tfbnn.engine.export.saved_model._MOST_VALUES", 80 * 8 * 4)  # four rows
     tiny_model.to_savedmodel(tmp_path / "model")
     predict, x = signature(tmp_path / "model"), make_rows(50, 2, 1)[0]
     for count in (1, 4, 11):

@@ -13,7 +13,8 @@ import pytest
 from model_file_edits import THETA, replace, set_one
 
 import tfbnn
-from tfbnn.storage import foreign, read_model, seal, write_model
+from tfbnn.storage import read_model, seal, write_model
+from tfbnn.storage.model import untrusted as foreign
 
 CONFIGURATIONS = {
     "default": {"feature_names": ("mass", "naïve λ"), "provenance": {"seed": 3}},
@@ -113,7 +114,7 @@ def child(tmp_path, monkeypatch):
 
 
 READY = "sys.stdout.buffer.write(b'ready\\n'); sys.stdout.flush()\n"
-NAMES = "from tfbnn.storage.schema import DATASETS\n"
+NAMES = "from tfbnn.storage.format.schema import DATASETS\n"
 FATAL = {
     "a crash": (READY + "os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
     "an exit": (READY + "sys.exit(7)", "exit code 7"),
@@ -193,7 +194,7 @@ def test_a_child_that_cannot_start_is_not_a_fault_of_the_file(saved, child):
 def test_the_child_can_open_nothing_and_has_limits(saved):
     code = """
 import codecs, resource, socket, sys
-from tfbnn.storage import child
+from tfbnn.storage.model import untrusted_child as child
 codecs.lookup("ascii")
 child._limit_resources(1000)
 attempts = {

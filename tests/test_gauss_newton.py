@@ -7,15 +7,15 @@ import pytest
 import tensorflow as tf
 from test_potential import CASES, MODELS, build, random_rows
 
-from tfbnn.engine.fisher import prior_curvature
-from tfbnn.engine.gauss_newton import (
+from tfbnn.engine.density.fisher import prior_curvature
+from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrix,
     scaled_jacobian,
 )
-from tfbnn.engine.linear_map import whitening_map
-from tfbnn.engine.network import network_outputs
-from tfbnn.engine.potential import Potential, make_data
+from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.sampling.linear_map import whitening_map
 from tfbnn.likelihoods import Gaussian
 
 SMOOTH = [name for name in MODELS if name != "uniform"]
@@ -93,7 +93,7 @@ def test_positive_definite(name):
 
 
 def test_blocks_add_up(monkeypatch):
-    from tfbnn.engine import gauss_newton
+    from tfbnn.engine.density import gauss_newton
 
     spec, data, theta = setting("ntk", rows=23)
     whole = gauss_newton_matrix(spec, theta, data)

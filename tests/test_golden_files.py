@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tfbnn.storage import schema, write_model
+from tfbnn.storage import write_model
+from tfbnn.storage.format import schema
 
 FOLDER = Path(__file__).parent / "golden"
 FILES = sorted(FOLDER.glob("*.h5"))

@@ -8,8 +8,8 @@ from test_sampling import NOISE, closed_form, linear_model, linear_rows, short_f
 
 import tfbnn
 from tfbnn.diagnostics import mcse_mean
-from tfbnn.engine import truncated_normal
-from tfbnn.engine.support import support
+from tfbnn.engine.density.box import support
+from tfbnn.engine.kernels import truncated_mala as truncated_normal
 from tfbnn.kernels import (
     MALA,
     ChEESHMC,
@@ -150,7 +150,7 @@ class TestSettings:
 
     def test_chains_together_and_alone_are_the_same_kernel(self, monkeypatch):
         """On a GPU all chains advance in one program."""
-        from tfbnn.engine import program
+        from tfbnn.engine.sampling import program
 
         monkeypatch.setattr(program, "chain_groups", lambda count, **_: [list(range(count))])
         x, y = linear_rows()

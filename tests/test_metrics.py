@@ -9,9 +9,9 @@ from conftest import make_rows
 from scipy import special, stats
 
 from tfbnn import BayesianMLP, DataWarning
+from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.metrics import _crps, pulls
-from tfbnn.transforms import Pipeline, Standardize
+from tfbnn.posterior.metrics import _crps, pulls
 
 LOG = ["log10", "standardize"]
 CONFIGURATIONS = {
@@ -49,7 +49,7 @@ class Case:
         if self.row_noise is not None:
             known = self.row_noise * pipeline.derivative(self.y)
         if isinstance(spec.likelihood, HeteroscedasticGaussian):
-            from tfbnn.forward import network_outputs
+            from tfbnn.posterior.forward import network_outputs
 
             raw = network_outputs(self.ensemble, self.ensemble.x_pipeline.forward(self.x))
             learned = np.log1p(np.exp(np.moveaxis(raw, 1, 2)[..., spec.num_targets :]))
@@ -270,7 +270,7 @@ def test_order_of_rows_and_size_of_tiles_do_not_matter(
     order = np.random.default_rng(2).permutation(len(case.x))
     # n_effective looks at up to 200 rows, all of them here, through rank statistics.
     permuted = case.model.evaluate(case.x[order], case.y[order])
-    monkeypatch.setattr("tfbnn.predict._TILE_VALUES", 1)
+    monkeypatch.setattr("tfbnn.posterior.prediction._TILE_VALUES", 1)
     tiled = case.model.evaluate(case.x, case.y)
     for name, value in case.scores.items():
         for other in (permuted[name], tiled[name]):

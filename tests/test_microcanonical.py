@@ -10,7 +10,7 @@ from kernel_cases import CASES, SkewedTarget, advance, build, record, tuned
 from scipy import stats
 from test_sampling import linear_model, linear_rows, short_fit
 
-from tfbnn.engine.isokinetic import Flight, fly, kick, unit
+from tfbnn.engine.kernels.isokinetic import Flight, fly, kick, unit
 from tfbnn.kernels import Microcanonical
 
 tf.get_logger().setLevel("ERROR")

@@ -8,11 +8,10 @@ import tensorflow as tf
 from test_potential import MODELS, build, random_rows
 
 import tfbnn
-from tfbnn.engine.curvature import DenseCurvature, ProductCurvature, RowCurvature
-from tfbnn.engine.gauss_newton import gauss_newton_matrix
-from tfbnn.engine.newton import polish
-from tfbnn.engine.newton_plan import plan_newton
-from tfbnn.engine.potential import Potential, make_data
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
+from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
+from tfbnn.engine.starts.newton import plan_newton, polish
 from tfbnn.kernels import HMC
 
 

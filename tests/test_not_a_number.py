@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from kernel_cases import CASES, build, target_of, transition
 
-from tfbnn.engine import seeds
+from tfbnn.engine.basis import seeds
 from tfbnn.kernels import Microcanonical, UnderdampedLangevin
 
 WALL, CHAINS, TRANSITIONS = -0.3, 40, 30

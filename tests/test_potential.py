@@ -6,7 +6,7 @@ import reference
 
 import tfbnn
 from tfbnn import likelihoods, priors
-from tfbnn.spec import make_spec
+from tfbnn.spec.model_spec import make_spec
 
 MODELS = {
     "gaussian_fixed": dict(likelihood=likelihoods.Gaussian(0.3)),
@@ -91,7 +91,7 @@ def random_rows(spec, generator, count=11):
 
 
 def terms(spec, theta, x, y, row_noise):
-    from tfbnn.engine.log_prob import log_prob_terms
+    from tfbnn.engine.density.log_prob import log_prob_terms
 
     return log_prob_terms(spec, theta, x, y, row_noise)
 
@@ -115,7 +115,7 @@ def test_density_equals_numpy(name, dtype, tolerance, with_row_noise):
 def test_gradient_equals_central_differences(name):
     import tensorflow as tf
 
-    from tfbnn.engine.potential import Potential, make_data
+    from tfbnn.engine.density.potential import Potential, make_data
 
     spec, generator = build(name), np.random.default_rng(2)
     x, y, noise = random_rows(spec, generator)
@@ -186,7 +186,7 @@ def test_standard_and_ntk_are_the_same_model_in_function_space():
 @pytest.mark.parametrize("parameterization", ["standard", "ntk"])
 def test_prior_draws_follow_the_prior(parameterization):
     """The log prior of draws has the mean that the prior's entropy demands."""
-    from tfbnn.engine.start import draw_prior
+    from tfbnn.engine.starts.check import draw_prior
 
     spec = make_spec(
         [2, 6, 1],
@@ -224,8 +224,8 @@ class TestOneDensity:
         """The first step of ADAM is learning_rate * sign(gradient of log_prob)."""
         import tensorflow as tf
 
-        from tfbnn.engine.adam import make_adam_steps, start_adam
-        from tfbnn.engine.potential import Potential, make_data
+        from tfbnn.engine.density.potential import Potential, make_data
+        from tfbnn.engine.starts.adam import make_adam_steps, start_adam
 
         spec, generator = build("mixed_priors"), np.random.default_rng(4)
         data = make_data(*random_rows(spec, generator), spec.dtype)
@@ -242,8 +242,8 @@ class TestOneDensity:
         """(N/B) log likelihood of the batches plus log prior is unbiased: partition the rows."""
         import tensorflow as tf
 
-        from tfbnn.engine.adam import make_adam_steps, start_adam
-        from tfbnn.engine.potential import Potential, make_data
+        from tfbnn.engine.density.potential import Potential, make_data
+        from tfbnn.engine.starts.adam import make_adam_steps, start_adam
 
         spec, generator = build("gaussian_learned"), np.random.default_rng(5)
         data = make_data(*random_rows(spec, generator, count=12), spec.dtype)

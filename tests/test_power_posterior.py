@@ -15,13 +15,13 @@ from test_sampling import NOISE, PRIOR, closed_form, linear_model, linear_rows, 
 
 import tfbnn
 from tfbnn.cli.app import main
-from tfbnn.engine import program, runner, swaps
-from tfbnn.engine.adaptation import find_initial_step_size
-from tfbnn.engine.kernels import resolve_kernel
-from tfbnn.engine.linear_map import DiagonalMap
-from tfbnn.engine.potential import Potential, make_data
-from tfbnn.engine.start import draw_prior, make_value_and_gradient
-from tfbnn.evidence import log_evidence, swap_acceptance
+from tfbnn.engine.basis.adaptation import find_initial_step_size
+from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.kernels import resolve_kernel, swaps
+from tfbnn.engine.running import driver
+from tfbnn.engine.sampling import program
+from tfbnn.engine.sampling.linear_map import DiagonalMap
+from tfbnn.engine.starts.check import draw_prior, make_value_and_gradient
 from tfbnn.kernels import (
     HMC,
     MALA,
@@ -30,6 +30,7 @@ from tfbnn.kernels import (
     RandomWalkMetropolis,
     UnderdampedLangevin,
 )
+from tfbnn.run.evidence import log_evidence, swap_acceptance
 
 TEMPERATURES = PowerPosterior(num_temperatures=5).temperatures
 LADDER = PowerPosterior(MALA(step_size=1.0), num_temperatures=5)
@@ -308,7 +309,7 @@ def evidences(num_temperatures=20, num_chains=20):
     x, y = linear_rows()
     spec = linear_model("float64").spec
     settings = PowerPosterior(MALA(preconditioner="diagonal"), num_temperatures=num_temperatures)
-    result = runner.run_chains(
+    result = driver.run_chains(
         spec,
         settings,
         make_data(x, y[:, None], None, "float64"),

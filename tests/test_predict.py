@@ -9,14 +9,14 @@ import pytest
 from conftest import make_rows
 from scipy import stats
 
-import tfbnn.predict as predict_module
+import tfbnn.posterior.prediction as predict_module
 from tfbnn import BayesianMLP, NotFittedError
-from tfbnn.activations import ACTIVATIONS
-from tfbnn.forward import network_outputs
+from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.predict import weighted_quantiles
+from tfbnn.posterior.forward import network_outputs
+from tfbnn.posterior.prediction import weighted_quantiles
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
-from tfbnn.transforms import Pipeline, Standardize
+from tfbnn.spec.activations import ACTIVATIONS
 
 LOG = ["log10", "standardize"]
 PROBABILITIES = [0.02275, 0.16, 0.5, 0.84, 0.97725]
@@ -393,7 +393,7 @@ def test_size_of_tiles_does_not_matter(single, settings, values, monkeypatch):
     model, x = single
     whole, draws = model.predict(x, **settings), model.predict_draws(x)
     monkeypatch.setattr(predict_module, "_TILE_VALUES", values)
-    monkeypatch.setattr("tfbnn.forward._HIDDEN_VALUES", values // 50)
+    monkeypatch.setattr("tfbnn.posterior.forward._HIDDEN_VALUES", values // 50)
     monkeypatch.setattr(predict_module, "_LEAST_PASSES", 2)
     assert len(predict_module.row_tiles(model.posterior, len(x))) > 2
     assert_same(model.predict(x, **settings), whole, rtol=1e-6)
@@ -496,12 +496,12 @@ class TestBackends:
         assert_same(model.predict(x, **options, backend="tensorflow"), expected, rtol=1e-5)
 
     def test_few_programs_are_compiled_and_draws_are_tiled(self, single, monkeypatch):
-        from tfbnn.engine import forward
+        from tfbnn.engine.export import forward
 
         model, x = single
         expected = model.predict(x)
         monkeypatch.setattr(
-            "tfbnn.engine.network._HIDDEN_VALUES", 8 * 64 * 30
+            "tfbnn.engine.density.network._HIDDEN_VALUES", 8 * 64 * 30
         )  # 30 draws of 80, then 20
         forward._compiled_outputs.cache_clear()
         for num_rows in (60, 33, 40, 64, 50):
@@ -513,14 +513,16 @@ class TestBackends:
     def test_auto_takes_a_gpu_for_large_batches_only(self, single, monkeypatch):
         model, x = single
         used = []
-        monkeypatch.setattr("tfbnn.engine.compile.has_gpu", lambda: True)
+        monkeypatch.setattr("tfbnn.engine.basis.compile.has_gpu", lambda: True)
         monkeypatch.setattr(
-            "tfbnn.engine.forward.make_forward",
+            "tfbnn.engine.export.forward.make_forward",
             lambda ensemble: used.append(1) or partial(network_outputs, ensemble),
         )
         model.predict(x)
         assert not used
-        monkeypatch.setattr("tfbnn.forward._GPU_VALUES", len(x) * model.posterior.num_draws)
+        monkeypatch.setattr(
+            "tfbnn.posterior.forward._GPU_VALUES", len(x) * model.posterior.num_draws
+        )
         model.predict(x)
         assert used
 

@@ -11,12 +11,12 @@ from joint_readouts import CASES, JOINT, joint_draws, joint_p
 from scipy import stats
 
 from tfbnn import kernels
-from tfbnn.engine import conjugate
-from tfbnn.engine.linear_map import as_tensors, identity_map
-from tfbnn.engine.potential import Data, Potential
-from tfbnn.engine.reparametrisation import Collapsed, Repriorised, readout_place
-from tfbnn.engine.start import draw_prior
-from tfbnn.engine.target import Target
+from tfbnn.engine.density import conjugate
+from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised, readout_place
+from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import (
     Bernoulli,
     Categorical,
@@ -25,7 +25,7 @@ from tfbnn.likelihoods import (
     StudentT,
 )
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
-from tfbnn.spec import make_spec
+from tfbnn.spec.model_spec import make_spec
 
 WIDTH = 5
 

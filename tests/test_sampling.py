@@ -7,7 +7,7 @@ import tfbnn
 from tfbnn.diagnostics import mcse_mean
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
-from tfbnn.signals import STOP_SIGNALS
+from tfbnn.system.signals import STOP_SIGNALS
 
 NOISE, PRIOR = 0.5, 1.5
 
@@ -157,15 +157,16 @@ class TestBits:
 
     def test_chains_have_numbers_of_their_own(self):
         """From the same start they go different ways."""
-        from tfbnn.engine import prepare
 
-        def same_start(*arguments, find=prepare.find_starts, **options):
+        from tfbnn.engine.running import begin_elsewhere
+
+        def same_start(*arguments, find=begin_elsewhere.find_starts, **options):
             theta, how, spent = find(*arguments, **options)
             return theta[[0, 0]], how, spent
 
         model = linear_model()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(prepare, "find_starts", same_start)
+            patch.setattr(begin_elsewhere, "find_starts", same_start)
             short_fit(model, *linear_rows(), num_burnin_steps=0)
         assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
 
@@ -178,7 +179,7 @@ class TestBits:
         np.testing.assert_array_equal(one.posterior.draws[0], two.posterior.draws[0])
 
     def test_many_chains_of_a_tiny_network_share_a_program(self, monkeypatch):
-        from tfbnn.engine import program
+        from tfbnn.engine.sampling import program
 
         groups, grouped = [], program.chain_groups
 
@@ -198,7 +199,7 @@ class TestBits:
 
     @pytest.mark.parametrize("length", [1, 8])
     def test_block_length_does_not_matter(self, monkeypatch, length):
-        from tfbnn.engine import program
+        from tfbnn.engine.sampling import program
 
         x, y = linear_rows()
         expected, found = linear_model(), linear_model()
@@ -376,7 +377,7 @@ class TestStops:
 
 
 def test_nothing_is_retraced_by_a_second_fit():
-    from tfbnn.engine.compile import num_traces
+    from tfbnn.engine.basis.compile import num_traces
 
     x, y = linear_rows()
     short_fit(linear_model(), x, y)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tfbnn.metrics import log_mean_exp
-from tfbnn.simplex import optimality_gap
-from tfbnn.stacking import stacking_weights
+from tfbnn.posterior.metrics import log_mean_exp
+from tfbnn.posterior.stacking.simplex import optimality_gap
+from tfbnn.posterior.stacking.stacking import stacking_weights
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, -5000.0])

@@ -13,13 +13,13 @@ from test_sampling import closed_form, linear_model, linear_rows, short_fit
 
 import tfbnn
 from tfbnn.diagnostics import mcse_mean
-from tfbnn.engine.compile import num_traces
-from tfbnn.engine.fisher import prior_curvature
-from tfbnn.engine.gauss_newton import gauss_newton_matrices, gauss_newton_matrix
+from tfbnn.engine.basis.compile import num_traces
+from tfbnn.engine.density.fisher import prior_curvature
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrices, gauss_newton_matrix
+from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.mala import LangevinProposal
+from tfbnn.engine.kernels.metric_tensor import cholesky_metric, softabs, softabs_metric
 from tfbnn.engine.kernels.smmala import ManifoldProposal
-from tfbnn.engine.metric_tensor import cholesky_metric, softabs, softabs_metric
-from tfbnn.engine.target import Target
 from tfbnn.kernels import SMMALA
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import HierarchicalNormal
@@ -137,8 +137,8 @@ class TestMetricTensor:
 
 def target_at(spec, data, theta, temperatures=(1.0,)):
     """The Target of a run whose coordinates are those of theta [R, P]."""
-    from tfbnn.engine.linear_map import as_tensors, identity_map
-    from tfbnn.engine.potential import Potential
+    from tfbnn.engine.density.potential import Potential
+    from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 
     linear_map = as_tensors(identity_map(theta.shape, theta.dtype))
     return Target(Potential(spec), data, linear_map, tf.zeros([1]), temperatures)
@@ -352,7 +352,7 @@ def test_first_step_size_follows_from_the_dimension_alone():
 
 
 def test_a_block_is_shorter_for_a_dearer_metric():
-    from tfbnn.engine.schedule import block_length
+    from tfbnn.engine.basis.schedule import block_length
     from tfbnn.kernels import MALA
 
     spec = tfbnn.BayesianMLP([5, 20, 1]).spec

@@ -7,7 +7,7 @@ import pytest
 
 import tfbnn
 from tfbnn import likelihoods, priors
-from tfbnn.spec import ModelSpec
+from tfbnn.spec.model_spec import ModelSpec
 
 WEIGHT_PRIORS = [
     priors.Normal(0.7),

@@ -13,18 +13,18 @@ from test_no_tensorflow import run_without_tensorflow
 
 import tfbnn
 from tfbnn.cli import main
-from tfbnn.ensemble import Ensemble
+from tfbnn.data.rows import Rows
+from tfbnn.data.training_inputs import summarise_inputs
+from tfbnn.data.transforms import Pipeline
 from tfbnn.likelihoods import Gaussian
-from tfbnn.metrics import log_mean_exp
-from tfbnn.rows import Rows
-from tfbnn.spec import make_spec
-from tfbnn.stacking import (
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.metrics import log_mean_exp
+from tfbnn.posterior.stacking.stacking import (
     chain_log_densities,
     loo_log_densities,
     weighting_note,
 )
-from tfbnn.training_inputs import summarise_inputs
-from tfbnn.transforms import Pipeline
+from tfbnn.spec.model_spec import make_spec
 
 X, Y = make_rows(60, 2, 1, seed=8)
 

@@ -11,7 +11,8 @@ from conftest import make_rows
 import tfbnn
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.priors import HierarchicalNormal, Laplace, LogNormal, Uniform
-from tfbnn.storage import model_file, read_model, seal, write_model
+from tfbnn.storage import read_model, seal, write_model
+from tfbnn.storage.model import file as model_file
 
 LOG = ["log10", "standardize"]
 CONFIGURATIONS = {
@@ -223,7 +224,7 @@ def test_an_older_file_is_replaced(saved, synthetic_ensemble):
 
 
 @pytest.mark.parametrize(
-    "step", ["model_file._fill", "sealed_file.h5py.File", "os.fsync", "os.replace"]
+    "step", ["model.file._fill", "format.sealed_file.h5py.File", "os.fsync", "os.replace"]
 )
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
 def test_a_failure_while_writing_leaves_the_older_file(

@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
-from tfbnn.csv_tables import CsvRows, open_csv, write_csv
-from tfbnn.tables import Table, is_csv, read_table
-from tfbnn.validation import as_matrix, column_names
+from tfbnn.data.csv_tables import CsvRows, open_csv, write_csv
+from tfbnn.data.tables import Table, is_csv, read_table
+from tfbnn.data.validation import as_matrix, column_names
 
 NAMES = ("mass", "N11", "xsec")
 VALUES = np.array([[120.5, -0.5, 2e-4], [-300.0, 1.0, 0.1], [1 / 3, 0.0, 12.0]])

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tfbnn.threads import num_cores, on_all_cores, single_threaded_blas
+from tfbnn.system.threads import num_cores, on_all_cores, single_threaded_blas
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from tiny_bnn import INPUTS, NOISE, PRIORS, Truth, X, Y, golden, importance, out
 
 import tfbnn
 from tfbnn import kernels, priors
-from tfbnn.engine import program
 from tfbnn.engine.kernels import available, resolve_kernel
+from tfbnn.engine.sampling import program
 from tfbnn.likelihoods import Gaussian
 
 # Shorter trajectories and ladders than by default: seven weights need no more. Kernels not named here run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tfbnn.training_inputs import MAX_COVARIANCE_INPUTS, summarise_inputs
+from tfbnn.data.training_inputs import MAX_COVARIANCE_INPUTS, summarise_inputs
 
 
 def test_range_mean_and_covariance():

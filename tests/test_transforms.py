@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tfbnn.data.transforms import Pipeline, check_domain, fit_pipeline, parse_names
 from tfbnn.exceptions import DataWarning
-from tfbnn.transforms import Pipeline, check_domain, fit_pipeline, parse_names
 
 NAMES = [(), ("standardize",), ("log10",), ("log10", "standardize"), ("standardize", "standardize")]
 AFFINE = [(), ("standardize",), ("standardize", "standardize")]

@@ -9,7 +9,7 @@ import pytest
 
 import tfbnn
 from tfbnn import BayesianMLP
-from tfbnn.training_inputs import summarise_inputs
+from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.trust import EDGE, INSIDE, OUTSIDE, trust_levels
 
 

@@ -5,8 +5,7 @@ import test_chees
 import test_microcanonical
 from bug import Bug, around, without
 
-from tfbnn.engine import isokinetic
-from tfbnn.engine.kernels import chees, microcanonical
+from tfbnn.engine.kernels import chees, isokinetic, microcanonical
 from tfbnn.kernels import ChEESHMC, Microcanonical
 
 __all__ = ["TRAJECTORY_BUGS"]

@@ -6,13 +6,13 @@ that only load a saved model and predict never import TensorFlow.
 
 import importlib
 
-__version__ = "0.1.0"
+from tfbnn.system.version import __version__
 
 _EXPORTS = {
     "BayesianMLP": "model",
     "load": "model",
-    "resume": "resuming",
-    "Pretraining": "settings",
+    "resume": "model",
+    "Pretraining": "spec.settings_json",
     "ChainError": "exceptions",
     "NotFittedError": "exceptions",
     "ModelFileError": "exceptions",
@@ -34,6 +34,7 @@ _SUBMODULES = (
     "plots",
     "hep",
     "cluster",
+    "trust",
 )
 
 __all__ = [*_EXPORTS, *_SUBMODULES, "__version__"]

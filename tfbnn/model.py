@@ -1,4 +1,4 @@
-"""`BayesianMLP`: build, fit, predict, judge, save; and `load`."""
+"""`BayesianMLP`: build, fit, predict, judge, save; `load` and `resume`."""
 
 import os
 import warnings
@@ -7,37 +7,38 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.exceptions import ChainError, NotFittedError
-from tfbnn.fit_options import FitOptions
-from tfbnn.fitted import diagnose_ensemble, load_run
-from tfbnn.fitted_checks import (
+from tfbnn.data.checks import (
     check_names,
     checked_inputs,
     checked_rows,
     require_noise,
     rows_to_fit,
 )
-from tfbnn.fitting import fit
-from tfbnn.labels import most_probable
-from tfbnn.likelihoods import Gaussian
-from tfbnn.predict import function_draws, inverse_draws, predict, row_tiles
-from tfbnn.priors import Normal
-from tfbnn.rows import prepare_noise, prepare_rows, transform_rows
-from tfbnn.settings import Pretraining
-from tfbnn.signals import signals_interrupt
-from tfbnn.spec import make_spec
-from tfbnn.summary import describe_model
-from tfbnn.transforms import unfitted_pipeline
-from tfbnn.trust import trust_levels
-from tfbnn.validation import (
+from tfbnn.data.labels import most_probable
+from tfbnn.data.rows import prepare_noise, prepare_rows, transform_rows
+from tfbnn.data.transforms import unfitted_pipeline
+from tfbnn.data.trust import trust_levels
+from tfbnn.data.validation import (
     as_float_array,
     check_choice,
     check_flag,
     check_integer,
     check_number,
 )
+from tfbnn.exceptions import ChainError, NotFittedError
+from tfbnn.fit.assemble import diagnose_ensemble, load_run
+from tfbnn.fit.fitting import fit
+from tfbnn.fit.resuming import read_run
+from tfbnn.posterior.prediction import function_draws, inverse_draws, predict, row_tiles
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.priors import Normal
+from tfbnn.spec.regression_likelihoods import Gaussian
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.spec.summary import describe_model
+from tfbnn.system.signals import signals_interrupt
 
-__all__ = ["BayesianMLP", "load"]
+__all__ = ["BayesianMLP", "load", "resume"]
 
 
 class BayesianMLP:
@@ -234,7 +235,7 @@ class BayesianMLP:
         return self.fit_rows(rows, validation, options)
 
     def fit_rows(self, rows, validation, options, place=None):
-        """`fit_posterior` to checked Rows, with FitOptions, at a place as in `tfbnn.fitting`."""
+        """`fit_posterior` to checked Rows, with FitOptions, at a place as in `tfbnn.fit.fitting`."""
         keep = partial(self._keep, rows)
         with signals_interrupt():
             run, result = fit(self.spec, rows, validation, options, keep, place)
@@ -399,8 +400,7 @@ class BayesianMLP:
             per row of the log of the averaged probability of the true class (of the true
             combination of classes for several targets); n_effective, of the logits; num_rows.
         """
-        from tfbnn.class_metrics import evaluate_classes
-        from tfbnn.metrics import evaluate
+        from tfbnn.posterior.metrics import evaluate, evaluate_classes
 
         ensemble = self._fitted()
         rows = checked_rows(ensemble, x, y, noise_scale, "evaluate")
@@ -439,7 +439,7 @@ class BayesianMLP:
             check_names(rows.feature_names, self._ensemble.feature_names, "x")
             require_noise(self._ensemble, rows.noise, "log_prob")
         transformed = transform_rows(self.spec, *self._pipelines(), rows)
-        from tfbnn.engine.log_prob import log_prob_terms
+        from tfbnn.engine.density.log_prob import log_prob_terms
 
         terms = log_prob_terms(self.spec, theta.reshape(-1, theta.shape[-1]), *transformed)
         terms["log_prob"] = terms["log_prior"] + terms["log_likelihood"]
@@ -463,7 +463,7 @@ class BayesianMLP:
             NotFittedError: Before a fit.
             ValueError: For unusable inputs, and for a compressed model.
         """
-        from tfbnn.stacking import weighting_note
+        from tfbnn.posterior.stacking.stacking import weighting_note
 
         ensemble = self._fitted()
         if ensemble.is_compressed:
@@ -497,7 +497,7 @@ class BayesianMLP:
                 units of y; required after a fit that had them.
 
         Returns:
-            `tfbnn.stacking.Stacking`: weights [C], method, log_score_uniform, log_score_stacked,
+            `tfbnn.posterior.stacking.stacking.Stacking`: weights [C], method, log_score_uniform, log_score_stacked,
             num_rows, pareto_k, `summary()`. The scores are of the very rows the weights were
             fitted to: judge the mixture with `evaluate` on others.
 
@@ -510,7 +510,7 @@ class BayesianMLP:
         Warns:
             UserWarning: When many leave-one-out densities are unreliable (Pareto k above 0.7).
         """
-        from tfbnn.stacking import stack
+        from tfbnn.posterior.stacking.stacking import stack
 
         ensemble = self._fitted()
         if x_validation is None and y_validation is None:
@@ -587,7 +587,7 @@ class BayesianMLP:
             print(small.compression.summary())
             small.save("small.h5")
         """
-        from tfbnn.compression import METHODS, compress
+        from tfbnn.posterior.compression.compression import METHODS, compress
 
         ensemble = self._fitted()
         rows = None
@@ -610,8 +610,8 @@ class BayesianMLP:
 
     @property
     def compression(self):
-        """The `tfbnn.compression.Compression` that `compress` left, or None for other models."""
-        from tfbnn.compression import Compression
+        """The `tfbnn.posterior.compression.compression.Compression` that `compress` left, or None for other models."""
+        from tfbnn.posterior.compression.compression import Compression
 
         record = self._fitted().provenance.get("compression")
         return None if record is None else Compression(**record)
@@ -643,7 +643,7 @@ class BayesianMLP:
             raise FileExistsError(
                 f"{path!r} exists and is not an empty folder. Choose another path."
             )
-        from tfbnn.engine.saved_model import write_saved_model
+        from tfbnn.engine.export.saved_model import write_saved_model
 
         write_saved_model(ensemble, path)
 
@@ -664,7 +664,7 @@ class BayesianMLP:
             ImportError: When the package onnx is not installed.
             ValueError: When the draws take more than the 2 GiB that such a file can hold.
         """
-        from tfbnn.onnx_export import write_onnx
+        from tfbnn.posterior.onnx import write_onnx
 
         write_onnx(self._fitted(), path)
 
@@ -761,6 +761,54 @@ def load(path, *, untrusted=False, max_bytes=2 * 2**30):
             )
         return BayesianMLP.from_ensemble(load_run(path))
     return BayesianMLP.from_ensemble(read_model(path, untrusted=untrusted, max_bytes=max_bytes))
+
+
+def resume(
+    folder,
+    *,
+    num_results=None,
+    commit_interval=30.0,
+    num_workers="auto",
+    verbose="auto",
+    callbacks=(),
+):
+    """Goes on with the run in a folder, which has all that is needed; finished runs are left.
+
+    Args:
+        folder: The `output` of `fit_posterior`.
+        num_results: Draws kept per chain, if there are to be more than the run was begun with.
+        commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
+
+    Returns:
+        (BayesianMLP, Run), as after the fit. The draws have the bits of a run that nothing
+        interrupted.
+
+    Raises:
+        RunFolderError, RunLockedError, ChainError, KeyboardInterrupt: As `fit_posterior`.
+        ValueError: When the kernel is a callable, which `fit_posterior(resume=True)` takes.
+
+    Example:
+        model, run = tfbnn.resume("run/")
+    """
+    model, go_on = prepare_resume(
+        folder,
+        num_results=num_results,
+        commit_interval=commit_interval,
+        num_workers=num_workers,
+        verbose=verbose,
+        callbacks=callbacks,
+    )
+    return model, go_on()
+
+
+def prepare_resume(folder, *, verbose="auto", callbacks=(), **options):
+    """(Model, function that goes on with its run and returns the Run); see `resume`.
+
+    The model has draws after the function, also where that was interrupted.
+    """
+    definition, arguments = read_run(folder, verbose=verbose, callbacks=callbacks, **options)
+    model = BayesianMLP.from_spec(definition.spec)
+    return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
 
 
 def _dtype_name(dtype):

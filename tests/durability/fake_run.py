@@ -9,14 +9,14 @@ import os
 import h5py
 import numpy as np
 
-from tfbnn.ensemble import Ensemble
+from tfbnn.data.training_inputs import summarise_inputs
+from tfbnn.data.transforms import fit_pipeline
 from tfbnn.exceptions import RunFolderError
 from tfbnn.likelihoods import Gaussian
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.priors import Normal
-from tfbnn.spec import make_spec
+from tfbnn.spec.model_spec import make_spec
 from tfbnn.storage import RunFolder, read_model, write_model
-from tfbnn.training_inputs import summarise_inputs
-from tfbnn.transforms import fit_pipeline
 
 SPEC = make_spec(
     [2, 4, 1],

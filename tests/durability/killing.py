@@ -25,7 +25,7 @@ import warnings
 import numpy as np
 from fake_run import NUM_DRAWS, InPlace, Segments, uninterrupted
 
-from tfbnn.storage import atomic
+from tfbnn.system import atomic
 
 STORES = {"segments": Segments, "in-place": InPlace}
 # Which write of which files, and where in it, runs are killed. No run writes fewer files.

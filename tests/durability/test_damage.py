@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tfbnn.storage import RunFolder, schema, seal
+from tfbnn.storage import RunFolder, seal
+from tfbnn.storage.format import schema
 
 
 @pytest.fixture(scope="module")

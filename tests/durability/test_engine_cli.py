@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tfbnn.engine.advance import advance_lane
-from tfbnn.progress import Progress
+from tfbnn.data.csv_tables import write_csv
+from tfbnn.engine.running.advance import advance_lane
+from tfbnn.run.progress import Progress
 from tfbnn.storage import RunFolder
-from tfbnn.tables import write_csv
 
 FIT = (
     "fit rows.csv --target y --layers 2 --kernel hmc --num-leapfrog-steps 2 --num-chains 2 "
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch):
-    monkeypatch.setattr("tfbnn.engine.program.block_length", lambda *_: 8)
+    monkeypatch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 8)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_diagnose_stops_following_a_run_that_nobody_works_on(run, stopped, monke
 
 
 def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):
-    from tfbnn.engine.lane import Lane
+    from tfbnn.engine.sampling.lane import Lane
 
     advance = Lane.advance
 

@@ -26,8 +26,8 @@ SETTINGS = dict(
 FIT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import tfbnn.engine.program
-tfbnn.engine.program.block_length = lambda *_: 8
+import tfbnn.engine.sampling.program
+tfbnn.engine.sampling.program.block_length = lambda *_: 8
 from test_engine_kills import fit
 fit(output=sys.argv[2], resume=True, commit_interval=0)
 """

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.kernels import available, kernel_from_json, kernel_to_json, resolve_kernel
-from tfbnn.engine.lane import Lane
-from tfbnn.engine.potential import make_data
-from tfbnn.engine.program import make_program
-from tfbnn.engine.start import draw_prior
+from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.sampling.program import make_program
+from tfbnn.engine.starts.check import draw_prior
 from tfbnn.exceptions import RunFolderError
 from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior, Repriorised
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tfbnn.engine.advance import advance_lane
-from tfbnn.engine.lane import Lane
+from tfbnn.engine.running.advance import advance_lane
+from tfbnn.engine.sampling.lane import Lane
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
 from tfbnn.kernels import HMC, RandomWalkMetropolis
 from tfbnn.storage import RunFolder
@@ -50,14 +50,14 @@ def stop_after(count, phase="sampling"):
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch):
     """Blocks of eight transitions, so that there are several to stop between."""
-    monkeypatch.setattr("tfbnn.engine.program.block_length", lambda *_: 8)
+    monkeypatch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 8)
 
 
 @pytest.fixture(scope="module")
 def whole():
     """(model, run) that nothing interrupted, in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.engine.program.block_length", lambda *_: 8)
+        patch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 8)
         return fit()
 
 
@@ -125,7 +125,7 @@ def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder
 
 def test_a_finished_run_is_read_and_not_run(tmp_path, whole, monkeypatch):
     fit(output=tmp_path / "run")
-    monkeypatch.setattr("tfbnn.engine.runner.run_chains", None)
+    monkeypatch.setattr("tfbnn.engine.running.driver.run_chains", None)
     model, run = fit(output=tmp_path / "run", resume=True)
     assert_same_draws(model, whole[0])
     np.testing.assert_array_equal(run.step_size, whole[1].step_size)
@@ -267,13 +267,13 @@ def test_another_model_is_refused(folder, settings, words):
     ],
 )
 def test_another_environment_is_refused(folder, monkeypatch, entry, words):
-    from tfbnn.engine.environment import describe_environment
+    from tfbnn.engine.basis.environment import describe_environment
 
     def elsewhere():
         return describe_environment() | entry
 
-    monkeypatch.setattr("tfbnn.engine.environment.describe_environment", elsewhere)
-    monkeypatch.setattr("tfbnn.engine.advance.describe_environment", elsewhere)
+    monkeypatch.setattr("tfbnn.engine.basis.environment.describe_environment", elsewhere)
+    monkeypatch.setattr("tfbnn.engine.running.advance.describe_environment", elsewhere)
     for go_on in (lambda: tfbnn.resume(folder), lambda: advance_lane(folder, 0)):
         with pytest.raises(RunFolderError, match=words):
             go_on()
@@ -409,7 +409,7 @@ def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
 
 def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch):
     """Acceptance probabilities above zero do not count, only moves."""
-    monkeypatch.setattr("tfbnn.engine.program.block_length", lambda *_: 32)
+    monkeypatch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 32)
     events = []
     kernel = RandomWalkMetropolis(step_size=0.5, preconditioner="identity")
     pretraining = tfbnn.Pretraining(
@@ -425,7 +425,7 @@ def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch
 
 
 def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
-    monkeypatch.setattr("tfbnn.engine.program.block_length", lambda *_: 32)
+    monkeypatch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 32)
     events = []
     kernel = HMC(step_size=50.0, num_leapfrog_steps=3, preconditioner="identity")
     with pytest.warns(tfbnn.ConvergenceWarning) as warned:

@@ -17,7 +17,7 @@ import readers
 
 import tfbnn
 from tfbnn.storage import RunFolder
-from tfbnn.storage.atomic import remove_abandoned, replacing, write_file
+from tfbnn.system.atomic import remove_abandoned, replacing, write_file
 
 HOLD = """
 import sys, time
@@ -106,7 +106,7 @@ def test_one_who_asks_whether_a_lease_is_held_refuses_no_writer(folder, monkeypa
         pass
     with open(lease_of(folder), "rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        monkeypatch.setattr("tfbnn.storage.lease.time.sleep", lambda seconds: file.close())
+        monkeypatch.setattr("tfbnn.storage.run.lease.time.sleep", lambda seconds: file.close())
         with folder.writer(0) as writer:
             writer.commit({}, {})
 
@@ -165,7 +165,7 @@ def test_where_there_are_no_locks_this_is_said(folder, monkeypatch):
     def unsupported(handle, wait=False):
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr("tfbnn.storage.lease.lock", unsupported)
+    monkeypatch.setattr("tfbnn.storage.run.lease.lock", unsupported)
     with pytest.raises(tfbnn.RunFolderError, match="cannot be locked .Operation not supported"):
         folder.writer(0).__enter__()
 

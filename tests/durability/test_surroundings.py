@@ -138,7 +138,7 @@ def test_a_planted_lease_is_not_followed(folder, precious):
 
 
 def test_the_names_of_temporary_files_cannot_be_guessed(folder, monkeypatch):
-    from tfbnn.storage import atomic
+    from tfbnn.system import atomic
 
     names = set()
 

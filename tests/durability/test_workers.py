@@ -17,15 +17,15 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 import tfbnn
-from tfbnn.engine import worker_process
 from tfbnn.engine.kernels.from_callable import CallableKernel
-from tfbnn.engine.messages import error_from_json, error_to_json
-from tfbnn.engine.worker_count import check_workers, count_workers
-from tfbnn.engine.worker_process import WorkerProcess
-from tfbnn.engine.workers import run_in_workers
-from tfbnn.events import nothing_counted
+from tfbnn.engine.running.workers import process
+from tfbnn.engine.running.workers.count import check_workers, count_workers
+from tfbnn.engine.running.workers.crew import run_in_workers
+from tfbnn.engine.running.workers.messages import error_from_json, error_to_json
+from tfbnn.engine.running.workers.process import WorkerProcess
 from tfbnn.exceptions import RunLockedError, StartError
 from tfbnn.kernels import HMC
+from tfbnn.run.progress import nothing_counted
 from tfbnn.storage import RunFolder
 
 ROOT = Path(tfbnn.__file__).parent.parent
@@ -53,12 +53,12 @@ SCRIPT = """
 import os, signal, sys, warnings
 import numpy as np
 import tensorflow as tf
-import tfbnn.engine.program
+import tfbnn.engine.sampling.program
 sys.path.insert(0, {tests!r})
 from test_workers import LONG, RUN, X, Y, workers_of
 
 tf.config.threading.set_intra_op_parallelism_threads(1)
-tfbnn.engine.program.block_length = lambda *_: 320
+tfbnn.engine.sampling.program.block_length = lambda *_: 320
 warnings.simplefilter("ignore")
 
 def end_badly(event):
@@ -87,7 +87,7 @@ def workers_of(parent):
     for place in Path("/proc").glob("[0-9]*"):
         status = status_of(place.name)
         if status and int(status[1]) == parent:
-            if b"tfbnn.engine.worker" in (place / "cmdline").read_bytes():
+            if b"tfbnn.engine.running.workers.worker" in (place / "cmdline").read_bytes():
                 found.append(int(place.name))
     return sorted(found)
 
@@ -199,7 +199,7 @@ def workers(tmp_path, monkeypatch):
         program = SimpleNamespace(
             groups=[[0], [1], [2]], stride=1, num_transitions={"warmup": 10, "sampling": length}.get
         )
-        monkeypatch.setattr(worker_process, "_PROGRAM", ("-c", SAYS + does))
+        monkeypatch.setattr(process, "_PROGRAM", ("-c", SAYS + does))
         return run_in_workers(program, folder, 2, 30.0, notify)
 
     return run
@@ -264,7 +264,7 @@ except FileExistsError:
 def test_what_cannot_be_begun_ends_the_run(workers, monkeypatch):
     with pytest.raises(RunLockedError, match="by another"):
         workers("""say("refused", ["RunLockedError", ["by another"], ""])""")
-    monkeypatch.setattr(worker_process.subprocess, "Popen", raise_no_memory)
+    monkeypatch.setattr(process.subprocess, "Popen", raise_no_memory)
     with pytest.raises(OSError, match="no memory"):
         workers("")
 
@@ -335,7 +335,7 @@ def test_errors_keep_their_types_where_they_can(error, expected, text):
 @pytest.fixture
 def count(monkeypatch):
     """Function (num_workers, lanes=4, begun=None, num_results=10**6) -> processes, on two cores."""
-    monkeypatch.setattr("tfbnn.engine.worker_count.num_cores", lambda: 2)
+    monkeypatch.setattr("tfbnn.engine.running.workers.count.num_cores", lambda: 2)
     spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
 
     def count(num_workers, lanes=4, begun=None, num_results=10**6, kernel=None):

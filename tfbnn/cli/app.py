@@ -6,15 +6,13 @@ import os
 import sys
 import warnings
 
-from tfbnn import __version__
-from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resume
+from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.exceptions import ChainError
-from tfbnn.signals import signals_interrupt
+from tfbnn.system.signals import signals_interrupt
+from tfbnn.system.version import __version__
 
-__all__ = ["main"]
-
-_COMMANDS = (demo, fit, predict, evaluate, diagnose, plot, info, resume)
+_COMMANDS = (demo, fit, predict, evaluate, diagnose, plot, info, resuming)
 _MAX_LINES, _MAX_CHARACTERS = 3, 1000
 
 _DESCRIPTION = """\

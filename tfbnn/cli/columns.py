@@ -5,18 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfbnn.csv_tables import is_number
+from tfbnn.data.csv_tables import is_number
+from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
-from tfbnn.tables import read_table
-
-__all__ = [
-    "Labels",
-    "Roles",
-    "as_noise",
-    "feature_columns",
-    "read_rows",
-    "remember_columns",
-]
 
 _TARGETS, _NOISE = "target_names", "noise_columns"
 

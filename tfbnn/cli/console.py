@@ -8,18 +8,6 @@ import os
 import sys
 import tempfile
 
-__all__ = [
-    "BAD_INPUT",
-    "DIAGNOSTICS_FAILED",
-    "DONE",
-    "FAILED",
-    "STOPPED",
-    "comma_list",
-    "import_tensorflow",
-    "print_json",
-    "say",
-]
-
 DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 
 
@@ -50,8 +38,7 @@ def import_tensorflow():
     say("Starting TensorFlow ...")
     try:
         with _hidden_standard_error():
-            importlib.import_module("tensorflow")
-            importlib.import_module("tensorflow_probability")
+            importlib.import_module("tfbnn.engine.kernels")
     except ImportError as error:
         raise ImportError(
             f"Sampling needs TensorFlow and TensorFlow Probability ({error}). Install them with "

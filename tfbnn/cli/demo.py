@@ -8,16 +8,17 @@ import warnings
 
 import numpy as np
 
-import tfbnn
 from tfbnn.cli.columns import remember_columns
 from tfbnn.cli.console import DONE, import_tensorflow
 from tfbnn.cli.plot import save_figures
 from tfbnn.cli.scores import scores_text
+from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.tables import Table
 from tfbnn.datasets import neutralino_pairs
 from tfbnn.exceptions import ConvergenceWarning
-from tfbnn.tables import Table, write_csv
-
-__all__ = ["add_parser"]
+from tfbnn.model import BayesianMLP, load
+from tfbnn.spec.priors import Normal
+from tfbnn.spec.settings_json import Pretraining
 
 _DESCRIPTION = """\
 Fit a small network to cross sections that are computed on the spot, and show all that comes after:
@@ -94,9 +95,9 @@ def _show_data(data, folder):
 
 def _fit(data):
     _heading("2. The network")
-    model = tfbnn.BayesianMLP(
+    model = BayesianMLP(
         [5, 20, 20, 1],
-        prior=tfbnn.priors.Normal(0.5),
+        prior=Normal(0.5),
         y_transform=["log10", "standardize"],
     )
     model.summary()
@@ -108,8 +109,10 @@ def _fit(data):
     )
     _heading("3. Sampling (the long part)")
     import_tensorflow()
-    kernel = tfbnn.kernels.HMC(num_leapfrog_steps=SIZE.num_leapfrog_steps, target_accept_prob=0.8)
-    pretraining = tfbnn.Pretraining(
+    from tfbnn.engine.kernels.hmc import HMC
+
+    kernel = HMC(num_leapfrog_steps=SIZE.num_leapfrog_steps, target_accept_prob=0.8)
+    pretraining = Pretraining(
         epochs=SIZE.epochs,
         batch_size=None,
         learning_rate=0.02,
@@ -161,7 +164,7 @@ def _show_test(model, data, exact):
 
 def _show_prediction(path, data, exact):
     _heading("5. One prediction, from the saved file")
-    model = tfbnn.load(path)
+    model = load(path)
     x, y = data.test[0][:1], exact.test[1][0]
     mean, stddev = (values.item() for values in model.predict(x))
     point = ", ".join(f"{name} = {v:.4g}" for name, v in zip(data.feature_names, x[0]))

@@ -4,8 +4,6 @@ from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json, say
 from tfbnn.cli.follow import follow
 from tfbnn.cli.models import add_model_argument, load_model
 
-__all__ = ["add_parser", "verdict"]
-
 _DESCRIPTION = """\
 Convergence of the chains of a saved model: R-hat and effective sample sizes of its predictions
 first, then of the log density and the weights, and sentences on what is wrong and what to do.

@@ -4,9 +4,7 @@ from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.models import add_model_argument, load_model
 from tfbnn.cli.scores import scores_text
-from tfbnn.stacking import weighting_note
-
-__all__ = ["add_parser", "add_role_options"]
+from tfbnn.posterior.stacking.stacking import weighting_note
 
 _DESCRIPTION = """\
 Score the predictions of a saved model on rows with known targets: errors, log predictive density,

@@ -12,9 +12,7 @@ from tfbnn.cli.fit_options import (
 )
 from tfbnn.cli.kernel_options import kernel_argument
 from tfbnn.cli.runs import check_model_file, run_to_the_end
-from tfbnn.tables import read_table
-
-__all__ = ["add_parser"]
+from tfbnn.data.tables import read_table
 
 _DESCRIPTION = """\
 Sample the posterior of a Bayesian neural network given a table of features and targets.

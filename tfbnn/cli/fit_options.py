@@ -9,15 +9,6 @@ from tfbnn.cli.console import comma_list
 from tfbnn.cli.kernel_options import add_kernel_options
 from tfbnn.cli.options import flag, given, optional
 
-__all__ = [
-    "CLASS_LIKELIHOODS",
-    "add_options",
-    "add_pace_options",
-    "add_results_options",
-    "fit_arguments",
-    "make_model",
-]
-
 CLASS_LIKELIHOODS = ("bernoulli", "categorical")
 
 _RUN = (
@@ -198,7 +189,8 @@ def make_model(args, num_features, num_targets, num_classes=None):
         num_features, num_targets: Numbers of columns.
         num_classes: Number of different labels, for class likelihoods.
     """
-    from tfbnn import BayesianMLP, priors
+    from tfbnn.model import BayesianMLP
+    from tfbnn.spec import priors
 
     settings = given(args, _MODEL)
     if hasattr(args, "prior_scale"):
@@ -215,7 +207,7 @@ def make_model(args, num_features, num_targets, num_classes=None):
 
 
 def _likelihood(args):
-    from tfbnn import likelihoods
+    from tfbnn.spec import regression_likelihoods as likelihoods
 
     scale = given(args, ("noise_scale",))
     kinds = {
@@ -235,7 +227,7 @@ def _likelihood(args):
 
 def fit_arguments(args):
     """The arguments of `fit_posterior` other than data and kernel."""
-    from tfbnn import Pretraining
+    from tfbnn.spec.settings_json import Pretraining
 
     asked = given(args, _PRETRAINING)
     if args.no_pretraining and asked:

@@ -4,13 +4,11 @@ import os
 import time
 import warnings
 
-import tfbnn
 from tfbnn.cli.console import say
 from tfbnn.diagnostics.presentation import ess_text, lower, rhat_text, upper
-from tfbnn.recording import num_committed
+from tfbnn.model import load
+from tfbnn.run.session import num_committed
 from tfbnn.storage import RunFolder
-
-__all__ = ["follow"]
 
 _SECONDS = 5.0
 # Between two processes that work on a run, which load their libraries, there may be a pause.
@@ -61,6 +59,6 @@ def _line(path, count, wanted):
         return text
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the run is not finished
-        diagnosis = tfbnn.load(path).diagnose()
+        diagnosis = load(path).diagnose()
     rhat = rhat_text(upper(diagnosis.rhat_function))
     return f"{text}: {rhat}, {ess_text('bulk ESS', lower(diagnosis.ess_function))}"

@@ -2,10 +2,8 @@
 
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.models import add_model_argument, load_model
-from tfbnn.compression import Compression
-from tfbnn.stacking import weighting_note
-
-__all__ = ["add_parser"]
+from tfbnn.posterior.compression.compression import Compression
+from tfbnn.posterior.stacking.stacking import weighting_note
 
 _DESCRIPTION = "Show what a model file holds: network, draws, transforms, and where it came from."
 

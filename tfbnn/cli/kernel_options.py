@@ -5,8 +5,6 @@ import dataclasses
 
 from tfbnn.cli.options import flag, given, optional
 
-__all__ = ["add_kernel_options", "kernel_argument"]
-
 _KERNEL = (
     "step_size",
     "adapt_step_size",

@@ -2,9 +2,7 @@
 
 import os
 
-import tfbnn
-
-__all__ = ["add_model_argument", "load_model"]
+from tfbnn.model import load
 
 
 def add_model_argument(parser):
@@ -24,5 +22,5 @@ def add_model_argument(parser):
 def load_model(args):
     """The model that the arguments name."""
     if args.trusted or os.path.isdir(args.model):
-        return tfbnn.load(args.model, max_bytes=2**63)
-    return tfbnn.load(args.model, untrusted=True)
+        return load(args.model, max_bytes=2**63)
+    return load(args.model, untrusted=True)

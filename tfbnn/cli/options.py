@@ -2,8 +2,6 @@
 
 import argparse
 
-__all__ = ["flag", "given", "optional"]
-
 
 def optional(add, name, text, metavar, kind=str):
     """Adds one; `add` is the method of a parser or group."""

@@ -7,8 +7,6 @@ from tfbnn.cli.console import DONE, say
 from tfbnn.cli.evaluate import add_role_options
 from tfbnn.cli.models import add_model_argument, load_model
 
-__all__ = ["add_parser", "save_figures"]
-
 _DESCRIPTION = """\
 Draw figures of a saved model: traces of the chains and convergence of the predictions; with a table
 of rows also predictions against truth, pulls and coverage. Needs Matplotlib (tfbnn[plots])."""

@@ -10,11 +10,9 @@ import numpy as np
 from tfbnn.cli.columns import Roles, as_noise, feature_columns
 from tfbnn.cli.console import DONE, comma_list
 from tfbnn.cli.models import add_model_argument, load_model
-from tfbnn.csv_tables import open_csv, write_csv
-from tfbnn.labels import most_probable
-from tfbnn.tables import Table, is_csv, read_table
-
-__all__ = ["add_parser"]
+from tfbnn.data.csv_tables import open_csv, write_csv
+from tfbnn.data.labels import most_probable
+from tfbnn.data.tables import Table, is_csv, read_table
 
 _ROWS_AT_ONCE = 1000
 _DIGITS = 9

@@ -8,8 +8,6 @@ from tfbnn.cli.diagnose import verdict
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.storage import RunFolder
 
-__all__ = ["check_model_file", "run_to_the_end"]
-
 
 def check_model_file(path):
     """Refuses a place where the model could not be saved, before hours of sampling."""

@@ -2,8 +2,6 @@
 
 import math
 
-__all__ = ["scores_text"]
-
 _LINES = (
     ("rmse", "RMSE", "original units"),
     ("r2", "R2", "original units, 1 is perfect"),

@@ -7,8 +7,6 @@ from concurrent.futures import CancelledError
 from tfbnn.cluster.extra import required
 from tfbnn.exceptions import RunLockedError
 
-__all__ = ["Attempts"]
-
 _POLL_SECONDS = 0.1
 # An attempt that got further than those before it starts the count anew.
 _MAX_IN_VAIN = 5

@@ -2,8 +2,6 @@
 
 import importlib
 
-__all__ = ["required"]
-
 
 def required(name):
     """The module of Dask of that name.

@@ -2,11 +2,9 @@
 
 from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
-from tfbnn.fit_options import FitOptions
-from tfbnn.fitted_checks import rows_to_fit
-from tfbnn.settings import Pretraining
-
-__all__ = ["fit"]
+from tfbnn.data.checks import rows_to_fit
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.settings_json import Pretraining
 
 
 def fit(

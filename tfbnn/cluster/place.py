@@ -9,21 +9,18 @@ from tfbnn.cluster.attempts import Attempts
 from tfbnn.cluster.stop_sign import StopSign
 from tfbnn.cluster.watch import Watch
 from tfbnn.exceptions import RunFolderError
-from tfbnn.notifier import Notifier
-from tfbnn.recording import read_starts
-from tfbnn.run_checks import check_same_run
-from tfbnn.run_definition import RunDefinition
+from tfbnn.run.definition import RunDefinition, check_same_run
+from tfbnn.run.progress import Notifier
+from tfbnn.run.session import read_starts
 from tfbnn.storage import RunFolder
-from tfbnn.storage.run_folder import PREPARATION
-
-__all__ = ["Cluster"]
+from tfbnn.storage.run.folder import PREPARATION
 
 _FOR_STARTS = "Use a longer lifetime of workers, or less pretraining: it cannot go on where it was."
 _FOR_CHAINS = "Use a smaller commit_interval, or a longer lifetime of workers."
 
 
 class Cluster:
-    """A place for chains to run, see `tfbnn.fitting.ThisProcess`."""
+    """A place for chains to run, see `tfbnn.fit.fitting.ThisProcess`."""
 
     def __init__(self, client):
         """
@@ -74,8 +71,8 @@ class Cluster:
 
     def _advance(self, definition, options, folder, stop, began):
         """Runs the lanes; returns the SamplingResult."""
-        from tfbnn.engine.advance import program_of
-        from tfbnn.engine.runner import committed_result
+        from tfbnn.engine.running.advance import program_of
+        from tfbnn.engine.running.driver import committed_result
 
         program = program_of(definition, **folder.description["plan"])
         notify = Notifier(options.verbose, options.callbacks)

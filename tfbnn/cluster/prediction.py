@@ -9,9 +9,7 @@ import numpy as np
 from tfbnn.cluster.extra import required
 from tfbnn.exceptions import ModelFileError
 from tfbnn.model import load
-from tfbnn.storage.trailer import check_seal
-
-__all__ = ["predict"]
+from tfbnn.storage.format.sealing import check_seal
 
 _loading = threading.Lock()
 

@@ -4,9 +4,7 @@ import contextlib
 import os
 import secrets
 
-from tfbnn.storage.run_folder import STOP
-
-__all__ = ["StopSign"]
+from tfbnn.storage.run.folder import STOP
 
 
 class StopSign:

@@ -8,18 +8,16 @@ import os
 import time
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.threads import num_cores
-
-__all__ = ["advance", "environment", "prepare"]
 
 _LEASE_SECONDS = 1.0
 
 
 def environment():
-    """`tfbnn.engine.environment.describe_environment` of the worker."""
-    _limit_threads()
-    from tfbnn.engine.environment import describe_environment
+    """`tfbnn.engine.basis.environment.describe_environment` of the worker."""
+    from tfbnn.engine.basis.environment import describe_environment
+    from tfbnn.engine.basis.threads import limit_threads
 
+    limit_threads()
     return describe_environment()
 
 
@@ -35,9 +33,11 @@ def prepare(staging, run_id, path, stop):
     Returns:
         Whether the folder is there.
     """
-    _limit_threads()
-    from tfbnn.engine.prepare import prepare_run
-    from tfbnn.notifier import Notifier
+    from tfbnn.engine.basis.threads import limit_threads
+
+    limit_threads()
+    from tfbnn.engine.running.begin_elsewhere import prepare_run
+    from tfbnn.run.progress import Notifier
     from tfbnn.storage import RunFolder
 
     def attempt(stopped):
@@ -53,7 +53,7 @@ def prepare(staging, run_id, path, stop):
 
 
 def advance(path, run_id, lane, commit_interval, stop):
-    """Advances a lane of a run to its end, see `tfbnn.engine.advance`.
+    """Advances a lane of a run to its end, see `tfbnn.engine.running.advance`.
 
     Args:
         path: The run folder.
@@ -65,8 +65,10 @@ def advance(path, run_id, lane, commit_interval, stop):
     Returns:
         Whether the lane is finished; it is not when the worker is closing or the task was stopped.
     """
-    _limit_threads()
-    from tfbnn.engine.advance import advance_lane
+    from tfbnn.engine.basis.threads import limit_threads
+
+    limit_threads()
+    from tfbnn.engine.running.advance import advance_lane
 
     def attempt(stopped):
         _opened(path, run_id)
@@ -109,18 +111,3 @@ def _opened(path, run_id):
             "share, and one run for each."
         )
     return folder
-
-
-def _limit_threads():
-    """Gives an operation of TensorFlow as many threads as this worker may use.
-
-    Dask sets OMP_NUM_THREADS to 1 for its workers: more of them would share these cores.
-    """
-    import tensorflow as tf
-
-    threading = tf.config.threading
-    try:
-        threading.set_intra_op_parallelism_threads(num_cores())
-        threading.set_inter_op_parallelism_threads(num_cores())
-    except RuntimeError:
-        pass  # TensorFlow was in use before in this process, with threads of another's choice

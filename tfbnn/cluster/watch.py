@@ -2,11 +2,9 @@
 
 import time
 
-from tfbnn.events import current_phase, make_event, nothing_counted
 from tfbnn.exceptions import RunFolderError
-from tfbnn.recording import spent_seconds
-
-__all__ = ["Watch"]
+from tfbnn.run.progress import current_phase, make_event, nothing_counted
+from tfbnn.run.session import spent_seconds
 
 # The folder has news once per commit.
 _LOOK_SECONDS = 2.0

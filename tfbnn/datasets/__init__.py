@@ -5,9 +5,9 @@
 Both return a :class:`Dataset`.
 """
 
-from .cross_sections import read_cross_sections
-from .neutralino import neutralino_pairs
-from .table import TEST, TRAIN, VALIDATION, Dataset
+from tfbnn.datasets.cross_sections import read_cross_sections
+from tfbnn.datasets.neutralino import neutralino_pairs
+from tfbnn.datasets.table import TEST, TRAIN, VALIDATION, Dataset
 
 __all__ = [
     "TEST",

@@ -38,7 +38,7 @@ import math
 
 import numpy as np
 
-from ._parton import TAU_MAX, gauss_legendre, luminosity_table
+from tfbnn.datasets._parton import TAU_MAX, gauss_legendre, luminosity_table
 
 BEAM_ENERGY_GEV = 13000.0
 Z_MASS_GEV = 91.1876

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from tfbnn.csv_tables import column_places, open_csv
-
-from .table import SPLIT_CODES, TRAIN, Dataset
+from tfbnn.data.csv_tables import column_places, open_csv
+from tfbnn.datasets.table import SPLIT_CODES, TRAIN, Dataset
 
 FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
 SPLIT_NAME = "split"

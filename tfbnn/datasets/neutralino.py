@@ -27,8 +27,8 @@ import math
 
 import numpy as np
 
-from ._pair_production import COS2_W, SIN2_W, Z_MASS_GEV, pair_cross_section_fb
-from .table import TEST, TRAIN, VALIDATION, Dataset
+from tfbnn.datasets._pair_production import COS2_W, SIN2_W, Z_MASS_GEV, pair_cross_section_fb
+from tfbnn.datasets.table import TEST, TRAIN, VALIDATION, Dataset
 
 FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
 TARGET_NAME = "lo_xsec_fb"

@@ -7,8 +7,6 @@ customary (Betancourt 2016, arXiv:1604.00695).
 
 import numpy as np
 
-__all__ = ["find_problems"]
-
 _RHAT_LIMIT = 1.01
 _ESS_PER_CHAIN = 100
 _EBFMI_LIMIT = 0.3

@@ -7,8 +7,6 @@ References:
 
 import numpy as np
 
-__all__ = ["autocovariance", "centre", "geyer_time", "multi_chain_ess"]
-
 
 def centre(draws):
     """Splits draws into chain means and deviations from them.

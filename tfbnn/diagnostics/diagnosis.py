@@ -21,8 +21,6 @@ from tfbnn.diagnostics.presentation import (
     upper,
 )
 
-__all__ = ["Diagnosis", "diagnose"]
-
 _RHAT_ACCEPTABLE = 1.05
 _KEYS = ("lp", "acceptance_rate", "n_steps", "diverging", "energy")
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["defined", "ess_text", "lower", "number_text", "plain", "rhat_text", "upper"]
-
 
 def defined(values):
     """The entries that are not NaN, in one dimension."""

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-__all__ = ["as_draws", "per_chain", "per_quantity"]
-
 # Two halves of two draws: the fewest with a variance within and between half chains.
 _MIN_DRAWS = 4
 # Values per block of quantities: 8 MiB of draws, some 80 MiB with all intermediate arrays.

@@ -8,8 +8,6 @@ References:
 
 import numpy as np
 
-__all__ = ["fold", "normal_scores", "split_chains"]
-
 _BLOM_OFFSET = 3.0 / 8.0
 
 

@@ -20,19 +20,6 @@ from tfbnn.diagnostics.autocovariance import autocovariance, centre, geyer_time,
 from tfbnn.diagnostics.quantities import as_draws, per_chain, per_quantity
 from tfbnn.diagnostics.ranks import fold, normal_scores, split_chains
 
-__all__ = [
-    "autocorrelation",
-    "between_chain_variance_share",
-    "bulk_ess",
-    "ebfmi",
-    "geyer_ess",
-    "mcse_mean",
-    "recommended_thinning",
-    "rhat",
-    "split_rhat",
-    "tail_ess",
-]
-
 _THINNING_CORRELATION = 0.1
 
 

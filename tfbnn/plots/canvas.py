@@ -1,9 +1,6 @@
 """What all figures share: style, colours, labels, and rows that are checked as in `evaluate`."""
 
-from tfbnn import fitted_checks
-
-__all__ = ["BLUE", "GREEN", "GREY", "LIGHT", "ORANGE", "checked_rows", "colors", "figure_of",
-           "style", "target_names"]  # fmt: skip
+from tfbnn.data import checks
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -66,7 +63,7 @@ def checked_rows(model, x, y, noise_scale):
             f"has the likelihood {type(ensemble.spec.likelihood).__name__}. Use evaluate, "
             "plot_traces and plot_convergence."
         )
-    return fitted_checks.checked_rows(ensemble, x, y, noise_scale, "this figure")
+    return checks.checked_rows(ensemble, x, y, noise_scale, "this figure")
 
 
 def _matplotlib():

@@ -4,8 +4,6 @@ import numpy as np
 
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, figure_of, style
 
-__all__ = ["plot_convergence", "plot_traces"]
-
 # The customary limits, as in the warnings of a diagnosis.
 _RHAT_LIMIT = 1.01
 _ESS_PER_CHAIN = 100

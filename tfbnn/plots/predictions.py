@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tfbnn.metrics import pulls
+from tfbnn.data.transforms import Log10
 from tfbnn.plots.canvas import (
     BLUE,
     GREY,
@@ -16,9 +16,7 @@ from tfbnn.plots.canvas import (
     style,
     target_names,
 )
-from tfbnn.transforms import Log10
-
-__all__ = ["plot_coverage", "plot_pulls", "plot_truth"]
+from tfbnn.posterior.metrics import pulls
 
 _MAX_POINTS = 1000
 

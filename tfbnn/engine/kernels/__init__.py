@@ -12,7 +12,7 @@ from tfbnn.engine.kernels.repriorised import Repriorised
 from tfbnn.engine.kernels.smmala import SMMALA
 from tfbnn.engine.kernels.truncated_mala import TruncatedMALA
 from tfbnn.engine.kernels.underdamped import UnderdampedLangevin
-from tfbnn.settings import settings_from_json, settings_to_json
+from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 __all__ = [
     "ChEESHMC",

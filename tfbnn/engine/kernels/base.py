@@ -16,19 +16,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfbnn.engine.potential import Potential
-from tfbnn.validation import check_choice, check_flag, check_number
-
-__all__ = [
-    "Kernel",
-    "TransitionStatistics",
-    "acceptance_from_log_ratio",
-    "accepts",
-    "is_divergent",
-    "minus_infinity_for_nan",
-    "partly_refreshed",
-    "unknown",
-]
+from tfbnn.data.validation import check_choice, check_flag, check_number
+from tfbnn.engine.density.potential import Potential
 
 # Energy errors beyond this count as divergent, as in Stan and TFP.
 _MAX_ENERGY_ERROR = 1000.0
@@ -85,7 +74,7 @@ class Kernel:
     no_whitening = None
     # Why Repriorised cannot give the kernel coordinates other than theta, or None.
     theta_obstacle = None
-    # Powers of the likelihood, one for each walker that makes up a chain; see tfbnn.engine.rungs.
+    # Powers of the likelihood, one for each walker that makes up a chain; see tfbnn.engine.density.rungs.
     temperatures = (1.0,)
 
     def __post_init__(self):

@@ -7,12 +7,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfbnn.engine.adaptation import select
+from tfbnn.data.validation import check_integer, check_number
+from tfbnn.engine.basis.adaptation import select
 from tfbnn.engine.kernels.base import Kernel, acceptance_from_log_ratio
 from tfbnn.engine.kernels.hmc import HMC, hmc_statistics
-from tfbnn.validation import check_integer, check_number
-
-__all__ = ["ChEESHMC"]
 
 # ADAM without momentum, as in Hoffman, Radul and Sountsov 2021, but learning twice as fast: a window
 # of warm-up has some hundred transitions, in which the length may have to grow by a factor of 100.

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.kernels.base import (
     TransitionStatistics,
     acceptance_from_log_ratio,
     unknown,
 )
-from tfbnn.engine.potential import Potential
-
-__all__ = ["CallableKernel"]
 
 
 @dataclass(frozen=True, eq=False)

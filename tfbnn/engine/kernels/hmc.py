@@ -5,15 +5,13 @@ from dataclasses import dataclass
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfbnn.data.validation import check_integer, check_number
 from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,
     acceptance_from_log_ratio,
     is_divergent,
 )
-from tfbnn.validation import check_integer, check_number
-
-__all__ = ["HMC", "hmc_statistics"]
 
 
 def hmc_statistics(results):

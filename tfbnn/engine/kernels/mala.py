@@ -6,8 +6,6 @@ import tensorflow as tf
 
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Proposal
 
-__all__ = ["MALA", "LangevinProposal"]
-
 
 class LangevinProposal(Proposal):
     """z' ~ N(z + (h / 2) grad, h I), h the step size."""

@@ -18,8 +18,6 @@ from tfbnn.engine.kernels.base import (
     unknown,
 )
 
-__all__ = ["MetropolisKernel", "Point", "Proposal"]
-
 
 class Point(NamedTuple):
     """A position, and what a proposal needs to know of it.

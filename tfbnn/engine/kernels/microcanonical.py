@@ -6,8 +6,8 @@ from typing import NamedTuple
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfbnn.engine.adaptation import RunningMoments, restart_moments, select
-from tfbnn.engine.isokinetic import Flight, fly, unit
+from tfbnn.data.validation import check_flag, check_integer, check_number
+from tfbnn.engine.basis.adaptation import RunningMoments, restart_moments, select
 from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,
@@ -18,9 +18,7 @@ from tfbnn.engine.kernels.base import (
     partly_refreshed,
     unknown,
 )
-from tfbnn.validation import check_flag, check_integer, check_number
-
-__all__ = ["Microcanonical"]
+from tfbnn.engine.kernels.isokinetic import Flight, fly, unit
 
 # As how many draws unit variances count in the trajectory length: successive draws are correlated.
 _PRIOR_DRAWS = 50.0

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfbnn.data.validation import check_integer
 from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,
     acceptance_from_log_ratio,
 )
-from tfbnn.validation import check_integer
-
-__all__ = ["NUTS"]
 
 # TFP tabulates a matrix of 2**depth x 2**depth entries before it starts: 134 MB here.
 _MAX_TREE_DEPTH = 12

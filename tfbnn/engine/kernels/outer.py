@@ -1,7 +1,5 @@
 """Settings of a kernel that has another one inside."""
 
-__all__ = ["OuterKernel"]
-
 
 class OuterKernel:
     """What the runner needs of settings, taken from those of the kernel `inner` that they hold.

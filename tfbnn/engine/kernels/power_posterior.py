@@ -7,13 +7,11 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfbnn.data.validation import check_integer, check_number
 from tfbnn.engine.kernels.base import TransitionStatistics, unknown
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.outer import OuterKernel
-from tfbnn.engine.swaps import sweep
-from tfbnn.validation import check_integer, check_number
-
-__all__ = ["PowerPosterior"]
+from tfbnn.engine.kernels.swaps import sweep
 
 
 class LadderResults(NamedTuple):
@@ -102,7 +100,7 @@ class PowerPosterior(OuterKernel):
     trajectory length that the inner kernel would learn stays at its first value.
     A swap of two rungs i and j is accepted with probability
     min(1, exp((t_i - t_j) (ll_j - ll_i))), ll their log likelihoods, without the ratio of the
-    normalisers of the partner law: `tfbnn.engine.swaps` says why this is exact.
+    normalisers of the partner law: `tfbnn.engine.kernels.swaps` says why this is exact.
 
     A chain finds other modes by way of the rungs near the prior, at m times the cost of the inner
     kernel. The log likelihoods of all rungs give `run.log_evidence`, log p(D) by thermodynamic

@@ -6,8 +6,6 @@ import tensorflow as tf
 
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Proposal
 
-__all__ = ["RandomWalkMetropolis"]
-
 
 class RandomWalkProposal(Proposal):
     """z' = z + s * eps, eps ~ N(0, I), s the step size."""

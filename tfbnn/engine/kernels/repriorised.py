@@ -2,15 +2,18 @@
 
 from dataclasses import KW_ONLY, dataclass, replace
 
-from tfbnn import likelihoods
-from tfbnn.engine.compile import has_gpu
+from tfbnn.data.validation import check_flag, check_number
+from tfbnn.engine.basis.compile import has_gpu
+from tfbnn.engine.density.reparametrisation import (
+    Collapsed,
+    is_conjugate,
+    num_features,
+    readout_place,
+)
+from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.outer import OuterKernel
-from tfbnn.engine.reparametrisation import Collapsed, is_conjugate, num_features, readout_place
-from tfbnn.engine.reparametrisation import Repriorised as RepriorisedPotential
-from tfbnn.validation import check_flag, check_number
-
-__all__ = ["Repriorised"]
+from tfbnn.spec import regression_likelihoods as likelihoods
 
 # Features up to which the square root of the readout's covariance is kept with every draw.
 _MOST_KEPT_FEATURES = 64

@@ -6,12 +6,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfbnn.data.validation import check_choice, check_number
+from tfbnn.engine.kernels.metric_tensor import cholesky_metric, softabs_metric
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Proposal
-from tfbnn.engine.metric_tensor import cholesky_metric, softabs_metric
 from tfbnn.exceptions import StartError
-from tfbnn.validation import check_choice, check_number
-
-__all__ = ["SMMALA", "ManifoldProposal"]
 
 METRICS = ("softabs", "gauss_newton")
 

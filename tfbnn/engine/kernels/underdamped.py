@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,
@@ -16,9 +17,6 @@ from tfbnn.engine.kernels.base import (
     partly_refreshed,
     unknown,
 )
-from tfbnn.validation import check_flag, check_number
-
-__all__ = ["UnderdampedLangevin"]
 
 
 class UnderdampedResults(NamedTuple):

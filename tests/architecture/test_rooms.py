@@ -1,0 +1,152 @@
+"""The house: a room imports only from floors below its own, and few may import heavy libraries.
+
+Imports inside functions count: a lazy import saves time, and is a dependency all the same.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "tfbnn"
+
+# From the ground up. Rooms on one floor do not know each other.
+FLOORS = (
+    ("exceptions",),
+    ("system",),
+    ("data",),
+    ("spec",),
+    ("diagnostics",),
+    ("engine.basis",),
+    ("engine.density",),
+    ("engine.export",),
+    ("posterior",),
+    ("datasets", "plots"),
+    ("storage",),
+    ("run",),
+    ("engine.kernels",),
+    ("engine.starts",),
+    ("engine.sampling",),
+    ("engine.running",),
+    ("fit",),
+    ("model",),
+    ("cli", "cluster", "hep"),
+    ("__main__",),
+)
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+# Public names only. Nothing inside imports them, as `tfbnn.kernels` brings in the engine.
+FACES = ("", "kernels", "likelihoods", "priors", "trust")
+MAY_IMPORT = {
+    "tensorflow": ("engine",),
+    "tensorflow_probability": ("engine",),
+    "keras": ("engine",),
+    "tf_keras": ("engine",),
+    "h5py": ("storage", "data.tables"),
+    "matplotlib": ("plots",),
+    "dask": ("cluster",),
+    "distributed": ("cluster",),
+}
+MOST_ENTRIES = 22
+
+
+def imports(source):
+    """Yields (dotted name, line) of all that a module imports, wherever it does."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"a relative import in line {node.lineno}"
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and _imports_a_constant(node):
+            yield node.args[0].value, node.lineno
+
+
+def _imports_a_constant(call):
+    """Whether a call is import_module("...") or the like, of cluster/extra.py too."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", None))
+    return (
+        name in ("import_module", "__import__", "required")
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+    )
+
+
+def room_of(module):
+    """The room of a module, both without the leading `tfbnn.`: engine rooms have two names."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "engine" else parts[0]
+
+
+def faults(module, source):
+    """Yields what is wrong with the imports of a module, named without the leading `tfbnn.`."""
+    here = room_of(module)
+    for name, line in imports(source):
+        top, _, rest = name.partition(".")
+        if top in MAY_IMPORT and not any(
+            f"{module}.".startswith(f"{place}.") for place in MAY_IMPORT[top]
+        ):
+            yield f"{module}:{line} imports {top}"
+        if top != "tfbnn" or here in FACES or module == "engine":
+            continue
+        there = room_of(rest)
+        if there not in FLOOR:
+            yield f"{module}:{line} imports the face {name}"
+        elif there != here and FLOOR[there] >= FLOOR[here]:
+            yield f"{module}:{line} ({here}) reaches up to {name}"
+
+
+def modules():
+    """Yields (dotted name without the leading `tfbnn.`, path) of every module."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def test_every_room_stands_on_those_below():
+    found = [fault for module, path in modules() for fault in faults(module, path.read_text())]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "module, source",
+    [
+        ("data.rows", "import tensorflow as tf"),
+        ("data.rows", "def later():\n    from keras import layers"),
+        ("posterior.ensemble", "import h5py"),
+        ("posterior.ensemble", "from tfbnn.storage.model import file"),
+        ("posterior.ensemble", "def later():\n    from tfbnn.model import BayesianMLP"),
+        ("run.session", "from tfbnn.engine.kernels.hmc import HMC"),
+        ("cli.fit", "from tfbnn import kernels"),
+        ("cli.fit", "import tfbnn"),
+        ("cli.fit", "from tfbnn.cluster.place import Cluster"),
+        ("cli.plot", "importlib.import_module('matplotlib')"),
+        ("engine.density.potential", "from tfbnn.engine.sampling.lane import Lane"),
+    ],
+)
+def test_the_rule_sees_a_room_that_does_not(module, source):
+    assert len(list(faults(module, source))) == 1
+
+
+@pytest.mark.parametrize(
+    "module, source",
+    [
+        ("data.tables", "import h5py"),
+        ("engine.kernels.hmc", "import tensorflow_probability as tfp"),
+        ("cli.fit", "from tfbnn.model import BayesianMLP\nimport numpy as np"),
+        ("kernels", "from tfbnn.engine.kernels import HMC"),
+        ("run.session", "from tfbnn.run.definition import RunDefinition"),
+    ],
+)
+def test_the_rule_lets_pass_what_it_should(module, source):
+    assert not list(faults(module, source))
+
+
+def test_every_room_has_a_floor():
+    rooms = {room_of(module) for module, _ in modules()} - {*FACES, "engine"}
+    assert rooms == set(FLOOR)
+
+
+def test_the_root_has_few_entries():
+    entries = [path for path in PACKAGE.iterdir() if path.name != "__pycache__"]
+    assert len(entries) <= MOST_ENTRIES

@@ -1,0 +1,48 @@
+"""`tfbnn resume`: go on with a run from its folder."""
+
+import argparse
+
+from tfbnn.cli.console import import_tensorflow, say
+from tfbnn.cli.fit_options import add_pace_options, add_results_options
+from tfbnn.cli.options import given
+from tfbnn.cli.runs import check_model_file, run_to_the_end
+from tfbnn.storage import RunFolder
+
+_DESCRIPTION = """\
+Go on with a run that was stopped or killed, or add draws to one that is finished, by its run folder
+alone. The draws are those of a run that nothing interrupted, bit by bit."""
+
+_EPILOG = """\
+example:
+  tfbnn fit train.csv --target y --layers 20,20 --output run/     # killed after an hour
+  tfbnn resume run/ -o bnn.h5
+  tfbnn resume run/ --num-results 4000 -o bnn.h5                  # more draws"""
+
+
+def add_parser(commands):
+    """Adds the command to argparse's subparsers."""
+    parser = commands.add_parser(
+        "resume", help="go on with a run from its folder", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    parser.add_argument("folder", metavar="RUNDIR", help="folder given as --output to 'tfbnn fit'")
+    parser.add_argument(
+        "--num-results", type=int, default=argparse.SUPPRESS, metavar="S",
+        help="draws kept per chain, if there are to be more than the run was begun with",
+    )  # fmt: skip
+    add_pace_options(parser)
+    add_results_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Goes on, reports and saves."""
+    check_model_file(args.model_file)
+    if RunFolder.find(args.folder) is None:
+        raise ValueError(f"There is no run in {args.folder}. Begin one: tfbnn fit --output.")
+    import_tensorflow()
+    from tfbnn.model import prepare_resume
+
+    options = given(args, ("num_results", "commit_interval", "num_workers", "verbose"))
+    model, go_on = prepare_resume(args.folder, **options)
+    say(f"Going on with {args.folder}.")
+    return run_to_the_end(model, go_on, args.folder, args)

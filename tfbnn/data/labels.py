@@ -1,0 +1,158 @@
+"""Class labels: text, integers or booleans of the user, and the class numbers 0, 1, .. inside.
+
+The number of a label is its place in `classes`, a tuple of plain Python values in their order.
+"""
+
+import numpy as np
+
+from tfbnn.data.validation import as_columns, refuse_containers
+
+_SHOWN = 10
+
+
+def as_labels(value, name, *, num_targets):
+    """Converts labels given as [N, K], or as [N] where K is 1, to an array [N, K].
+
+    Args:
+        value: Anything array-like of text, integers, booleans, or floats that are whole numbers.
+        name: What the user calls it, for messages.
+        num_targets: K.
+
+    Returns:
+        Array [N, K] of text, int64 or bool.
+
+    Raises:
+        TypeError: For labels of other or mixed kinds.
+        ValueError: For a wrong shape, no rows, or numbers that are not whole.
+    """
+    refuse_containers(value, name, content="labels")
+    array = as_columns(
+        _plain_array(value, name),
+        name,
+        num_targets=num_targets,
+        content="one label per row and target, ",
+        advice="Pass labels, not one-hot columns.",
+    )
+    if array.dtype.kind == "f":
+        return _whole_numbers(array, name)
+    return array.astype(np.int64) if array.dtype.kind in "iu" else array
+
+
+def learn_classes(labels, num_classes, name):
+    """The classes that training labels [N, K] stand for.
+
+    Labels that are class numbers already, out of 0 .. num_classes - 1, or booleans for two classes,
+    need not all occur. Others must be exactly `num_classes` different ones, of a single target.
+
+    Returns:
+        Tuple of `num_classes` labels in order.
+
+    Raises:
+        ValueError: For more or fewer labels than classes, or labels of several targets.
+    """
+    found = np.unique(labels)
+    if found.dtype.kind == "b" and num_classes == 2:
+        return (False, True)
+    if found.dtype.kind == "i" and found[0] >= 0 and found[-1] < num_classes:
+        return tuple(range(num_classes))
+    if labels.shape[1] > 1:
+        raise ValueError(
+            f"{name} with several columns must hold 0 and 1 or booleans, received the labels "
+            f"{_listed(found.tolist())}. Convert each column."
+        )
+    if len(found) != num_classes:
+        raise ValueError(
+            f"{name} must hold {num_classes} different labels for this network, received "
+            f"{len(found)}: {_listed(found.tolist())}. With Categorical the last entry of "
+            "layer_sizes is the number of classes; Bernoulli takes two."
+        )
+    return tuple(found.tolist())
+
+
+def class_numbers(labels, classes, name):
+    """Class numbers of labels [N, K]: float64 [N, K].
+
+    Raises:
+        ValueError: For a label that is not one of the classes.
+    """
+    found, places = np.unique(labels, return_inverse=True)
+    known = {label: number for number, label in enumerate(classes)}
+    for label in found.tolist():
+        if label not in known:
+            row = int(np.argwhere(labels == label)[0][0])
+            raise ValueError(
+                f"{name} must hold the labels {_listed(classes)}, received {label!r} in row {row}. "
+                "Correct or drop these rows."
+            )
+    numbers = np.array([known[label] for label in found.tolist()], dtype=np.float64)
+    return numbers[places.reshape(labels.shape)]
+
+
+def most_probable(spec, classes, mean):
+    """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
+    best = spec.likelihood.class_probabilities(mean).argmax(axis=-1)
+    return np.array(classes)[best]
+
+
+def check_classes(classes, num_classes):
+    """Refuses classes that `learn_classes` cannot have given, with a ValueError."""
+    kinds = {type(label) for label in classes}
+    sound = len(kinds) == 1 and kinds <= {str, int, bool}
+    if not sound or len(set(classes)) != len(classes) or len(classes) != num_classes:
+        raise ValueError(
+            f"classes must be {num_classes} different texts, integers or booleans, found "
+            f"{classes!r:.100}."
+        )
+
+
+def _plain_array(value, name):
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "T" or (array.dtype.kind == "U" and not hasattr(value, "dtype")):
+            array = np.asarray(value, dtype=object)  # a list that mixes text and numbers shows
+    except ValueError as error:
+        raise TypeError(
+            f"{name} must be a rectangular array of labels, received rows of different lengths."
+        ) from error
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+    if array.dtype.kind not in "biufU":
+        raise TypeError(
+            f"{name} must hold class labels, text or integers, received dtype {array.dtype}. "
+            "Convert them to text."
+        )
+    return array
+
+
+def _from_objects(array, name):
+    for kinds, dtype in (((str,), str), ((bool, np.bool_), bool)):
+        if all(isinstance(entry, kinds) for entry in array.ravel()):
+            return array.astype(dtype)
+    entries = array.ravel().tolist()
+    if any(isinstance(entry, (bool, np.bool_)) or not _is_number(entry) for entry in entries):
+        kinds = sorted({type(entry).__name__ for entry in entries})
+        raise TypeError(
+            f"{name} must hold class labels of one kind, text or integers, received a mixture or "
+            f"missing values: {', '.join(kinds)}. Drop missing labels, convert others to text."
+        )
+    return array.astype(np.float64)
+
+
+def _is_number(entry):
+    return isinstance(entry, (int, float, np.integer, np.floating))
+
+
+def _whole_numbers(array, name):
+    bad = np.argwhere(~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) > 2**53))
+    if len(bad):
+        row, column = bad[0]
+        raise ValueError(
+            f"{name} must hold class labels, text or whole numbers, received "
+            f"{array[row, column]} in row {row}. For numbers use a likelihood such as Gaussian()."
+        )
+    return array.astype(np.int64)
+
+
+def _listed(labels):
+    text = ", ".join(map(repr, labels[:_SHOWN]))
+    return f"{text}, .." if len(labels) > _SHOWN else text

@@ -1,0 +1,107 @@
+"""Rows of data between the user's arrays and the scale the network sees."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.data.labels import as_labels, class_numbers, learn_classes
+from tfbnn.data.transforms import check_domain
+from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_rows, column_names
+
+_MAX_REFERENCE_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None.
+
+    Of class labels, y holds the numbers, places in `classes`, which is None for other targets.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    noise: np.ndarray | None
+    feature_names: tuple | None
+    classes: tuple | None = None
+
+
+def prepare_rows(spec, x, y, noise_scale, name="", classes=None):
+    """Checks one set of rows.
+
+    Args:
+        spec: ModelSpec.
+        x, y, noise_scale: What the user passed.
+        name: Prefix of what messages call them.
+        classes: Known class labels; without them the rows themselves say what the classes are.
+
+    Returns:
+        Rows.
+    """
+    inputs = as_matrix(x, f"{name}x", num_columns=spec.num_inputs)
+    if spec.has_classes:
+        targets, classes = _class_targets(spec, y, f"{name}y", classes)
+    else:
+        targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
+    check_rows(**{f"{name}x": inputs, f"{name}y": targets})
+    noise = prepare_noise(spec, noise_scale, len(inputs))
+    return Rows(inputs, targets, noise, column_names(x), classes)
+
+
+def prepare_noise(spec, noise_scale, num_rows):
+    """Known noise scales as [N, K] or None; refused for class likelihoods."""
+    if spec.has_classes and noise_scale is not None:
+        raise ValueError(
+            f"noise_scale does not go with {type(spec.likelihood).__name__}, received "
+            f"{type(noise_scale).__name__}: class labels have no noise scale. Leave it None."
+        )
+    return as_row_noise(noise_scale, num_rows=num_rows, num_targets=spec.num_targets)
+
+
+def _class_targets(spec, y, name, classes):
+    """(class numbers [N, K], classes)."""
+    labels = as_labels(y, name, num_targets=spec.num_targets)
+    if classes is None:
+        classes = learn_classes(labels, spec.num_classes, name)
+    return class_numbers(labels, classes, name), classes
+
+
+def transform_rows(spec, x_pipeline, y_pipeline, rows):
+    """Rows on the scale the network sees: (x, y, noise or None), checked in the model's dtype."""
+    check_domain(x_pipeline, rows.x, "x")
+    check_domain(y_pipeline, rows.y, "y")
+    noise = None
+    if rows.noise is not None:
+        noise = rows.noise * np.abs(y_pipeline.derivative(rows.y))
+    transformed = (x_pipeline.forward(rows.x), y_pipeline.forward(rows.y), noise)
+    for name, values in zip(("x", "y", "noise_scale"), transformed):
+        check_range(spec, name, values)
+    return transformed
+
+
+def data_hash(rows):
+    """SHA-256 over shapes and values of the rows, as hexadecimal text."""
+    digest = hashlib.sha256()
+    for array in (rows.x, rows.y, rows.noise):
+        digest.update(b"none" if array is None else repr(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def reference_rows(x):
+    """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
+    count = min(len(x), _MAX_REFERENCE_ROWS)
+    return x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
+
+
+def check_range(spec, name, values):
+    if values is None:
+        return
+    with np.errstate(over="ignore", under="ignore"):
+        cast = values.astype(spec.dtype)
+    # A noise scale that is rounded to zero does not fit either.
+    bad = np.argwhere(~np.isfinite(cast) | ((cast == 0) & (name == "noise_scale")))
+    if len(bad):
+        raise ValueError(
+            f"{name} does not fit into {spec.dtype} after its transform, first in row "
+            f"{bad[0][0]}, column {bad[0][1]}. Standardise it or use dtype='float64'."
+        )

@@ -1,0 +1,228 @@
+"""Checks of what users pass in: arrays first, then plain settings.
+
+Every message says what was expected, what came, and what to do.
+"""
+
+import numbers
+import warnings
+
+import numpy as np
+
+from tfbnn.exceptions import DataWarning
+
+
+def column_names(value):
+    """Column names of a data frame as a tuple of strings, or None for anything without names."""
+    columns = getattr(value, "columns", None)
+    if columns is None or callable(columns):
+        return None
+    return tuple(str(column) for column in columns)
+
+
+def as_matrix(value, name, *, num_columns=None):
+    """Converts `value` to a finite, contiguous float64 matrix.
+
+    Args:
+        value: Anything array-like with two dimensions: NumPy arrays, nested lists, data frames.
+        name: What the user calls it, for messages.
+        num_columns: Required number of columns, or None for any number of at least one.
+
+    Returns:
+        Array [N, num_columns], float64, a copy that shares no memory with `value`.
+
+    Raises:
+        TypeError: For values that are not real numbers, sparse matrices and masked arrays.
+        ValueError: For a wrong shape, no rows or columns, NaN or infinity.
+    """
+    array = as_float_array(value, name)
+    wanted = f"[N, {num_columns}]" if num_columns is not None else "[N, D]"
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must have shape {wanted}, received {list(array.shape)}. "
+            f"Use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row."
+        )
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise ValueError(
+            f"{name} must have at least one row and one column, received shape "
+            f"{list(array.shape)}. Check how it was read or selected."
+        )
+    if num_columns is not None and array.shape[1] != num_columns:
+        raise ValueError(
+            f"{name} must have {num_columns} columns, received {array.shape[1]}. "
+            "Pass the columns in the order of the fit."
+        )
+    _refuse_non_finite(array, name)
+    return array
+
+
+def as_targets(value, name, *, num_targets):
+    """Converts targets given as [N, K], or as [N] where K is 1, to a float64 matrix [N, K]."""
+    array = as_columns(
+        as_float_array(value, name),
+        name,
+        num_targets=num_targets,
+        advice="The number of columns follows from the last entry of layer_sizes.",
+    )
+    _refuse_non_finite(array, name)
+    return array
+
+
+def as_columns(array, name, *, num_targets, content="", advice):
+    """An array [N, K], or [N] where K is 1, as [N, K].
+
+    Args:
+        array: The array.
+        name: What the user calls it, for messages.
+        num_targets: K.
+        content: What its entries are, for messages.
+        advice: What to do about a wrong shape.
+
+    Raises:
+        ValueError: For a wrong shape, or no rows.
+    """
+    if array.ndim == 1 and num_targets == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] != num_targets:
+        also = " or [N]" if num_targets == 1 else ""
+        raise ValueError(
+            f"{name} must have shape [N, {num_targets}]{also}, {content}received "
+            f"{list(array.shape)}. {advice}"
+        )
+    if not len(array):
+        raise ValueError(f"{name} must have at least one row, received none.")
+    return array
+
+
+def as_row_noise(value, *, num_rows, num_targets):
+    """Converts a known noise scale per row, [N] or [N, K], to a positive float64 matrix [N, K]."""
+    if value is None:
+        return None
+    array = as_float_array(value, "noise_scale")
+    if array.ndim == 1:
+        array = np.repeat(array[:, None], num_targets, axis=1)
+    if array.shape != (num_rows, num_targets):
+        raise ValueError(
+            f"noise_scale must have shape [{num_rows}] or [{num_rows}, {num_targets}], received "
+            f"{list(array.shape)}. Give one standard deviation per row, in the units of y."
+        )
+    _refuse_non_finite(array, "noise_scale")
+    if np.any(array <= 0):
+        row = int(np.argwhere(array <= 0)[0][0])
+        raise ValueError(
+            f"noise_scale must be positive, received {array[row].min()} in row {row}. "
+            "It is a standard deviation in the units of y."
+        )
+    return array
+
+
+def check_rows(**matrices):
+    """Refuses arrays whose first dimensions differ; None is passed over."""
+    rows = {name: len(matrix) for name, matrix in matrices.items() if matrix is not None}
+    if len(set(rows.values())) > 1:
+        found = ", ".join(f"{name} has {count}" for name, count in rows.items())
+        raise ValueError(f"All of {', '.join(rows)} must have the same number of rows: {found}.")
+    if set(rows.values()) == {1}:
+        warnings.warn("There is only one row of data.", DataWarning, stacklevel=3)
+
+
+def check_integer(name, value, *, minimum):
+    """Returns `value` as int, or raises when it is not an integer of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, received {name}={value!r}.")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, received {name}={value}.")
+    return int(value)
+
+
+def check_number(name, value, *, above=None, minimum=None, below=None):
+    """Returns `value` as float, or raises when it is not finite or outside the open/closed range.
+
+    Args:
+        name: What the user calls it.
+        value: A real number.
+        above: The value must be larger than this.
+        minimum: The value must not be smaller than this.
+        below: The value must be smaller than this.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, received {name}={value!r}.")
+    limits = []
+    if above is not None:
+        limits.append((value > above, f"> {above}"))
+    if minimum is not None:
+        limits.append((value >= minimum, f">= {minimum}"))
+    if below is not None:
+        limits.append((value < below, f"< {below}"))
+    if not np.isfinite(value) or not all(ok for ok, _ in limits):
+        wanted = " and ".join(text for _, text in limits) or "finite"
+        raise ValueError(f"{name} must be {wanted}, received {name}={value}.")
+    return float(value)
+
+
+def check_flag(name, value):
+    """Returns `value` as bool, or raises when it is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, received {name}={value!r}.")
+    return bool(value)
+
+
+def check_choice(name, value, choices):
+    """Returns `value`, or raises when it is not one of `choices`."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {sorted(choices)}, received {name}={value!r}.")
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {sorted(choices)}, received {name}={value!r}.")
+    return value
+
+
+def as_float_array(value, name):
+    """Converts `value` of any shape to a float64 copy; raises TypeError unless it holds numbers."""
+    refuse_containers(value, name)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise TypeError(
+            f"{name} must be a rectangular array of numbers, received rows of different lengths."
+        ) from error
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+    if array.dtype.kind not in "iuf":
+        kinds = {"c": "complex numbers", "b": "booleans", "M": "dates", "m": "time spans"}
+        found = kinds.get(array.dtype.kind, f"dtype {array.dtype}")
+        raise TypeError(f"{name} must hold real numbers, received {found}. Convert to float first.")
+    return np.array(array, dtype=np.float64, order="C")
+
+
+def refuse_containers(value, name, content="numbers"):
+    """Refuses what NumPy would turn into an array of something else, with a TypeError."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array; tfbnn has no missing values. "
+            "Drop or fill the masked rows and pass a plain array."
+        )
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        raise TypeError(f"{name} is a sparse matrix. Pass {name}.toarray() instead.")
+    if value is None or isinstance(value, (str, bytes, dict)):
+        raise TypeError(f"{name} must be an array of {content}, received {type(value).__name__}.")
+
+
+def _from_objects(array, name):
+    refused = (str, bytes, bool, np.bool_, complex, np.complexfloating)
+    if any(isinstance(entry, refused) for entry in array.ravel()):
+        raise TypeError(f"{name} must hold real numbers, received strings, booleans or complex.")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} must be a rectangular array of numbers, received objects that are not: {error}"
+        ) from error
+
+
+def _refuse_non_finite(array, name):
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        row, column = bad[0]
+        raise ValueError(
+            f"{name} must be finite, received {len(bad)} NaN or infinite values, the first "
+            f"({array[row, column]}) in row {row}, column {column}. Drop or repair these rows."
+        )

@@ -1,0 +1,151 @@
+"""Adaptation during warm-up: step size by dual averaging, moments for the preconditioner, windows.
+
+The two states below are plain tensors that travel through the compiled block; every chain adapts
+by itself.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+# Hoffman and Gelman 2014, JMLR 15, section 3.2: gamma, t0, kappa, and mu = log(10 eps_0).
+_GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75
+
+
+class DualAveraging(NamedTuple):
+    """Nesterov's dual averaging of the log step size.
+
+    Attributes:
+        log_step: Log of the step size to try next, float32 [C].
+        log_average: Log of the averaged step size, used once adaptation is over, [C].
+        error_sum: Sum of (target - acceptance), [C].
+        count: Number of updates, scalar.
+        centre: The value log_step is drawn towards, [C].
+    """
+
+    log_step: object
+    log_average: object
+    error_sum: object
+    count: object
+    centre: object
+
+    def update(self, acceptance, target):
+        """One update with the acceptance probabilities [C] of the last transition."""
+        count = self.count + 1.0
+        error_sum = self.error_sum + (target - acceptance)
+        log_step = self.centre - tf.sqrt(count) / _GAMMA * error_sum / (count + _T0)
+        weight = count**-_KAPPA
+        log_average = weight * log_step + (1.0 - weight) * self.log_average
+        return DualAveraging(log_step, log_average, error_sum, count, self.centre)
+
+
+def restart_dual_averaging(step_size):
+    """Dual averaging that starts from step sizes [C]."""
+    log_step = np.log(np.asarray(step_size, dtype=np.float32))
+    zeros = np.zeros_like(log_step)
+    return DualAveraging(
+        log_step=log_step,
+        log_average=log_step,
+        error_sum=zeros,
+        count=np.float32(0.0),
+        centre=log_step + np.float32(np.log(10.0)),
+    )
+
+
+class RunningMoments(NamedTuple):
+    """Welford's running mean and sum of squared deviations, [C, P] each, over `count` draws."""
+
+    mean: object
+    squares: object
+    count: object
+
+    def update(self, theta):
+        """Takes one more draw [C, P] in."""
+        count = self.count + 1.0
+        delta = theta - self.mean
+        mean = self.mean + delta / count
+        return RunningMoments(mean, self.squares + delta * (theta - mean), count)
+
+
+def restart_moments(shape, dtype):
+    """Moments of no draws yet."""
+    zeros = np.zeros(shape, dtype)
+    return RunningMoments(zeros, zeros, np.dtype(dtype).type(0.0))
+
+
+def select(condition, new, old):
+    """Structure of tensors: `new` where the scalar `condition` holds, else `old`."""
+    return tf.nest.map_structure(lambda a, b: tf.where(condition, a, b), new, old)
+
+
+def adaptation_windows(num_steps):
+    """Splits the adapting part of warm-up much as Stan does.
+
+    A first buffer of 15 % (at most 75 transitions) adapts the step size only; then come windows
+    that double in length, at whose ends the preconditioner is renewed; a last buffer of 25 % (at
+    most 200) settles the step size. (Stan's last buffer has at most 50, after which the step size
+    is still too small by a factor of up to two: dual averaging falls back further for a rejection
+    than it rises for an acceptance.)
+
+    Args:
+        num_steps: Number of adapting transitions.
+
+    Returns:
+        List of (length, renew) with the lengths adding up to `num_steps`; `renew` says whether
+        the window collects moments and ends with a new preconditioner.
+    """
+    first, last = min(75, round(0.15 * num_steps)), min(200, round(0.25 * num_steps))
+    middle = num_steps - first - last
+    if middle < 10:
+        return [(num_steps, False)] if num_steps else []
+    windows, length = [(first, False)], 25
+    while middle > 0:
+        # A window that would leave less than its double behind takes all that is left.
+        length = middle if middle < 3 * length else length
+        windows.append((length, True))
+        middle -= length
+        length *= 2
+    return [*windows, (last, False)]
+
+
+def find_initial_step_size(value_and_gradient, z, linear_map, generator):
+    """Doubles or halves a step size until one leapfrog step is accepted with about 50 %.
+
+    Hoffman and Gelman 2014, algorithm 4, in the coordinates z, each chain by itself.
+
+    Args:
+        value_and_gradient: theta [C, P] -> (log density [C], gradient [C, P]), NumPy.
+        z: Start [C, P].
+        linear_map: The map from z to theta.
+        generator: NumPy generator for the momentum.
+
+    Returns:
+        Step sizes [C], float32.
+    """
+    momentum = generator.standard_normal(z.shape).astype(z.dtype)
+    value, gradient = value_and_gradient(np.asarray(linear_map.forward(z)))
+    gradient = np.asarray(linear_map.pull_back(gradient))
+
+    def log_ratio(step):
+        half = momentum + 0.5 * step[:, None] * gradient
+        theta = np.asarray(linear_map.forward(z + step[:, None] * half))
+        new_value, new_gradient = value_and_gradient(theta)
+        end = half + 0.5 * step[:, None] * np.asarray(linear_map.pull_back(new_gradient))
+        change = new_value - value - 0.5 * ((end**2).sum(-1) - (momentum**2).sum(-1))
+        return np.where(np.isfinite(change), change, -np.inf)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = np.full(len(z), 0.1, dtype=z.dtype)
+        grows = log_ratio(step) > np.log(0.5)
+        factor = np.where(grows, 2.0, 0.5).astype(z.dtype)
+        active = np.ones(len(z), dtype=bool)
+        for _ in range(60):
+            proposal = np.where(active, step * factor, step)
+            crossed = (log_ratio(proposal) > np.log(0.5)) != grows
+            # Growing stops before the step that is too large; shrinking takes the first small one.
+            step = np.where(active & (~crossed | ~grows), proposal, step)
+            active &= ~crossed
+            if not active.any():
+                break
+    return step.astype(np.float32)

@@ -1,0 +1,31 @@
+"""The only place that calls tf.function, and the policy for devices."""
+
+import weakref
+
+import tensorflow as tf
+
+_functions = weakref.WeakSet()
+
+
+def compiled(function, *, jit_compile):
+    """Compiles a pure function of tensors, with XLA when `jit_compile` is true."""
+    wrapped = tf.function(function, jit_compile=jit_compile, autograph=False)
+    _functions.add(wrapped)
+    return wrapped
+
+
+def num_traces():
+    """How often living compiled functions have been traced; tests watch it for retracing."""
+    return sum(function.experimental_get_tracing_count() for function in _functions)
+
+
+def has_gpu():
+    """Whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
+    return bool(tf.config.get_visible_devices("GPU"))
+
+
+def chain_groups(num_chains, *, apart=True, many_devices=False):
+    """Chains that share a program: all of them on the one GPU or unless `apart`, else none."""
+    if not apart or (has_gpu() and not many_devices):
+        return [list(range(num_chains))]
+    return [[chain] for chain in range(num_chains)]

@@ -1,0 +1,1 @@
+"""Log densities, their derivatives, and the coordinates they are sampled in."""

@@ -1,0 +1,16 @@
+"""The box to which Uniform priors confine the weights."""
+
+import numpy as np
+
+from tfbnn.spec.priors import Uniform
+
+
+def support(spec):
+    """Lower and upper limits of theta, float64 [P] each; infinite where there are none."""
+    low = np.full(spec.layout.num_parameters, -np.inf)
+    high = -low
+    for slot, layer in zip(spec.layout.layers, spec.priors):
+        for prior, place in ((layer.kernel, slot.kernel), (layer.bias, slot.bias)):
+            if isinstance(prior, Uniform):
+                low[place], high[place] = prior.low, prior.high
+    return low, high

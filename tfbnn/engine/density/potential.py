@@ -1,0 +1,165 @@
+"""The one posterior density: pretraining, every kernel and `model.log_prob` use this and no other."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine.density.densities import log_likelihood, scale_log_prior, weight_log_prior
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, gauss_newton_product
+from tfbnn.engine.density.network import network_outputs
+
+
+class Data(NamedTuple):
+    """Transformed training rows as tensors, rows last.
+
+    Attributes:
+        x: [D, N].
+        y: [K, N].
+        row_noise: Known standard deviations [K, N], or None.
+    """
+
+    x: object
+    y: object
+    row_noise: object
+
+    def map(self, function):
+        """The Data whose arrays are `function` of these; a missing one stays None."""
+        return Data(*(None if array is None else function(array) for array in self))
+
+
+def make_data(x, y, row_noise, dtype):
+    """Puts transformed NumPy rows x [N, D], y [N, K], row_noise [N, K] or None on the device."""
+
+    def rows_last(array):
+        return tf.constant(np.ascontiguousarray(array.T), dtype)
+
+    return Data(x, y, row_noise).map(rows_last)
+
+
+@dataclass(frozen=True)
+class Potential:
+    """log p(theta | data) up to the evidence, for a batch of networks.
+
+    Densities are pure functions of tensors: float64 [C] whatever the dtype of theta [C, P].
+
+    Chains run in the potential's own coordinates, which are theta itself here; the subclasses in
+    `tfbnn.engine.density.reparametrisation` have others and turn them into theta for the draws that are
+    kept.
+
+    Attributes:
+        spec: ModelSpec.
+    """
+
+    spec: object
+
+    # Standard normal numbers that `complete` needs for a draw.
+    num_normals = 0
+
+    @property
+    def in_theta(self):
+        """Which entry of theta every coordinate belongs to: integers [number of coordinates]."""
+        return np.arange(self.spec.layout.num_parameters)
+
+    def coordinates(self, theta, data):
+        """The coordinates of theta [C, P], NumPy, outside compiled programs."""
+        del data
+        return theta
+
+    def complete(self, coordinates, normals, data):
+        """Networks of kept draws.
+
+        Args:
+            coordinates: [M, number of coordinates].
+            normals: Standard normal numbers [M, num_normals].
+            data: Data.
+
+        Returns:
+            (theta [M, P], dict name -> what else is `found` about each draw).
+        """
+        del normals, data
+        return coordinates, {}
+
+    def found(self, data):
+        """What `complete` finds out about a draw besides theta: dict name -> (shape, dtype)."""
+        del data
+        return {}
+
+    def log_prob(self, theta, data, likelihood_weight=1.0):
+        """Log prior + `likelihood_weight` * log likelihood.
+
+        Args:
+            theta: Parameters [C, P].
+            data: Data.
+            likelihood_weight: A number; or a float64 tensor [C], whose zeros leave the prior alone,
+                value and gradient, even where the likelihood overflows.
+        """
+        inside = theta
+        if tf.is_tensor(likelihood_weight):
+            # Zero times infinity is NaN, so the network never sees these rows.
+            inside = tf.where(likelihood_weight[:, None] > 0, theta, tf.zeros_like(theta))
+        return self.log_prior(theta) + likelihood_weight * self.log_likelihood(inside, data)
+
+    def log_prior(self, theta):
+        """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
+        every = len(self.spec.layout.layers)
+        return self.scales_log_prior(theta) + self.weights_log_prior(theta, every)
+
+    def weights_log_prior(self, theta, num_layers):
+        """Log prior of kernels and biases of the first layers, given their scales."""
+        total = tf.zeros(theta.shape[:1], tf.float64)
+        for prior, place, scale_place in self._groups(num_layers):
+            # In ntk the scale sits in the network and the parameters have prior scale 1.
+            scale = 1.0 if self.spec.is_ntk else None
+            if scale_place is not None and not self.spec.is_ntk:
+                scale = tf.exp(theta[:, scale_place : scale_place + 1])
+            total += weight_log_prior(prior, theta[:, place], scale)
+        return total
+
+    def scales_log_prior(self, theta):
+        """Log prior of noise scales and of prior scales."""
+        layout, total = self.spec.layout, tf.zeros(theta.shape[:1], tf.float64)
+        if layout.num_noise:
+            log_noise_scale = theta[:, layout.log_noise_scale]
+            total += scale_log_prior(self.spec.likelihood.scale_prior, log_noise_scale)
+        for prior, _, place in self._groups(len(layout.layers)):
+            if place is not None:
+                total += scale_log_prior(prior.scale_prior, theta[:, place : place + 1])
+        return total
+
+    def log_likelihood(self, theta, data):
+        """Log likelihood summed over all rows and targets of `data`."""
+        outputs = network_outputs(self.spec, theta, data.x)
+        log_noise_scale = theta[:, self.spec.layout.log_noise_scale]
+        return log_likelihood(
+            self.spec.likelihood, outputs, log_noise_scale, data.y, data.row_noise
+        )
+
+    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+        """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
+        with tf.GradientTape() as tape:
+            tape.watch(theta)
+            value = self.log_prob(theta, data, likelihood_weight)
+        return value, tape.gradient(value, theta)
+
+    def gauss_newton(self, theta, data):
+        """Positive semi-definite curvature of minus the log density at one theta [P]: [P, P].
+
+        NumPy, float64; see `tfbnn.engine.density.gauss_newton`.
+        """
+        return gauss_newton_matrix(self.spec, theta, data)
+
+    def curvature(self, coordinates, data):
+        """The same at one point [P] of the sampled coordinates, for whitening them."""
+        return self.gauss_newton(coordinates, data)
+
+    def gauss_newton_product(self, theta, data, vector):
+        """That matrix times a vector [P], without building it: for large P."""
+        return gauss_newton_product(self.spec, theta, data, vector)
+
+    def _groups(self, num_layers):
+        """Yields (prior, place of the weights, place of their log scale or None)."""
+        for slot, layer in list(zip(self.spec.layout.layers, self.spec.priors))[:num_layers]:
+            yield layer.kernel, slot.kernel, slot.kernel_scale
+            yield layer.bias, slot.bias, slot.bias_scale

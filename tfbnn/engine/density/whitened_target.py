@@ -1,0 +1,69 @@
+"""What a kernel is given to sample."""
+
+import tensorflow as tf
+
+from tfbnn.engine.density.box import support
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
+from tfbnn.engine.density.hessian import hessian
+from tfbnn.engine.density.rungs import likelihood_weights
+
+
+class Target:
+    """The log density as a function of preconditioned coordinates z [C, P] -> [C].
+
+    A kernel that needs to know more than this function asks for it here.
+    """
+
+    def __init__(self, potential, data, linear_map, reference, temperatures):
+        """
+        Args:
+            potential: The model's Potential.
+            data: Data.
+            linear_map: theta = linear_map.forward(z).
+            reference: Log density [C], float64, subtracted before the rounding to the dtype of z.
+            temperatures: Powers of the likelihood of a chain's rungs; see `tfbnn.engine.density.rungs`.
+        """
+        self._potential, self._data = potential, data
+        self._linear_map, self._reference = linear_map, reference
+        self._temperatures = temperatures
+
+    def __call__(self, z):
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        log_prob = self._potential.log_prob(self._linear_map.forward(z), self._data, weights)
+        return tf.cast(log_prob - self._reference, z.dtype)
+
+    def log_likelihood(self, z):
+        """Log likelihood [C], float64, to the power of one whatever the rung."""
+        return self._potential.log_likelihood(self._linear_map.forward(z), self._data)
+
+    def gather(self, z, rows):
+        """The states of other rows [C], each in the coordinates of the row that takes it: [C, P].
+
+        Needs coordinates that are scaled only.
+        """
+        theta = tf.gather(self._linear_map.forward(z), rows)
+        # Rows that keep their state keep its bits.
+        keeps = rows == tf.range(z.shape[0])
+        return tf.where(keeps[:, None], z, self._linear_map.inverse(theta))
+
+    def hessian(self, z):
+        """Second derivatives of the log density, float64 [C, P, P]; needs coordinates as they are."""
+        theta, data = self._in_float64(z)
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        return hessian(lambda point: self._potential.log_prob(point, data, weights), theta)
+
+    def gauss_newton(self, z):
+        """Gauss-Newton matrices, float64 [C, P, P]; needs coordinates as they are."""
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        weights = tf.broadcast_to(tf.cast(weights, tf.float64), z.shape[:1])
+        return gauss_newton_matrices(self._potential.spec, *self._in_float64(z), weights)
+
+    def box(self):
+        """Lower and upper limits of z, float64 [C, P] each; needs coordinates that are scaled only."""
+        scale = tf.cast(self._linear_map.scale, tf.float64)
+        low, high = support(self._potential.spec)
+        return low / scale, high / scale
+
+    def _in_float64(self, z):
+        theta = self._linear_map.forward(z)
+        return tf.cast(theta, tf.float64), self._data.map(lambda array: tf.cast(array, tf.float64))

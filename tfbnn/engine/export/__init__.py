@@ -1,0 +1,1 @@
+"""Networks of a posterior as TensorFlow programs and SavedModels."""

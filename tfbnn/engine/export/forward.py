@@ -1,0 +1,36 @@
+"""The forward pass of all networks with TensorFlow: for large batches where there is a GPU."""
+
+from functools import lru_cache, partial
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.density.network import network_outputs, network_tiles
+
+
+def make_forward(ensemble):
+    """A function that does what `tfbnn.posterior.forward.network_outputs` does for this ensemble.
+
+    Returns:
+        Function of transformed inputs x [n, D] -> outputs [C * S, num_outputs, n], NumPy. The
+        number of rows is padded to a power of two, so that few programs are compiled.
+    """
+    spec = ensemble.spec
+    theta = tf.constant(ensemble.draws.reshape(ensemble.num_draws, -1))
+    outputs_of = _compiled_outputs(spec)
+
+    def forward(x):
+        padded = 1 << (len(x) - 1).bit_length()
+        columns = np.zeros((x.shape[1], padded), spec.dtype)
+        columns[:, : len(x)] = x.T
+        tiles = network_tiles(spec, theta, padded)
+        outputs = np.concatenate([outputs_of(tile, columns).numpy() for tile in tiles])
+        return outputs[..., : len(x)]
+
+    return forward
+
+
+@lru_cache(maxsize=32)
+def _compiled_outputs(spec):
+    return compiled(partial(network_outputs, spec), jit_compile=True)

@@ -1,0 +1,1 @@
+"""Runs all lanes to their ends: in memory, in a run folder, in worker processes."""

@@ -1,0 +1,113 @@
+"""A worker process as its parent sees it."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+from tfbnn.engine.running.workers.messages import error_from_json, parse, send
+from tfbnn.system.children import describe_ending, search_path
+
+_PROGRAM = ("-P", "-m", "tfbnn.engine.running.workers.worker")
+_MOST_LAST_WORDS = 2000
+
+
+class WorkerProcess:
+    """A process that advances lanes, and a thread that hands on what it says.
+
+    Attributes:
+        lanes: The lanes that it was given.
+        refusal: The error that kept it from advancing any, or None.
+        failures: Dict tuple of chains -> the error that ended them.
+    """
+
+    def __init__(self, order, inbox):
+        """Starts nothing yet.
+
+        Args:
+            order: Arguments of `tfbnn.engine.running.advance.advance_lanes`, JSON-able.
+            inbox: A queue that gets (worker, kind, content) for each message, and (worker, "gone",
+                None) when the process is no more.
+        """
+        self.lanes, self.refusal, self.failures = order["indices"], None, {}
+        self._order, self._inbox = order, inbox
+        self._has_ended = self._has_advanced = False
+        self._process, self._listener, self._last_words = None, None, ""
+
+    def start(self):
+        """Starts the process.
+
+        Raises:
+            OSError: When that is impossible.
+        """
+        complaints = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, *_PROGRAM],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                env=os.environ | {"PYTHONPATH": search_path(), "OMP_NUM_THREADS": "1"},
+            )
+        except BaseException:
+            complaints.close()
+            raise
+        self._tell("advance", self._order)
+        self._listener = threading.Thread(target=self._listen, args=(complaints,), daemon=True)
+        self._listener.start()
+
+    def stop(self):
+        """Makes it commit and end; at once where it has not advanced anything yet."""
+        if self._has_advanced:
+            self._tell("stop", None)
+        elif self._process is not None:
+            self._process.kill()
+
+    def join(self):
+        """Waits until it has ended."""
+        if self._listener is not None:
+            self._listener.join()
+
+    @property
+    def has_crashed(self):
+        """Whether it ended, or was ended, without saying so after it had advanced something."""
+        return self._has_advanced and not self._has_ended
+
+    def describe_end(self):
+        """(Exit code or signal in words, a sentence with what it last wrote, if anything)."""
+        ending = describe_ending(self._process.returncode)
+        if self._has_ended:
+            ending = "stopped by SIGTERM"
+        words = self._last_words
+        return ending, words and f" The last of its standard error:\n{words}"
+
+    def _tell(self, kind, content):
+        # It may be gone already, which its listener finds out.
+        with contextlib.suppress(OSError, ValueError):
+            send(self._process.stdin, kind, content)
+
+    def _listen(self, complaints):
+        try:
+            with complaints, self._process:
+                for message in filter(None, map(parse, self._process.stdout)):
+                    self._take(*message)
+                    self._inbox.put((self, *message))
+                self._process.wait()
+                size = complaints.seek(0, os.SEEK_END)
+                complaints.seek(max(0, size - _MOST_LAST_WORDS))
+                self._last_words = complaints.read().decode(errors="replace").strip()
+        finally:
+            self._inbox.put((self, "gone", None))
+
+    def _take(self, kind, content):
+        self._has_advanced |= kind == "event"
+        if kind == "refused":
+            self.refusal = error_from_json(content)
+        elif kind == "ended":
+            self._has_ended = True
+            self.failures = {tuple(chains): error_from_json(error) for chains, error in content}

@@ -1,0 +1,1 @@
+"""The compiled block, and the lanes of chains that advance in it."""

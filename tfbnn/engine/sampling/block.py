@@ -1,0 +1,205 @@
+"""The one compiled program of a run: a block of transitions, for warm-up and sampling alike.
+
+Length, thinning and adaptation are run-time values, so a run compiles this program once. Results do
+not depend on how transitions are split into blocks: random keys belong to absolute transitions.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfbnn.engine.basis.adaptation import DualAveraging, RunningMoments, select
+from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.density.rungs import of_posterior
+from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.sampling.linear_map import DenseMap, DiagonalMap, as_tensors
+
+STATISTICS = ("lp", "acceptance_rate", "step_size", "n_steps", "diverging", "energy")
+
+
+class ChainState(NamedTuple):
+    """Everything that decides the future of a group of C chains, apart from settings and keys.
+
+    R is the number of rows: C, or C times the rungs of a chain (see `tfbnn.engine.density.rungs`). P is the
+    number of the potential's coordinates, which are theta unless the kernel chooses others.
+
+    Attributes:
+        z: Positions in preconditioned coordinates [R, P].
+        results: The TFP kernel's results.
+        linear_map: coordinates = linear_map.forward(z).
+        reference: Log density [R], float64, subtracted before the kernel sees the density as a
+            float32, whose spacing at 5e4 would already be 0.004.
+        step: Dual averaging of the step size.
+        moments: Running moments of the coordinates since the last window.
+    """
+
+    z: object
+    results: object
+    linear_map: DiagonalMap | DenseMap
+    reference: object
+    step: DualAveraging
+    moments: RunningMoments
+
+
+class BlockControl(NamedTuple):
+    """Run-time settings of one block, all scalars.
+
+    Attributes:
+        num_transitions: How many to make, at most the length of the block's keys.
+        first: Absolute index, within the phase, of the first transition.
+        stride: Transitions per kept draw.
+        adapt_step: Whether the step size adapts, and what else a kernel tunes by itself.
+        collect_moments: Whether the moments of the coordinates are collected.
+    """
+
+    num_transitions: object
+    first: object
+    stride: object
+    adapt_step: object
+    collect_moments: object
+
+
+class BlockOutput(NamedTuple):
+    """What a block hands back; only as many slots are meaningful as kept draws were completed.
+
+    Attributes:
+        draws: Kept coordinates [slots, C, P].
+        statistics: Dict of the kept draws' statistics, [slots, C] each; with several rungs also
+            rung_log_likelihood [slots, C, m].
+        acceptance_sum: Sum of the acceptance rates of all transitions [C].
+        num_divergent: Number of divergent transitions [C].
+        num_gradients: Number of gradients [C], those of all rungs.
+    """
+
+    draws: object
+    statistics: dict
+    acceptance_sum: object
+    num_divergent: object
+    num_gradients: object
+
+
+@lru_cache(maxsize=32)
+def make_block(spec, settings, num_slots, jit_compile):
+    """Builds and caches the compiled block function.
+
+    Args:
+        spec: ModelSpec.
+        settings: Kernel settings.
+        num_slots: Room for kept draws in one block.
+        jit_compile: Whether XLA compiles it.
+
+    Returns:
+        Function (Data, ChainState, keys int32 [length, 2], BlockControl) ->
+        (ChainState, BlockOutput).
+    """
+    potential = settings.potential(spec)
+    accept_target = settings.accept_target(spec)
+
+    def block(data, state, keys, control):
+        kernel = _kernel(potential, settings, data, state.linear_map, state.reference, state.step)
+
+        def transition(index, state, output):
+            prepare_key, kernel_key = tf.unstack(tf.random.split(keys[index], 2))
+            log_step = tf.where(control.adapt_step, state.step.log_step, state.step.log_average)
+            step_size = tf.cast(tf.exp(log_step), state.z.dtype)
+            results = settings.prepare(
+                state.results, step_size[:, None], prepare_key, control.adapt_step
+            )
+            z, results = kernel.one_step(state.z, results, seed=kernel_key)
+            coordinates = state.linear_map.forward(z)
+            statistics = settings.statistics(results)
+            state = state._replace(
+                z=z,
+                results=results,
+                step=_adapt(state.step, statistics, settings, accept_target, control.adapt_step),
+                moments=select(
+                    control.collect_moments, state.moments.update(coordinates), state.moments
+                ),
+            )
+            kept = _kept(settings, state, statistics, step_size)
+            num_gradients = tf.reshape(statistics.n_steps, [-1, len(settings.temperatures)])
+            # Every transition writes to its slot; the last one before the slot changes is kept.
+            slot = (control.first + index) // control.stride - control.first // control.stride
+            output = BlockOutput(
+                draws=output.draws.write(slot, of_posterior(coordinates, settings.temperatures)),
+                statistics={
+                    name: array.write(slot, kept[name]) for name, array in output.statistics.items()
+                },
+                acceptance_sum=output.acceptance_sum + kept["acceptance_rate"],
+                num_divergent=output.num_divergent + tf.cast(kept["diverging"], tf.int32),
+                num_gradients=output.num_gradients + tf.reduce_sum(num_gradients, axis=1),
+            )
+            return index + 1, state, output
+
+        _, state, output = tf.while_loop(
+            lambda index, *_: index < control.num_transitions,
+            transition,
+            (tf.constant(0), state, _empty_output(state.z, settings.temperatures, num_slots)),
+            parallel_iterations=1,
+        )
+        return state, output._replace(
+            draws=output.draws.stack(),
+            statistics={name: array.stack() for name, array in output.statistics.items()},
+        )
+
+    return compiled(block, jit_compile=jit_compile)
+
+
+def bootstrap(spec, settings, data, z, linear_map, reference, step):
+    """Kernel results at z, computed eagerly: one gradient, and not worth a compilation."""
+    kernel = _kernel(
+        settings.potential(spec), settings, data, as_tensors(linear_map), reference, step
+    )
+    return kernel.bootstrap_results(tf.convert_to_tensor(z))
+
+
+def _kernel(potential, settings, data, linear_map, reference, step):
+    step_size = tf.cast(tf.exp(step.log_average), potential.spec.dtype)[:, None]
+    target = Target(potential, data, linear_map, reference, settings.temperatures)
+    return settings.build(target, step_size)
+
+
+def _kept(settings, state, statistics, step_size):
+    """What is kept of a transition besides the position: dict of tensors [C], or [C, m] for all rungs."""
+    log_prob = settings.target_log_prob(state.results)
+    rows = {
+        "lp": tf.cast(log_prob, tf.float64) + state.reference,
+        "acceptance_rate": statistics.acceptance_rate,
+        "step_size": step_size,
+        "n_steps": statistics.n_steps,
+        "diverging": statistics.diverging,
+        "energy": tf.cast(statistics.energy, tf.float64) - state.reference,
+    }
+    kept = {name: of_posterior(values, settings.temperatures) for name, values in rows.items()}
+    if len(settings.temperatures) > 1:
+        kept["rung_log_likelihood"] = settings.rung_log_likelihood(state.results)
+    return kept
+
+
+def _adapt(step, statistics, settings, accept_target, adapt_step):
+    if accept_target is None:
+        return step
+    acceptance = settings.pooled_acceptance(tf.cast(statistics.acceptance_rate, tf.float32))
+    return select(adapt_step, step.update(acceptance, accept_target), step)
+
+
+def _empty_output(z, temperatures, num_slots):
+    num_rungs = len(temperatures)
+    chains = [z.shape[0] // num_rungs]
+    dtypes = dict.fromkeys(STATISTICS, z.dtype)
+    dtypes |= {"lp": tf.float64, "energy": tf.float64, "n_steps": tf.int32, "diverging": tf.bool}
+
+    def slots(dtype, shape):
+        return tf.TensorArray(dtype, size=num_slots, element_shape=shape, clear_after_read=False)
+
+    statistics = {name: slots(dtypes[name], chains) for name in STATISTICS}
+    if num_rungs > 1:
+        statistics["rung_log_likelihood"] = slots(tf.float64, [*chains, num_rungs])
+    return BlockOutput(
+        draws=slots(z.dtype, [*chains, z.shape[1]]),
+        statistics=statistics,
+        acceptance_sum=tf.zeros(chains, z.dtype),
+        num_divergent=tf.zeros(chains, tf.int32),
+        num_gradients=tf.zeros(chains, tf.int32),
+    )

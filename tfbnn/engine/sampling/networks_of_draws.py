@@ -1,0 +1,78 @@
+"""From the coordinates that chains run in to the networks that are kept."""
+
+from functools import lru_cache
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.density.potential import Potential
+
+# Hidden units x rows of the draws completed at once: as few milliseconds as hide the cost of a call,
+# because the last tile of every block is filled up. And their largest number.
+_VALUES, _MOST_DRAWS = 250_000, 32
+
+
+def make_completion(potential, data, seed):
+    """The function that completes what a block kept.
+
+    Args:
+        potential: Potential.
+        data: Data.
+        seed: The user's seed; a draw's random numbers belong to its chain and its number.
+
+    Returns:
+        Function (coordinates [n, C, number of coordinates], statistics, chains, first) ->
+        (theta [n, C, P], statistics), where `first` numbers the first of the n kept draws. The
+        statistics, a dict of arrays [n, C], gain what the potential has `found`, and lp becomes the
+        log density of theta.
+    """
+    if type(potential) is Potential:
+        return lambda coordinates, statistics, chains, first: (coordinates, statistics)
+    function = _compiled_completion(potential)
+    # One shape for all calls, so that one program does.
+    values = data.x.shape[-1] * max(potential.spec.layer_sizes)
+    tile = min(max(1, _VALUES // values), _MOST_DRAWS)
+
+    def complete(coordinates, statistics, chains, first):
+        count, num_chains = coordinates.shape[:2]
+        flat = coordinates.reshape(count * num_chains, -1)
+        normals = np.empty((count, num_chains, potential.num_normals), flat.dtype)
+        if potential.num_normals:
+            for index, chain in np.ndindex(count, num_chains):
+                generator = seeds.generator(seed, "readout", chains[chain], first + index)
+                normals[index, chain] = generator.standard_normal(potential.num_normals)
+        normals = normals.reshape(len(flat), -1)
+        parts = [
+            function(tf.constant(flat[rows]), tf.constant(normals[rows]), data)
+            for rows in _tiles(len(flat), tile)
+        ]
+
+        def joined(*tensors):
+            values = np.concatenate(tensors)[: len(flat)]
+            return values.reshape(count, num_chains, *values.shape[1:])
+
+        theta, found, log_prob = tf.nest.map_structure(joined, *parts)
+        return theta, {**statistics, **found, "lp": log_prob}
+
+    return complete
+
+
+@lru_cache(maxsize=32)
+def _compiled_completion(potential):
+    """Compiled (coordinates [M, ..], normals [M, ..], Data) -> (theta, found, log density)."""
+
+    def complete(coordinates, normals, data):
+        theta, found = potential.complete(coordinates, normals, data)
+        return theta, found, Potential(potential.spec).log_prob(theta, data)
+
+    # Factorisations of float64 matrices take XLA up to 25 times as long on a CPU.
+    return compiled(complete, jit_compile=False)
+
+
+def _tiles(count, size):
+    """Indices 0 .. count - 1 in parts of one size, the last one filled up with the last index."""
+    return [
+        np.minimum(np.arange(start, start + size), count - 1) for start in range(0, count, size)
+    ]

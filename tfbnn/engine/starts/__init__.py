@@ -1,0 +1,1 @@
+"""Where chains start: pretraining, Levenberg-Marquardt, and the check of the starts."""

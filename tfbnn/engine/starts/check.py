@@ -1,0 +1,162 @@
+"""Where chains start: draws of the prior, noise scales, and the check that a chain can move."""
+
+from functools import lru_cache
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.density.box import support
+from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.rungs import likelihood_weights
+from tfbnn.exceptions import StartError
+from tfbnn.spec.priors import HierarchicalNormal
+
+# Share of a Uniform prior's width that starts keep from its ends.
+_MARGIN = 1e-3
+
+
+def draw_prior(spec, seed, num_chains):
+    """One draw of the prior per chain, in the sampled coordinates: [C, P]."""
+    return np.stack(
+        [_draw(spec, seeds.generator(seed, "prior", chain)) for chain in range(num_chains)]
+    ).astype(spec.dtype)
+
+
+def with_residual_noise(spec, theta, data):
+    """Sets learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
+    if not spec.layout.num_noise:
+        return theta
+    outputs = network_outputs(spec, tf.convert_to_tensor(theta), data.x)
+    residual = (data.y - spec.likelihood.location(outputs)).numpy().astype(np.float64)
+    variance = np.mean(residual**2, axis=-1)
+    if data.row_noise is not None:
+        known = np.mean(data.row_noise.numpy().astype(np.float64) ** 2, axis=-1)
+        # At least a tenth of the residual scale stays, as a start from which it can move.
+        variance = np.maximum(variance - known, 0.01 * variance)
+    theta = theta.copy()
+    log_scale = 0.5 * np.log(np.maximum(variance, np.finfo(theta.dtype).tiny))
+    # Outputs that overflow are for `check_start` to report, with their row.
+    usable = np.isfinite(log_scale)
+    theta[:, spec.layout.log_noise_scale][usable] = log_scale[usable]
+    return theta
+
+
+@lru_cache(maxsize=32)
+def compiled_value_and_gradient(potential, jit_compile):
+    """Compiled function (coordinates [C, P], Data) -> (log density [C] in float64, gradient).
+
+    A third argument is the weight of the likelihood, as in `Potential.log_prob`.
+    """
+    return compiled(potential.value_and_gradient, jit_compile=jit_compile)
+
+
+def make_value_and_gradient(potential, data, jit_compile, temperatures=(1.0,)):
+    """NumPy function of coordinates [R, P] -> (log density [R] in float64, gradient [R, P]).
+
+    Args:
+        potential: Potential.
+        data: Data.
+        jit_compile: Whether XLA compiles it.
+        temperatures: Powers of the likelihood of a chain's rungs, by default the posterior's alone.
+    """
+    function = compiled_value_and_gradient(potential, jit_compile)
+
+    def value_and_gradient(coordinates):
+        weights = likelihood_weights(temperatures, len(coordinates))
+        value, gradient = function(tf.convert_to_tensor(coordinates), data, weights)
+        return value.numpy(), gradient.numpy()
+
+    return value_and_gradient
+
+
+def inside_support(spec, theta):
+    """Moves starts [C, P] into the boxes of Uniform priors, whose walls ADAM does not feel."""
+    low, high = support(spec)
+    width = high - low
+    margin = np.where(np.isfinite(width), _MARGIN * width, 0.0)
+    return np.clip(theta, low + margin, high - margin).astype(theta.dtype)
+
+
+def check_start(potential, data, theta, value, gradient):
+    """Refuses starts whose log density or gradient is not finite.
+
+    A kernel would reject every proposal from such a point in silence.
+
+    Args:
+        potential: Potential.
+        data: Data.
+        theta: Starts [C, P].
+        value: Log density [C].
+        gradient: Its gradient in the potential's coordinates [C, number of them].
+
+    Raises:
+        StartError: Names the chain, and the row or parameter at fault.
+    """
+    spec = potential.spec
+    for chain in range(len(theta)):
+        if not np.isfinite(theta[chain]).all():
+            index = int(np.flatnonzero(~np.isfinite(theta[chain]))[0])
+            raise StartError(
+                f"Chain {chain} starts with {spec.layout.parameter_name(index)} = "
+                f"{theta[chain, index]}. Lower Pretraining.learning_rate, or use pretraining=None."
+            )
+        if not np.isfinite(value[chain]):
+            raise StartError(_why_value(spec, data, theta[chain : chain + 1], chain))
+        if not np.isfinite(gradient[chain]).all():
+            first = int(np.flatnonzero(~np.isfinite(gradient[chain]))[0])
+            index = int(potential.in_theta[first])
+            raise StartError(
+                f"The gradient of the log density is not finite where chain {chain} starts: "
+                f"{gradient[chain, first]} at {spec.layout.parameter_name(index)} = "
+                f"{theta[chain, index]}. Use dtype='float64' or a narrower prior."
+            )
+
+
+def _why_value(spec, data, theta, chain):
+    theta = tf.convert_to_tensor(theta)
+    log_prior = float(Potential(spec).log_prior(theta)[0])
+    if not np.isfinite(log_prior):
+        return (
+            f"The log prior is {log_prior} where chain {chain} starts. With a Uniform prior, "
+            "pretraining may have left the box: use pretraining=None or a wider box."
+        )
+    outputs = network_outputs(spec, theta, data.x).numpy()[0]
+    rows = np.flatnonzero(~np.isfinite(outputs).all(axis=0))
+    if len(rows):
+        return (
+            f"The network's output is not finite for {len(rows)} training rows where chain {chain} "
+            f"starts, first for row {rows[0]}. Use x_transform='standardize', a narrower prior or "
+            "dtype='float64'."
+        )
+    return (
+        f"The log likelihood is not finite where chain {chain} starts, though every output is. "
+        "Use y_transform='standardize', a larger noise_scale or dtype='float64'."
+    )
+
+
+def _draw(spec, generator):
+    layout = spec.layout
+    theta = np.zeros(layout.num_parameters)
+    for slot, layer in zip(layout.layers, spec.priors):
+        for prior, place, scale_place in (
+            (layer.kernel, slot.kernel, slot.kernel_scale),
+            (layer.bias, slot.bias, slot.bias_scale),
+        ):
+            theta[place] = _draw_weights(spec, prior, place, scale_place, theta, generator)
+    if layout.num_noise:
+        scales = spec.likelihood.scale_prior.sample(generator, layout.num_noise)
+        theta[layout.log_noise_scale] = np.log(scales)
+    return theta
+
+
+def _draw_weights(spec, prior, place, scale_place, theta, generator):
+    shape = place.stop - place.start
+    if isinstance(prior, HierarchicalNormal):
+        scale = prior.scale_prior.sample(generator, ())
+        theta[scale_place] = np.log(scale)
+        return prior.sample(generator, shape, 1.0 if spec.is_ntk else scale)
+    weights = prior.sample(generator, shape)
+    return weights / prior.scale if spec.is_ntk else weights

@@ -1,0 +1,201 @@
+"""Levenberg-Marquardt on the potential: polishes the starts that ADAM leaves far from a mode.
+
+With H the Gauss-Newton matrix and g the gradient of the log density, each iteration solves
+(H + mu I) d = g for all parameters but scales, takes the step when the log density rises, and moves
+mu by the outcome. Each scale then takes one Newton step on the log density with the weights
+averaged over their Gaussian approximation: a learned noise scale is explained by N - gamma degrees
+of freedom, gamma the effective number of parameters (MacKay 1992, Neural Computation 4, 415), and a
+sampled prior scale by the weights' squares plus their variances diag(H^-1). Without these terms a
+network with about as many parameters as rows would drive the noise to zero, and a prior scale and
+its weights would vanish together. This makes a good start, not a maximum.
+
+References:
+    Marquardt 1963, J. SIAM 11, 431.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine.density.fisher import prior_curvature
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.starts.check import compiled_value_and_gradient
+from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS
+
+_FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
+# Stop when this many iterations in a row gain less than this much log density together.
+_PATIENCE, _TOLERANCE = 10, 1.0
+_LARGEST_SCALE_STEP = 0.5
+
+
+@dataclass(frozen=True)
+class NewtonResult:
+    """The polished parameters of one chain.
+
+    Attributes:
+        theta: [P], float64.
+        log_prob: Log density at the start and after every iteration.
+    """
+
+    theta: np.ndarray
+    log_prob: list
+
+
+def polish(spec, theta, data, num_iterations, method, notify):
+    """Improves one start.
+
+    Args:
+        spec: ModelSpec.
+        theta: Start [P].
+        data: Data.
+        num_iterations: At most so many.
+        method: How to solve with the Gauss-Newton matrix: "dense", "rows" or "products".
+        notify: Called as notify(iteration, log density); true stops.
+
+    Returns:
+        NewtonResult.
+    """
+    problem = _Problem(spec, data, CURVATURES[method])
+    theta = np.asarray(theta, np.float64)
+    value, gradient = problem.value_and_gradient(theta)
+    history, damping = [value], _FIRST_DAMPING
+    for iteration in range(1, num_iterations + 1):
+        curvature = problem.curvature(theta)
+        step = problem.damped_step(theta, value, gradient, curvature, damping)
+        if step is None:
+            break
+        theta, value, gradient, damping = step
+        if len(problem.scales):
+            theta = problem.scale_step(theta, gradient, curvature)
+            value, gradient = problem.value_and_gradient(theta)
+        history.append(value)
+        stalled = len(history) > _PATIENCE and value - history[-1 - _PATIENCE] < _TOLERANCE
+        if notify(iteration, value) or stalled:
+            break
+    return NewtonResult(theta, history)
+
+
+class _Problem:
+    """One model on its data in float64, with the scales held apart from the rest.
+
+    In ntk a sampled prior scale sits in the network and moves with the weights.
+    """
+
+    def __init__(self, spec, data, make_curvature):
+        self.spec = spec
+        self.data = data.map(lambda array: tf.cast(array, tf.float64))
+        layout = spec.layout
+        end = layout.log_noise_scale.stop if spec.is_ntk else layout.num_parameters
+        self.scales = np.arange(layout.num_weights, end)
+        self.free = np.delete(np.arange(layout.num_parameters), self.scales)
+        self._make_curvature = make_curvature
+        # A few hundred evaluations would not pay back XLA's compilation.
+        self._function = compiled_value_and_gradient(Potential(spec), False)
+
+    def value_and_gradient(self, theta):
+        value, gradient = self._function(tf.constant(theta[None]), self.data)
+        return float(value[0]), gradient[0].numpy()
+
+    def curvature(self, theta):
+        return self._make_curvature(self.spec, theta, self.data, self.free)
+
+    def damped_step(self, theta, value, gradient, curvature, damping):
+        """(theta, its log density and gradient, damping) after a step uphill, or None."""
+        for _ in range(_MAX_TRIES):
+            proposal = theta.copy()
+            proposal[self.free] += curvature.solve(gradient[self.free], damping)
+            new_value, new_gradient = self.value_and_gradient(proposal)
+            if new_value > value:
+                return proposal, new_value, new_gradient, max(damping / _EASE, _LEAST_DAMPING)
+            damping *= _HARDEN
+        return None
+
+    def scale_step(self, theta, gradient, curvature):
+        """theta after one Newton step of every scale."""
+        step = (gradient + self._expected_pull(theta, curvature)) / curvature.diagonal
+        theta = theta.copy()
+        theta[self.scales] += np.clip(step[self.scales], -_LARGEST_SCALE_STEP, _LARGEST_SCALE_STEP)
+        return theta
+
+    def _expected_pull(self, theta, curvature):
+        """What the spread of the weights adds to the gradient in the scales: [P]."""
+        layout = self.spec.layout
+        # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
+        prior_share = np.zeros(layout.num_parameters)
+        prior = prior_curvature(self.spec, theta).numpy()[self.free]
+        prior_share[self.free] = prior * curvature.inverse_diagonal()
+        pull = np.zeros(layout.num_parameters)
+        if layout.num_noise:
+            gamma = len(self.free) - prior_share.sum()
+            pull[layout.log_noise_scale] = gamma / layout.num_noise
+        for slot in layout.layers:
+            for weights, scale in ((slot.kernel, slot.kernel_scale), (slot.bias, slot.bias_scale)):
+                if scale is not None:
+                    pull[scale] = prior_share[weights].sum()
+        return pull
+
+
+# "auto" spends about so many operations per chain, half a minute on two cores.
+_BUDGET = 1.5e12
+_MOST_ITERATIONS = 200
+# Fewer exact iterations than this do not reach a mode; approximate ones are cheaper then.
+_FEWEST_EXACT, _FEWEST_APPROXIMATE = 25, 10
+# Asked for by number, exact iterations may cost so many times more than approximate ones.
+_WORTH_OF_EXACT = 10.0
+_LARGEST_ARRAY = 2e9  # bytes
+_NAMES = {
+    "dense": "the P x P matrix",
+    "rows": "the N x N form",
+    "products": "conjugate gradients",
+}
+
+
+class NewtonPlan(NamedTuple):
+    """At most `num_iterations`, by `method` ("dense", "rows", "products"), and why."""
+
+    num_iterations: int
+    method: str
+    reason: str
+
+
+def plan_newton(spec, num_rows, settings):
+    """The plan for one chain.
+
+    Args:
+        spec: ModelSpec.
+        num_rows: Training rows N.
+        settings: tfbnn.Pretraining.
+
+    Returns:
+        NewtonPlan; "auto" chooses no iterations where fewer than ten are affordable, and leaves
+        alone the points that early stopping chose.
+    """
+    size, lines = spec.layout.num_parameters, num_rows * spec.layer_sizes[-1]
+    costs = _costs(size, lines)
+    exact = min((name for name in costs if name != "products"), key=costs.get, default=None)
+    about = f"N = {num_rows}, P = {size}"
+    if settings.newton_iterations != "auto":
+        worth = exact and costs[exact] <= _WORTH_OF_EXACT * costs["products"]
+        method = exact if worth else "products"
+        return NewtonPlan(settings.newton_iterations, method, f"as asked, by {_NAMES[method]}")
+    if settings.early_stopping:
+        return NewtonPlan(0, "products", "auto: early stopping chose the point")
+    for method, fewest in ((exact, _FEWEST_EXACT), ("products", _FEWEST_APPROXIMATE)):
+        affordable = int(_BUDGET / costs[method]) if method else 0
+        if affordable >= fewest:
+            count = min(affordable, _MOST_ITERATIONS)
+            reason = f"auto: {_NAMES[method]} affords {count} for {about}"
+            return NewtonPlan(count, method, reason)
+    return NewtonPlan(0, "products", f"auto: ADAM alone, too costly for {about}")
+
+
+def _costs(size, lines):
+    """Operations of one iteration by every method whose arrays fit in memory."""
+    costs = {"products": 2.0 * MAX_CG_STEPS * 12.0 * lines * size}
+    if 8.0 * size**2 <= _LARGEST_ARRAY:
+        costs["dense"] = 2.0 * lines * size**2 + 3.0 * size**3
+    if lines < size and 8.0 * lines * size <= _LARGEST_ARRAY:
+        costs["rows"] = 4.0 * lines**2 * size + 3.0 * lines**3
+    return costs

@@ -1,0 +1,146 @@
+"""ADAM on the density that is sampled: one independent optimisation per chain, all at once."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from tfbnn.engine.basis.compile import chain_groups, compiled
+from tfbnn.engine.basis.schedule import affordable_steps
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.starts.adam import make_adam_steps, start_adam
+from tfbnn.engine.starts.batches import Batches
+from tfbnn.engine.starts.check import draw_prior, with_residual_noise
+from tfbnn.system.threads import num_cores
+
+# Multiplications per step and chain from which chains gain more by a thread each than by sharing
+# one program's overhead.
+_LARGE_STEP = 1e6
+
+
+@dataclass(frozen=True)
+class PretrainingResult:
+    """Starts of the chains and how they were reached.
+
+    Attributes:
+        theta: [C, P].
+        epochs: Epochs whose result each chain kept [C].
+        validation_log_likelihood: Mean per row and chain [C], or None without validation rows.
+        seconds: Dict with compile, pretraining.
+    """
+
+    theta: np.ndarray
+    epochs: np.ndarray
+    validation_log_likelihood: np.ndarray | None
+    seconds: dict
+
+
+def pretrain(spec, data, settings, *, seed, num_chains, validation, jit_compile, notify):
+    """Optimises one start per chain.
+
+    Args:
+        spec: ModelSpec.
+        data: Training Data.
+        settings: tfbnn.Pretraining.
+        seed: The user's seed.
+        num_chains: C.
+        validation: Validation Data, or None.
+        jit_compile: Whether XLA compiles the steps.
+        notify: Called with an event dict now and then; true stops.
+
+    Returns:
+        PretrainingResult.
+    """
+    began = time.perf_counter()
+    theta = with_residual_noise(spec, draw_prior(spec, seed, num_chains), data)
+    num_rows = data.x.shape[-1]
+    batch_size = min(settings.batch_size or num_rows, num_rows)
+    # Early stopping looks at every epoch; otherwise a call takes about a second.
+    flops = 6.0 * batch_size * theta.size
+    calls = 1 if settings.early_stopping else affordable_steps(flops)
+    batches = Batches(num_rows, batch_size, num_chains, settings.epochs, seed, calls)
+    steps = make_adam_steps(spec, settings, num_rows, batch_size, batches.num_steps, jit_compile)
+    groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
+    states = [start_adam(theta[group]) for group in groups]
+    nothing = tf.constant(0)
+    steps(states[0], data, batches.padding(len(groups[0])), nothing, nothing)
+    score = _make_score(spec, validation, jit_compile)
+    seconds = {"compile": time.perf_counter() - began}
+
+    began, stopped = time.perf_counter(), False
+    best = _Best(theta, settings.early_stopping)
+    with ThreadPoolExecutor(min(len(groups), num_cores())) as pool:
+        for first, count, indices, epoch in batches:
+            start, length = tf.constant(first), tf.constant(count)
+
+            def advance(state, group, start=start, length=length, indices=indices):
+                return steps(state, data, tf.constant(indices[:, group]), start, length)
+
+            states = list(pool.map(advance, states, groups))
+            theta = np.concatenate([state.theta.numpy() for state in states])
+            if score is not None:
+                best.update(theta, score(theta), epoch)
+            stopped = bool(notify(_event(batches, first + count, epoch, best, began, num_chains)))
+            if stopped or best.all_stopped:
+                break
+    final = best.theta if settings.early_stopping else theta
+    seconds["pretraining"] = time.perf_counter() - began
+    return PretrainingResult(
+        theta=with_residual_noise(spec, final, data),
+        epochs=best.epochs if settings.early_stopping else np.full(num_chains, epoch),
+        validation_log_likelihood=best.last if score is not None else None,
+        seconds=seconds,
+    )
+
+
+class _Best:
+    """Keeps, per chain, the parameters with the best validation score so far."""
+
+    def __init__(self, theta, patience):
+        self.theta = theta.copy()
+        self.patience = patience
+        self.score = np.full(len(theta), -np.inf)
+        self.last = np.full(len(theta), np.nan)
+        self.epochs = np.zeros(len(theta), int)
+        self.waited = np.zeros(len(theta), int)
+
+    def update(self, theta, score, epoch):
+        """Takes in the scores [C] that parameters [C, P] reached after `epoch` epochs."""
+        self.last = score
+        active = ~self._stopped
+        better = active & (score > self.score)
+        self.theta[better], self.score[better] = theta[better], score[better]
+        self.epochs[better] = epoch
+        self.waited[active] = epoch - self.epochs[active]
+
+    @property
+    def _stopped(self):
+        return self.waited >= (self.patience or np.inf)
+
+    @property
+    def all_stopped(self):
+        return bool(self._stopped.all())
+
+
+def _make_score(spec, validation, jit_compile):
+    if validation is None:
+        return None
+    log_likelihood = compiled(Potential(spec).log_likelihood, jit_compile=jit_compile)
+    num_rows = validation.x.shape[-1]
+    return lambda theta: log_likelihood(tf.constant(theta), validation).numpy() / num_rows
+
+
+def _event(batches, step, epoch, best, began, num_chains):
+    seconds = time.perf_counter() - began
+    return {
+        "phase": "pretraining",
+        "transition": step,
+        "num_transitions": batches.num_steps,
+        "epoch": epoch,
+        "num_chains": num_chains,
+        "seconds": seconds,
+        "eta_seconds": seconds * (batches.num_steps - step) / step,
+        "validation_log_likelihood": float(np.mean(best.last)),
+    }

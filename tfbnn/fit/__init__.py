@@ -1,0 +1,1 @@
+"""From rows and settings to an ensemble and the record of its run."""

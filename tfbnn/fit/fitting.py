@@ -1,0 +1,244 @@
+"""From rows and settings to an ensemble and the record of its run."""
+
+import time
+import warnings
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+
+from tfbnn.data.prepared import TransformedRows
+from tfbnn.data.rows import data_hash
+from tfbnn.exceptions import ConvergenceWarning
+from tfbnn.fit.assemble import diagnose_ensemble, make_ensemble, measure_ladder
+from tfbnn.run.definition import RunDefinition
+from tfbnn.run.progress import Notifier
+from tfbnn.run.report import Run
+from tfbnn.run.session import opened_recording
+from tfbnn.spec.settings_json import describe_settings
+from tfbnn.system.threads import single_threaded_blas
+
+# Rounding noise in a log density above this eats acceptance.
+_ROUNDING_LIMIT = 0.05
+
+
+def fit(spec, rows, validation, options, keep, place=None):
+    """Pretrains, samples and diagnoses, or goes on with a run in its folder.
+
+    Args:
+        spec: ModelSpec.
+        rows: Training Rows.
+        validation: Validation Rows, or None.
+        options: FitOptions.
+        keep: Called with the Ensemble as soon as it exists, unless nothing was kept: an interrupt
+            or a warning that raises must not lose it during the diagnosis. Called again with the
+            diagnosis added, for which an interrupted run has no time.
+        place: Where chains are to run, as an object with the methods of `ThisProcess`, default that.
+
+    Returns:
+        (Run, SamplingResult).
+    """
+    began = time.perf_counter()
+    transformed = TransformedRows.learn(spec, rows, validation)
+    if validation is None and options.pretraining is not None:
+        _check_early_stopping(options.pretraining)
+
+    from tfbnn.engine.kernels import resolve_kernel
+    from tfbnn.engine.running.workers.count import check_workers
+
+    asked = resolve_kernel(options.kernel)
+    asked.check_model(spec, row_noise=rows.noise is not None)
+    asked.check_chains(options.num_chains)
+    settings, geometry = asked.resolve(spec, len(rows.x))
+    place = place or ThisProcess()
+    environment = place.environment(options)
+    definition = _define(spec, rows, validation, options, asked, settings, environment)
+    check_workers(options.num_workers, settings)
+    seconds = {"startup": 0.0, "compile": 0.0, "pretraining": 0.0}
+    with opened_recording(definition, options) as recording:
+        seconds["startup"] = time.perf_counter() - began
+        starts = None if recording is None else recording.starts
+        result = None if recording is None else recording.committed_result(options.num_results)
+        if result is None:
+            starts, result = place.sample(definition, transformed, settings, options, recording)
+    for stage in (starts.seconds, result.seconds):
+        for name, value in stage.items():
+            seconds[name] = seconds.get(name, 0.0) + value
+
+    ensemble = diagnosis = ladder = None
+    if result.draws.shape[1]:
+        ladder = measure_ladder(definition, result.rung_log_likelihood)
+        ensemble = make_ensemble(
+            definition,
+            transformed,
+            result.draws,
+            result.sample_stats,
+            result.num_divergent.sum(),
+            ladder,
+            result.readouts,
+        )
+        keep(ensemble)
+        if not result.interrupted:
+            diagnosis = diagnose_ensemble(ensemble)
+            keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
+        if diagnosis is not None and diagnosis.warnings:
+            count, first = len(diagnosis.warnings), diagnosis.warnings[0]
+            warnings.warn(
+                f"{count} diagnostics failed, first of all: {first} See run.report().",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+    run = Run(
+        kernel=describe_settings(settings),
+        num_chains=len(result.draws),
+        num_results=result.draws.shape[1],
+        num_burnin_steps=options.num_burnin_steps,
+        num_steps_between_results=options.num_steps_between_results,
+        accept_target=settings.accept_target(spec) if settings.adapts else None,
+        accept_reason=settings.accept_reason(spec),
+        acceptance_rate=result.acceptance_rate,
+        step_size=result.step_size,
+        num_divergent=result.num_divergent,
+        num_gradients=result.num_gradients,
+        start_log_prob=result.start_log_prob,
+        seconds=seconds,
+        pretraining=starts.text,
+        geometry=geometry,
+        notes=(*_notes(spec, settings, transformed.train, ensemble, ladder), *result.notes),
+        diagnosis=diagnosis,
+        ladder=ladder,
+    )
+    return run, result
+
+
+class ThisProcess:
+    """Runs chains where it is called."""
+
+    def environment(self, options):
+        """What decides the bits of a run besides settings and data, see `describe_environment`."""
+        from tfbnn.engine.basis.environment import describe_environment
+
+        return describe_environment()
+
+    def sample(self, definition, transformed, settings, options, recording):
+        """Finds starts, unless a run folder has them, and runs the chains.
+
+        Args:
+            definition: RunDefinition.
+            transformed: TransformedRows.
+            settings: Kernel settings.
+            options: FitOptions.
+            recording: Recording, or None.
+
+        Returns:
+            (Starts, SamplingResult).
+        """
+        from tfbnn.engine.density.potential import make_data
+        from tfbnn.engine.running.begin_elsewhere import starts_of
+        from tfbnn.engine.running.driver import run_chains
+
+        spec = definition.spec
+        data = make_data(*transformed.train, spec.dtype)
+        notify = Notifier(options.verbose, options.callbacks)
+        starts = None if recording is None else recording.starts
+        try:
+            # With more, the last bits of a factorisation would depend on what other chains are doing.
+            with (
+                single_threaded_blas(),
+                nullcontext() if recording is None else recording.reserved(),
+            ):
+                if starts is None:
+                    starts = starts_of(definition, transformed, data, notify)
+                if recording is not None:
+                    recording.starts = starts
+                result = run_chains(
+                    spec,
+                    settings,
+                    data,
+                    starts.theta,
+                    seed=options.seed,
+                    num_results=options.num_results,
+                    num_burnin_steps=options.num_burnin_steps,
+                    num_steps_between_results=options.num_steps_between_results,
+                    jit_compile=options.jit_compile,
+                    notify=notify,
+                    stopped=notify.stopped,
+                    recording=recording,
+                    num_workers=options.num_workers,
+                )
+        except KeyboardInterrupt:
+            # Before the chains moved, in this process.
+            result = None if recording is None else recording.committed_result(fewest=1)
+            if result is None:
+                raise
+            result = replace(result, interrupted=True)
+        finally:
+            notify.progress.close()
+        return starts, result
+
+
+def _check_early_stopping(pretraining):
+    if pretraining.early_stopping:
+        raise ValueError(
+            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
+            "Pass validation_data=(x, y)."
+        )
+
+
+def _define(spec, rows, validation, options, asked, settings, environment):
+    """The RunDefinition of a fit, with kernel settings as asked for and as resolved."""
+    from tfbnn.engine.kernels import kernel_to_json
+
+    return RunDefinition(
+        spec=spec,
+        rows=rows,
+        validation=validation,
+        kernel=kernel_to_json(asked),
+        pretraining=options.pretraining,
+        numbers=options.numbers,
+        num_results=options.num_results,
+        environment=environment,
+        temperatures=settings.temperatures,
+        provenance={
+            "seed": options.seed,
+            "kernel": repr(settings),
+            "bias": settings.bias_note,
+            "max_tree_depth": getattr(settings, "max_tree_depth", None),
+            "pretraining": repr(options.pretraining),
+            "num_burnin_steps": options.num_burnin_steps,
+            "num_steps_between_results": options.num_steps_between_results,
+            "jit_compile": options.jit_compile,
+            "num_training_rows": len(rows.x),
+            "data_sha256": data_hash(rows),
+            "versions": environment["versions"],
+            **options.column_names,
+        },
+    )
+
+
+def _notes(spec, settings, train, ensemble, ladder):
+    """What the report says besides numbers: bias, a ladder with gaps, float32 that is too short."""
+    bias = () if settings.bias_note is None else (settings.bias_note,)
+    gaps = () if ladder is None else ladder.notes()
+    return (*bias, *gaps, *_precision_notes(spec, train, ensemble))
+
+
+def _precision_notes(spec, train, ensemble):
+    """A remark on numerical precision, where the noise is small for float32."""
+    if ensemble is None or spec.dtype == "float64":
+        return ()
+    y, noise = train[1], train[2]
+    scale = np.inf if noise is None else float(np.median(noise))
+    if spec.layout.num_noise:
+        learned = float(np.exp(np.median(ensemble.log_noise_scale)))
+        scale = learned if noise is None else np.hypot(learned, scale)
+    elif noise is None and hasattr(spec.likelihood, "noise_scale"):
+        scale = float(np.min(spec.likelihood.noise_scale))
+    # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
+    rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
+    if rounding < _ROUNDING_LIMIT:
+        return ()
+    return (
+        f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
+        f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'.",
+    )

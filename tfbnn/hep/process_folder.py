@@ -1,0 +1,193 @@
+"""Cross-section processes and the folder that holds them: one model file each, and an index."""
+
+import json
+import os
+from dataclasses import dataclass
+
+from tfbnn.data.validation import check_choice, check_flag, check_number
+from tfbnn.exceptions import ModelFileError
+from tfbnn.hep.slha import check_place, place_text
+from tfbnn.model import BayesianMLP, load
+from tfbnn.system.atomic import replacing
+
+# How many fb one unit of a target is.
+FB = {"fb": 1.0, "pb": 1000.0}
+
+_INDEX, _FORMAT, _VERSION = "processes.json", "tfbnn cross sections", 0
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """One production process: a fitted network, and what its numbers mean.
+
+    Attributes:
+        pids: PDG codes of the two produced particles, in any order.
+        model: Fitted BayesianMLP with one target, the cross section.
+        unit: "fb" or "pb", the unit of that target.
+        energy: Centre-of-mass energy in GeV that the cross section is at.
+        inputs: Dict input name -> SLHA place, ("MASS", 1000022) or ("NMIX", 1, 1). Where the model
+            has feature names these are they; else their order is that of the columns of the fit.
+        include_noise: Whether errors include the noise of the targets around the network; default
+            True. False where that noise is not part of the cross section, and after a fit with
+            known noise per row, which new points do not have.
+        description: Free text: generator, order, parton densities.
+
+    Raises:
+        NotFittedError: For a model before its fit.
+        TypeError, ValueError: For anything that does not fit together.
+    """
+
+    pids: tuple
+    model: BayesianMLP
+    unit: str
+    energy: float
+    inputs: dict
+    include_noise: bool = True
+    description: str = ""
+
+    def __post_init__(self):
+        if not isinstance(self.model, BayesianMLP):
+            raise TypeError(f"model must be a BayesianMLP, received {type(self.model).__name__}.")
+        ensemble, spec = self.model.posterior, self.model.spec
+        if spec.has_classes or spec.num_targets != 1:
+            raise ValueError(
+                "A process needs a model with one target, the cross section, received "
+                f"{type(spec.likelihood).__name__} with {spec.num_targets}. Fit one per process."
+            )
+        if not isinstance(self.inputs, dict) or not all(isinstance(n, str) for n in self.inputs):
+            raise TypeError(f"inputs must be a dict name -> SLHA place, received {self.inputs!r}.")
+        names = ensemble.feature_names or tuple(self.inputs)
+        if set(names) != set(self.inputs) or len(names) != spec.num_inputs:
+            raise ValueError(
+                f"inputs must name the {spec.num_inputs} inputs of the model"
+                f"{f', {list(names)}' if ensemble.feature_names else ''}, received "
+                f"{list(self.inputs)}."
+            )
+        if "energy" in names:
+            raise ValueError(
+                "No input can be called 'energy': that is the parameter for collisions."
+            )
+        check_choice("unit", self.unit, FB)
+        check_flag("include_noise", self.include_noise)
+        if self.include_noise and ensemble.row_noise:
+            raise ValueError(
+                "The model was fitted with a known noise scale per row, which new points do not "
+                "have. Use include_noise=False: errors are then of the function alone."
+            )
+        if not isinstance(self.description, str):
+            raise TypeError(f"description must be text, received {self.description!r}.")
+        keep = {
+            "pids": pid_pair(self.pids),
+            "energy": check_number("energy", self.energy, above=0),
+            "inputs": {name: check_place(self.inputs[name]) for name in names},
+        }
+        for name, value in keep.items():
+            object.__setattr__(self, name, value)
+
+
+def pid_pair(pids):
+    """PDG codes of two particles as a sorted tuple, as processes have no order."""
+    codes = tuple(pids) if isinstance(pids, (tuple, list)) else ()
+    if len(codes) != 2 or not all(hasattr(code, "__index__") for code in codes):
+        raise TypeError(
+            f"A process is named by two PDG codes, such as (1000022, 1000023), received {pids!r}."
+        )
+    return tuple(sorted(int(code) for code in codes))
+
+
+def write_processes(folder, processes):
+    """Writes a folder for `CrossSectionPredictor`; an index that is there already is replaced.
+
+    To add to a folder, pass the values of its `CrossSectionPredictor(folder).processes` too.
+
+    Args:
+        folder: Path; made if its parent exists.
+        processes: Processes, no two with the same particles.
+
+    Raises:
+        TypeError, ValueError: For processes that contradict each other.
+    """
+    processes, folder = list(processes), os.fspath(folder)
+    if not processes or not all(isinstance(process, Process) for process in processes):
+        raise TypeError(f"processes must be at least one Process, received {processes!r:.200}.")
+    _check_together(processes)
+    os.makedirs(folder, exist_ok=True)
+    for process in processes:
+        process.model.save(os.path.join(folder, _file_name(process.pids)))
+    entries = [
+        {
+            "pids": process.pids,
+            "unit": process.unit,
+            "energy_gev": process.energy,
+            "inputs": [{"name": name, "slha": place} for name, place in process.inputs.items()],
+            "include_noise": process.include_noise,
+            "description": process.description,
+        }
+        for process in processes
+    ]
+    index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
+    with replacing(os.path.join(folder, _INDEX)) as temporary:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(index, file, indent=1)
+
+
+def read_processes(folder):
+    """Reads the folder that `write_processes` wrote: dict of sorted PDG codes -> Process.
+
+    Raises:
+        FileNotFoundError: When there is no such folder, index or model file.
+        ModelFileError: When one of them is not what it says.
+    """
+    folder = os.fspath(folder)
+    path = os.path.join(folder, _INDEX)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"{folder!r} has no {_INDEX}. Pass a folder that tfbnn.hep.write_processes wrote."
+        )
+    try:
+        with open(path, encoding="utf-8") as file:
+            index = json.load(file)
+        if (index["format"], index["format_version"]) != (_FORMAT, _VERSION):
+            raise ValueError(f"this release reads {_FORMAT!r} version {_VERSION}")
+        processes = [_read_process(folder, entry) for entry in index["processes"]]
+        _check_together(processes)
+    except ModelFileError:
+        raise
+    except (LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"{path!r} is not a readable index of processes ({type(error).__name__}: {error}). "
+            "Write it again with tfbnn.hep.write_processes."
+        ) from error
+    return {process.pids: process for process in processes}
+
+
+def _read_process(folder, entry):
+    pids = pid_pair(entry["pids"])
+    return Process(
+        pids=pids,
+        model=load(os.path.join(folder, _file_name(pids))),
+        unit=entry["unit"],
+        energy=entry["energy_gev"],
+        inputs={item["name"]: item["slha"] for item in entry["inputs"]},
+        include_noise=entry["include_noise"],
+        description=entry["description"],
+    )
+
+
+def _file_name(pids):
+    return f"{pids[0]}_{pids[1]}.h5"
+
+
+def _check_together(processes):
+    """Refuses particles that occur twice, and one name for two places."""
+    known, places = set(), {}
+    for process in processes:
+        if process.pids in known:
+            raise ValueError(f"There are two processes {process.pids}; keep one.")
+        known.add(process.pids)
+        for name, place in process.inputs.items():
+            if places.setdefault(name, place) != place:
+                raise ValueError(
+                    f"The input {name!r} of {process.pids} is {place_text(place)}, elsewhere it is "
+                    f"{place_text(places[name])}. Give inputs that differ different names."
+                )

@@ -1,0 +1,1 @@
+"""Sampled networks and their use, with NumPy alone: predictions, scores, stacking, compression."""

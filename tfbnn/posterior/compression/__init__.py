@@ -1,0 +1,1 @@
+"""Fewer draws that predict the same."""

@@ -1,0 +1,244 @@
+"""Fewer draws for about the same predictions, and what that changes."""
+
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from tfbnn.posterior.compression.stein import posterior_scores, stein_thinning
+from tfbnn.posterior.compression.thinning import kernel_thinning, prediction_kernel, stride
+from tfbnn.posterior.prediction import noise_tiles, predict
+
+METHODS = ("kernel_thinning", "stein", "stride")
+
+# Draws up to which the matrix of the kernel is affordable: 128 MB.
+_MAX_CANDIDATES = 4000
+# One reference input out of so many is kept for the statement of the change.
+_STATED_SHARE = 4
+# Relative spread below which predictions are the same.
+_ROUNDING = 1e-12
+# One standard deviation below and above the median of a normal.
+_QUANTILES = (0.16, 0.84)
+
+
+@dataclass(frozen=True)
+class Compression:
+    """What `BayesianMLP.compress` did, and what it changed.
+
+    Attributes:
+        method: "kernel_thinning", "stein" or "stride".
+        num_draws: Draws that were chosen.
+        num_distinct: How many of them are different ones.
+        num_available: Draws there were to choose from, of chains with a weight.
+        num_candidates: The same, or fewer where the kernel had to be limited to equally spaced ones.
+        draws_per_chain: List of the numbers chosen from every chain.
+        num_inputs: Inputs that kernel thinning compared predictions at.
+        change: Dict, see `measure_change`, at inputs that played no role in the choice.
+    """
+
+    method: str
+    num_draws: int
+    num_distinct: int
+    num_available: int
+    num_candidates: int
+    draws_per_chain: list
+    num_inputs: int
+    change: dict
+
+    @property
+    def choice(self):
+        """One line on how many draws were chosen, and how."""
+        text = f"{self.num_draws} of {self.num_available} draws by {self.method}"
+        if self.num_distinct < self.num_draws:
+            text += f", {self.num_distinct} of them different"
+        if self.num_candidates < self.num_available:
+            text += f", out of {self.num_candidates} equally spaced ones"
+        return text
+
+    def summary(self):
+        """Returns the choice and the change in a few aligned lines."""
+        change = self.change
+        mean, stddev, quantiles = (
+            _sizes_text(change[name]) for name in ("mean", "stddev", "quantiles")
+        )
+        lines = [
+            ("draws", self.choice),
+            ("per chain", " ".join(map(str, self.draws_per_chain))),
+            ("change", f"at {change['num_rows']} inputs that played no role in the choice"),
+            ("", f"of the mean stddev {100 * change['mean_stddev']:+.2f} %"),
+            ("", f"of a stddev {stddev}"),
+            ("", f"of a mean {mean} of the stddev"),
+            ("", f"of the 16 and 84 % quantiles {quantiles} of the stddev"),
+        ]
+        return "\n".join(f"{label:<13}{text}" for label, text in lines)
+
+
+def compress(ensemble, num_draws, method, *, x_reference=None, rows=None, seed=0):
+    """Chooses draws of an ensemble.
+
+    Args:
+        ensemble: Ensemble; its chain weights count.
+        num_draws: Draws to choose, at most as many as the chains with a weight have.
+        method: One of METHODS.
+        x_reference: Inputs [R, D], original units, at which predictions are to be kept. The change
+            is then stated at the reference inputs saved with the ensemble. Default: three quarters
+            of those, and the change is stated at the others.
+        rows: For "stein": checked Rows of the fit.
+        seed: Of kernel thinning.
+
+    Returns:
+        Ensemble of one chain with the chosen draws; its provenance holds the Compression.
+
+    Raises:
+        ValueError: When there are not so many draws, when the ensemble has been compressed before,
+            when predictions do not differ between draws or are not finite, when there are too few
+            reference inputs to keep some for the statement, or when "stein" cannot be used.
+    """
+    _check(ensemble, num_draws, method)
+    full = ensemble.weighted
+    choosing, stating = _split(ensemble.x_reference, x_reference)
+    candidates = np.arange(full.num_draws)
+    if method == "stride":
+        chosen = stride(full.draw_weights, num_draws)
+    elif method == "stein":
+        theta = full.draws.reshape(full.num_draws, -1).astype(np.float64)
+        chosen = stein_thinning(theta, posterior_scores(ensemble, theta, rows), num_draws)
+    else:
+        weights = full.draw_weights
+        if full.num_draws > _MAX_CANDIDATES:
+            candidates = stride(weights, _MAX_CANDIDATES)
+            weights = np.full(_MAX_CANDIDATES, 1.0 / _MAX_CANDIDATES)
+        gram = prediction_kernel(_compared(_only(full, candidates), choosing), weights)
+        chosen = candidates[kernel_thinning(gram, weights, num_draws, seed)]
+    small = _only(full, chosen)
+    used = np.flatnonzero(ensemble.chain_weights > 0)
+    per_chain = np.bincount(used[chosen // full.num_results], minlength=ensemble.num_chains)
+    record = Compression(
+        method=method,
+        num_draws=num_draws,
+        num_distinct=len(np.unique(chosen)),
+        num_available=full.num_draws,
+        num_candidates=len(np.unique(candidates)),
+        draws_per_chain=per_chain.tolist(),
+        num_inputs=len(choosing),
+        change=measure_change(full, small, stating),
+    )
+    # The run was not stopped early, it was compressed.
+    provenance = small.provenance | {"compression": asdict(record), "num_results_requested": None}
+    return replace(small, provenance=provenance)
+
+
+def _check(ensemble, num_draws, method):
+    if ensemble.is_compressed:
+        raise ValueError(
+            "This model is compressed already, so that a statement of the change would leave out "
+            "the first one. Compress the model that it came from."
+        )
+    available = ensemble.weighted.num_draws
+    if num_draws > available:
+        raise ValueError(
+            f"num_draws must be at most {available}, the draws of chains with a weight, received "
+            f"num_draws={num_draws}."
+        )
+    if method == "kernel_thinning" and num_draws > _MAX_CANDIDATES:
+        raise ValueError(
+            f"method='kernel_thinning' chooses at most {_MAX_CANDIDATES} draws, received "
+            f"num_draws={num_draws}. Use method='stride' for that many."
+        )
+
+
+def _split(saved, x_reference):
+    """(inputs to choose at, inputs to state the change at): they must not be the same.
+
+    The change at the inputs that the draws were chosen at is up to half of that elsewhere.
+    """
+    if x_reference is not None:
+        return x_reference, saved
+    if len(saved) < _STATED_SHARE:
+        raise ValueError(
+            f"The model was saved with {len(saved)} reference inputs only, too few to choose draws "
+            "at some and to state the change at others. Pass x_reference."
+        )
+    stated = np.arange(len(saved)) % _STATED_SHARE == _STATED_SHARE - 1
+    return saved[~stated], saved[stated]
+
+
+def measure_change(before, after, x):
+    """How far the predictions of two ensembles are apart, noise-free, in original units.
+
+    Args:
+        before, after: Ensembles of one model.
+        x: Inputs [R, D], original units.
+
+    Returns:
+        Dict. num_rows: R. mean_stddev: relative change of the standard deviation averaged over
+        the inputs, with its sign, of the output where it is largest. mean, stddev, quantiles:
+        dicts with the average and the largest absolute change over inputs and outputs, of the mean
+        and the 16 and 84 % quantiles in units of the standard deviation before, of the standard
+        deviation relative to it.
+
+    Raises:
+        ValueError: When no standard deviation is positive and finite.
+    """
+    settings = dict(
+        include_noise=False, quantiles=_QUANTILES, space="original", row_noise=None, backend="numpy"
+    )
+    old, new = (predict(ensemble, x, **settings) for ensemble in (before, after))
+    # Rounding leaves some spread where all draws are the same.
+    usable = np.isfinite(old.stddev) & (old.stddev > _ROUNDING * np.abs(old.mean))
+    if not usable.any():
+        raise ValueError(
+            "The predictions at the reference inputs are infinite or the same for all draws, so "
+            "that their change has no scale. Pass other x_reference."
+        )
+    spread = old.stddev[usable]
+    ratios = [
+        new.stddev[rows, column].sum() / old.stddev[rows, column].sum() - 1.0
+        for column, rows in enumerate(usable.T)
+        if rows.any()
+    ]
+    return {
+        "num_rows": len(x),
+        "mean_stddev": float(max(ratios, key=abs)),
+        "mean": _sizes((new.mean - old.mean)[usable] / spread),
+        "stddev": _sizes(new.stddev[usable] / spread - 1.0),
+        "quantiles": _sizes((new.quantiles - old.quantiles)[:, usable] / spread),
+    }
+
+
+def _compared(ensemble, x):
+    """What is to be kept [N, columns]: transformed predictions, and log noise scales that vary."""
+    columns = []
+    for _, location, scale in noise_tiles(ensemble, x):
+        columns.append(location)
+        if np.ndim(scale) == location.ndim:
+            columns.append(np.log(scale))
+    columns = np.concatenate(columns, axis=1).reshape(ensemble.num_draws, -1)
+    if not np.isfinite(columns).all():
+        raise ValueError(
+            "Some predictions at the reference inputs are not finite. Pass x_reference nearer to "
+            "the training rows, or use method='stride'."
+        )
+    return columns
+
+
+def _only(ensemble, chosen):
+    """The chosen draws as one chain; statistics of the sampler go with them."""
+
+    def pick(values):
+        return values.reshape(ensemble.num_draws, *values.shape[2:])[chosen][None]
+
+    return replace(
+        ensemble,
+        draws=pick(ensemble.draws),
+        sample_stats={name: pick(values) for name, values in ensemble.sample_stats.items()},
+        chain_weights=np.ones(1),
+        readouts=None,
+    )
+
+
+def _sizes(changes):
+    return {"average": float(np.mean(np.abs(changes))), "largest": float(np.max(np.abs(changes)))}
+
+
+def _sizes_text(sizes):
+    return f"{100 * sizes['average']:.2f} % on average, at most {100 * sizes['largest']:.2f} %"

@@ -1,0 +1,200 @@
+"""The sampled networks with everything needed to use them: what a model file holds."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from tfbnn.data.training_inputs import TrainingInputs
+from tfbnn.data.transforms import Pipeline
+from tfbnn.exceptions import NotFittedError
+from tfbnn.posterior.collapsed import Readouts, stacked_weights
+from tfbnn.spec.model_spec import ModelSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Posterior draws of one model; arrays are read-only.
+
+    Attributes:
+        spec: The model.
+        x_pipeline, y_pipeline: Fitted transforms of inputs and targets.
+        draws: Parameters theta [C, S, P].
+        sample_stats: Dict name -> [C, S]: lp, acceptance_rate, step_size, n_steps, diverging,
+            energy.
+        chain_weights: Weights of the chains in every average [C], adding up to 1.
+        x_reference: Up to 200 rows [R, D] in original units, validation rows if there were any,
+            at which function-space diagnostics are taken.
+        training_inputs: Range, mean and covariance of the transformed training inputs.
+        feature_names: Names of the input columns, or None.
+        row_noise: Whether the fit was given a known noise scale per row.
+        classes: Class labels, in the order of their numbers, or None for other targets.
+        diagnostics: JSON-able summary of the diagnosis that ended the fit, or None without one.
+        provenance: JSON-able dict: seeds, settings, versions, data hash.
+        readouts: Readouts of a run with collapsed readout, else None.
+    """
+
+    spec: ModelSpec
+    x_pipeline: Pipeline
+    y_pipeline: Pipeline
+    draws: np.ndarray
+    sample_stats: dict
+    chain_weights: np.ndarray
+    x_reference: np.ndarray
+    training_inputs: TrainingInputs
+    feature_names: tuple | None = None
+    row_noise: bool = False
+    classes: tuple | None = None
+    diagnostics: dict | None = None
+    provenance: dict = field(default_factory=dict)
+    readouts: Readouts | None = None
+
+    def __post_init__(self):
+        for array in (
+            self.draws,
+            self.chain_weights,
+            self.x_reference,
+            *self.sample_stats.values(),
+        ):
+            array.setflags(write=False)
+
+    @property
+    def num_chains(self):
+        return self.draws.shape[0]
+
+    @property
+    def num_results(self):
+        return self.draws.shape[1]
+
+    @property
+    def num_draws(self):
+        """All draws, C * S."""
+        return self.num_chains * self.num_results
+
+    @property
+    def draw_weights(self):
+        """Weight of every draw, chain by chain [C * S]."""
+        return np.repeat(self.chain_weights / self.num_results, self.num_results)
+
+    @property
+    def is_compressed(self):
+        """Whether the draws were chosen by `compress`, so that they are no chains any more."""
+        return "compression" in self.provenance
+
+    @cached_property
+    def log_noise_scale(self):
+        """Learned log noise scales of all draws [C * S, number of them]."""
+        return self._flat[:, self.spec.layout.log_noise_scale].astype(np.float64)
+
+    @cached_property
+    def effective_weights(self):
+        """Per layer the factors that the network multiplies with, the ntk scales included.
+
+        Returns:
+            List of transposed kernels with the bias as last column [C * S, out, in + 1].
+        """
+        weights = []
+        for index, (kernel, bias) in enumerate(self.spec.layout.kernels_and_biases(self._flat)):
+            layer = np.concatenate([np.swapaxes(kernel, 1, 2), bias[..., None]], axis=-1)
+            weights.append(layer * self.input_scales(index)[:, None])
+        return weights
+
+    def input_scales(self, index):
+        """What the network multiplies the weights of one layer with, per input and for the bias.
+
+        Returns:
+            [C * S or 1, in + 1] in the dtype of the draws; ones but in ntk.
+        """
+        slot, prior, theta = self.spec.layout.layers[index], self.spec.priors[index], self._flat
+        if not self.spec.is_ntk:
+            return np.ones((1, slot.num_inputs + 1), theta.dtype)
+        of_kernel = _scale(prior.kernel, slot.kernel_scale, theta) / np.sqrt(slot.num_inputs)
+        of_bias = _scale(prior.bias, slot.bias_scale, theta)
+        count = max(len(of_kernel), len(of_bias))
+        of_kernel = np.broadcast_to(of_kernel, (count, slot.num_inputs))
+        scales = np.concatenate([of_kernel, np.broadcast_to(of_bias, (count, 1))], axis=1)
+        return scales.astype(theta.dtype)
+
+    @cached_property
+    def weighted(self):
+        """The chains that have a weight: the others would cost time, and 0 * infinity is NaN."""
+        used = self.chain_weights > 0
+        if used.all():
+            return self
+        statistics = {name: values[used] for name, values in self.sample_stats.items()}
+        return replace(
+            self,
+            draws=self.draws[used],
+            sample_stats=statistics,
+            chain_weights=self.chain_weights[used],
+            readouts=None if self.readouts is None else self.readouts.of_chains(used),
+        )
+
+    @cached_property
+    def stacked_weights(self):
+        """`tfbnn.posterior.collapsed.stacked_weights`, None where the readouts' covariances are not there."""
+        has_factor = self.readouts is not None and self.readouts.factor is not None
+        return stacked_weights(self) if has_factor else None
+
+    @cached_property
+    def mirrored(self):
+        """Every draw together with its mirror image about the mean of its readout.
+
+        The image is as exact a draw as the other, the distribution of a readout being symmetric, and
+        averages over both have the mean that the distribution of all readouts has: less Monte Carlo
+        error at the price of twice the draws. The ensemble itself where the readout was not
+        collapsed.
+        """
+        if self.readouts is None:
+            return self
+        slot = self.spec.layout.layers[-1]
+        place, images = slice(slot.kernel.start, slot.bias.stop), self.draws.copy()
+        images[..., place] = 2.0 * self.readouts.mean - self.draws[..., place]
+        return replace(
+            self,
+            draws=np.concatenate([self.draws, images], axis=1),
+            sample_stats={
+                name: np.concatenate([values, values], axis=1)
+                for name, values in self.sample_stats.items()
+            },
+            readouts=None,
+        )
+
+    def with_chain_weights(self, weights):
+        """The same draws under other chain weights [C]."""
+        return replace(self, chain_weights=np.array(weights, dtype=np.float64))
+
+    def to_arviz(self):
+        """The draws as ArviZ data, needs the extra `arviz`.
+
+        Returns:
+            What `arviz.from_dict` of the installed version builds: InferenceData or DataTree, with
+            the groups posterior (theta [chain, draw, param]) and sample_stats.
+
+        Raises:
+            ImportError: When ArviZ is not installed.
+        """
+        try:
+            import arviz
+        except ImportError as error:
+            raise ImportError(
+                "to_arviz needs ArviZ, which is not installed. Install the extra tfbnn[arviz]."
+            ) from error
+        if self.num_draws == 0:
+            raise NotFittedError("There are no draws to hand over to ArviZ.")
+        groups = {"posterior": {"theta": self.draws}, "sample_stats": dict(self.sample_stats)}
+        dims = {"theta": ["param"]}
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return arviz.from_dict(groups, dims=dims)
+        return arviz.from_dict(**groups, dims=dims)
+
+    @property
+    def _flat(self):
+        return self.draws.reshape(self.num_draws, -1)
+
+
+def _scale(prior, place, theta):
+    """Prior scale of one kernel or bias, broadcastable to [draws, 1]."""
+    if place is None:
+        return np.full((1, 1), prior.scale)
+    return np.exp(theta[:, place : place + 1].astype(np.float64))

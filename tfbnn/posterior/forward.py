@@ -1,0 +1,72 @@
+"""The forward pass of all networks: with NumPy alone, or handed over to TensorFlow."""
+
+import sys
+from functools import partial
+
+import numpy as np
+
+from tfbnn.spec.activations import ACTIVATIONS
+
+# Hidden activations of one tile of draws: as much as the cache of one core holds.
+_HIDDEN_VALUES = 250_000
+# Draws x rows from which a GPU is worth the way there.
+_GPU_VALUES = 1_000_000
+
+
+def forward_pass(ensemble, num_rows, backend):
+    """The function of transformed inputs [n, D] that gives outputs [C * S, num_outputs, n].
+
+    Args:
+        ensemble: Ensemble.
+        num_rows: Rows that will be predicted in all.
+        backend: As in `BayesianMLP.predict`.
+    """
+    if backend == "auto":
+        values = num_rows * ensemble.num_draws
+        backend = "tensorflow" if values >= _GPU_VALUES and _gpu_is_at_hand() else "numpy"
+    if backend == "tensorflow":
+        from tfbnn.engine.export.forward import make_forward
+
+        return make_forward(ensemble)
+    ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
+    return partial(network_outputs, ensemble)
+
+
+def _gpu_is_at_hand():
+    """Whether TensorFlow is in use already and sees a GPU; importing it takes seconds."""
+    if "tensorflow" not in sys.modules:
+        return False
+    from tfbnn.engine.basis.compile import has_gpu
+
+    return has_gpu()
+
+
+def network_outputs(ensemble, x, weights=None):
+    """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
+
+    Rows are innermost, as in the engine. Biases are multiplied by a line of ones behind the inputs
+    and the hidden units, which is cheaper than adding them.
+
+    Args:
+        ensemble: Ensemble.
+        x: [n, D].
+        weights: In place of its `effective_weights`, for example with other lines in the last layer.
+    """
+    spec, weights = ensemble.spec, weights or ensemble.effective_weights
+    inputs = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
+    outputs = np.empty((ensemble.num_draws, weights[-1].shape[1], len(x)), spec.dtype)
+    widths = spec.layer_sizes[1:-1]
+    step = max(1, _HIDDEN_VALUES // (max(widths, default=1) * len(x)))
+    step = min(step, ensemble.num_draws)
+    # Used again by every tile: threads that allocate memory wait for each other.
+    layers = [np.ones((step, width + 1, len(x)), spec.dtype) for width in widths]
+    for start in range(0, ensemble.num_draws, step):
+        tile = slice(start, min(start + step, ensemble.num_draws))
+        previous = inputs
+        for name, kernel, layer in zip(spec.activations, weights, layers):
+            units = layer[: tile.stop - start]
+            hidden = np.matmul(kernel[tile], previous, out=units[:, :-1])
+            ACTIVATIONS[name].numpy(hidden, out=hidden)
+            previous = units
+        np.matmul(weights[-1][tile], previous, out=outputs[tile])
+    return outputs

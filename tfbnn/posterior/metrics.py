@@ -1,0 +1,216 @@
+"""Scores of a predictive distribution against known targets."""
+
+import numpy as np
+
+from tfbnn.data.transforms import Log10
+from tfbnn.diagnostics import bulk_ess
+from tfbnn.posterior.prediction import function_draws, noise_tiles, sample_noisy
+
+_COVERAGE_LEVELS = (1, 2, 3, 4, 5)
+_CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
+_MAX_ESS_ROWS = 200
+
+
+def evaluate(ensemble, x, y, row_noise=None):
+    """Scores the mixture of all draws on the rows (x, y).
+
+    Args:
+        ensemble: Ensemble.
+        x: Inputs [N, D], original units.
+        y: Targets [N, K], original units, inside the domain of the y transform.
+        row_noise: Known noise standard deviations [N, K] in the units of y, or None.
+
+    Returns:
+        Dict. Scores per target are floats for one target and arrays [K] for several; log
+        predictive densities are means per row of the joint density of all targets. See
+        `BayesianMLP.evaluate` for the keys.
+    """
+    ensemble = ensemble.weighted
+    rows = _row_scores(ensemble.mirrored, x, y, row_noise)
+    target = ensemble.y_pipeline.forward(y)
+    jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
+    pull = (target - rows["mean_transformed"]) / rows["stddev_noisy"]
+    scores = {
+        "rmse": _rmse(y, rows["mean"]),
+        "r2": _r2(y, rows["mean"]),
+        "rmse_transformed": _rmse(target, rows["mean_transformed"]),
+        "r2_transformed": _r2(target, rows["mean_transformed"]),
+        "log_predictive_density": np.mean(rows["log_density"] + jacobian),
+        "log_predictive_density_transformed": np.mean(rows["log_density"]),
+        "log_predictive_density_moment_matched": np.mean(
+            (-0.5 * pull**2 - np.log(rows["stddev_noisy"]) - 0.5 * np.log(2 * np.pi)).sum(axis=1)
+        ),
+        "crps": np.mean(rows["crps"], axis=0),
+        "coverage": {k: np.mean(np.abs(pull) < k, axis=0) for k in _COVERAGE_LEVELS},
+        "central_coverage": {
+            p: np.mean(np.abs(rows["pit"] - 0.5) < 0.5 * p, axis=0) for p in _CENTRAL_INTERVALS
+        },
+        "pull_width": np.std(pull, axis=0),
+        "n_effective": effective_draws(ensemble, x),
+        "num_rows": len(x),
+    }
+    if any(isinstance(step, Log10) for step in ensemble.y_pipeline.steps):
+        predicted = np.log10(ensemble.y_pipeline.inverse(rows["mean_transformed"]))
+        scores["rmse_log10"] = _rmse(np.log10(y), predicted)
+        scores["r2_log10"] = _r2(np.log10(y), predicted)
+    return {name: simplify(value) for name, value in scores.items()}
+
+
+def pulls(ensemble, x, y, row_noise=None):
+    """(target - mean) / stddev in transformed space, noise included: [N, K]."""
+    rows = _row_scores(ensemble.weighted.mirrored, x, y, row_noise)
+    return (ensemble.y_pipeline.forward(y) - rows["mean_transformed"]) / rows["stddev_noisy"]
+
+
+def _row_scores(ensemble, x, y, row_noise):
+    """Everything that has to look at all draws, tile by tile: dict name -> [N, K] or [N]."""
+    likelihood, weights = ensemble.spec.likelihood, ensemble.draw_weights
+    target = ensemble.y_pipeline.forward(y)
+    shape = target.shape
+    names = ("mean", "mean_transformed", "stddev_noisy", "crps", "pit")
+    scores = {name: np.empty(shape) for name in names} | {"log_density": np.empty(len(x))}
+    for rows, location, scale in noise_tiles(ensemble, x, row_noise, y):
+        mean = np.einsum("s,snk->nk", weights, location)
+        variance = np.einsum("s,snk->nk", weights, np.square(location - mean) + np.square(scale))
+        scores["mean_transformed"][rows], scores["stddev_noisy"][rows] = mean, np.sqrt(variance)
+        scores["mean"][rows] = np.einsum(
+            "s,snk->nk", weights, ensemble.y_pipeline.inverse(location)
+        )
+        log_density = likelihood.log_density(target[rows], location, scale)
+        scores["log_density"][rows] = log_mean_exp(log_density, weights)
+        points, point_weights = sample_noisy(ensemble, location, scale)
+        # Probability integral transform: the predictive probability of a smaller target.
+        scores["pit"][rows] = np.einsum("m,mnk->nk", point_weights, points < target[rows])
+        scores["crps"][rows] = _crps(ensemble.y_pipeline.inverse(points), point_weights, y[rows])
+    return scores
+
+
+def log_mean_exp(values, weights):
+    """log of the weighted mean of exp(values): values [S, ...], weights [S] -> [...].
+
+    Weights enter as logarithms: values that carry no weight, or hardly any, then cannot push the
+    others below the smallest number.
+    """
+    with np.errstate(divide="ignore"):  # log 0 of a chain without weight
+        logarithms = np.log(weights)
+    return log_sum_exp(values + logarithms.reshape(-1, *[1] * (np.ndim(values) - 1)))
+
+
+def log_sum_exp(values):
+    """log of the sum of exp(values) over the first axis; -inf where all of them are."""
+    largest = values.max(axis=0)
+    shift = np.where(np.isneginf(largest), 0.0, largest)
+    with np.errstate(divide="ignore"):
+        return shift + np.log(np.exp(values - shift).sum(axis=0))
+
+
+def _crps(points, weights, y):
+    """Continuous ranked probability score of weighted points [M, n, K] against y [n, K].
+
+    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, JASA 102, 359, equation 21), the second
+    term from sorted points.
+    """
+    distance = np.einsum("m,mnk->nk", weights, np.abs(points - y))
+    order = np.argsort(points, axis=0)
+    ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
+    below = np.cumsum(spread, axis=0)
+    with np.errstate(invalid="ignore"):  # infinite points have no finite score
+        return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
+
+
+def effective_draws(ensemble, x):
+    """Median bulk effective sample size of the predictions at up to 200 of the rows.
+
+    NaN for a compressed ensemble, whose draws are no chains.
+    """
+    if ensemble.is_compressed:
+        return np.nan
+    chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MAX_ESS_ROWS)).astype(int))
+    draws = function_draws(ensemble, x[chosen])
+    draws = draws.reshape(ensemble.num_chains, ensemble.num_results, -1)
+    sizes = bulk_ess(draws)
+    return np.median(sizes[np.isfinite(sizes)]) if np.isfinite(sizes).any() else np.nan
+
+
+def _rmse(y, predicted):
+    return np.sqrt(np.mean(np.square(y - predicted), axis=0))
+
+
+def _r2(y, predicted):
+    """1 - residual variance over target variance; NaN where the targets are constant."""
+    total = np.sum(np.square(y - y.mean(axis=0)), axis=0)
+    residual = np.sum(np.square(y - predicted), axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(total > 0, 1.0 - residual / total, np.nan)
+
+
+def simplify(value):
+    """Arrays with one entry become floats, so that results of one target read and print plainly."""
+    if isinstance(value, dict):
+        return {key: simplify(entry) for key, entry in value.items()}
+    if np.size(value) == 1:
+        entry = np.asarray(value).reshape(())
+        return int(entry) if entry.dtype.kind == "i" else float(entry)
+    return value
+
+
+_NUM_BINS = 15
+
+
+def evaluate_classes(ensemble, x, y):
+    """Scores the class probabilities averaged over all draws on the rows (x, y).
+
+    Args:
+        ensemble: Ensemble of a class likelihood.
+        x: Inputs [N, D], original units.
+        y: Class numbers [N, K].
+
+    Returns:
+        Dict; see `BayesianMLP.evaluate` for the keys. Bernoulli targets count as two classes.
+    """
+    ensemble = ensemble.weighted
+    probabilities, log_density = _class_row_scores(ensemble, x, y)
+    truth = y.astype(int)
+    best = probabilities.argmax(axis=-1)
+    one_hot = np.arange(probabilities.shape[-1]) == truth[..., None]
+    scores = {
+        "accuracy": np.mean(best == truth, axis=0),
+        "brier": np.mean(np.square(probabilities - one_hot).sum(axis=-1), axis=0),
+        "ece": expected_calibration_error(probabilities.max(axis=-1), best == truth),
+        "log_predictive_density": np.mean(log_density),
+        "n_effective": effective_draws(ensemble, x),
+        "num_rows": len(x),
+    }
+    return {name: simplify(value) for name, value in scores.items()}
+
+
+def expected_calibration_error(confidence, correct):
+    """Mean absolute gap of confidence and accuracy over 15 bins of equal width, by their rows.
+
+    Args:
+        confidence: Probability of the predicted class [N, K].
+        correct: Whether the predicted class is the true one [N, K].
+
+    Returns:
+        Array [K].
+    """
+    # Bins are open below and closed above, as in Guo et al. 2017.
+    bins = np.clip(np.ceil(confidence * _NUM_BINS).astype(int) - 1, 0, _NUM_BINS - 1)
+    gaps = [
+        np.abs(np.bincount(place, weights=gap)).sum()
+        for place, gap in zip(bins.T, (correct - confidence).T)
+    ]
+    return np.array(gaps) / len(confidence)
+
+
+def _class_row_scores(ensemble, x, y):
+    """(probabilities [N, K, classes] averaged over draws, log density of each row [N])."""
+    likelihood, weights = ensemble.spec.likelihood, ensemble.draw_weights
+    shape = (*y.shape, ensemble.spec.num_classes)
+    probabilities, log_density = np.empty(shape), np.empty(len(y))
+    for rows, logits, _ in noise_tiles(ensemble, x):
+        mean = np.einsum("s,snk->nk", weights, likelihood.inverse_link(logits))
+        probabilities[rows] = likelihood.class_probabilities(mean)
+        values = likelihood.log_density(y[rows], logits)
+        log_density[rows] = log_mean_exp(values, weights)
+    return probabilities, log_density

@@ -1,0 +1,169 @@
+"""Writes the mean and spread of all networks as one ONNX graph; needs the package `onnx`.
+
+The graph is put together from the weights, without TensorFlow, in operations that onnxruntime has
+for float32 and float64.
+"""
+
+import json
+from functools import partial
+
+import numpy as np
+
+from tfbnn.data.transforms import Log10
+from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.regression_likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
+from tfbnn.system.atomic import replacing
+from tfbnn.system.version import __version__
+
+# Every operation used has the same meaning in all later versions of the standard, and runtimes
+# since 2022 know this one.
+_OPSET, _IR_VERSION = 17, 8
+# Protocol buffers end at 2 GiB.
+_MOST_BYTES = 2**31 - 2**20
+
+
+def write_onnx(ensemble, path):
+    """Writes an ensemble to `path`; what it holds is said in `BayesianMLP.to_onnx`.
+
+    Raises:
+        ImportError: When `onnx` is not installed.
+        ValueError: When the draws do not fit into an ONNX file.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "to_onnx needs the package onnx, which is not installed. Install the extra tfbnn[onnx]."
+        ) from error
+    ensemble = ensemble.weighted.mirrored
+    if ensemble.draws.nbytes > _MOST_BYTES:
+        raise ValueError(
+            f"An ONNX file holds at most 2 GiB, the draws take {ensemble.draws.nbytes / 2**30:.1f}. "
+            "Use to_savedmodel."
+        )
+    nodes, tensors = [], []
+    _add_moments(ensemble, partial(_Operations, onnx, nodes, tensors))
+    double, size = onnx.TensorProto.DOUBLE, ensemble.spec.num_predicted
+    graph = onnx.helper.make_graph(
+        nodes,
+        "tfbnn",
+        [onnx.helper.make_tensor_value_info("x", double, ["N", ensemble.spec.num_inputs])],
+        [
+            onnx.helper.make_tensor_value_info(name, double, ["N", size])
+            for name in ("mean", "stddev")
+        ],
+        tensors,
+    )
+    model = onnx.helper.make_model(
+        graph,
+        opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="tfbnn",
+        producer_version=__version__,
+    )
+    known = {"feature_names": ensemble.feature_names, "classes": ensemble.classes}
+    known = {name: json.dumps(value) for name, value in known.items() if value is not None}
+    onnx.helper.set_model_props(model, known)
+    with replacing(path) as temporary:
+        onnx.save(model, temporary, format="protobuf")
+
+
+class _Operations:
+    """Adds operations to a graph; numbers among their inputs become constants of one dtype."""
+
+    def __init__(self, onnx, nodes, tensors, dtype):
+        self._onnx, self._nodes, self._tensors = onnx, nodes, tensors
+        self._dtype = np.dtype(dtype)
+
+    def __call__(self, kind, *inputs, output=None, **attributes):
+        """Adds one operation.
+
+        Args:
+            kind: Name of an operation of the ONNX standard.
+            inputs: Names of tensors, or numbers and arrays. Integer arrays stay integers.
+            output: Name of the result; None: a new one.
+            attributes: Of the operation.
+
+        Returns:
+            Name of the result.
+        """
+        output = output or f"t{len(self._nodes)}"
+        names = [entry if isinstance(entry, str) else self._constant(entry) for entry in inputs]
+        self._nodes.append(self._onnx.helper.make_node(kind, names, [output], **attributes))
+        return output
+
+    def cast(self, name):
+        """Adds a conversion to the dtype of the constants."""
+        to = self._onnx.helper.np_dtype_to_tensor_dtype(self._dtype)
+        return self("Cast", name, to=to)
+
+    def _constant(self, value):
+        value = np.asarray(value)
+        if value.dtype.kind == "f":
+            value = value.astype(self._dtype)
+        name = f"c{len(self._tensors)}"
+        self._tensors.append(self._onnx.numpy_helper.from_array(value, name))
+        return name
+
+
+def _add_moments(ensemble, operations):
+    """Adds everything between x [N, D] and mean, stddev [N, K]; rows are innermost in between."""
+    op, network_op = operations(np.float64), operations(ensemble.spec.dtype)
+    x = op("Transpose", _forward(op, ensemble.x_pipeline, "x"), perm=[1, 0])
+    outputs = _network_outputs(network_op, ensemble, network_op.cast(x))
+    location = _predicted(op, ensemble.spec, op.cast(outputs))
+    values = _inverse(op, ensemble.y_pipeline, location)
+    average = partial(_average, op, ensemble.draw_weights)
+    mean = average(values)
+    deviation = op("Sub", values, mean)
+    stddev = op("Sqrt", average(op("Mul", deviation, deviation)))
+    op("Transpose", mean, perm=[1, 0], output="mean")
+    op("Transpose", stddev, perm=[1, 0], output="stddev")
+
+
+def _network_outputs(op, ensemble, x):
+    """Outputs of all networks [S, num_outputs, N] at transformed inputs [D, N]."""
+    hidden = x
+    for index, weights in enumerate(ensemble.effective_weights):
+        kernel, bias = weights[..., :-1], weights[..., -1:]
+        hidden = op("Add", op("MatMul", kernel, hidden), bias)
+        if index < len(ensemble.spec.activations):
+            hidden = ACTIVATIONS[ensemble.spec.activations[index]].onnx(op, hidden)
+    return hidden
+
+
+def _predicted(op, spec, outputs):
+    """Location of the targets, or probability of the classes [S, K, N]."""
+    if isinstance(spec.likelihood, HeteroscedasticGaussian):
+        first, count, axis = (np.array([number]) for number in (0, spec.num_targets, 1))
+        return op("Slice", outputs, first, count, axis)
+    if isinstance(spec.likelihood, Bernoulli):
+        return op("Sigmoid", outputs)
+    if isinstance(spec.likelihood, Categorical):
+        return op("Softmax", outputs, axis=1)
+    return outputs
+
+
+def _average(op, weights, values):
+    """Average over draws: weights [S], values [S, K, N] -> [K, N]."""
+    return op("ReduceSum", op("Mul", values, weights[:, None, None]), np.array([0]), keepdims=0)
+
+
+def _forward(op, pipeline, values):
+    for step in pipeline.steps:
+        if isinstance(step, Log10):
+            values = op("Div", op("Log", values), np.log(10.0))
+        else:
+            values = op("Div", op("Sub", values, np.array(step.mean)), np.array(step.scale))
+    return values
+
+
+def _inverse(op, pipeline, values):
+    """Undoes the transforms of values [S, K, N]."""
+    for step in reversed(pipeline.steps):
+        if isinstance(step, Log10):
+            values = op("Pow", 10.0, values)
+        else:
+            mean, scale = (np.array(numbers)[:, None] for numbers in (step.mean, step.scale))
+            values = op("Add", op("Mul", values, scale), mean)
+    return values

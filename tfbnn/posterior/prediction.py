@@ -1,0 +1,237 @@
+"""Predictions with NumPy alone: tiled forward passes and summaries over draws."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tfbnn.posterior.collapsed import function_moments
+from tfbnn.posterior.forward import forward_pass, network_outputs
+from tfbnn.spec.regression_likelihoods import StudentT
+from tfbnn.system.threads import on_all_cores
+
+# Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows x
+# outputs: enough work to outweigh NumPy's calls, little enough for the processor's cache, and a bound
+# on memory.
+_TILE_POINTS = 131_072
+_TILE_ROWS = (128, 1024)
+_TILE_VALUES = 4_000_000
+# Tiles that share a forward pass, as longer rows make faster products, and how many such groups
+# there have to be at least, for the threads.
+_TILES_PER_PASS = 4
+_LEAST_PASSES = 8
+# Equally weighted points that stand for the predictive distribution with noise.
+_NOISE_POINTS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """A summary of the predictive distribution; unpacks as `mean, stddev = prediction`.
+
+    Of classes everything is about probabilities: K is then the number of columns M of Categorical.
+
+    Attributes:
+        mean: [N, K].
+        stddev: [N, K]; of the function alone (epistemic), or with noise where that was asked for.
+        quantiles: [Q, N, K], or None.
+        trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless asked
+            for.
+    """
+
+    mean: np.ndarray
+    stddev: np.ndarray
+    quantiles: np.ndarray | None = None
+    trust: np.ndarray | None = None
+
+    def __iter__(self):
+        return iter((self.mean, self.stddev))
+
+
+def function_draws(ensemble, x):
+    """Noise-free predictions of all draws in transformed space: x [N, D] -> [C * S, N, K].
+
+    Of classes they are logits, which have no bounds and so suit diagnostics better than
+    probabilities.
+    """
+    outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x))
+    return ensemble.spec.likelihood.location(np.moveaxis(outputs, 1, 2)).astype(np.float64)
+
+
+def inverse_draws(ensemble, location):
+    """Locations [..., K] in original units; of classes their probabilities."""
+    return ensemble.y_pipeline.inverse(ensemble.spec.likelihood.inverse_link(location))
+
+
+def row_tiles(ensemble, num_rows):
+    """Slices of rows small enough for all draws at once; they depend on nothing but sizes."""
+    points = max(ensemble.num_draws, _NOISE_POINTS) * ensemble.spec.layer_sizes[-1]
+    least, most = _TILE_ROWS
+    step = min(max(least, _TILE_POINTS // ensemble.num_draws), most)
+    step = max(1, min(step, _TILE_VALUES // points))
+    return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
+
+
+def noise_tiles(ensemble, x, row_noise=None, y=None):
+    """Iterates over tiles of rows with location and noise scale of every draw.
+
+    Args:
+        ensemble: Ensemble.
+        x: Inputs [N, D], original units.
+        row_noise: Known noise standard deviations [N, K] in the units of y, or None.
+        y: Targets [N, K] at which `row_noise` is carried to transformed space; without them it is
+            carried at each draw's own prediction.
+
+    Yields:
+        (slice of rows, location [C * S, n, K], scale broadcastable to it), in transformed space;
+        for classes logits, and None for the scale.
+    """
+    for rows in row_tiles(ensemble, len(x)):
+        outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x[rows]))
+        parts = (None if part is None else part[rows] for part in (row_noise, y))
+        yield rows, *_location_and_scale(ensemble, outputs, *parts)
+
+
+def _location_and_scale(ensemble, outputs, row_noise=None, y=None):
+    """What `noise_tiles` yields, of network outputs [C * S, num_outputs, n]."""
+    likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
+    outputs = np.moveaxis(outputs, 1, 2).astype(np.float64)
+    location = likelihood.location(outputs)
+    noise = None
+    if row_noise is not None:
+        at = pipeline.inverse(location) if y is None else y
+        noise = row_noise * np.abs(pipeline.derivative(at))
+    return location, likelihood.scale(outputs, ensemble.log_noise_scale, noise)
+
+
+def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend):
+    """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
+    collapsed = ensemble.weighted
+    # A nonlinear transform of a normal distribution has other moments than that of its mean.
+    in_closed_form = space == "transformed" or ensemble.y_pipeline.is_affine
+    in_closed_form = in_closed_form and collapsed.stacked_weights is not None
+    ensemble = collapsed.mirrored
+    forward = forward_pass(ensemble, len(x), backend)
+
+    def summarise(tiles):
+        first, last = tiles[0].start, tiles[-1].stop
+        inputs = ensemble.x_pipeline.forward(x[first:last])
+        outputs = forward(inputs)
+        for rows in tiles:
+            noise = None if row_noise is None else row_noise[rows]
+            places = slice(rows.start - first, rows.stop - first)
+            moments = function_moments(collapsed, inputs[places]) if in_closed_form else None
+            part = outputs[..., places]
+            summary = _summary(ensemble, part, moments, noise, include_noise, quantiles, space)
+            mean[rows], stddev[rows] = summary
+            if quantiles is not None:
+                found[:, rows] = summary.quantiles
+
+    shape = (len(x), ensemble.spec.num_predicted)
+    mean, stddev = np.empty(shape), np.empty(shape)
+    found = None if quantiles is None else np.empty((len(quantiles), *shape))
+    tiles = row_tiles(ensemble, len(x))
+    size = min(max(1, len(tiles) // _LEAST_PASSES), _TILES_PER_PASS)
+    on_all_cores(summarise, [tiles[k : k + size] for k in range(0, len(tiles), size)])
+    return Prediction(mean, stddev, found)
+
+
+def _summary(ensemble, outputs, moments, row_noise, include_noise, quantiles, space):
+    """The Prediction of network outputs [C * S, num_outputs, n].
+
+    `moments` are the transformed mean and standard deviation of the function [n, K] where they are
+    known in closed form, or None.
+    """
+    location, scale = _location_and_scale(ensemble, outputs, row_noise)
+    inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
+    values, weights = inverse(location), ensemble.draw_weights
+    if moments is None:
+        mean, stddev = _moments(values, weights)
+    else:
+        mean, stddev = inverse(moments[0]), moments[1] * _unit(ensemble, space)
+    if include_noise:
+        points, weights = sample_noisy(ensemble, location, scale)
+        values = inverse(points)
+        if space == "transformed" or ensemble.y_pipeline.is_affine:
+            variance = _mean_noise_variance(ensemble, location, scale)
+            stddev = np.sqrt(stddev**2 + variance * _unit(ensemble, space) ** 2)
+        elif isinstance(ensemble.spec.likelihood, StudentT):
+            # 10**t has no mean when t has the tails of a Student-t.
+            mean, stddev = np.full_like(mean, np.inf), np.full_like(stddev, np.inf)
+        else:
+            mean, stddev = _moments(values, weights)
+    found = None if quantiles is None else weighted_quantiles(values, weights, quantiles)
+    return Prediction(mean, stddev, found)
+
+
+def _unit(ensemble, space):
+    """One unit of an affinely transformed target, in the units of `space`: [K] or 1."""
+    if space == "transformed":
+        return 1.0
+    return 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
+
+
+def _mean_noise_variance(ensemble, location, scale):
+    """Transformed noise variance averaged over draws [n, K]."""
+    variance = np.broadcast_to(np.square(scale), location.shape)
+    return np.einsum("s,snk->nk", ensemble.draw_weights, variance)
+
+
+def sample_noisy(ensemble, location, scale):
+    """Represents the predictive distribution with noise by weighted points.
+
+    Every draw contributes its noise quantiles at stratified levels that are shared by all rows, so
+    results depend neither on the order of rows nor on how they are split, and need no seed.
+
+    Args:
+        ensemble: Ensemble.
+        location: [C * S, n, K] in transformed space.
+        scale: Noise standard deviations, broadcastable to `location`.
+
+    Returns:
+        (points [C * S * R, n, K] in transformed space, weights [C * S * R]).
+    """
+    repeats = -(-_NOISE_POINTS // ensemble.num_draws)
+    levels = (np.arange(repeats) + _radical_inverse(ensemble.num_draws)[:, None]) / repeats
+    noise = ensemble.spec.likelihood.noise_quantile(levels)[:, :, None, None]
+    scale = np.broadcast_to(scale, location.shape)
+    points = location[:, None] + noise * scale[:, None]
+    weights = np.repeat(ensemble.draw_weights / repeats, repeats)
+    return points.reshape(-1, *location.shape[1:]), weights
+
+
+def weighted_quantiles(values, weights, probabilities):
+    """Quantiles over the first axis: values [M, ...], weights [M] -> [Q, ...].
+
+    Each value sits in the middle of its weight, with linear interpolation in between; for equal
+    weights this is Hazen's definition.
+    """
+    used = weights > 0  # a point without weight would still bend the interpolation
+    if not used.all():
+        values, weights = values[used], weights[used]
+    flat = values.reshape(len(values), -1)
+    order = np.argsort(flat, axis=0)
+    ordered = np.take_along_axis(flat, order, axis=0)
+    spread = weights[order]
+    middles = np.cumsum(spread, axis=0) - 0.5 * spread
+    found = [
+        np.interp(probabilities, middles[:, column], ordered[:, column])
+        for column in range(flat.shape[1])
+    ]
+    return np.stack(found, axis=1).reshape(len(probabilities), *values.shape[1:])
+
+
+def _moments(values, weights):
+    mean = np.einsum("s,s...->...", weights, values)
+    with np.errstate(invalid="ignore"):  # infinite draws have an undefined spread
+        return mean, np.sqrt(np.einsum("s,s...->...", weights, np.square(values - mean)))
+
+
+def _radical_inverse(count):
+    """The first `count` numbers of van der Corput's sequence in base 2, strictly inside (0, 1)."""
+    indices = np.arange(1, count + 1)
+    result, weight = np.zeros(count), 0.5
+    while indices.any():
+        result += weight * (indices & 1)
+        indices >>= 1
+        weight *= 0.5
+    return result

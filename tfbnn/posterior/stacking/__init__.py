@@ -1,0 +1,1 @@
+"""Weights for chains that have not mixed."""

@@ -1,0 +1,73 @@
+"""Leave-one-out densities by Pareto-smoothed importance sampling (PSIS), through ArviZ.
+
+References:
+    Vehtari, Gelman and Gabry (2017), "Practical Bayesian model evaluation using leave-one-out
+    cross-validation and WAIC", arXiv:1507.04544.
+    Vehtari, Simpson, Gelman, Yao and Gabry (2024), "Pareto smoothed importance sampling",
+    arXiv:1507.02646.
+"""
+
+import numpy as np
+
+from tfbnn.posterior.metrics import log_sum_exp
+
+# Above it the smoothed estimate is unreliable, whatever the number of draws (Vehtari et al. 2024).
+PARETO_K_LIMIT = 0.7
+
+
+def load_psis():
+    """Finds ArviZ, before any density is computed.
+
+    Returns:
+        Function: log likelihoods of the draws of one chain [S, n] -> (log density of every row
+        when it is left out [n], Pareto k [n]). A row at which a draw has density zero gets -inf
+        and infinite k. Draws count as independent; this only sets how many of them form the tail.
+
+    Raises:
+        ImportError: When ArviZ is not installed.
+    """
+    try:
+        import arviz
+    except ImportError as error:
+        raise ImportError(
+            "stack_chains without validation rows needs ArviZ for PSIS-LOO, which is not "
+            "installed. Install the extra tfbnn[arviz], or pass validation rows."
+        ) from error
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        from arviz_stats.base import array_stats
+
+        return _finite_rows(lambda values: _loo_by_row(array_stats, values))
+    return _finite_rows(lambda values: _loo(arviz, values))
+
+
+def _finite_rows(leave_one_out):
+    """Applies a function to the rows at which it is defined."""
+
+    def apply(log_likelihood):
+        num_rows = log_likelihood.shape[1]
+        log_density, pareto_k = np.full(num_rows, -np.inf), np.full(num_rows, np.inf)
+        rows = np.isfinite(log_likelihood).all(axis=0)
+        if rows.any():
+            log_density[rows], pareto_k[rows] = leave_one_out(log_likelihood[:, rows])
+        return log_density, pareto_k
+
+    return apply
+
+
+def _loo(arviz, log_likelihood):
+    """ArviZ 0.x: all rows at once."""
+    log_weights, pareto_k = arviz.psislw(-log_likelihood.T)
+    return log_sum_exp(log_weights.T + log_likelihood), pareto_k
+
+
+def _loo_by_row(array_stats, log_likelihood):
+    """ArviZ 1.x: row by row, because it refuses rows without a tail to fit."""
+    return np.transpose([_loo_row(array_stats, row) for row in log_likelihood.T])
+
+
+def _loo_row(array_stats, row):
+    try:
+        log_density, pareto_k, _ = array_stats.loo(row[None], chain_axis=0, draw_axis=1)
+    except ValueError:  # fewer than five draws in the tail, or draws that are all alike
+        return np.log(len(row)) - log_sum_exp(-row), np.inf
+    return float(log_density), float(pareto_k)

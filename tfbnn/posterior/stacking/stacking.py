@@ -1,0 +1,231 @@
+"""Stacking: weights of the chains that predict held-out rows best as a mixture.
+
+Chains that do not mix stay in modes of their own, and how many chains found a mode says nothing
+about its posterior mass. Stacking weighs chains by how well the mixture of their predictive
+densities scores on rows that were held out. The result is a good predictive distribution; it is
+not the posterior, and every report says so.
+
+Reference:
+    Yao, Vehtari and Gelman (2022), "Stacking for non-mixing Bayesian computations: the curse and
+    blessing of multimodal posteriors", JMLR 23(79), arXiv:2006.12335.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.posterior.metrics import log_mean_exp
+from tfbnn.posterior.prediction import noise_tiles
+from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT, load_psis
+from tfbnn.posterior.stacking.simplex import max_log_mixture
+
+ON_VALIDATION_ROWS = "stacking on validation rows"
+BY_PSIS_LOO = "stacking by PSIS-LOO"
+
+# Share of unreliable leave-one-out densities from which on a warning is due.
+_UNRELIABLE_SHARE = 0.05
+# Weights closer than this to each other are equal.
+_UNIFORM = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Stacking:
+    """What `BayesianMLP.stack_chains` found; the weights define a mixture, not the posterior.
+
+    Attributes:
+        weights: [C] weights of the chains, adding up to 1.
+        method: "stacking on validation rows" or "stacking by PSIS-LOO".
+        log_score_uniform: Mean per row of the log density of the held-out rows under the mixture
+            of all chains with equal weights, in transformed space.
+        log_score_stacked: The same under `weights`, which were fitted to these very rows.
+        num_rows: Held-out rows n.
+        pareto_k: [C, n] Pareto k of the leave-one-out densities, or None for validation rows.
+    """
+
+    weights: np.ndarray
+    method: str
+    log_score_uniform: float
+    log_score_stacked: float
+    num_rows: int
+    pareto_k: np.ndarray | None = None
+
+    @property
+    def unreliable_share(self):
+        """Share of the leave-one-out densities with a Pareto k above 0.7; 0 without PSIS."""
+        return 0.0 if self.pareto_k is None else float(np.mean(self.pareto_k > PARETO_K_LIMIT))
+
+    def summary(self):
+        """Returns the weights and scores in a few aligned lines."""
+        lines = [
+            ("method", f"{self.method}, {self.num_rows} rows; this is not the posterior"),
+            ("weights", _weights_text(self.weights)),
+            (
+                "log score",
+                f"{self.log_score_stacked:.4f} stacked, {self.log_score_uniform:.4f} with equal "
+                "weights (mean per row, transformed)",
+            ),
+        ]
+        if self.pareto_k is not None:
+            lines.append(
+                ("Pareto k", f"above {PARETO_K_LIMIT} for {100 * self.unreliable_share:.1f} %")
+            )
+        return "\n".join(f"{label:<13}{text}" for label, text in lines)
+
+    def provenance(self):
+        """The record that the posterior keeps of how its weights came about, JSON-able."""
+        return {
+            "method": self.method,
+            "num_rows": self.num_rows,
+            "log_score_uniform": self.log_score_uniform,
+            "log_score_stacked": self.log_score_stacked,
+        }
+
+
+def stack(ensemble, rows, *, leave_one_out=False):
+    """Finds the stacking weights of the chains of an ensemble.
+
+    Args:
+        ensemble: Ensemble; its present chain weights play no role.
+        rows: Checked Rows: held out from the fit, or the training rows for `leave_one_out`.
+        leave_one_out: Whether to leave out every row in turn by PSIS, which takes some tenths of
+            a millisecond per chain and row.
+
+    Returns:
+        Stacking.
+
+    Raises:
+        ImportError: For `leave_one_out` without ArviZ.
+        ValueError: When all chains give some row the density zero.
+
+    Warns:
+        UserWarning: When the Pareto k of more than 5 % of the leave-one-out densities exceeds 0.7.
+    """
+    if leave_one_out:
+        densities, pareto_k = loo_log_densities(ensemble, rows)
+    else:
+        densities, pareto_k = chain_log_densities(ensemble, rows), None
+    weights = stacking_weights(densities)
+    uniform = np.full_like(weights, 1.0 / len(weights))
+    stacking = Stacking(
+        weights=weights,
+        method=BY_PSIS_LOO if leave_one_out else ON_VALIDATION_ROWS,
+        log_score_uniform=float(np.mean(log_mean_exp(densities, uniform))),
+        log_score_stacked=float(np.mean(log_mean_exp(densities, weights))),
+        num_rows=densities.shape[1],
+        pareto_k=pareto_k,
+    )
+    if stacking.unreliable_share > _UNRELIABLE_SHARE:
+        warnings.warn(
+            f"Pareto k is above {PARETO_K_LIMIT} for {100 * stacking.unreliable_share:.1f} % of "
+            "the leave-one-out densities, which are unreliable then, and so are the weights. Pass "
+            "stack_chains validation rows that the fit has not seen.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return stacking
+
+
+def chain_log_densities(ensemble, rows):
+    """Log predictive density of every row under every chain by itself: [C, n].
+
+    Each is the log of the mean over the chain's own draws of the joint density of all targets, in
+    transformed space.
+
+    Args:
+        ensemble: Ensemble.
+        rows: Checked Rows in original units.
+    """
+    found = np.empty((ensemble.num_chains, len(rows.x)))
+    equal = np.full(ensemble.num_results, 1.0 / ensemble.num_results)
+    for part, log_likelihood in _log_likelihood_tiles(ensemble, rows):
+        for chain, values in enumerate(log_likelihood):
+            found[chain, part] = log_mean_exp(values, equal)
+    return found
+
+
+def loo_log_densities(ensemble, rows):
+    """As `chain_log_densities`, of rows that the fit has seen, each as if it had been left out.
+
+    Args:
+        ensemble: Ensemble.
+        rows: Training Rows in original units.
+
+    Returns:
+        (log densities [C, n], Pareto k [C, n]).
+
+    Raises:
+        ImportError: When ArviZ is not installed.
+    """
+    leave_one_out = load_psis()
+    found, pareto_k = np.empty((2, ensemble.num_chains, len(rows.x)))
+    for part, log_likelihood in _log_likelihood_tiles(ensemble, rows):
+        for chain, values in enumerate(log_likelihood):
+            found[chain, part], pareto_k[chain, part] = leave_one_out(values)
+    return found, pareto_k
+
+
+def stacking_weights(log_densities):
+    """Simplex weights that maximise mean_i log(sum_c w_c exp(l_ci)) (Yao et al. 2022, section 2).
+
+    Args:
+        log_densities: l [C, n], held-out log predictive densities of C chains for n rows; -inf is
+            a density of zero.
+
+    Returns:
+        Weights [C] float64, adding up to 1, within 1e-8 per row of the largest log score. Chains
+        that are alike share their weight evenly.
+
+    Raises:
+        ValueError: For a wrong shape, NaN, +inf, or a row at which all chains have -inf.
+    """
+    values = np.asarray(log_densities, dtype=np.float64)
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(
+            "log_densities must have shape [C, n] with at least one chain and row, received "
+            f"{list(values.shape)}."
+        )
+    undefined = np.argwhere(np.isnan(values) | np.isposinf(values))
+    if len(undefined):
+        chain, row = undefined[0]
+        raise ValueError(
+            f"Log densities must be numbers or -inf, received {values[chain, row]} from chain "
+            f"{chain} in row {row}. Look at the predictions of this chain there."
+        )
+    largest = values.max(axis=0)
+    if np.isneginf(largest).any():
+        raise ValueError(
+            f"Every chain gives row {np.argmin(largest)} the density zero (log density -inf), so "
+            "that no weights are better than others. Check this row, or leave it out."
+        )
+    # Relative to the best chain of a row, what underflows has a density below 1e-300 of the best
+    # one, and the optimum gives the mixture at least 1 / n of that: it cannot matter.
+    with np.errstate(under="ignore"):
+        return max_log_mixture(np.exp(values - largest))
+
+
+def weighting_note(ensemble):
+    """One line on chains that are weighted unequally, for reports; None where they are not."""
+    weights = ensemble.chain_weights
+    if np.ptp(weights) < _UNIFORM:
+        return None
+    entry = ensemble.provenance.get("chain_weights")
+    how = entry.get("method", "hand") if isinstance(entry, dict) else "hand"
+    return f"weighted by {how}, not the posterior: {_weights_text(weights)}"
+
+
+def _log_likelihood_tiles(ensemble, rows):
+    """Yields (slice of rows, log density of their targets under every draw [C, S, rows])."""
+    target = ensemble.y_pipeline.forward(rows.y)
+    for part, location, scale in noise_tiles(ensemble, rows.x, rows.noise, rows.y):
+        with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
+            values = ensemble.spec.likelihood.log_density(target[part], location, scale)
+        yield part, values.reshape(ensemble.num_chains, ensemble.num_results, -1)
+
+
+def _weights_text(weights):
+    text = " ".join(f"{weight:.3f}" for weight in weights)
+    idle = [str(chain) for chain in np.flatnonzero(weights == 0)]
+    if idle:
+        text += f"; none for chain{'s' if len(idle) > 1 else ''} {', '.join(idle)}"
+    return text

@@ -1,0 +1,1 @@
+"""What a run is: its arguments, identity, plan, session, progress, result and report."""

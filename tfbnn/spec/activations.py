@@ -1,0 +1,149 @@
+"""The one table of activation functions.
+
+Each entry holds the NumPy function used for prediction, the TensorFlow function used for sampling
+(given the module, so that this file imports none of it), the operations that an ONNX file holds, and
+whether its derivative is continuous.
+For a network with a kinked activation the leapfrog error is of first order, and a lower acceptance
+rate is optimal (Dinh, Ho and Nguyen, NeurIPS 2024, arXiv:2410.22065).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+# Slopes and constants as TensorFlow has them; SELU: Klambauer et al. 2017, arXiv:1706.02515.
+_LEAKY_SLOPE = 0.2
+_SELU_ALPHA = 1.6732632423543772
+_SELU_SCALE = 1.0507009873554805
+# TensorProto.FLOAT of the ONNX standard.
+_ONNX_FLOAT = 1
+
+
+@dataclass(frozen=True)
+class Activation:
+    """One activation function wherever it is computed.
+
+    Attributes:
+        numpy: (array, out=None) -> array of the same shape and dtype, like a ufunc; `out` may be
+            the array itself, which saves prediction from allocating memory.
+        tensorflow: (tensorflow module, tensor) -> tensor of the same shape and dtype.
+        onnx: (op, name of a tensor) -> name of the result, where op(kind, *inputs) adds an operation
+            of the ONNX standard and takes numbers as inputs too. Operations that runtimes have for
+            float32 alone (Elu, Selu, Softplus) are put together from others.
+        smooth: Whether the first derivative is continuous.
+    """
+
+    numpy: Callable
+    tensorflow: Callable
+    onnx: Callable
+    smooth: bool
+
+
+def _sigmoid(x, out=None):
+    # Through tanh: no overflow on either side.
+    half = x.dtype.type(0.5)
+    result = np.tanh(half * x, out=out)
+    result += 1
+    result *= half
+    return result
+
+
+def _leaky_relu(x, out=None):
+    return np.maximum(x, x.dtype.type(_LEAKY_SLOPE) * x, out=out)
+
+
+def _elu(x, out=None):
+    return np.add(np.maximum(x, 0), np.expm1(np.minimum(x, 0)), out=out)
+
+
+def _selu(x, out=None):
+    negative = x.dtype.type(_SELU_ALPHA) * np.expm1(np.minimum(x, 0))
+    return np.multiply(x.dtype.type(_SELU_SCALE), np.maximum(x, 0) + negative, out=out)
+
+
+def _softplus(x, out=None):
+    return np.add(np.maximum(x, 0), np.log1p(np.exp(-np.abs(x))), out=out)
+
+
+def _gelu(x, out=None):
+    from scipy.special import ndtr
+
+    return np.multiply(x, ndtr(x), out=out)
+
+
+def _swish(x, out=None):
+    return np.multiply(x, _sigmoid(x), out=out)
+
+
+def _gelu_tensorflow(tf, x):
+    # tf.nn.gelu rounds its constant to float32, which leaves an error of 5e-9 in float64.
+    return 0.5 * x * (1.0 + tf.math.erf(x * 0.5**0.5))
+
+
+def _leaky_relu_onnx(op, x):
+    return op("Max", x, op("Mul", x, _LEAKY_SLOPE))
+
+
+def _elu_onnx(op, x):
+    return op("Add", op("Max", x, 0.0), _expm1_of_negative_onnx(op, x))
+
+
+def _selu_onnx(op, x):
+    # The sum comes last: onnxruntime rounds a factor before a matrix product to float32.
+    positive = op("Mul", op("Max", x, 0.0), _SELU_SCALE)
+    return op("Add", positive, op("Mul", _expm1_of_negative_onnx(op, x), _SELU_SCALE * _SELU_ALPHA))
+
+
+def _expm1_of_negative_onnx(op, x):
+    return op("Sub", op("Exp", op("Min", x, 0.0)), 1.0)
+
+
+def _softplus_onnx(op, x):
+    tail = op("Log", op("Add", op("Exp", op("Neg", op("Abs", x))), 1.0))
+    return op("Add", op("Max", x, 0.0), tail)
+
+
+def _gelu_onnx(op, x):
+    # onnxruntime has Erf for float32 alone: 6e-8 of error in a float64 network.
+    erf = op("CastLike", op("Erf", op("Cast", op("Mul", x, 0.5**0.5), to=_ONNX_FLOAT)), x)
+    return op("Mul", op("Mul", x, 0.5), op("Add", erf, 1.0))
+
+
+_SWISH = Activation(
+    _swish,
+    lambda tf, x: x * tf.sigmoid(x),
+    lambda op, x: op("Mul", x, op("Sigmoid", x)),
+    smooth=True,
+)
+
+ACTIVATIONS = {
+    "tanh": Activation(np.tanh, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x), smooth=True),
+    "sigmoid": Activation(
+        _sigmoid, lambda tf, x: tf.sigmoid(x), lambda op, x: op("Sigmoid", x), smooth=True
+    ),
+    "relu": Activation(
+        partial(np.maximum, 0),
+        lambda tf, x: tf.nn.relu(x),
+        lambda op, x: op("Relu", x),
+        smooth=False,
+    ),
+    "leaky_relu": Activation(
+        _leaky_relu,
+        # tf.nn.leaky_relu keeps its slope in float32.
+        lambda tf, x: tf.maximum(x, _LEAKY_SLOPE * x),
+        _leaky_relu_onnx,
+        smooth=False,
+    ),
+    "elu": Activation(_elu, lambda tf, x: tf.nn.elu(x), _elu_onnx, smooth=True),
+    "selu": Activation(_selu, lambda tf, x: tf.nn.selu(x), _selu_onnx, smooth=False),
+    "softplus": Activation(_softplus, lambda tf, x: tf.nn.softplus(x), _softplus_onnx, smooth=True),
+    "gelu": Activation(_gelu, _gelu_tensorflow, _gelu_onnx, smooth=True),
+    "swish": _SWISH,
+    "silu": _SWISH,
+    "sin": Activation(np.sin, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x), smooth=True),
+    "identity": Activation(
+        np.positive, lambda tf, x: x, lambda op, x: op("Identity", x), smooth=True
+    ),
+}

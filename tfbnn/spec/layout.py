@@ -1,0 +1,104 @@
+"""Where each weight sits in the flat parameter vector theta.
+
+Per layer the kernel (row-major [in, out]) then the bias; then the log noise scales; then the log
+prior scales, layer by layer, kernel before bias.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class LayerSlot:
+    """One layer's places in theta; a prior-scale index is None where the scale is not sampled."""
+
+    num_inputs: int
+    num_outputs: int
+    start: int
+    kernel_scale: int | None
+    bias_scale: int | None
+
+    @property
+    def kernel(self):
+        return slice(self.start, self.start + self.num_inputs * self.num_outputs)
+
+    @property
+    def bias(self):
+        return slice(self.kernel.stop, self.kernel.stop + self.num_outputs)
+
+    @property
+    def num_parameters(self):
+        return (self.num_inputs + 1) * self.num_outputs
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The places of all parameters.
+
+    Attributes:
+        layers: One LayerSlot per layer.
+        num_weights: Kernels and biases together.
+        num_noise: Number of log noise scales, directly behind the weights.
+        num_parameters: P, the length of theta.
+    """
+
+    layers: tuple
+    num_weights: int
+    num_noise: int
+    num_parameters: int
+
+    @property
+    def log_noise_scale(self):
+        return slice(self.num_weights, self.num_weights + self.num_noise)
+
+    def kernels_and_biases(self, theta):
+        """Splits theta [..., P] into a list of (kernel [..., in, out], bias [..., out])."""
+        return [
+            (
+                theta[..., slot.kernel].reshape(
+                    *theta.shape[:-1], slot.num_inputs, slot.num_outputs
+                ),
+                theta[..., slot.bias],
+            )
+            for slot in self.layers
+        ]
+
+    def parameter_name(self, index):
+        """A readable name of one entry of theta, for messages: 'layer 2 kernel[3, 0]'."""
+        for number, slot in enumerate(self.layers, start=1):
+            if index < slot.kernel.stop:
+                row, column = np.unravel_index(
+                    index - slot.start, (slot.num_inputs, slot.num_outputs)
+                )
+                return f"layer {number} kernel[{row}, {column}]"
+            if index < slot.bias.stop:
+                return f"layer {number} bias[{index - slot.kernel.stop}]"
+        if index < self.log_noise_scale.stop:
+            return f"log noise scale[{index - self.num_weights}]"
+        for number, slot in enumerate(self.layers, start=1):
+            for kind, place in (("kernel", slot.kernel_scale), ("bias", slot.bias_scale)):
+                if place == index:
+                    return f"layer {number} log {kind} prior scale"
+        raise IndexError(f"theta has {self.num_parameters} entries, received index {index}.")
+
+
+def make_layout(layer_sizes, num_noise, has_prior_scale):
+    """Builds the layout.
+
+    Args:
+        layer_sizes: Widths from inputs to outputs.
+        num_noise: Number of learned log noise scales.
+        has_prior_scale: Per layer a pair of booleans: is the scale of the kernel's, of the bias's
+            prior sampled?
+    """
+    num_weights = sum((a + 1) * b for a, b in zip(layer_sizes[:-1], layer_sizes[1:]))
+    slots, start, next_scale = [], 0, num_weights + num_noise
+    for num_inputs, num_outputs, flags in zip(layer_sizes[:-1], layer_sizes[1:], has_prior_scale):
+        places = []
+        for flag in flags:
+            places.append(next_scale if flag else None)
+            next_scale += bool(flag)
+        slots.append(LayerSlot(num_inputs, num_outputs, start, *places))
+        start += (num_inputs + 1) * num_outputs
+    return Layout(tuple(slots), num_weights, num_noise, next_scale)

@@ -1,0 +1,205 @@
+"""The frozen, validated, JSON-able description of a model: everything but data and draws."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tfbnn.data.transforms import parse_names
+from tfbnn.data.validation import check_choice, check_integer
+from tfbnn.spec import priors
+from tfbnn.spec import regression_likelihoods as likelihoods
+from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.layout import make_layout
+from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+
+# Beyond them there is no sampling, and a model file that asks for more is not one of ours.
+_MAX_LAYERS, _MAX_WIDTH = 64, 65536
+
+_REGISTRY = {**priors.REGISTRY, **likelihoods.REGISTRY}
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A multilayer perceptron with priors and a likelihood. Build it with `make_spec`.
+
+    Attributes:
+        layer_sizes: Widths from inputs to network outputs.
+        activations: One name per hidden layer.
+        priors: One LayerPrior per layer.
+        likelihood: A likelihood settings object.
+        parameterization: "standard" or "ntk". In ntk the network multiplies a kernel by
+            s / sqrt(inputs of the layer) and a bias by s, s the scale of its prior, and the
+            parameters themselves have prior scale 1.
+        x_transform, y_transform: Tuples of transform names; the latter empty for classes.
+        dtype: "float32" or "float64", of the parameters and of the sampling.
+    """
+
+    layer_sizes: tuple
+    activations: tuple
+    priors: tuple
+    likelihood: object
+    parameterization: str
+    x_transform: tuple
+    y_transform: tuple
+    dtype: str
+
+    @cached_property
+    def layout(self):
+        has_scale = [
+            tuple(isinstance(p, priors.HierarchicalNormal) for p in (layer.kernel, layer.bias))
+            for layer in self.priors
+        ]
+        noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
+        return make_layout(self.layer_sizes, noise, has_scale)
+
+    @property
+    def num_inputs(self):
+        return self.layer_sizes[0]
+
+    @property
+    def num_targets(self):
+        return self.likelihood.num_targets(self.layer_sizes[-1])
+
+    @property
+    def has_classes(self):
+        """Whether targets are class labels, and predictions probabilities."""
+        return self.likelihood.has_classes
+
+    @property
+    def num_classes(self):
+        """Number of classes of every target; for class likelihoods only."""
+        return self.likelihood.num_classes(self.layer_sizes[-1])
+
+    @property
+    def num_predicted(self):
+        """Columns of a prediction: one per target, or with Categorical one per class."""
+        return self.layer_sizes[-1] if self.has_classes else self.num_targets
+
+    @property
+    def is_ntk(self):
+        return self.parameterization == "ntk"
+
+    @property
+    def is_smooth(self):
+        """Whether the potential has a continuous gradient in the activations."""
+        return all(ACTIVATIONS[name].smooth for name in self.activations)
+
+    def to_json(self):
+        """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
+        return {
+            "layer_sizes": list(self.layer_sizes),
+            "activations": list(self.activations),
+            "priors": [settings_to_json(prior) for prior in self.priors],
+            "likelihood": settings_to_json(self.likelihood),
+            "parameterization": self.parameterization,
+            "x_transform": list(self.x_transform),
+            "y_transform": list(self.y_transform),
+            "dtype": self.dtype,
+        }
+
+    @classmethod
+    def from_json(cls, entry):
+        """Rebuilds and validates a spec. Raises KeyError, TypeError or ValueError."""
+        return make_spec(
+            entry["layer_sizes"],
+            activation=entry["activations"],
+            prior=[settings_from_json(prior, _REGISTRY) for prior in entry["priors"]],
+            likelihood=settings_from_json(entry["likelihood"], _REGISTRY),
+            parameterization=entry["parameterization"],
+            x_transform=entry["x_transform"],
+            y_transform=entry["y_transform"],
+            dtype=entry["dtype"],
+        )
+
+
+def make_spec(
+    layer_sizes,
+    *,
+    activation,
+    prior,
+    likelihood,
+    parameterization,
+    x_transform,
+    y_transform,
+    dtype,
+):
+    """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
+    sizes = _layer_sizes(layer_sizes)
+    _check_likelihood(likelihood, sizes[-1])
+    spec = ModelSpec(
+        layer_sizes=sizes,
+        activations=_activations(activation, num_hidden=len(sizes) - 2),
+        priors=priors.resolve_priors(prior, num_layers=len(sizes) - 1),
+        likelihood=likelihood,
+        parameterization=check_choice("parameterization", parameterization, {"standard", "ntk"}),
+        x_transform=parse_names(x_transform, "x_transform"),
+        y_transform=_y_transform(y_transform, likelihood),
+        dtype=check_choice("dtype", dtype, {"float32", "float64"}),
+    )
+    if spec.is_ntk and any(
+        isinstance(p, priors.Uniform) for layer in spec.priors for p in (layer.kernel, layer.bias)
+    ):
+        raise ValueError(
+            "A Uniform prior has no scale for the ntk parameterisation, received "
+            "parameterization='ntk'. Use parameterization='standard'."
+        )
+    return spec
+
+
+def _layer_sizes(layer_sizes):
+    if isinstance(layer_sizes, np.ndarray):
+        layer_sizes = layer_sizes.tolist()
+    if not isinstance(layer_sizes, (list, tuple)):
+        raise TypeError(
+            "layer_sizes must be a list of widths such as [5, 20, 20, 1], received "
+            f"{layer_sizes!r}."
+        )
+    if len(layer_sizes) < 2:
+        raise ValueError(
+            "layer_sizes must hold at least the number of inputs and of outputs, received "
+            f"{list(layer_sizes)}."
+        )
+    sizes = tuple(check_integer("layer_sizes", width, minimum=1) for width in layer_sizes)
+    if len(sizes) > _MAX_LAYERS + 1 or max(sizes) > _MAX_WIDTH:
+        raise ValueError(
+            f"layer_sizes must describe at most {_MAX_LAYERS} layers of widths up to {_MAX_WIDTH}, "
+            f"received {len(sizes) - 1} layers, the widest with {max(sizes)}."
+        )
+    return sizes
+
+
+def _activations(activation, num_hidden):
+    if isinstance(activation, (list, tuple)):
+        if len(activation) != num_hidden:
+            raise ValueError(
+                f"activation must be one name or {num_hidden}, one per hidden layer, received "
+                f"{len(activation)}."
+            )
+        names = tuple(activation)
+    else:
+        check_choice("activation", activation, ACTIVATIONS)
+        names = (activation,) * num_hidden
+    return tuple(check_choice("activation", name, ACTIVATIONS) for name in names)
+
+
+def _y_transform(y_transform, likelihood):
+    """Names of the transforms of the targets, "auto" resolved."""
+    if isinstance(y_transform, str) and y_transform == "auto":
+        return () if likelihood.has_classes else ("standardize",)
+    names = parse_names(y_transform, "y_transform")
+    if names and likelihood.has_classes:
+        raise ValueError(
+            f"y_transform must be None for {type(likelihood).__name__}, whose targets are class "
+            f"labels, received {list(names)}. Leave y_transform out."
+        )
+    return names
+
+
+def _check_likelihood(likelihood, num_outputs):
+    if not isinstance(likelihood, tuple(likelihoods.REGISTRY.values())):
+        names = sorted(likelihoods.REGISTRY)
+        raise TypeError(
+            f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."
+        )
+    likelihood.check_outputs(num_outputs)

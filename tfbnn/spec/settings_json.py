@@ -1,0 +1,115 @@
+"""Frozen settings objects and their JSON form, and the settings of pretraining.
+
+Priors, likelihoods, kernels and `Pretraining` are all frozen dataclasses of numbers, names and
+other settings, so one pair of functions writes and reads them.
+"""
+
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+
+import numpy as np
+
+from tfbnn.data.validation import check_integer, check_number
+
+
+def settings_to_json(settings):
+    """Turns a settings object into {"name": class name, field: value, ...}, recursively."""
+    entry = {"name": type(settings).__name__}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            value = settings_to_json(value)
+        elif isinstance(value, np.generic):
+            value = value.item()
+        entry[field.name] = list(value) if isinstance(value, tuple) else value
+    return entry
+
+
+def describe_settings(settings):
+    """The constructor call that makes a settings object, with what differs from its defaults."""
+    parts = []
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.default is MISSING or value != field.default:
+            text = describe_settings(value) if is_dataclass(value) else repr(value)
+            parts.append(f"{field.name}={text}")
+    return f"{type(settings).__name__}({', '.join(parts)})"
+
+
+def settings_from_json(entry, registry):
+    """Rebuilds what `settings_to_json` wrote; class names are looked up in `registry` only.
+
+    Raises:
+        ValueError: For names that are not in the registry.
+        TypeError: For fields that the class does not have.
+    """
+    if not isinstance(entry, dict) or entry.get("name") not in registry:
+        raise ValueError(f"expected one of {sorted(registry)}, received {entry!r:.200}")
+    values = {}
+    for key, value in entry.items():
+        if key == "name":
+            continue
+        if isinstance(value, dict):
+            value = settings_from_json(value, registry)
+        values[key] = tuple(value) if isinstance(value, list) else value
+    return registry[entry["name"]](**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretraining:
+    """ADAM, then Levenberg-Marquardt, on the very density that is sampled.
+
+    Every chain is optimised by itself, from its own draw of the prior. A mini-batch of B out of N
+    rows minimises -((N / B) log likelihood + log prior).
+
+    Attributes:
+        epochs: Passes over the training rows, default 500.
+        batch_size: Rows per step, default 32; None takes all rows in one step. With N not a
+            multiple of it, the N mod batch_size rows left over differ from epoch to epoch.
+        learning_rate: Step size of ADAM, default 1e-3.
+        learning_rate_schedule: "constant" (default), or "cosine", which decays to zero.
+        early_stopping: None (default), or the number of epochs without improvement of the
+            validation log likelihood after which a chain stops and goes back to its best point.
+            Needs `validation_data`.
+        newton_iterations: The largest number of Levenberg-Marquardt iterations after ADAM, which
+            end earlier when ten of them gain less than one unit of log density. One iteration
+            costs about 2 N K P^2 operations in float64 and chain: 0.1 s for 12 000 rows and 562
+            parameters on two cores; for many parameters conjugate gradients replace the P x P
+            matrix. "auto" (default): as many as half a minute per chain affords, up to 200; none
+            where that is fewer than ten, or with `early_stopping`; starts that gain less than P
+            units stay where ADAM left them, at the level that the posterior has. The report says
+            what was chosen and why.
+        num_starts: Independent starts to try; the num_chains with the highest log density become
+            the chains, all are reported. None (default): one per chain.
+
+    References:
+        Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.
+    """
+
+    epochs: int = 500
+    batch_size: int | None = 32
+    learning_rate: float = 1e-3
+    learning_rate_schedule: str = "constant"
+    early_stopping: int | None = None
+    newton_iterations: int | str = "auto"
+    num_starts: int | None = None
+
+    def __post_init__(self):
+        self._check_integer("epochs", minimum=0)
+        if self.batch_size is not None:
+            self._check_integer("batch_size", minimum=1)
+        check_number("learning_rate", self.learning_rate, above=0)
+        if self.learning_rate_schedule not in ("constant", "cosine"):
+            raise ValueError(
+                "learning_rate_schedule must be 'constant' or 'cosine', received "
+                f"{self.learning_rate_schedule!r}."
+            )
+        if self.early_stopping is not None:
+            self._check_integer("early_stopping", minimum=1)
+        if not (isinstance(self.newton_iterations, str) and self.newton_iterations == "auto"):
+            self._check_integer("newton_iterations", minimum=0)
+        if self.num_starts is not None:
+            self._check_integer("num_starts", minimum=1)
+
+    def _check_integer(self, name, minimum):
+        # Plain integers: NumPy ones would decide dtypes in the compiled program.
+        object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=minimum))

@@ -1,0 +1,55 @@
+"""The Keras-like table of a model."""
+
+from tfbnn.spec.priors import HierarchicalNormal
+
+
+def describe_model(spec):
+    """The table as text: layer, shape, activation, parameters, priors; then everything else."""
+    header = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
+    activations = [*spec.activations, "identity"]
+    rows = [
+        (
+            f"dense_{number}",
+            f"[{slot.num_inputs}, {slot.num_outputs}]",
+            activation,
+            f"{slot.num_parameters}",
+            _prior_text(prior.kernel),
+            _prior_text(prior.bias),
+        )
+        for number, (slot, activation, prior) in enumerate(
+            zip(spec.layout.layers, activations, spec.priors), start=1
+        )
+    ]
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+        for row in (header, *rows)
+    ]
+    rule = "-" * max(map(len, lines))
+    layout = spec.layout
+    hyper = layout.num_parameters - layout.num_weights
+    return "\n".join(
+        [
+            f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}",
+            rule,
+            lines[0],
+            rule,
+            *lines[1:],
+            rule,
+            f"Parameters: {layout.num_parameters} (weights {layout.num_weights}, scales {hyper})",
+            f"Likelihood: {spec.likelihood}",
+            f"Parameterization: {spec.parameterization}, {spec.dtype}",
+            f"Transforms: x {_names(spec.x_transform)}, y {_names(spec.y_transform)}",
+        ]
+    )
+
+
+def _prior_text(prior):
+    if isinstance(prior, HierarchicalNormal):
+        return f"HierarchicalNormal({type(prior.scale_prior).__name__})"
+    values = ", ".join(f"{value:g}" for value in vars(prior).values())
+    return f"{type(prior).__name__}({values})"
+
+
+def _names(names):
+    return ", ".join(names) or "none"

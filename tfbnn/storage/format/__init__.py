@@ -1,0 +1,1 @@
+"""Names, bytes and seals: what both kinds of files share."""

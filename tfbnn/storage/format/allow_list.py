@@ -1,0 +1,233 @@
+"""Opens the datasets of a tfbnn file, after checking that it holds nothing but what is known.
+
+HDF5 files can name other files (links, external storage, virtual datasets), declare sizes that no
+memory holds, and call filters loaded from libraries. So every object is checked before it is read:
+what the schema does not know is refused. Memory errors of the HDF5 library itself are beyond such
+checks; for them there is `tfbnn.storage.model.untrusted`.
+"""
+
+import contextlib
+import math
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
+
+from tfbnn.exceptions import ModelFileError
+from tfbnn.storage.format import schema
+from tfbnn.storage.format.sealing import content_size
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_GROUP, _DATASET = h5g.GroupID, h5d.DatasetID
+_LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
+_FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32)
+_INTEGERS = (h5t.STD_I32LE, h5t.STD_I64LE)
+_TYPES = {dtype: h5t.py_create(np.dtype(dtype)) for dtype in schema.ARRAY_DTYPES}
+
+
+@contextlib.contextmanager
+def opened_datasets(file, max_bytes, kind=schema.MODEL):
+    """Yields all datasets of the schema, dict name -> h5py.Dataset, none of them read yet.
+
+    Args:
+        file: Open binary file, whose seal has been checked.
+        max_bytes: Largest size of all arrays together.
+        kind: The FileKind that the file must be of.
+
+    Raises:
+        ModelFileError: For anything that the schema does not allow.
+        Exception: Whatever the HDF5 library makes of a damaged file.
+    """
+    size = content_size(file)
+    _check_superblock(file, size, kind)
+    with h5py.File(file, "r") as hdf5:
+        root = h5o.open(hdf5.id, b"/")
+        _check_attributes(root, kind)
+        datasets = _find_datasets(root, kind)
+        counts = [_check_dataset(name, node, kind) for name, node in datasets.items()]
+        _check_totals(*map(sum, zip(*counts)), size, max_bytes)
+        yield {name: h5py.Dataset(dataset) for name, dataset in datasets.items()}
+
+
+def _check_superblock(file, size, kind):
+    """Refuses a file that does not begin at byte 0 or does not end where its content does.
+
+    The layout is that of the superblock versions 2 and 3 in the HDF5 file format specification.
+    """
+    file.seek(0)
+    block = file.read(36)
+    if block[:8] != _SIGNATURE or block[8:9] not in (b"\2", b"\3"):
+        raise ModelFileError(
+            f"this is not a {kind.title}: it must begin with the signature of HDF5 at byte 0 and a "
+            f"superblock of version 2 or 3, found {block[:9]!r}."
+        )
+    base, end = (int.from_bytes(block[start : start + 8], "little") for start in (12, 28))
+    if base != 0 or end != size:
+        raise ModelFileError(
+            f"its HDF5 part must reach from byte 0 to {size}, it says from {base} to {end}. Check "
+            "that it was copied completely."
+        )
+
+
+def _check_attributes(root, kind):
+    names, other = _attribute_names(root), f"this HDF5 file is not a {kind.title}"
+    if "format" not in names:
+        raise ModelFileError(f"{other}: it has no attribute 'format'.")
+    _refuse_others("the attributes of /", names, schema.ATTRIBUTES)
+    values = {name: _attribute(root, name) for name in schema.ATTRIBUTES}
+    if values["format"] != kind.format:
+        raise ModelFileError(
+            f"{other}: expected the format {kind.format!r}, found {values['format']!r}."
+        )
+    version = values["format_version"]
+    if version != kind.version:
+        raise ModelFileError(
+            f"this release reads format version {kind.version}, the file has {version}. "
+            "Load it with the release that wrote it."
+        )
+
+
+def _attribute_names(node):
+    count = h5a.get_num_attrs(node)
+    if count > len(schema.ATTRIBUTES):
+        raise ModelFileError(
+            f"expected at most {len(schema.ATTRIBUTES)} attributes per object, found {count}."
+        )
+    return [h5a.open(node, index=i).name.decode(errors="replace") for i in range(count)]
+
+
+def _attribute(root, name):
+    attribute = h5a.open(root, name.encode())
+    kind, space = attribute.get_type(), attribute.get_space()
+    expected = schema.ATTRIBUTES[name]
+    if expected is int:
+        sound = any(kind.equal(integer) for integer in _INTEGERS)
+    else:
+        sound = isinstance(kind, h5t.TypeStringID) and not kind.is_variable_str()
+        sound = sound and kind.get_size() <= schema.MAX_ATTRIBUTE_BYTES
+    if not sound or kind.committed() or space.get_simple_extent_type() != h5s.SCALAR:
+        wanted = "an integer" if expected is int else "a text of fixed length"
+        raise ModelFileError(f"the attribute {name!r} must be {wanted}.")
+    value = np.empty((), attribute.dtype)
+    attribute.read(value)
+    return expected(value) if expected is int else value.item().decode()
+
+
+def _find_datasets(root, kind):
+    """The datasets of the schema, dict name -> open dataset; other entries are refused."""
+    nodes, groups, limit = {"": root}, _groups(kind), kind.max_entries
+    for group, members in groups.items():
+        names = [f"{group}/{name}".lstrip("/") for name in _entry_names(nodes[group], limit)]
+        if group == schema.ARRAYS:
+            members.extend(map(schema.array_name, range(len(names))))
+        members.extend(name for name in kind.optional if name in names)
+        _refuse_others(f"the entries of /{group}", names, members)
+        for name in members:
+            nodes[name] = _open(nodes[group], name, kind=_GROUP if name in groups else _DATASET)
+    if len({h5o.get_info(node).addr for node in nodes.values()}) != len(nodes):
+        raise ModelFileError("every entry must be an object of its own, found one under two names.")
+    return {name: node for name, node in nodes.items() if name not in groups}
+
+
+def _groups(kind):
+    """Dict group -> its entries, groups and datasets but numbered ones; the root comes first."""
+    groups = {"": [schema.ARRAYS], schema.ARRAYS: []} if kind.has_arrays else {"": []}
+    for name in kind.datasets:
+        group = name.rpartition("/")[0]
+        if group not in groups:
+            groups[""].append(group)
+            groups[group] = []
+        groups[group].append(name)
+    return groups
+
+
+def _entry_names(group, limit):
+    count = group.get_num_objs()
+    if count > limit:
+        raise ModelFileError(f"expected at most {limit} entries in a group, found {count}.")
+    return [name.decode(errors="replace") for name in group]
+
+
+def _refuse_others(what, found, expected):
+    if sorted(found) != sorted(expected):
+        raise ModelFileError(
+            f"{what} must be {sorted(expected)!r:.500}, found {sorted(found)!r:.500}."
+        )
+
+
+def _open(group, name, kind):
+    """Opens one entry of a group if it is a hard link to an object of the kind, no attributes."""
+    member = name.rpartition("/")[2].encode()
+    if group.links.get_info(member).type != h5l.TYPE_HARD:
+        raise ModelFileError(f"{name} must be a hard link, found a link to somewhere else.")
+    node = h5o.open(group, member)
+    if type(node) is not kind:
+        wanted = "dataset" if kind is _DATASET else "group"
+        raise ModelFileError(f"{name} must be a {wanted}, found a {type(node).__name__}.")
+    if h5a.get_num_attrs(node):
+        raise ModelFileError(f"{name} must have no attributes, found {h5a.get_num_attrs(node)}.")
+    return node
+
+
+def _check_dataset(name, dataset, file_kind):
+    """Refuses a dataset that is not plain numbers kept whole in this file.
+
+    Returns:
+        (Bytes of its values, bytes that they take in the file).
+    """
+    plist = dataset.get_create_plist()
+    layout = plist.get_layout()
+    # First of all: even asking a virtual dataset for its shape opens other files.
+    if layout not in _LAYOUTS or plist.get_external_count():
+        raise ModelFileError(
+            f"{name} must be a plain dataset of this file, found external storage or a virtual "
+            "dataset."
+        )
+    filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
+    if not set(filters) <= set(_FILTERS):
+        raise ModelFileError(
+            f"{name} must have no filters but gzip, shuffle and fletcher32, found {filters}."
+        )
+    kind, (dtypes, dimensions) = dataset.get_type(), file_kind.describe(name)
+    if kind.committed() or not any(kind.equal(_TYPES[dtype]) for dtype in dtypes):
+        raise ModelFileError(f"{name} must have a dtype out of {dtypes}, found another.")
+    space = dataset.get_space()
+    if space.get_simple_extent_type() != h5s.SIMPLE:
+        raise ModelFileError(f"{name} must have the dimensions {list(dimensions)}, found none.")
+    shape = space.get_simple_extent_dims()
+    declared, stored = math.prod(shape) * kind.get_size(), dataset.get_storage_size()
+    if layout == h5d.CHUNKED:
+        whole = _has_all_chunks(name, dataset, shape, plist.get_chunk(), kind.get_size())
+    else:
+        whole = stored == declared
+    if not whole:
+        raise ModelFileError(
+            f"{name} declares the shape {list(shape)}, {declared} bytes, but does not hold them."
+        )
+    if declared > max(schema.SMALL_BYTES, schema.MAX_EXPANSION * stored):
+        raise ModelFileError(
+            f"{name} must not expand {schema.MAX_EXPANSION} times, found {stored} bytes for "
+            f"{declared}."
+        )
+    return declared, stored
+
+
+def _has_all_chunks(name, dataset, shape, chunk, itemsize):
+    if math.prod(chunk) * itemsize > schema.MAX_CHUNK_BYTES:
+        raise ModelFileError(
+            f"{name} must have chunks of at most {schema.MAX_CHUNK_BYTES} bytes, found the chunk "
+            f"shape {list(chunk)}."
+        )
+    return dataset.get_num_chunks() == math.prod(-(-n // c) for n, c in zip(shape, chunk))
+
+
+def _check_totals(declared, stored, file_size, max_bytes):
+    if declared > max_bytes:
+        raise ModelFileError(
+            f"its arrays take {declared} bytes, expected at most {max_bytes}. Pass a larger "
+            "max_bytes (--trusted in the command line) if you know where the file comes from."
+        )
+    if stored > file_size:
+        raise ModelFileError(
+            f"its arrays claim {stored} bytes of a file of {file_size}: expected no overlap."
+        )

@@ -1,0 +1,150 @@
+"""Every name inside a tfbnn file, and every limit on what is read. Nobody else writes a name.
+
+Groups and statistics carry ArviZ names. A dataset is described by the dtypes it may have and by the
+names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
+model (param, input) or free: chain, draw, row (of reference inputs), byte; level is 2, and column is
+`input`, or 1 where only variances are kept. Of runs with collapsed readout, readout is the number of
+the last layer's parameters, group 1 or the number of outputs, and triangle the number of entries on
+and above the diagonal of a square matrix of the last layer's inputs and bias.
+
+Files of a run folder hold metadata and numbered arrays, whose names and shapes the metadata list:
+the state of a chain is what its kernel says, so no list of names could be complete.
+"""
+
+from dataclasses import dataclass, field
+
+FORMAT = "tfbnn-model"
+# Every version from 1 on is read by all later releases; tests/golden holds files of each.
+FORMAT_VERSION = 1
+
+# Attributes of the root; other objects have none.
+ATTRIBUTES = {
+    "format": str,
+    "format_version": int,
+    "inference_library": str,
+    "inference_library_version": str,
+}
+
+METADATA = "metadata"  # UTF-8 JSON, an object with these keys
+METADATA_KEYS = (
+    "spec",
+    "x_pipeline",
+    "y_pipeline",
+    "feature_names",
+    "row_noise",
+    "classes",
+    "diagnostics",
+    "provenance",
+)
+THETA = "posterior/theta"
+CHAIN_WEIGHTS = "posterior/chain_weights"
+X_REFERENCE = "constant_data/x_reference"  # original units
+SAMPLE_STATS = "sample_stats"
+STATISTICS = {
+    "lp": "<f8",
+    "acceptance_rate": "<f4",
+    "step_size": "<f4",
+    "n_steps": "<i4",
+    "diverging": "|u1",
+    "energy": "<f8",
+}
+# Of the transformed training inputs; the keys are those of TrainingInputs.
+TRAINING_INPUTS = {
+    "low": "constant_data/x_low",
+    "high": "constant_data/x_high",
+    "mean": "constant_data/x_mean",
+    "covariance": "constant_data/x_covariance",
+    "distances": "constant_data/x_distances",
+}
+
+READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_factor"}
+
+# name -> (dtypes, dimensions)
+DATASETS = {
+    METADATA: (("|u1",), ("byte",)),
+    THETA: (("<f4", "<f8"), ("chain", "draw", "param")),
+    CHAIN_WEIGHTS: (("<f8",), ("chain",)),
+    X_REFERENCE: (("<f8",), ("row", "input")),
+    TRAINING_INPUTS["low"]: (("<f8",), ("input",)),
+    TRAINING_INPUTS["high"]: (("<f8",), ("input",)),
+    TRAINING_INPUTS["mean"]: (("<f8",), ("input",)),
+    TRAINING_INPUTS["covariance"]: (("<f8",), ("input", "column")),
+    TRAINING_INPUTS["distances"]: (("<f8",), ("level",)),
+    **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
+}
+# Files of runs with collapsed readout have these too, or the first of them.
+OPTIONAL_DATASETS = {
+    READOUTS["mean"]: (("<f4", "<f8"), ("chain", "draw", "readout")),
+    READOUTS["factor"]: (("<f4", "<f8"), ("chain", "draw", "group", "triangle")),
+}
+
+# Files of a run folder.
+ARRAYS = "arrays"
+ARRAY_DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
+MAX_ARRAYS, MAX_LANES = 1000, 100_000
+# Arrays of a checkpoint: of the segments committed so far, and, below STATE, those of the caller.
+DIGESTS, LENGTHS, STATE = "segments/sha256", "segments/length", "state"
+DIGEST_BYTES = 32
+
+
+def array_name(index):
+    """Name of the dataset of a numbered array."""
+    return f"{ARRAYS}/{index}"
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """What files of one kind hold.
+
+    Attributes:
+        title: What such a file is called in messages.
+        format: Value of the attribute 'format'.
+        version: Value of the attribute 'format_version'.
+        datasets: Dict name -> (dtypes, dimensions).
+        optional: The same of datasets that may be missing, in groups that have others.
+        has_arrays: Whether numbered arrays come on top.
+    """
+
+    title: str
+    format: str
+    version: int
+    datasets: dict = field(default_factory=lambda: {METADATA: DATASETS[METADATA]})
+    optional: dict = field(default_factory=dict)
+    has_arrays: bool = True
+
+    @property
+    def max_entries(self):
+        """Largest number of entries of a group."""
+        return MAX_ARRAYS if self.has_arrays else len(self.datasets) + len(self.optional)
+
+    def describe(self, name):
+        """(dtypes, dimensions) of a dataset, listed or numbered."""
+        return (self.datasets | self.optional).get(name, (ARRAY_DTYPES, ("any",)))
+
+
+MODEL = FileKind(
+    "tfbnn model", FORMAT, FORMAT_VERSION, DATASETS, OPTIONAL_DATASETS, has_arrays=False
+)
+RUN = FileKind("description of a tfbnn run", "tfbnn-run", 1)
+SEGMENT = FileKind("segment of a tfbnn run", "tfbnn-segment", 1)
+CHECKPOINT = FileKind("checkpoint of a tfbnn run", "tfbnn-checkpoint", 1)
+
+# Entries of provenance that others rely on: integers, or absent; lists of texts, or absent.
+COUNTS = (
+    "num_results_requested",
+    "num_steps_between_results",
+    "num_divergent",
+    "max_tree_depth",
+)
+TEXT_LISTS = ("target_names", "noise_columns")
+
+MAX_BYTES = 2 * 2**30  # of a file, and of all its arrays together, unless the caller allows more
+MAX_CHUNK_BYTES = 64 * 2**20
+# A dataset larger than the second may take this many times the bytes that it has in the file.
+MAX_EXPANSION, SMALL_BYTES = 1000, 16 * 2**20
+MAX_ATTRIBUTE_BYTES = 1024
+MAX_DEPTH = 8  # of nested objects and lists in the metadata
+MAX_RUN_DEPTH = 12  # in those of a run folder, which quote a model's
+# Names and scales of very many inputs are longer than the first; such networks have as many more
+# parameters.
+MIN_METADATA_BYTES, BYTES_PER_PARAMETER, MAX_METADATA_BYTES = 256 * 2**10, 16, 16 * 2**20

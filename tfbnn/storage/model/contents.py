@@ -1,0 +1,182 @@
+"""Between an ensemble and the named arrays of a model file, with the checks that they agree."""
+
+import numpy as np
+
+from tfbnn.data.labels import check_classes
+from tfbnn.data.training_inputs import TrainingInputs
+from tfbnn.exceptions import ModelFileError
+from tfbnn.posterior.collapsed import Readouts
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.storage.format import schema
+from tfbnn.storage.model.metadata import decode_metadata, encode_metadata
+
+
+def to_arrays(ensemble, created_at=None):
+    """The arrays of a model file that hold an ensemble: dict name -> array.
+
+    Args:
+        ensemble: Ensemble.
+        created_at: Time as text, for the metadata.
+    """
+    arrays = {
+        schema.METADATA: encode_metadata(ensemble, created_at),
+        schema.THETA: ensemble.draws,
+        schema.CHAIN_WEIGHTS: ensemble.chain_weights,
+        schema.X_REFERENCE: ensemble.x_reference,
+    }
+    for key, name in schema.TRAINING_INPUTS.items():
+        arrays[name] = getattr(ensemble.training_inputs, key)
+    for key, dtype in schema.STATISTICS.items():
+        arrays[f"{schema.SAMPLE_STATS}/{key}"] = ensemble.sample_stats[key].astype(dtype)
+    for key, name in schema.READOUTS.items():
+        if getattr(ensemble.readouts, key, None) is not None:
+            arrays[name] = getattr(ensemble.readouts, key)
+    return arrays
+
+
+def from_arrays(arrays):
+    """The ensemble that the arrays of a model file hold.
+
+    Args:
+        arrays: Dict name -> NumPy array, or dataset of an open file. Datasets are read once their
+            sizes are known to be those of the model.
+
+    Raises:
+        ModelFileError: When they contradict each other or cannot be of a fitted model.
+        ValueError, TypeError, KeyError: For metadata that describe no model.
+    """
+    sizes = _common_sizes(arrays)
+    metadata = decode_metadata(arrays[schema.METADATA], sizes["param"])
+    _check_sizes(sizes, metadata["spec"])
+    arrays = {name: array[()] for name, array in arrays.items()}
+    statistics = {key: arrays[f"{schema.SAMPLE_STATS}/{key}"] for key in schema.STATISTICS}
+    _check_statistics(statistics)
+    statistics["diverging"] = statistics["diverging"].astype(bool)
+    places = schema.TRAINING_INPUTS.items()
+    ensemble = Ensemble(
+        **metadata,
+        draws=arrays[schema.THETA],
+        sample_stats=statistics,
+        chain_weights=arrays[schema.CHAIN_WEIGHTS],
+        x_reference=arrays[schema.X_REFERENCE],
+        training_inputs=TrainingInputs(**{key: arrays[name] for key, name in places}),
+        readouts=_readouts(arrays),
+    )
+    _check_arrays(ensemble, arrays)
+    _check_metadata(ensemble)
+    return ensemble
+
+
+def _readouts(arrays):
+    found = {key: arrays.get(name) for key, name in schema.READOUTS.items()}
+    if found["mean"] is not None:
+        return Readouts(**found)
+    if found["factor"] is not None:
+        raise ModelFileError(f"{schema.READOUTS['factor']} needs {schema.READOUTS['mean']}.")
+    return None
+
+
+def _common_sizes(arrays):
+    """Dict dimension -> size, the same in all arrays, at least one."""
+    sizes, present = {}, set(schema.DATASETS) | set(arrays)
+    for name, (_, dimensions) in (schema.DATASETS | schema.OPTIONAL_DATASETS).items():
+        if name not in present:
+            continue
+        shape = arrays[name].shape
+        wanted = [sizes.get(dimension, dimension) for dimension in dimensions]
+        if len(shape) != len(dimensions) or 0 in shape:
+            raise ModelFileError(
+                f"{name} must have the shape {wanted} without zeros, found {list(shape)}."
+            )
+        for dimension, size in zip(dimensions, shape):
+            if sizes.setdefault(dimension, size) != size:
+                raise ModelFileError(f"{name} must have the shape {wanted}, found {list(shape)}.")
+    return sizes
+
+
+def _check_sizes(sizes, spec):
+    """Refuses sizes of dimensions that do not belong to the model."""
+    features, outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
+    expected = {
+        "param": (spec.layout.num_parameters,),
+        "input": (spec.num_inputs,),
+        "column": (spec.num_inputs, 1),
+        "level": (2,),
+        "readout": (features * outputs,),
+        "group": (outputs, 1),
+        "triangle": (features * (features + 1) // 2,),
+    }
+    for dimension, allowed in expected.items():
+        if sizes.get(dimension, allowed[0]) not in allowed:
+            raise ModelFileError(
+                f"layer_sizes {list(spec.layer_sizes)} ask for {dimension} = {allowed[0]}, found "
+                f"arrays with {sizes[dimension]}."
+            )
+
+
+def _check_arrays(ensemble, arrays):
+    of_draws = [name for name in (schema.THETA, *schema.OPTIONAL_DATASETS) if name in arrays]
+    for name in of_draws:
+        if arrays[name].dtype != ensemble.spec.dtype:
+            raise ModelFileError(
+                f"{name} must be {ensemble.spec.dtype}, found {arrays[name].dtype}."
+            )
+    for name in (*of_draws, schema.X_REFERENCE, *schema.TRAINING_INPUTS.values()):
+        # NaN and infinity show in the extremes, which need no mask of the size of the array.
+        if not np.isfinite([arrays[name].min(), arrays[name].max()]).all():
+            raise ModelFileError(f"{name} must be finite, found NaN or infinity.")
+    weights = ensemble.chain_weights
+    if not (np.all(weights >= 0) and abs(weights.sum() - 1) <= 1e-6):
+        raise ModelFileError(f"chain_weights must be >= 0 and add up to 1, found {weights}.")
+    inputs = ensemble.training_inputs
+    if np.any(inputs.low > inputs.high):
+        raise ModelFileError("the range of the training inputs must have low <= high.")
+    matrix = inputs.covariance
+    full = matrix.shape[0] == matrix.shape[1]
+    variances = np.diagonal(matrix) if full else matrix
+    if np.any(variances < 0) or (full and not np.allclose(matrix, matrix.T)):
+        raise ModelFileError("the covariance of the training inputs must be symmetric, >= 0.")
+    usual, largest = inputs.distances
+    if not 0 <= usual <= largest:
+        raise ModelFileError("the distances of the training inputs must be >= 0 and ascending.")
+
+
+def _check_statistics(statistics):
+    if statistics["diverging"].max() > 1:
+        raise ModelFileError("sample_stats/diverging must hold 0 and 1, found larger numbers.")
+    if statistics["n_steps"].min() < 0:
+        raise ModelFileError("sample_stats/n_steps must hold counts, found negative numbers.")
+
+
+def _check_metadata(ensemble):
+    spec, names = ensemble.spec, ensemble.feature_names
+    if names is not None and not _is_texts(names, spec.num_inputs):
+        raise ModelFileError(
+            f"feature_names must be {spec.num_inputs} texts, found {names!r:.200}."
+        )
+    if spec.has_classes:
+        check_classes(ensemble.classes or (), spec.num_classes)
+    elif ensemble.classes is not None:
+        raise ModelFileError("classes must be absent for a likelihood without classes.")
+    for name in schema.COUNTS:
+        if type(ensemble.provenance.get(name)) not in (int, type(None)):
+            raise ModelFileError(f"{name} in provenance must be an integer.")
+    texts = {name: ensemble.provenance.get(name) for name in schema.TEXT_LISTS}
+    if ensemble.diagnostics is not None:
+        texts["warnings"] = ensemble.diagnostics.get("warnings")
+    for name, entries in texts.items():
+        if entries is not None and not (isinstance(entries, list) and _is_texts(entries)):
+            raise ModelFileError(f"{name} must be a list of texts, found {entries!r:.99}.")
+    for name, pipeline, columns, expected in (
+        ("x_pipeline", ensemble.x_pipeline, spec.num_inputs, spec.x_transform),
+        ("y_pipeline", ensemble.y_pipeline, spec.num_targets, spec.y_transform),
+    ):
+        if tuple(step.name for step in pipeline.steps) != expected:
+            raise ModelFileError(f"{name} must have the steps {list(expected)} of the spec.")
+        widths = {len(step.mean) for step in pipeline.steps if hasattr(step, "mean")}
+        if widths - {columns}:
+            raise ModelFileError(f"{name} must have {columns} columns, found {sorted(widths)}.")
+
+
+def _is_texts(values, count=None):
+    return (count is None or len(values) == count) and all(isinstance(v, str) for v in values)

@@ -1,0 +1,79 @@
+"""The JSON of a model file: everything that is not an array."""
+
+import numpy as np
+
+from tfbnn.data.transforms import Pipeline
+from tfbnn.exceptions import ModelFileError
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.storage.format import schema
+from tfbnn.storage.format.json_text import parse_json, to_json
+
+
+def encode_metadata(ensemble, created_at):
+    """The metadata of an ensemble as an array of bytes.
+
+    Args:
+        ensemble: Ensemble.
+        created_at: Time as text, or None to keep what the provenance says.
+    """
+    provenance = dict(ensemble.provenance)
+    if created_at is not None:
+        provenance["created_at"] = created_at
+    metadata = {
+        "spec": ensemble.spec.to_json(),
+        "x_pipeline": ensemble.x_pipeline.to_json(),
+        "y_pipeline": ensemble.y_pipeline.to_json(),
+        "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
+        "row_noise": ensemble.row_noise,
+        "classes": None if ensemble.classes is None else list(ensemble.classes),
+        "diagnostics": ensemble.diagnostics,
+        "provenance": provenance,
+    }
+    return np.frombuffer(to_json(metadata), np.uint8)
+
+
+def decode_metadata(array, num_parameters):
+    """Parses the bytes of the metadata; names of classes and functions are looked up in tables.
+
+    Args:
+        array: The bytes, as array or as dataset of an open file.
+        num_parameters: P; metadata of large networks may be longer.
+
+    Returns:
+        Dict with the keys of the schema: arguments of `Ensemble`.
+
+    Raises:
+        ModelFileError, ValueError, TypeError, KeyError: For anything `encode_metadata` cannot have
+            written.
+    """
+    limit = schema.BYTES_PER_PARAMETER * num_parameters
+    limit = min(max(limit, schema.MIN_METADATA_BYTES), schema.MAX_METADATA_BYTES)
+    if array.size > limit:
+        raise ModelFileError(f"metadata must have at most {limit} bytes, found {array.size}.")
+    metadata = parse_json(array[()].tobytes())
+    if not isinstance(metadata, dict) or sorted(metadata) != sorted(schema.METADATA_KEYS):
+        raise ModelFileError(f"metadata must be an object with the keys {schema.METADATA_KEYS}.")
+    for name, kinds in _KINDS.items():
+        if not isinstance(metadata[name], kinds):
+            raise ModelFileError(f"{name} in metadata has the wrong type: {metadata[name]!r:.100}.")
+    parsed = dict(metadata)
+    for name, kind in (("spec", ModelSpec), ("x_pipeline", Pipeline), ("y_pipeline", Pipeline)):
+        parsed[name] = kind.from_json(metadata[name])
+        # Entries that the model does not know must not pass unseen.
+        if parsed[name].to_json() != metadata[name]:
+            raise ModelFileError(f"{name} in metadata has entries that are unknown or missing.")
+    for name in ("feature_names", "classes"):
+        parsed[name] = None if metadata[name] is None else tuple(metadata[name])
+    return parsed
+
+
+_KINDS = {
+    "spec": dict,
+    "x_pipeline": list,
+    "y_pipeline": list,
+    "feature_names": list | None,
+    "row_noise": bool,
+    "classes": list | None,
+    "diagnostics": dict | None,
+    "provenance": dict,
+}

@@ -1,0 +1,140 @@
+"""Reads files that strangers wrote: the HDF5 library sees them in a process of its own only.
+
+A crafted file can exploit a fault of the HDF5 library itself, which no check in Python prevents. So
+a child process parses it, with limits on memory and time, no way to open another file, and an
+answer of plain bytes, which the parent checks again. When the child dies, the file is refused.
+"""
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+import numpy as np
+
+from tfbnn.exceptions import ModelFileError
+from tfbnn.storage.format import schema
+from tfbnn.storage.format.json_text import parse_json
+from tfbnn.storage.model.untrusted_child import READY, SIZE_BYTES
+from tfbnn.system.children import describe_ending, search_path
+
+_START_SECONDS, _SECONDS_PER_BYTE = 60, 1e-7
+_MAX_HEADER_BYTES, _MAX_MESSAGE = 64 * 2**10, 1000
+# Where libraries are found; nothing else of the environment is anyone's business.
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
+
+
+def read_foreign(file, max_bytes):
+    """Reads the arrays of a model file in a child process.
+
+    Args:
+        file: Open binary file, a real one, whose seal has been checked.
+        max_bytes: Largest size of all arrays together.
+
+    Returns:
+        Dict name -> array for every dataset of the file.
+
+    Raises:
+        ModelFileError: When the child refuses the file, dies of it, or takes too long.
+        ChildProcessError: When no child can be started here.
+    """
+    file_size = os.fstat(file.fileno()).st_size
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-S",
+                "-m",
+                "tfbnn.storage.model.untrusted_child",
+                str(max_bytes),
+            ],
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            env=_environment(),
+        )
+        limit = _START_SECONDS + _SECONDS_PER_BYTE * file_size
+        timer = threading.Timer(limit, process.kill)
+        timer.start()
+        try:
+            if process.stdout.read(len(READY)) != READY:
+                process.wait()
+                raise ChildProcessError(_start_failure(complaints))
+            arrays = _receive(process.stdout, max_bytes)
+            process.stdout.close()  # ends a child that has more to say
+            code = process.wait()
+            if arrays is None or code:
+                raise ModelFileError(
+                    "expected arrays from the process that reads foreign files, but the file made "
+                    f"it fail ({describe_ending(code)})."
+                )
+            return arrays
+        finally:
+            timer.cancel()
+            timer.join()
+            process.kill()
+            process.stdout.close()
+            process.wait()
+
+
+def _environment():
+    """Variables with which the child finds the very packages that this process uses."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return kept | {
+        "PYTHONPATH": search_path(),
+        "HDF5_PLUGIN_PRELOAD": "::",  # no filters from libraries
+        "OPENBLAS_NUM_THREADS": "1",  # each thread would reserve memory under the limit
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def _receive(stream, max_bytes):
+    """The arrays that the child sends, None where it sends too little or too much.
+
+    Nothing it says is trusted.
+    """
+    size = int.from_bytes(stream.read(SIZE_BYTES), "little")
+    if not 0 < size <= _MAX_HEADER_BYTES:
+        return None
+    text = stream.read(size)
+    if len(text) < size:
+        return None
+    header = parse_json(text)
+    if isinstance(header, str):
+        raise ModelFileError("".join(c if c.isprintable() else "?" for c in header[:_MAX_MESSAGE]))
+    arrays = {}
+    for name, (dtype, shape) in _described_arrays(header, max_bytes).items():
+        arrays[name] = np.empty(shape, dtype)
+        view = memoryview(arrays[name].reshape(-1).view(np.uint8))
+        if stream.readinto(view) < len(view):
+            return None
+    return None if stream.read(1) else arrays
+
+
+def _described_arrays(header, max_bytes):
+    """Dict name -> (dtype, shape), of the schema's names and dtypes, not too large in total."""
+    known = schema.DATASETS | schema.OPTIONAL_DATASETS
+    names = list(header) if isinstance(header, dict) else []
+    if names != [name for name in known if name in names or name in schema.DATASETS]:
+        raise ModelFileError("the process that reads foreign files must send the known datasets.")
+    total = 0
+    for name, (dtype, shape) in header.items():
+        sizes_are_sound = all(type(size) is int and 0 < size <= max_bytes for size in shape)
+        if dtype not in known[name][0] or not sizes_are_sound:
+            raise ModelFileError(f"{name} must have a known dtype and shape, found {dtype!r:.20}.")
+        total += math.prod(shape) * np.dtype(dtype).itemsize
+    if total > max_bytes:
+        raise ModelFileError(f"its arrays must take at most {max_bytes} bytes, found {total}.")
+    return header
+
+
+def _start_failure(complaints):
+    complaints.seek(0)
+    lines = complaints.read(10**5).decode(errors="replace").strip().splitlines()
+    return (
+        "The process that reads foreign model files did not start "
+        f"({lines[-1] if lines else 'no message'}). Pass untrusted=False for a file of your own."
+    )

@@ -1,0 +1,73 @@
+"""The process that reads a foreign model file: `python -m tfbnn.storage.model.untrusted_child MAX_BYTES`.
+
+The file is standard input. On standard output come `READY`, then the size of a JSON text
+(`SIZE_BYTES` bytes, little-endian) and this text: why the file is refused, or an object
+{name: [dtype, shape]}, followed by the bytes of these arrays.
+"""
+
+import codecs
+import contextlib
+import json
+import os
+import sys
+
+READY = b"ready\n"
+SIZE_BYTES = 8
+
+# Interpreter and libraries, HDF5 with its buffers; then the arrays and work on them.
+_BASE_MEMORY, _MEMORY_PER_FILE_BYTE = 2**30, 4
+_BASE_SECONDS, _SECONDS_PER_FILE_BYTE = 20, 1e-7
+
+
+def main():
+    """Reads, sends and ends."""
+    from tfbnn.exceptions import ModelFileError
+    from tfbnn.storage.format.allow_list import opened_datasets
+    from tfbnn.storage.model.contents import from_arrays, to_arrays
+
+    codecs.lookup("ascii")  # h5py's, which Python would otherwise read from a file on first use
+    file, stream = sys.stdin.buffer, sys.stdout.buffer
+    _limit_resources(os.fstat(file.fileno()).st_size)
+    stream.write(READY)
+    stream.flush()
+    try:
+        with opened_datasets(file, int(sys.argv[1])) as datasets:
+            arrays = to_arrays(from_arrays(datasets))
+    except ModelFileError as error:
+        _send(stream, str(error))
+        return
+    except Exception as error:
+        _send(stream, f"expected a sound file, found {type(error).__name__}: {error}")
+        return
+    _send(stream, {name: [array.dtype.str, array.shape] for name, array in arrays.items()})
+    for array in arrays.values():
+        stream.write(memoryview(array.reshape(-1).view("u1")))
+
+
+def _send(stream, value):
+    text = json.dumps(value).encode()
+    stream.write(len(text).to_bytes(SIZE_BYTES, "little") + text)
+
+
+def _limit_resources(file_size):
+    """Bounds memory and time; from here on no file can be opened and no process started."""
+    try:
+        import resource
+    except ImportError:
+        return  # Windows has no such limits
+    limits = {
+        "RLIMIT_AS": _BASE_MEMORY + _MEMORY_PER_FILE_BYTE * file_size,
+        "RLIMIT_CPU": _BASE_SECONDS + int(_SECONDS_PER_FILE_BYTE * file_size),
+        "RLIMIT_CORE": 0,
+        "RLIMIT_FSIZE": 0,
+        "RLIMIT_NOFILE": 0,  # neither files nor sockets
+        "RLIMIT_NPROC": 0,
+    }
+    for name, value in limits.items():
+        # Not every system has, or honours, every limit.
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            resource.setrlimit(getattr(resource, name), (value, value))
+
+
+if __name__ == "__main__":
+    main()

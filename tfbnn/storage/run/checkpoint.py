@@ -1,0 +1,141 @@
+"""Checkpoints: where a lane is, and which segments hold its draws. Two generations are kept.
+
+Each is written in place of the one before the last; its new name is the moment of the commit.
+"""
+
+import os
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tfbnn.exceptions import RunFolderError, RunFolderWarning
+from tfbnn.storage.format import schema
+from tfbnn.storage.run.record import read_record, write_record
+from tfbnn.storage.run.segments import segment_indices
+
+CHECKPOINT_NAMES = ("checkpoint-a.h5", "checkpoint-b.h5")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One commit of a lane.
+
+    Attributes:
+        arrays: Dict name -> array: what the caller wanted to be kept.
+        counters: JSON object, of the caller too.
+        generation: Number of the commit, from 1.
+        digests: SHA-256 of each committed segment [n, 32], uint8.
+        lengths: Number of draws in each [n], int64.
+    """
+
+    arrays: dict
+    counters: dict
+    generation: int
+    digests: np.ndarray = field(default_factory=lambda: np.empty((0, 32), np.uint8))
+    lengths: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def num_draws(self):
+        """Draws committed so far, per chain."""
+        return int(self.lengths.sum())
+
+
+def write_checkpoint(folder, owner, checkpoint):
+    """Commits: once this returns, the checkpoint is what a reader or the next writer finds.
+
+    Args:
+        folder: Folder of the lane.
+        owner: Dict that names the run and the lane.
+        checkpoint: Checkpoint.
+    """
+    content = {
+        **owner,
+        "generation": checkpoint.generation,
+        "counters": checkpoint.counters,
+    }
+    state = {f"{schema.STATE}/{name}": array for name, array in checkpoint.arrays.items()}
+    arrays = {schema.DIGESTS: checkpoint.digests, schema.LENGTHS: checkpoint.lengths, **state}
+    name = CHECKPOINT_NAMES[checkpoint.generation % 2]
+    write_record(os.path.join(folder, name), schema.CHECKPOINT, content, arrays)
+
+
+def newest_usable(folder, owner, use):
+    """What `use` makes of the newest checkpoint that is sound.
+
+    Args:
+        folder: Folder of the lane.
+        owner: Dict that names the run and the lane.
+        use: Function of a Checkpoint; it raises RunFolderError when that cannot be used.
+
+    Returns:
+        Its result, or None where nothing was committed yet.
+
+    Raises:
+        RunFolderError: When all is damaged.
+    """
+    # Listed first: whoever wrote the second segment had committed the first.
+    num_segments = len(segment_indices(folder))
+    found, faults = [], []
+    for name in CHECKPOINT_NAMES:
+        try:
+            found.append(_read(os.path.join(folder, name), owner))
+        except FileNotFoundError:
+            continue
+        except RunFolderError as error:
+            faults.append(error)
+    for checkpoint in sorted(found, key=lambda one: one.generation, reverse=True):
+        try:
+            result = use(checkpoint)
+        except RunFolderError as error:
+            faults.append(error)
+            continue
+        if faults:
+            warnings.warn(
+                f"{folder!r}: commit {checkpoint.generation} with {checkpoint.num_draws} draws is "
+                f"used; later ones, if any, are lost: {faults[0]}",
+                RunFolderWarning,
+                stacklevel=2,
+            )
+        return result
+    if faults or num_segments > 1:
+        fault = faults[0] if faults else f"there are {num_segments} segments and no checkpoint."
+        raise RunFolderError(
+            f"{folder!r} has no commit that can be used: {fault} Restore the folder from a copy, "
+            "or delete it to start this part of the run anew."
+        )
+    return None
+
+
+def _read(path, owner):
+    record = read_record(path, schema.CHECKPOINT)
+    content, arrays = dict(record.content), dict(record.arrays)
+    other = {name: content.pop(name, None) for name in owner}
+    if other != owner:
+        raise RunFolderError(f"{path!r} belongs to another run or lane: {other!r:.200}.")
+    prefix = f"{schema.STATE}/"
+    try:
+        checkpoint = Checkpoint(
+            digests=arrays.pop(schema.DIGESTS),
+            lengths=arrays.pop(schema.LENGTHS),
+            arrays={name.removeprefix(prefix): array for name, array in arrays.items()},
+            **content,
+        )
+    except (KeyError, TypeError) as error:
+        raise RunFolderError(f"{path!r} has entries that are unknown or missing.") from error
+    _check(path, checkpoint)
+    return checkpoint
+
+
+def _check(path, checkpoint):
+    sound = (
+        type(checkpoint.generation) is int
+        and isinstance(checkpoint.counters, dict)
+        and checkpoint.lengths.dtype == np.int64
+        and checkpoint.lengths.ndim == 1
+        and checkpoint.lengths.min(initial=1) > 0
+        and checkpoint.digests.dtype == np.uint8
+        and checkpoint.digests.shape == (len(checkpoint.lengths), schema.DIGEST_BYTES)
+    )
+    if not sound:
+        raise RunFolderError(f"{path!r} contradicts itself.")

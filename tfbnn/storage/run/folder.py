@@ -1,0 +1,209 @@
+"""Run folders: a description of the run, and one folder per lane with its draws and its state.
+
+A lane is a set of chains that advance together. Each has one writer at a time; readers may look at
+any time and see what was committed.
+
+    FOLDER/run.h5                            the description, with arrays
+    FOLDER/lane-000/segment-000000.h5, ...   draws, in files that never change
+    FOLDER/lane-000/checkpoint-a.h5, -b.h5   the last two commits
+"""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from tfbnn.exceptions import RunFolderError
+from tfbnn.storage.format import schema
+from tfbnn.storage.run.checkpoint import newest_usable
+from tfbnn.storage.run.lane_reader import read_lane
+from tfbnn.storage.run.lane_writer import LaneWriter
+from tfbnn.storage.run.lease import held_lease, is_held
+from tfbnn.storage.run.record import read_record, write_record
+from tfbnn.system.atomic import is_temporary, make_folder
+
+_RUN, _LEASE = "run.h5", "lease"
+# Where those who let others make the run put what is needed for that.
+PREPARATION = "preparation"
+# What names of files begin with that ask others to stop.
+STOP = "stop-"
+
+
+class RunFolder:
+    """A run on the disk. Made by `create` or `open`.
+
+    Attributes:
+        path: The folder, absolute, links resolved.
+        run_id: Text that no other run has.
+        num_lanes: Number of lanes.
+        description: JSON object that says what the run is.
+        arrays: Dict name -> array, which belong to the description.
+    """
+
+    def __init__(self, path, run_id, num_lanes, description, arrays):
+        self.path, self.run_id, self.num_lanes = path, run_id, num_lanes
+        self.description, self.arrays = description, arrays
+
+    @classmethod
+    def create(cls, path, description, arrays, num_lanes):
+        """Makes a run folder.
+
+        Args:
+            path: The folder, which must not exist or be empty; the one above it must exist.
+            description: JSON object, nested at most 10 levels deep.
+            arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool.
+            num_lanes: Number of lanes, at least 1.
+
+        Raises:
+            RunFolderError: When the folder holds a run already, or something else.
+            RunLockedError: When another process makes a run there at this moment.
+            TypeError, ValueError: For a description or arrays that cannot be written.
+            OSError: When the folder cannot be written.
+        """
+        with cls.reserved(path) as make:
+            return make(description, arrays, num_lanes)
+
+    @classmethod
+    @contextlib.contextmanager
+    def reserved(cls, path):
+        """Keeps others from making a run in a folder, and yields a function that does.
+
+        Args:
+            path: As in `create`; the function has its other arguments.
+
+        Raises:
+            RunFolderError, RunLockedError, OSError: As `create`.
+        """
+        path = os.path.realpath(path)
+        make_folder(path)
+        _refuse_content(path)
+        with held_lease(os.path.join(path, _LEASE)):
+            _refuse_content(path)
+
+            def make(description, arrays, num_lanes):
+                _write(path, secrets.token_hex(16), num_lanes, description, arrays)
+                return cls.open(path)
+
+            yield make
+
+    @classmethod
+    def open(cls, path):
+        """Opens a run folder. Nothing in it is changed.
+
+        Raises:
+            FileNotFoundError: When there is no such folder.
+            RunFolderError: When it is no run folder, or its description is damaged.
+        """
+        path = os.path.realpath(path)
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"There is no run folder {path!r}.")
+        try:
+            record = read_record(os.path.join(path, _RUN), schema.RUN)
+        except (FileNotFoundError, NotADirectoryError):
+            raise RunFolderError(
+                f"{path!r} is not a run folder: expected {_RUN} in it. Pass the folder that was "
+                "the output of a run."
+            ) from None
+        content = record.content
+        kinds = {"run": str, "num_lanes": int, "description": dict}
+        if {name: type(value) for name, value in content.items()} != kinds:
+            raise RunFolderError(f"{path!r}: {_RUN} has entries that are unknown or missing.")
+        run_id, num_lanes = content["run"], content["num_lanes"]
+        return cls(path, run_id, num_lanes, content["description"], record.arrays)
+
+    @classmethod
+    def find(cls, path):
+        """The run at `path`, or None where `create` can make one: no folder, or one without files.
+
+        What a process leaves that is killed while it makes a run does not count.
+
+        Raises:
+            RunFolderError: When there is something else, or the description is damaged.
+        """
+        if not os.path.lexists(path) or (os.path.isdir(path) and not _content(path)):
+            return None
+        return cls.open(path)
+
+    @staticmethod
+    def in_use(path):
+        """Whether a process has a lease in this folder: makes a run there, or writes a lane of it."""
+        leases = [*Path(path).glob(_LEASE), *Path(path).glob(f"lane-*/{_LEASE}")]
+        return any(map(is_held, leases))
+
+    def replace_description(self, description):
+        """Gives the run another description, to extend it say; arrays and draws stay.
+
+        Where that fails, the description is as it was.
+
+        Raises:
+            RunLockedError: When another process does so at this moment, or writes a lane.
+            TypeError, ValueError: For a description that cannot be written.
+            OSError: When the file cannot be written.
+        """
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(held_lease(os.path.join(self.path, _LEASE)))
+            for lane in range(self.num_lanes):
+                folder, _ = self._lane(lane)
+                if os.path.isdir(folder):  # else nobody has written it yet
+                    stack.enter_context(held_lease(os.path.join(folder, _LEASE)))
+            _write(self.path, self.run_id, self.num_lanes, description, self.arrays)
+        self.description = RunFolder.open(self.path).description
+
+    @contextlib.contextmanager
+    def writer(self, lane):
+        """Yields the `LaneWriter` of a lane, after removing what a killed one did not commit.
+
+        Draws that were appended and not committed are gone at the end.
+
+        Raises:
+            RunLockedError: When another process writes this lane.
+            RunFolderError: When what was committed is damaged. Where only the last commit is, the
+                one before it is taken, with a RunFolderWarning.
+            OSError: When the folder cannot be written.
+        """
+        folder, owner = self._lane(lane)
+        make_folder(folder)
+        with held_lease(os.path.join(folder, _LEASE)) as lease:
+            yield LaneWriter(folder, owner, lease)
+
+    def checkpoint(self, lane):
+        """The last commit of a lane, without its draws, or None where there is none."""
+        return newest_usable(*self._lane(lane), lambda checkpoint: checkpoint)
+
+    def read(self, lane):
+        """The `LaneDraws` that a lane has committed so far.
+
+        Raises:
+            RunFolderError: When they are damaged. Where only the last commit is, the one before it
+                is read, with a RunFolderWarning.
+        """
+        return read_lane(*self._lane(lane))
+
+    def _lane(self, lane):
+        """(Folder, owner) of a lane."""
+        if lane not in range(self.num_lanes):
+            raise ValueError(f"lane must be one of 0 .. {self.num_lanes - 1}, found {lane!r}.")
+        owner = {"run": self.run_id, "lane": int(lane)}
+        return os.path.join(self.path, f"lane-{int(lane):03d}"), owner
+
+
+def _content(path):
+    names = set(os.listdir(path)) - {_LEASE, PREPARATION}
+    return [name for name in names if not (is_temporary(name) or name.startswith(STOP))]
+
+
+def _refuse_content(path):
+    names = _content(path)
+    if _RUN in names:
+        raise RunFolderError(f"{path!r} holds a run already. Resume it, or choose another folder.")
+    if names:
+        raise RunFolderError(
+            f"{path!r} must be empty or new, found {sorted(names)!r:.200}. Choose another folder."
+        )
+
+
+def _write(path, run_id, num_lanes, description, arrays):
+    if num_lanes not in range(1, schema.MAX_LANES + 1):
+        raise ValueError(f"num_lanes must be 1 .. {schema.MAX_LANES}, found {num_lanes!r}.")
+    content = {"run": run_id, "num_lanes": int(num_lanes), "description": description}
+    write_record(os.path.join(path, _RUN), schema.RUN, content, arrays)

@@ -1,0 +1,146 @@
+"""The right to write in a folder, which one process at a time has.
+
+It is a lock on an open file; what is written in the file tells others who has it. On file systems
+that do not share their locks between hosts a second writer could start; the first then finds the
+other's token and stops.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import time
+from datetime import UTC, datetime
+
+from tfbnn.exceptions import RunFolderError, RunLockedError
+from tfbnn.system.locks import is_locked, lock, open_plainly
+
+_MAX_BYTES = 4096
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+# Longer than `is_held` has the file.
+_SECOND_TRY_SECONDS = 0.05
+
+
+@contextlib.contextmanager
+def held_lease(path):
+    """Takes the lease, or refuses at once, and yields it.
+
+    Args:
+        path: The file, which is made where it is missing and stays.
+
+    Raises:
+        RunLockedError: When another process has it; the message names host and process.
+        RunFolderError: Where the file system has no locks.
+        OSError: When the file cannot be written.
+    """
+    handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
+    lease = Lease(path, handle)
+    try:
+        lease.take()
+        yield lease
+    finally:
+        lease.release()
+
+
+def is_held(path):
+    """Whether somebody has the lease, who is not disturbed, nor is one who takes it now.
+
+    Args:
+        path: The file; one that is missing nobody has.
+    """
+    try:
+        handle = open_plainly(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return is_locked(handle)
+    finally:
+        os.close(handle)
+
+
+class Lease:
+    """A lease on an open file. Use `held_lease`."""
+
+    def __init__(self, path, handle):
+        self._path, self._handle = path, handle
+        self._text = json.dumps(_this_process()).encode()
+
+    def take(self):
+        """Locks the file and writes in it who has it."""
+        try:
+            self._lock()
+        except BlockingIOError:
+            raise RunLockedError(
+                f"{os.path.dirname(self._path)!r} is being written by {_holder(self._path)}. Wait "
+                "until it has finished, or stop it; its lease then ends by itself."
+            ) from None
+        except OSError as error:
+            raise RunFolderError(
+                f"{self._path!r} cannot be locked ({error.strerror or error}). Choose a folder on "
+                "a file system with locks (flock)."
+            ) from error
+        try:
+            # Shortened last: a full disk lets one write where something is, and only there.
+            os.pwrite(self._handle, self._text, 0)
+            os.ftruncate(self._handle, len(self._text))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from error
+        self.check()
+
+    def _lock(self):
+        try:
+            lock(self._handle)
+        except BlockingIOError:
+            time.sleep(_SECOND_TRY_SECONDS)  # somebody may only have asked whether it is held
+            lock(self._handle)
+
+    def check(self):
+        """Refuses to go on where another process has taken the lease all the same.
+
+        Raises:
+            RunLockedError: In that case, and when it was released.
+        """
+        if self._handle is None:
+            raise RunLockedError(f"The lease {self._path!r} has been released: open it again.")
+        if _content(self._path) != self._text:
+            raise RunLockedError(
+                f"The lease {self._path!r} was lost to {_holder(self._path)}. Nothing more is "
+                "written here; what was committed is intact."
+            )
+
+    def release(self):
+        """Gives the lease back."""
+        os.close(self._handle)
+        self._handle = None
+
+
+def _this_process():
+    boot_id = None
+    with contextlib.suppress(OSError), open(_BOOT_ID, encoding="ascii") as file:
+        boot_id = file.read().strip()
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "boot_id": boot_id,
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        "token": secrets.token_hex(16),
+    }
+
+
+def _holder(path):
+    """Who has the lease, in words; what the file says is not trusted."""
+    try:
+        who = json.loads(_content(path))
+        return f"process {int(who['pid'])} on host {str(who['host'])!r:.100}"
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return "another process"
+
+
+def _content(path):
+    """What the file says, nothing where it is gone."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(_MAX_BYTES)
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,162 @@
+"""The files of a run folder: JSON and named arrays in one sealed HDF5 file."""
+
+import contextlib
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.exceptions import ModelFileError, RunFolderError
+from tfbnn.storage.format import schema
+from tfbnn.storage.format.allow_list import opened_datasets
+from tfbnn.storage.format.json_text import parse_json, to_json
+from tfbnn.storage.format.sealed_file import write_sealed
+from tfbnn.storage.format.sealing import check_seal, content_size
+
+_BOOL = np.dtype(bool)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a file holds.
+
+    Attributes:
+        content: JSON object.
+        arrays: Dict name -> array.
+    """
+
+    content: dict
+    arrays: dict
+
+
+def write_record(path, kind, content, arrays):
+    """Writes a file, replacing what is there only once the new one is complete.
+
+    Args:
+        path: File name.
+        kind: FileKind with numbered arrays.
+        content: JSON object, nested at most 11 levels deep.
+        arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool, any shape.
+
+    Returns:
+        Its digest: the SHA-256 of what is before its seal, 32 bytes.
+
+    Raises:
+        TypeError: For another dtype, or what JSON cannot hold.
+        ValueError: For NaN or infinity in the content, or more than the format holds.
+        OSError: When the file cannot be written.
+    """
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        if array.dtype != _BOOL and array.dtype.str not in schema.ARRAY_DTYPES:
+            raise TypeError(
+                f"{name} must have a dtype out of {schema.ARRAY_DTYPES} or bool, found "
+                f"{array.dtype}."
+            )
+    listed = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
+    text = to_json({"content": content, "arrays": listed})
+    _parse(np.frombuffer(text, np.uint8))  # what could not be read must not be written
+
+    def fill(file):
+        file.create_dataset(schema.METADATA, data=np.frombuffer(text, np.uint8))
+        file.create_group(schema.ARRAYS)
+        for index, array in enumerate(arrays.values()):
+            stored = array.view(np.uint8) if array.dtype == _BOOL else array
+            file.create_dataset(schema.array_name(index), data=np.atleast_1d(stored))
+
+    return write_sealed(path, kind, fill)
+
+
+def read_record(path, kind, digest=None):
+    """Reads the file that `write_record` wrote.
+
+    Args:
+        path: File name.
+        kind: FileKind with numbered arrays.
+        digest: What its digest must be; None for any.
+
+    Raises:
+        FileNotFoundError: When there is no such file.
+        OSError: When it cannot be read.
+        RunFolderError: When it is no such file, is damaged or another one.
+    """
+    path = os.fspath(path)
+    with _opened(path, kind, digest) as file:
+        try:
+            # Nothing is compressed, so the arrays cannot be larger than the file.
+            with opened_datasets(file, content_size(file), kind) as datasets:
+                metadata = _parse(datasets[schema.METADATA])
+                return Record(metadata["content"], _arrays(metadata["arrays"], datasets))
+        except MemoryError:
+            raise
+        except ModelFileError as error:
+            raise RunFolderError(f"{path!r}: {error}") from error
+        except Exception as error:
+            # Whatever a damaged or crafted file provokes is a fault of the file.
+            raise RunFolderError(
+                f"{path!r} is not a readable {kind.title} ({type(error).__name__}: {error})."
+            ) from error
+
+
+def check_record(path, kind, digest):
+    """Refuses a file that is not the one of the digest, without a look at what it says.
+
+    Raises:
+        As `read_record`.
+    """
+    with _opened(os.fspath(path), kind, digest):
+        pass
+
+
+@contextlib.contextmanager
+def _opened(path, kind, digest):
+    """Yields the open file, after a check of its seal."""
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise RunFolderError(f"{path!r} is not a file. Expected a {kind.title}.")
+    with open(path, "rb") as file:
+        try:
+            found = check_seal(file, kind.title)
+        except ModelFileError as error:
+            raise RunFolderError(f"{path!r}: {error}") from error
+        if digest not in (None, found):
+            raise RunFolderError(
+                f"{path!r} is not the file that was written: another took its place."
+            )
+        yield file
+
+
+def _parse(text):
+    """The metadata in an array of bytes, or a dataset of them."""
+    if text.size > schema.MAX_METADATA_BYTES:
+        raise ModelFileError(
+            f"metadata must have at most {schema.MAX_METADATA_BYTES} bytes, found {text.size}."
+        )
+    metadata = parse_json(text[()].tobytes(), schema.MAX_RUN_DEPTH)
+    if not isinstance(metadata, dict) or sorted(metadata) != ["arrays", "content"]:
+        raise ModelFileError("metadata must be an object with the keys 'arrays' and 'content'.")
+    if not isinstance(metadata["content"], dict):
+        raise ModelFileError("the content must be an object.")
+    names = [name for name, _, _ in metadata["arrays"]]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise ModelFileError("arrays must have names, each of its own.")
+    if len(names) > schema.MAX_ARRAYS:
+        raise ModelFileError(f"expected at most {schema.MAX_ARRAYS} arrays, found {len(names)}.")
+    return metadata
+
+
+def _arrays(listed, datasets):
+    """Dict name -> array, each as the metadata say."""
+    if len(datasets) != len(listed) + 1:
+        raise ModelFileError(f"expected {len(listed)} arrays, found {len(datasets) - 1}.")
+    arrays = {}
+    for index, (name, dtype, shape) in enumerate(listed):
+        array = datasets[schema.array_name(index)][()]
+        if dtype == _BOOL.str and array.dtype == np.uint8 and array.max(initial=0) <= 1:
+            array = array.view(_BOOL)
+        if array.dtype.str != dtype or list(array.shape) != (shape or [1]):
+            raise ModelFileError(
+                f"{name!r:.100} must be {dtype!r:.20} of shape {shape!r:.100}, found "
+                f"{array.dtype.str!r}, {list(array.shape)}."
+            )
+        arrays[name] = array.reshape(shape)
+    return arrays

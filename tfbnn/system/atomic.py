@@ -1,0 +1,159 @@
+"""Files that appear under their name only when they are complete and on the disk.
+
+The temporary file has a name that nobody can guess and must be new, so that a link planted under
+such a name is never followed. It is locked while it is written: one that is not was left behind by a
+process that was killed, and goes at the next write in its folder.
+"""
+
+import contextlib
+import os
+import secrets
+
+from tfbnn.system.locks import lock, open_plainly
+
+_PREFIX, _SUFFIX = ".tfbnn-", ".tmp"
+_BLOCK = 2**22
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Yields the name of a temporary file that replaces `path` at the end, unless something fails.
+
+    The content is on the disk before the new name is, and the new name when this returns: after a
+    crash there is the older file or the new one, never a mixture.
+
+    Raises:
+        FileNotFoundError: When the folder does not exist.
+        OSError: When the file cannot be written.
+    """
+    with _replacing(path) as file:
+        yield file.name
+
+
+def write_file(path, *parts):
+    """Writes a whole file, replacing what is there only once the new file is complete.
+
+    Args:
+        path: File name.
+        *parts: The content, objects with the buffer protocol.
+
+    Raises:
+        OSError: When the file cannot be written; the message says how many bytes it has.
+    """
+    views = [memoryview(part).cast("B") for part in parts]
+    try:
+        with _replacing(path) as file:
+            for view in views:
+                _write_blocks(file, view, path)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        size = sum(map(len, views))
+        message = f"{error.strerror or error}, {size} bytes were to be written"
+        raise OSError(error.errno, message, os.fspath(path)) from error
+
+
+def make_folder(path):
+    """Makes a folder, whose name is on the disk when this returns, unless it is there already.
+
+    Raises:
+        FileNotFoundError: When the folder above does not exist.
+        OSError: When it cannot be made, or when there is something else of that name.
+    """
+    above = _folder_of(path)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+    else:
+        _sync_folder(above)
+
+
+def remove_abandoned(folder):
+    """Removes the temporary files of writers that were killed.
+
+    Where the file system has no locks, all stay.
+    """
+    for name in filter(is_temporary, os.listdir(folder)):
+        path = os.path.join(folder, name)
+        # Another process may be writing it, or remove it at this moment; or it is no file at all.
+        with contextlib.suppress(OSError), open(path, "rb", opener=open_plainly) as file:
+            lock(file)
+            os.unlink(path)
+
+
+def is_temporary(name):
+    """Whether a file name is one of those that `replacing` yields."""
+    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+
+
+def _reached(point, path):
+    """Does nothing. Tests of faults put a function in its place, which ends the process.
+
+    Args:
+        point: "before write", "writing" (once per block), "after write", "after fsync" or "after
+            rename".
+        path: The file to be written.
+    """
+
+
+@contextlib.contextmanager
+def _replacing(path):
+    """Yields the open temporary file of `replacing`, without a buffer of its own."""
+    path = os.fspath(path)
+    folder = _folder_of(path)
+    remove_abandoned(folder)
+    _reached("before write", path)
+    file = _new_temporary(folder)
+    try:
+        with file:
+            yield file
+            _reached("after write", path)
+            os.fsync(file.fileno())
+            _reached("after fsync", path)
+            if os.name == "nt":
+                file.close()  # Windows renames no open file; elsewhere the lock has to last
+            os.replace(file.name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file.name)
+        raise
+    _reached("after rename", path)
+    _sync_folder(folder)
+
+
+def _new_temporary(folder):
+    while True:
+        name = f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
+        file = open(os.path.join(folder, name), "xb", buffering=0)
+        with contextlib.suppress(OSError):
+            lock(file, wait=True)
+        # Between its birth and its lock another process may have thought it abandoned.
+        if os.path.exists(file.name):
+            return file
+        file.close()
+
+
+def _write_blocks(file, view, path):
+    while view:
+        _reached("writing", path)
+        # Fewer bytes than asked for may be taken where the disk or a limit ends.
+        view = view[file.write(view[:_BLOCK]) :]
+
+
+def _folder_of(path):
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"The folder of {path!r} does not exist. Create it first.")
+    return folder
+
+
+def _sync_folder(folder):
+    if not hasattr(os, "O_DIRECTORY"):
+        return  # Windows cannot open folders
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,70 @@
+"""Threads of this process: how many there may be, and work shared among them."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+
+def num_cores():
+    """Number of processor cores this process may use.
+
+    The cores it is pinned to, or fewer where OMP_NUM_THREADS says so, as for BLAS.
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(allowed, int(asked)) if asked.isdecimal() and int(asked) > 0 else allowed
+
+
+def on_all_cores(function, items):
+    """[function(item) for item in items], on as many threads as there are cores.
+
+    NumPy and TensorFlow compute outside the interpreter's lock. BLAS gets one thread meanwhile:
+    its own threads would wait for each other on small matrices and on busy cores.
+
+    Args:
+        function: Called once per item, in any order, in any thread.
+        items: A list.
+    """
+    count = min(num_cores(), len(items))
+    if count < 2:
+        return [function(item) for item in items]
+    with single_threaded_blas(), ThreadPoolExecutor(count) as pool:
+        return list(pool.map(function, items))
+
+
+def single_threaded_blas():
+    """A context in which BLAS calls, from any thread, use one thread each.
+
+    Threads may be in it at the same time, and leave in any order: the last one restores what was.
+    """
+    return _blas
+
+
+class _SingleThreadedBlas:
+    """Counts who is inside, because the number of BLAS threads belongs to the whole process."""
+
+    def __init__(self):
+        self._lock, self._inside, self._limit = threading.Lock(), 0, None
+
+    def __enter__(self):
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *_):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+_blas = _SingleThreadedBlas()
+
+
+@cache
+def _controller():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
