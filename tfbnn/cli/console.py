@@ -1,12 +1,13 @@
 """What the commands share: exit codes, printing, JSON, TensorFlow without its chatter."""
 
 import contextlib
-import importlib
 import json
 import math
 import os
 import sys
 import tempfile
+
+from tfbnn.engine.basis import libraries
 
 DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 
@@ -38,7 +39,8 @@ def import_tensorflow():
     say("Starting TensorFlow ...")
     try:
         with _hidden_standard_error():
-            importlib.import_module("tfbnn.engine.kernels")
+            for library in (libraries.tf, libraries.tfp):
+                library.load()
     except ImportError as error:
         raise ImportError(
             f"Sampling needs TensorFlow and TensorFlow Probability ({error}). Install them with "

@@ -7,7 +7,8 @@ by itself.
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
+
+from tfbnn.engine.basis.libraries import tf
 
 # Hoffman and Gelman 2014, JMLR 15, section 3.2: gamma, t0, kappa, and mu = log(10 eps_0).
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75

@@ -2,7 +2,7 @@
 
 import weakref
 
-import tensorflow as tf
+from tfbnn.engine.basis.libraries import tf
 
 _functions = weakref.WeakSet()
 

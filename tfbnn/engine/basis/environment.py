@@ -1,10 +1,9 @@
 """What besides settings and data decides the bits of a run."""
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_probability as tfp
 
 from tfbnn.engine.basis.compile import has_gpu
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.basis.seeds import SCHEME
 from tfbnn.system.version import __version__
 

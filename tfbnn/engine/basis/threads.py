@@ -1,7 +1,6 @@
 """How many threads an operation of TensorFlow has."""
 
-import tensorflow as tf
-
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.system.threads import num_cores
 
 

@@ -13,7 +13,7 @@ References:
 
 from typing import NamedTuple
 
-import tensorflow as tf
+from tfbnn.engine.basis.libraries import tf
 
 _LOG_2PI = 1.8378770664093453
 

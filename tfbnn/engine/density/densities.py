@@ -6,8 +6,7 @@ N times a few units, and float32 would round them at the size of an acceptance r
 
 from math import lgamma, log, pi, sqrt
 
-import tensorflow as tf
-
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.spec import priors
 from tfbnn.spec import regression_likelihoods as likelihoods
 

@@ -8,8 +8,7 @@ All float64. Laplace and Uniform priors enter with the precision of the normal o
 
 from typing import NamedTuple
 
-import tensorflow as tf
-
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.spec import priors
 from tfbnn.spec import regression_likelihoods as likelihoods
 

@@ -14,9 +14,9 @@ References:
 from functools import lru_cache
 
 import numpy as np
-import tensorflow as tf
 
 from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import likelihood_information, prior_curvature
 from tfbnn.engine.density.jacobian import output_jacobian
 from tfbnn.engine.density.network import network_outputs

@@ -1,6 +1,6 @@
 """Second derivatives of a log density, for a batch of networks."""
 
-import tensorflow as tf
+from tfbnn.engine.basis.libraries import tf
 
 
 def hessian(function, theta):

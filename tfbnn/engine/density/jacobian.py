@@ -3,8 +3,7 @@
 A taped Jacobian of the same rows takes about ten times as long.
 """
 
-import tensorflow as tf
-
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import weight_scales
 from tfbnn.spec.activations import ACTIVATIONS
 

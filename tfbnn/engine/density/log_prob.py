@@ -1,8 +1,8 @@
 """The sampled density and its gradient at given parameters, outside of any run."""
 
 import numpy as np
-import tensorflow as tf
 
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import network_tiles
 from tfbnn.engine.density.potential import Potential, make_data
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.densities import log_likelihood, scale_log_prior, weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, gauss_newton_product
 from tfbnn.engine.density.network import network_outputs

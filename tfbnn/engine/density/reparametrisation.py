@@ -13,8 +13,8 @@ References:
 from dataclasses import dataclass
 
 import numpy as np
-import tensorflow as tf
 
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.densities import noise_scale, weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix

@@ -5,7 +5,7 @@ power of the likelihood. Rows are chain by chain, and within a chain by rising p
 last rung of each chain has the posterior itself.
 """
 
-import tensorflow as tf
+from tfbnn.engine.basis.libraries import tf
 
 
 def likelihood_weights(temperatures, num_rows):

@@ -1,7 +1,6 @@
 """What a kernel is given to sample."""
 
-import tensorflow as tf
-
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.box import support
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.hessian import hessian

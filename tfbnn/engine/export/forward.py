@@ -3,9 +3,9 @@
 from functools import lru_cache, partial
 
 import numpy as np
-import tensorflow as tf
 
 from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import network_outputs, network_tiles
 
 

@@ -3,9 +3,9 @@
 from functools import partial
 
 import numpy as np
-import tensorflow as tf
 
 from tfbnn.data.transforms import Log10
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.regression_likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
 

@@ -14,9 +14,8 @@ sampler.
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import tensorflow as tf
-
 from tfbnn.data.validation import check_choice, check_flag, check_number
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.potential import Potential
 
 # Energy errors beyond this count as divergent, as in Stan and TFP.

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_probability as tfp
 
 from tfbnn.data.validation import check_integer, check_number
 from tfbnn.engine.basis.adaptation import select
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.kernels.base import Kernel, acceptance_from_log_ratio
 from tfbnn.engine.kernels.hmc import HMC, hmc_statistics
 

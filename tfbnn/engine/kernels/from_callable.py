@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import tensorflow as tf
-import tensorflow_probability as tfp
-
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.kernels.base import (
     TransitionStatistics,

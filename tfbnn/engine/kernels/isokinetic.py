@@ -7,8 +7,7 @@ Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24, 311 (arXiv:2212.08549).
 
 from typing import NamedTuple
 
-import tensorflow as tf
-import tensorflow_probability as tfp
+from tfbnn.engine.basis.libraries import tf, tfp
 
 
 class Flight(NamedTuple):

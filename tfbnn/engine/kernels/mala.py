@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-import tensorflow as tf
-
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Proposal
 
 

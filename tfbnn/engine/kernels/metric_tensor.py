@@ -8,7 +8,8 @@ a NaN stops the program (TensorFlow) or the other chains of the batch (XLA).
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
+
+from tfbnn.engine.basis.libraries import tf
 
 # Below this, x coth(x) is 1 + x^2 / 3 to the last bit.
 _SMALL = 1e-4

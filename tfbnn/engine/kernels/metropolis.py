@@ -7,9 +7,7 @@ changed since. The accept step is TFP's.
 
 from typing import NamedTuple
 
-import tensorflow as tf
-import tensorflow_probability as tfp
-
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,

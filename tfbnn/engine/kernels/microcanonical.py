@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import tensorflow as tf
-import tensorflow_probability as tfp
-
 from tfbnn.data.validation import check_flag, check_integer, check_number
 from tfbnn.engine.basis.adaptation import RunningMoments, restart_moments, select
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,

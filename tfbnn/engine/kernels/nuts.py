@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import tensorflow as tf
-import tensorflow_probability as tfp
-
 from tfbnn.data.validation import check_integer
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,

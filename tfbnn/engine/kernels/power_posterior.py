@@ -4,10 +4,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_probability as tfp
 
 from tfbnn.data.validation import check_integer, check_number
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.kernels.base import TransitionStatistics, unknown
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.outer import OuterKernel

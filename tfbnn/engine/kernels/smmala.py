@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_probability as tfp
 
 from tfbnn.data.validation import check_choice, check_number
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.kernels.metric_tensor import cholesky_metric, softabs_metric
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Proposal
 from tfbnn.exceptions import StartError

@@ -16,7 +16,8 @@ References:
 """
 
 import numpy as np
-import tensorflow as tf
+
+from tfbnn.engine.basis.libraries import tf
 
 _DECAY = 0.5
 

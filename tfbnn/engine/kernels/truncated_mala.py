@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from math import log, pi
 
-import tensorflow as tf
-import tensorflow_probability as tfp
-
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.kernels import truncated_mala as truncated_normal
 from tfbnn.engine.kernels.mala import MALA, LangevinProposal
 from tfbnn.spec.priors import Uniform

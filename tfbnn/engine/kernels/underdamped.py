@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import tensorflow as tf
-import tensorflow_probability as tfp
-
 from tfbnn.data.validation import check_flag, check_number
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.kernels.base import (
     Kernel,
     TransitionStatistics,

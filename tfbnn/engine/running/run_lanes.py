@@ -3,8 +3,7 @@
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
-import tensorflow as tf
-
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.run.progress import make_event
 from tfbnn.run.result import PHASES

@@ -7,10 +7,9 @@ not depend on how transitions are split into blocks: random keys belong to absol
 from functools import lru_cache
 from typing import NamedTuple
 
-import tensorflow as tf
-
 from tfbnn.engine.basis.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import DenseMap, DiagonalMap, as_tensors

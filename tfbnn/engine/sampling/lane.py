@@ -1,7 +1,6 @@
 """A lane: the chains that advance together in one compiled program, and where they are."""
 
 import numpy as np
-import tensorflow as tf
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.adaptation import (
@@ -11,6 +10,7 @@ from tfbnn.engine.basis.adaptation import (
     restart_dual_averaging,
     restart_moments,
 )
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.sampling.block import BlockControl, ChainState, bootstrap
 from tfbnn.engine.sampling.linear_map import as_tensors, diagonal_map, identity_map, whitening_map

@@ -7,7 +7,8 @@ constant while a kernel uses it, so its Jacobian cancels from every acceptance r
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
+
+from tfbnn.engine.basis.libraries import tf
 
 
 class DiagonalMap(NamedTuple):

@@ -3,10 +3,10 @@
 from functools import lru_cache
 
 import numpy as np
-import tensorflow as tf
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.potential import Potential
 
 # Hidden units x rows of the draws completed at once: as few milliseconds as hide the cost of a call,

@@ -4,9 +4,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.potential import Potential
 
 # Kingma and Ba 2015, arXiv:1412.6980, algorithm 1.

@@ -1,9 +1,9 @@
 """Shuffled mini-batches, drawn with NumPy and handed to compiled code as row indices."""
 
 import numpy as np
-import tensorflow as tf
 
 from tfbnn.engine.basis import seeds
+from tfbnn.engine.basis.libraries import tf
 
 
 class Batches:

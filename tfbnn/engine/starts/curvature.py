@@ -7,8 +7,8 @@ Each offers, for the parameters `free`, `solve(gradient, damping)` = (H + dampin
 from functools import cached_property
 
 import numpy as np
-import tensorflow as tf
 
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,

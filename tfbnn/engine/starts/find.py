@@ -3,8 +3,8 @@
 import time
 
 import numpy as np
-import tensorflow as tf
 
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.newton import plan_newton, polish

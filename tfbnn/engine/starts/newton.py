@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts.check import compiled_value_and_gradient

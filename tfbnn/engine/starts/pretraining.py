@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import tensorflow as tf
 
 from tfbnn.engine.basis.compile import chain_groups, compiled
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.basis.schedule import affordable_steps
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts.adam import make_adam_steps, start_adam

@@ -16,8 +16,7 @@ import sys
 import threading
 import warnings
 
-import tensorflow as tf
-
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.running.advance import advance_lanes
 from tfbnn.engine.running.workers.messages import error_to_json, parse, send
 from tfbnn.system.signals import STOP_SIGNALS

@@ -1,0 +1,42 @@
+"""TensorFlow and TensorFlow Probability: set up in one place, imported at first use.
+
+So the settings of a kernel, which stand in one file with what it does, can be read where TensorFlow
+takes seconds to import or is not installed.
+"""
+
+import importlib
+import os
+
+
+class _Library:
+    """Stands for a module and imports it when an attribute is asked for."""
+
+    def __init__(self, name, set_up=None):
+        self._name, self._set_up, self._module = name, set_up, None
+
+    def __getattr__(self, attribute):
+        return getattr(self.load(), attribute)
+
+    def load(self):
+        """The module.
+
+        Raises:
+            ImportError: When it is not installed.
+        """
+        if self._module is None:
+            module = importlib.import_module(self._name)
+            if self._set_up is not None:
+                self._set_up(module)
+            self._module = module
+        return self._module
+
+
+def _set_up_tensorflow(tensorflow):
+    # TensorFloat-32 keeps 10 bits of a product's factors: far too few for acceptance ratios.
+    tensorflow.config.experimental.enable_tensor_float_32_execution(False)
+
+
+# TensorFlow prints its build flags and missing GPU libraries to standard error on import.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+tf = _Library("tensorflow", _set_up_tensorflow)
+tfp = _Library("tensorflow_probability")
