@@ -4,11 +4,9 @@ import numpy as np
 
 from tfbnn.data.prepared import TransformedRows
 from tfbnn.data.rows import reference_rows
-from tfbnn.diagnostics import diagnose
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.collapsed import pop_readouts
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import function_draws
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.session import read_lanes
@@ -97,24 +95,4 @@ def _committed_ensemble(folder):
     divergent = sum(sum(lane["num_divergent"]) for lane in committed.counters)
     return make_ensemble(
         definition, transformed, committed.draws, statistics, divergent, ladder, readouts
-    )
-
-
-def diagnose_ensemble(ensemble, x_reference=None):
-    """Diagnosis of an ensemble at reference inputs [R, D], by default those saved with it."""
-    x = ensemble.x_reference if x_reference is None else x_reference
-    function = function_draws(ensemble, x)
-    function = function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
-    provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
-    skipped = provenance.get("num_steps_between_results") or 0
-    if skipped:
-        # E-BFMI compares successive transitions; between thinned ones it says nothing.
-        del statistics["energy"]
-    return diagnose(
-        ensemble.draws,
-        function,
-        statistics,
-        max_tree_depth=provenance.get("max_tree_depth"),
-        num_divergent=provenance.get("num_divergent"),
-        transitions_per_draw=skipped + 1,
     )

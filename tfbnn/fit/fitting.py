@@ -10,7 +10,8 @@ import numpy as np
 from tfbnn.data.prepared import TransformedRows
 from tfbnn.data.rows import data_hash
 from tfbnn.exceptions import ConvergenceWarning
-from tfbnn.fit.assemble import diagnose_ensemble, make_ensemble, measure_ladder
+from tfbnn.fit.assemble import make_ensemble, measure_ladder
+from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run

@@ -1,0 +1,24 @@
+"""Convergence of an ensemble, of its predictions first."""
+
+from tfbnn.diagnostics import diagnose
+from tfbnn.posterior.prediction import function_draws
+
+
+def diagnose_ensemble(ensemble, x_reference=None):
+    """Diagnosis of an ensemble at reference inputs [R, D], by default those saved with it."""
+    x = ensemble.x_reference if x_reference is None else x_reference
+    function = function_draws(ensemble, x)
+    function = function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
+    provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
+    skipped = provenance.get("num_steps_between_results") or 0
+    if skipped:
+        # E-BFMI compares successive transitions; between thinned ones it says nothing.
+        del statistics["energy"]
+    return diagnose(
+        ensemble.draws,
+        function,
+        statistics,
+        max_tree_depth=provenance.get("max_tree_depth"),
+        num_divergent=provenance.get("num_divergent"),
+        transitions_per_draw=skipped + 1,
+    )
