@@ -18,9 +18,9 @@ from common import add_common_options, keep, markdown, output_folder
 import tfbnn
 from tfbnn.storage import RunFolder
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from busy_workers import kill_one  # noqa: E402
+from tests.support.busy_workers import kill_one  # noqa: E402
 
 INTRODUCTION = """\
 # Dask workers killed mid-chain

@@ -19,8 +19,8 @@ from pathlib import Path
 from common import add_common_options, keep, markdown, output_folder
 from store import Store
 
-TESTS = Path(__file__).parents[1] / "tests" / "durability"
-sys.path.insert(0, str(TESTS))
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
 
 INTRODUCTION = """\
 # Faults that a run folder survives
@@ -58,9 +58,7 @@ def main(arguments=None):
 
 def plan(quick):
     """Dict name -> (function (number of trials, folder) -> row, number of trials)."""
-    import damage
-    import filling
-    import killing
+    from tests.support.durability import damage, filling, killing
 
     def times(count):
         return max(1, count // 100) if quick else count
@@ -81,10 +79,11 @@ def plan(quick):
     return trials
 
 
-def run(script, *arguments):
-    """What a script of the tests prints: they fork, which this process had better not."""
+def run(module, *arguments):
+    """What a program of the tests prints: they fork, which this process had better not."""
     done = subprocess.run(
-        [sys.executable, TESTS / script, *map(str, arguments)],
+        [sys.executable, "-m", f"tests.support.durability.{module}", *map(str, arguments)],
+        cwd=ROOT,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         text=True,
@@ -94,21 +93,21 @@ def run(script, *arguments):
 
 
 def killed(what, count, place, store="segments"):
-    found = run("killing.py", what, count, 0, place, store)
+    found = run("killing", what, count, 0, place, store)
     return {"failures": len(found["faults"]), "note": f"{found['killed']} kills"}
 
 
 def filled(what, count, place):
-    import filling
+    from tests.support.durability import filling
 
     if what == filling.FULL_DISK and not filling.may_mount(os.path.join(place, "probe")):
         return {"trials": 0, "failures": 0, "note": "needs the right to mount a file system"}
-    return {"failures": len(run("filling.py", what, count, 0, place)["faults"])}
+    return {"failures": len(run("filling", what, count, 0, place)["faults"])}
 
 
 def damaged(change, names):
     """A function for `plan`: each trial changes one of the files."""
-    import damage
+    from tests.support.durability import damage
 
     def trials(count, place):
         # Files of about 1 MB in all.
@@ -124,7 +123,7 @@ def damaged(change, names):
 
 
 def substituted(count, place):
-    import damage
+    from tests.support.durability import damage
 
     sound, other = (damage.make(os.path.join(place, str(seed)), seed) for seed in range(2))
     found = []
@@ -139,7 +138,7 @@ def substituted(count, place):
 
 
 def read_by_four(num_draws, place):
-    complaints, found = run("readers.py", os.path.join(place, "run"), num_draws)
+    complaints, found = run("readers", os.path.join(place, "run"), num_draws)
     reads = sum(one.get("reads", 0) for one in found)
     failures = sum(len(one["faults"]) for one in found) + bool(complaints)
     return {"trials": reads, "failures": failures, "note": f"reads of up to {num_draws} draws"}

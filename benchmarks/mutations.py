@@ -11,7 +11,7 @@ from pathlib import Path
 from common import keep, markdown
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 LAYERS = {
     "B": "B statistical",
@@ -22,7 +22,7 @@ LAYERS = {
 INTRODUCTION = """\
 # Seeded bugs and who sees them
 
-Each row is a fault put into the library by monkeypatching (`tests/seeded_bugs.py`), held against
+Each row is a fault put into the library by monkeypatching (`tests/support/bugs`), held against
 every check that could see it. Layer A checks single transitions; its column names the checks that
 failed, with the size of the error, or says how many were silent; tests of the engine stand there too.
 Layer B starts from exact draws, makes ten transitions and compares with the exact law: on a skewed
@@ -42,10 +42,16 @@ def main():
     import tensorflow as tf
 
     tf.get_logger().setLevel("ERROR")
-    from invariance import ALARM
-    from kernel_cases import CASES
-    from mutation import case_checks, checks_for, examine, seeded, statistical_checks
-    from seeded_bugs import BUGS, HARMLESS
+    from tests.support.bugs.mutation import (
+        case_checks,
+        checks_for,
+        examine,
+        seeded,
+        statistical_checks,
+    )
+    from tests.support.bugs.table import BUGS, HARMLESS
+    from tests.support.kernels.cases import CASES
+    from tests.support.kernels.invariance import ALARM
 
     def all_of(checks):
         return {name: examine(check) for name, check in checks.items()}

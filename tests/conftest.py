@@ -2,10 +2,12 @@
 
 import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.support.builders import make_rows
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import fit_pipeline
 from tfbnn.likelihoods import Gaussian
@@ -14,6 +16,8 @@ from tfbnn.priors import Normal
 from tfbnn.spec.model_spec import make_spec
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Processes that tests start find the package and tests.support wherever they work.
+os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
 
 
 def pytest_runtest_setup(item):
@@ -29,14 +33,6 @@ def _tensorflow_sees_a_gpu():
     import tensorflow as tf
 
     return bool(tf.config.list_physical_devices("GPU"))
-
-
-def make_rows(num_rows, num_inputs, num_targets, seed=0):
-    """Inputs with unlike columns, and positive targets over about a decade."""
-    generator = np.random.default_rng(seed)
-    x = generator.normal(size=(num_rows, num_inputs)) * 3.0 ** np.arange(num_inputs) + 2.0
-    y = np.exp(0.7 * generator.normal(size=(num_rows, num_targets)) + 1.0)
-    return x, y
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,12 @@
 import os
 import shutil
 
-import damage
 import h5py
 import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.durability import damage
 from tfbnn.storage import RunFolder, seal
 from tfbnn.storage.format import schema
 

@@ -8,17 +8,17 @@ import stat
 import subprocess
 import sys
 
-import filling
 import numpy as np
 import pytest
 
+from tests.support.durability import filling
 from tfbnn.storage import RunFolder, write_model
 from tfbnn.system import atomic
 
 
 def trials(what, count, folder):
     done = subprocess.run(
-        [sys.executable, filling.__file__, what, str(count), "1", str(folder)],
+        [sys.executable, "-m", filling.__name__, what, str(count), "1", str(folder)],
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # it forks
         capture_output=True,
         text=True,

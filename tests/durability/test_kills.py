@@ -8,14 +8,15 @@ import os
 import subprocess
 import sys
 
-import killing
 import pytest
+
+from tests.support.durability import killing
 
 
 def trials(what, count, folder, store="segments", seed=1):
     """What came of some trials, made in a process without TensorFlow."""
     done = subprocess.run(
-        [sys.executable, killing.__file__, what, str(count), str(seed), str(folder), store],
+        [sys.executable, "-m", killing.__name__, what, str(count), str(seed), str(folder), store],
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # it forks
         capture_output=True,
         text=True,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import readers
 
 import tfbnn
+from tests.support.durability import readers
 from tfbnn.storage import RunFolder
 from tfbnn.system.atomic import remove_abandoned, replacing, write_file
 

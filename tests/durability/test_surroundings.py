@@ -7,15 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_run import Segments, uninterrupted
 
 import tfbnn
+from tests.support.durability.fake_run import Segments, uninterrupted
 from tfbnn.storage import RunFolder
 
 RUN = """
 import sys
-sys.path.insert(0, sys.argv[2])
-from fake_run import Segments
+from tests.support.durability.fake_run import Segments
 Segments(sys.argv[1]).run(lambda done: None)
 """
 # Before the run, time is what it was 30 years ago.
@@ -35,7 +34,7 @@ datetime.datetime = Past
 def run_elsewhere(path, before="", **environment):
     """A run in a process with another environment, and what it has committed, here."""
     done = subprocess.run(
-        [sys.executable, "-c", before + RUN, str(path), os.path.dirname(__file__)],
+        [sys.executable, "-c", before + RUN, str(path)],
         env=os.environ | environment,
         capture_output=True,
         text=True,

@@ -1,0 +1,489 @@
+"""Runs and predictions on a Dask cluster of two processes on this machine, some of them killed."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import types
+import unittest.mock
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.busy_workers import kill_one
+from tfbnn.cluster import tasks
+from tfbnn.cluster.attempts import Attempts
+from tfbnn.cluster.stop_sign import StopSign
+from tfbnn.engine.basis import compile
+from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
+from tfbnn.kernels import HMC
+from tfbnn.storage import RunFolder
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Y = np.sin(X[:, 0])
+RUN = dict(
+    kernel=HMC(num_leapfrog_steps=3),
+    num_chains=2,
+    num_results=300,
+    num_burnin_steps=100,
+    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
+    seed=2,
+    jit_compile=False,
+    verbose=0,
+)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"),
+    # Sockets that Dask leaves to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+def serial_draws():
+    """(draws, statistics) of `fit_posterior` in memory, where it is called."""
+    model = tfbnn.BayesianMLP([2, 3, 1])
+    model.fit_posterior(X, Y, **RUN)
+    return model.posterior.draws, model.posterior.sample_stats
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of two worker processes, each of one thread."""
+    settings = {"distributed.comm.timeouts.connect": "2s"}
+    with (
+        # Dask sets OMP_NUM_THREADS for workers in this process too, and leaves it.
+        unittest.mock.patch.dict(os.environ),
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Looks at the folder often, and pauses briefly before another attempt."""
+    monkeypatch.setattr("tfbnn.cluster.watch._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("tfbnn.cluster.attempts._LONGEST_PAUSE_SECONDS", 0.2)
+
+
+def fit(client, output, **options):
+    """(model, run) of a small fit on the cluster."""
+    model = tfbnn.BayesianMLP([2, 3, 1])
+    options = RUN | {"commit_interval": 0} | options
+    return model, tfbnn.cluster.fit(model, X, Y, client=client, output=output, **options)
+
+
+@pytest.fixture(scope="module")
+def whole(client, tmp_path_factory):
+    """(model, run, run folder) of a fit on the cluster that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    return *fit(client, folder), folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    """A run folder with starts and no draws, whose blocks are so short that a chain takes long."""
+    path = tmp_path / "run"
+    path.mkdir()
+    shutil.copy(whole[2] / "run.h5", path)
+    set_block_length(path, 4)
+    return path
+
+
+def set_block_length(path, length):
+    begun = RunFolder.open(path)
+    plan = begun.description["plan"] | {"length": length}
+    begun.replace_description(begun.description | {"plan": plan})
+
+
+def assert_same_draws(model, other):
+    np.testing.assert_array_equal(model.posterior.draws, other.posterior.draws)
+    for name, values in other.posterior.sample_stats.items():
+        np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
+
+
+def random_walk(target):
+    """A kernel as users build it."""
+    import tensorflow_probability as tfp
+
+    return tfp.mcmc.RandomWalkMetropolis(target)
+
+
+def submit_lane(client, path, commit_interval=0):
+    """The future of a task that advances a lane, as `tfbnn.cluster.fit` submits it."""
+    run_id, stop = RunFolder.open(path).run_id, str(path / "stop")
+    return client.submit(tasks.advance, str(path), run_id, 0, commit_interval, stop, pure=False)
+
+
+def is_free(path):
+    """Whether no task has lane 0."""
+    try:
+        with RunFolder.open(path).writer(0):
+            return True
+    except RunLockedError:
+        return False
+
+
+class Killer:
+    """A callback that kills a worker with SIGKILL while it advances a chain, several times."""
+
+    def __init__(self, client, kills, seed=0):
+        self._client, self._left, self.transitions = client, kills, []
+        self._generator = np.random.default_rng(seed)
+        self._next = 1
+
+    def __call__(self, event):
+        done = event["transition"] + (event["phase"] == "sampling") * RUN["num_burnin_steps"]
+        if not self._left or done < self._next or not kill_one(self._client, self._generator):
+            return
+        self._left -= 1
+        self.transitions.append(done)
+        self._next = done + self._generator.integers(1, 20)
+
+
+def test_equals_the_serial_run(client, whole):
+    """Bitwise, on as many threads per operation: the serial run is made in a worker too."""
+    model, run, folder = whole
+    draws, statistics = client.submit(serial_draws, pure=False).result()
+    np.testing.assert_array_equal(model.posterior.draws, draws)
+    for name, values in statistics.items():
+        np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
+    assert_same_draws(tfbnn.load(folder), model)
+    assert sorted(os.listdir(folder)) == ["lane-000", "lane-001", "lease", "run.h5"]
+    assert run.diagnosis is not None and run.seconds["sampling"] > 0
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_killed_workers_cost_nothing_but_time(client, whole, folder, kills):
+    kill = Killer(client, kills)
+    model, _ = fit(client, folder, resume=True, callbacks=[kill])
+    assert len(kill.transitions) == kills and max(kill.transitions) < 400
+    assert_same_draws(model, whole[0])
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_retired_commits(client, whole, folder):
+    """As at the end of its lifetime."""
+    set_block_length(folder, 1)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        submitted = submit_lane(own, folder, commit_interval=1e9)
+        while not RunFolder.open(folder).checkpoint(0):
+            time.sleep(0.02)  # the end of warm-up
+        assert submitted.status == "pending"
+        own.retire_workers(list(own.scheduler_info()["workers"]))
+        while own.scheduler_info()["workers"] or not is_free(folder):
+            time.sleep(0.1)
+        assert 100 < RunFolder.open(folder).checkpoint(0).counters["transition"] < 400
+    assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
+
+
+def test_one_of_two_tasks_of_a_lane_waits(client, whole, folder):
+    """It waits for another process too, which this one is; a lane that is finished is left."""
+    with RunFolder.open(folder).writer(0):
+        futures = [submit_lane(client, folder) for _ in range(2)]
+        time.sleep(0.5)
+        assert [future.status for future in futures] == ["pending", "pending"]
+    assert client.gather(futures) == [True, True]
+    before = {path: path.stat().st_mtime_ns for path in (folder / "lane-000").iterdir()}
+    assert submit_lane(client, folder).result()
+    assert {path: path.stat().st_mtime_ns for path in (folder / "lane-000").iterdir()} == before
+    draws = RunFolder.open(folder).read(0).draws
+    np.testing.assert_array_equal(draws[:, 0], whole[0].posterior.draws[0])
+
+
+def test_a_new_call_goes_on_after_the_death_of_the_scheduler(client, whole, folder):
+    program = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    address = folder / "scheduler.json"
+    scheduler = subprocess.Popen(
+        [*program, "--port", "0", "--no-dashboard", "--scheduler-file", str(address)], **silent
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(address)]
+        + ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"],
+        **silent,
+    )
+
+    def kill(event):
+        if event["transition"] > 0:
+            scheduler.kill()
+
+    try:
+        while not address.exists():
+            time.sleep(0.1)
+        with (
+            distributed.Client(scheduler_file=str(address), timeout=2, set_as_default=False) as own,
+            pytest.raises(ConnectionError, match="resume=True"),
+        ):
+            fit(own, folder, resume=True, callbacks=[kill])
+        assert RunFolder.open(folder).checkpoint(0).counters["transition"] > 0
+        assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+
+
+def test_a_bad_chain_does_not_lose_the_others(client, whole, folder):
+    (folder / "lane-001" / "lease").mkdir(parents=True)  # where a file should be
+    model = tfbnn.BayesianMLP([2, 3, 1])
+    with pytest.raises(ChainError, match="chain 1: IsADirectoryError.*others are in model"):
+        tfbnn.cluster.fit(
+            model, X, Y, client=client, output=folder, resume=True, commit_interval=0, **RUN
+        )
+    np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:1])
+
+
+def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
+    def interrupt(event):
+        if event["num_kept"]:
+            raise KeyboardInterrupt
+
+    model = tfbnn.BayesianMLP([2, 3, 1])
+    with pytest.raises(KeyboardInterrupt):
+        tfbnn.cluster.fit(
+            model, X, Y, client=client, output=folder, resume=True, callbacks=[interrupt],
+            commit_interval=0, **RUN,
+        )  # fmt: skip
+    with pytest.warns(UserWarning, match="stopped early"):
+        count = model.posterior.num_results
+    assert 0 < count < 300
+    np.testing.assert_array_equal(model._ensemble.draws, whole[0].posterior.draws[:, :count])
+    for lane in (0, 1):
+        with RunFolder.open(folder).writer(lane):
+            pass  # no task is at work any more
+    assert not list(folder.glob("stop*"))
+    events = []
+
+    def stop(event):
+        events.append(event)
+        return True
+
+    stopped = fit(client, folder, resume=True, callbacks=[stop])
+    assert stopped[1].num_results < 300 and len(events) == 1
+    assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
+
+
+def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monkeypatch):
+    """The next one prepares the run by what lies there, and adds the draws it wants more."""
+
+    def die(attempts):
+        attempts._stop.set()
+        assert "less pretraining" in attempts._advice
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("tfbnn.cluster.attempts.Attempts.run", die)
+        fit(client, tmp_path, num_results=20)
+    with pytest.raises(RunFolderError, match="was being prepared.*resume=True"):
+        fit(client, tmp_path, num_results=40)
+    with pytest.raises(RunFolderError, match="seed is 2 there and 3 here"):
+        fit(client, tmp_path, num_results=40, seed=3, resume=True)
+    assert list(tmp_path.glob("stop-*"))  # which a task may still have to see
+    model, _ = fit(client, tmp_path, num_results=40, resume=True)
+    np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:, :40])
+
+
+def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, monkeypatch):
+    stop = StopSign(tmp_path)
+    staging = RunFolder.create(tmp_path / "preparation", {}, {}, 1)
+    worker = types.SimpleNamespace(status=distributed.Status.running)
+    monkeypatch.setattr("distributed.get_worker", lambda: worker)
+    monkeypatch.setattr("tfbnn.cluster.tasks._limit_threads", lambda: None)
+    monkeypatch.setattr("tfbnn.engine.running.begin_elsewhere.prepare_run", lambda *_: stop.set())
+    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), stop.path)
+
+
+def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
+    with pytest.raises(RunFolderError, match="holds a run already.*resume=True"):
+        fit(client, folder)
+    with pytest.raises(tfbnn.StartError, match="chain"):
+        # Residuals beyond what float32 can square.
+        model = tfbnn.BayesianMLP([2, 3, 1], y_transform=None)
+        tfbnn.cluster.fit(
+            model,
+            X,
+            1e30 * Y,
+            client=client,
+            output=tmp_path / "new",
+            **RUN | {"pretraining": None},
+        )
+    assert sorted(os.listdir(tmp_path / "new")) == ["lease", "preparation"]
+    with pytest.raises(RunFolderError, match="another run"):
+        client.submit(tasks.advance, str(folder), "0", 0, 0, "none", pure=False).result()
+    with pytest.raises(FileNotFoundError, match="all workers share"):
+        client.submit(tasks.advance, str(tmp_path / "x"), "0", 0, 0, "none", pure=False).result()
+
+
+class FakeClient:
+    """A client whose tasks end when they are asked to stop."""
+
+    def __init__(self, stop, status_then="running"):
+        self._stop, self._status_then = stop, status_then
+
+    @property
+    def status(self):
+        return self._status_then if os.path.exists(self._stop.path) else "running"
+
+    def submit(self, function, *, pure):
+        return FakeFuture(self._stop, function)
+
+    def processing(self):
+        return {"worker": [FakeFuture.key]}
+
+
+class FakeFuture:
+    key = "key"
+
+    def __init__(self, stop, result):
+        self._stop, self.result = stop, result
+
+    @property
+    def status(self):
+        return "finished" if os.path.exists(self._stop.path) else "pending"
+
+
+def raise_error(error):
+    raise error
+
+
+class TestAttempts:
+    @pytest.fixture(autouse=True)
+    def hurried(self, monkeypatch):
+        monkeypatch.setattr("tfbnn.cluster.attempts._POLL_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.attempts._LONGEST_PAUSE_SECONDS", 0.0)
+
+    def stopped_attempts(self, client, stop, calls):
+        """Attempts that were stopped while all their tasks were at work."""
+        attempts = Attempts(client, calls, lambda name: 0, stop, "Advice.")
+        attempts.run(iter([False, True]).__next__)
+        return attempts
+
+    def test_a_stop_is_not_another_attempt(self, tmp_path):
+        stop, wrong = StopSign(tmp_path), ValueError("wrong")
+        calls = {
+            "stopped": (lambda: False,),
+            "finished": (lambda: True,),
+            "lost": (lambda: raise_error(OSError("gone")),),
+            "wrong": (lambda: raise_error(wrong),),
+        }
+        attempts = self.stopped_attempts(FakeClient(stop), stop, calls)
+        assert attempts.failures == {"wrong": wrong} and not attempts.repeated
+        assert not os.path.exists(stop.path)
+
+    def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
+        stop = StopSign(tmp_path)
+        attempts = self.stopped_attempts(
+            FakeClient(stop, "connecting"), stop, {"one": (lambda: False,)}
+        )
+        assert os.path.exists(stop.path) and not attempts.failures
+
+    def test_attempts_in_vain_end_with_advice(self, tmp_path):
+        stop = StopSign(tmp_path)
+        stop.set()
+        calls = {"one": (lambda: False,)}
+        attempts = Attempts(FakeClient(stop), calls, lambda name: 0, stop, "Do this.")
+        attempts.run()
+        assert "5 times in a row" in str(attempts.failures["one"])
+        assert str(attempts.failures["one"]).endswith("further. Do this.")
+        assert attempts.repeated == {("one", "worker closed"): 4}
+
+
+@pytest.mark.parametrize(
+    "options, error, words",
+    [
+        ({"client": None}, TypeError, "client must be a distributed.Client.*None"),
+        ({"output": None}, TypeError, "output must be a folder.*None"),
+        ({"kernel": random_walk}, ValueError, "callable cannot be sent"),
+        ({"num_chains": 0}, ValueError, "num_chains"),
+    ],
+)
+def test_bad_arguments_are_refused_here(client, tmp_path, options, error, words):
+    arguments = RUN | {"client": client, "output": tmp_path / "run"} | options
+    with pytest.raises(error, match=words):
+        tfbnn.cluster.fit(tfbnn.BayesianMLP([2, 3, 1]), X, Y, **arguments)
+    assert not os.listdir(tmp_path)
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(ImportError, match=r"pip install 'tfbnn\[cluster\]'"):
+        tfbnn.cluster.fit(tfbnn.BayesianMLP([2, 3, 1]), X, Y, client=None, output="run")
+    with pytest.raises(ImportError, match=r"pip install 'tfbnn\[cluster\]'"):
+        tfbnn.cluster.predict("model.h5", X)
+
+
+def test_chains_share_a_gpu_but_not_several(monkeypatch):
+    monkeypatch.setattr(compile, "has_gpu", lambda: True)
+    assert compile.chain_groups(3) == [[0, 1, 2]]
+    assert compile.chain_groups(3, many_devices=True) == [[0], [1], [2]]
+    assert compile.chain_groups(3, apart=False, many_devices=True) == [[0, 1, 2]]
+
+
+@pytest.fixture(scope="module")
+def saved(whole, tmp_path_factory):
+    """A model file."""
+    path = tmp_path_factory.mktemp("models") / "model.h5"
+    whole[0].save(path)
+    return path
+
+
+class TestPredict:
+    def test_equals_the_models(self, client, whole, saved):
+        import dask.array
+
+        x = np.random.default_rng(1).normal(size=(50, 2))
+        rows = dask.array.from_array(x, chunks=((20, 0, 23, 7), 2))
+        for options in ({}, {"include_noise": True, "space": "transformed"}):
+            mean, stddev = tfbnn.cluster.predict(saved, rows, **options)
+            assert mean.shape == stddev.shape == (50, 1) and mean.dtype == np.float64
+            found = client.compute([mean, stddev], sync=True)
+            for array, expected in zip(found, whole[0].predict(x, **options)):
+                # Blocks of other sizes are summed in another order.
+                np.testing.assert_allclose(array, expected, rtol=1e-5)
+        loads = client.run(prediction_loads)
+        assert sorted(loads.values())[-1] == 1
+
+    def test_refusals(self, client, saved, whole):
+        import dask.array
+
+        with pytest.raises(TypeError, match="dask.array.Array, received ndarray"):
+            tfbnn.cluster.predict(saved, X)
+        for shape, chunks in (((9, 3), (9, 3)), ((9, 2), (9, 1)), ((9,), (9,))):
+            with pytest.raises(ValueError, match=r"\[N, 2\] in blocks of whole rows"):
+                tfbnn.cluster.predict(saved, dask.array.zeros(shape, chunks=chunks))
+        with pytest.raises(ValueError, match="received the folder.*save"):
+            tfbnn.cluster.predict(whole[2], dask.array.zeros((9, 2)))
+
+    def test_a_file_that_was_replaced_is_refused(self, client, saved, tmp_path):
+        import dask.array
+
+        path = shutil.copy(saved, tmp_path)
+        mean, _ = tfbnn.cluster.predict(path, dask.array.zeros((9, 2)))
+        tfbnn.load(path).compress(10, "stride").save(path)
+        with pytest.raises(tfbnn.ModelFileError, match="not the file that predict was called with"):
+            client.compute(mean, sync=True)
+
+
+def prediction_loads():
+    """How many models this process has loaded for `tfbnn.cluster.predict`."""
+    from tfbnn.cluster import prediction
+
+    return prediction._load.cache_info().misses

@@ -1,0 +1,143 @@
+"""The benchmark scripts, with --quick: they run, and what they keep is sane."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def run_quickly(monkeypatch, tmp_path):
+    """Function (script, *options) -> (table, rows kept); results go to a temporary folder."""
+    monkeypatch.syspath_prepend(FOLDER)
+
+    def run(script, *options):
+        importlib.import_module(script).main(["--quick", "--output", str(tmp_path), *options])
+        kept = tmp_path / f"{script}.jsonl"
+        lines = kept.read_text().splitlines() if kept.exists() else []
+        return (tmp_path / f"{script}.md").read_text(), list(map(json.loads, lines))
+
+    return run
+
+
+def test_quick_results_need_a_folder_of_their_own(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    with pytest.raises(SystemExit, match="--output"):
+        importlib.import_module("relu_inefficiency").main(["--quick"])
+
+
+def test_relu_inefficiency(run_quickly, tmp_path):
+    table, rows = run_quickly("relu_inefficiency")
+    for title in ("## Acceptance", "## Efficiency", "## Width and depth", "## Error of the energy"):
+        assert title in table
+    assert (tmp_path / "relu_inefficiency.png").stat().st_size > 10_000
+    at_largest_step = {
+        row["activation"]: row["acceptance"] for row in rows if row.get("step_size") == 0.002
+    }
+    assert min(at_largest_step["sigmoid"]) > 0.6
+    assert max(at_largest_step["relu"]) < 0.5
+
+    import relu_local_error
+
+    (errors,) = (row for row in rows if "mean_crossing" in row)
+    steps = errors["step_size"]
+    # First order where a kink is crossed; third order where none is, which pulls the mean down.
+    assert 0.6 < relu_local_error.fitted_slope(steps, errors["mean_crossing"]) < 1.6
+    assert 1.5 < relu_local_error.fitted_slope(steps, errors["mean"]) < 3.1
+
+
+def test_small_network_speed(run_quickly):
+    table, _ = run_quickly("small_network_speed")
+    for name in ("fit_posterior", "compiled block", "TFP MALA", "NumPy", "parameters x rows"):
+        assert name in table
+    assert "nan" not in table
+
+
+def test_rivals_sample_the_same_posterior(monkeypatch):
+    """Else their speeds would mean nothing."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from class_problems import XOR
+    from small_network_rivals import samplers
+
+    x, y = XOR
+    starts = np.random.default_rng(0).normal(size=(50, 9)).astype(np.float32)
+    means = [
+        np.mean(run()[500:] ** 2, axis=(0, 1))
+        for run in samplers(x, y[:, None], starts, 0.5, 3000).values()
+    ]
+    assert len(means) >= 2
+    for found in means[1:]:
+        np.testing.assert_allclose(found, means[0], rtol=0.06)
+
+
+def test_prediction(run_quickly, tmp_path):
+    table, _ = run_quickly("prediction")
+    for title in ("NumPy / XLA", "h5py alone", "empty interpreter"):
+        assert title in table
+    assert "nan" not in table
+    assert (tmp_path / "prediction_load.png").stat().st_size > 5_000
+
+
+def test_xor(run_quickly, tmp_path):
+    table, rows = run_quickly("xor_iris", "--only", "xor", "--samplers", "random walk", "MALA")
+    assert "2-2-1 on XOR: 9 weights, 10 chains" in table and "nan" not in table
+    assert (tmp_path / "xor_iris.png").stat().st_size > 5_000
+    by_sampler = {row["sampler"]: row for row in rows}
+    assert set(by_sampler) == {"random walk", "MALA"}
+    mala = by_sampler["MALA"]
+    assert mala["predictions"]["split_rhat"] < 1.1
+    assert 0.4 < mala["acceptance"] < 0.8
+    # Four rows cannot teach nine weights much: the posterior predicts near one half.
+    assert all(0.3 < mean < 0.7 for mean in mala["prediction_mean"])
+    assert mala["predictions"]["ess"][0] > by_sampler["random walk"]["predictions"]["ess"][0]
+
+
+def test_faults(run_quickly):
+    table, rows = run_quickly("faults")
+    failures = {row["key"]: row["failures"] for row in rows}
+    assert failures.pop("naive writer, killed") > 0
+    assert set(failures.values()) == {0}
+    for name in ("one bit flipped", "full disk", "killed: mid-checkpoint"):
+        assert name in failures and name in table
+
+
+def test_memory(run_quickly):
+    table, _ = run_quickly("memory")
+    assert "5451 weights" in table
+    counts = [int(line.split()[1]) for line in table.splitlines() if line.startswith("| 2")]
+    assert counts == [2000]
+
+
+@pytest.mark.realdata
+def test_iris_and_classification(run_quickly):
+    table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")
+    assert "4-3-3 on iris: 27 weights, 4 chains" in table
+    table, rows = run_quickly("classification")
+    assert {row["data"] for row in rows} == {"iris", "banknotes"}
+    assert all(row["accuracy"] > 0.85 for row in rows)
+    assert all(0.0 < row["brier"] < 0.2 for row in rows)
+    assert "log predictive density" in table
+
+
+@pytest.mark.realdata
+def test_repriorisation(run_quickly, tmp_path):
+    table, rows = run_quickly("repriorisation")
+    for title in ("## Width", "## Number of rows", "## Time", "## Yacht, 1 of 20 splits"):
+        assert title in table
+    assert "nan" not in table
+    assert (tmp_path / "repriorisation.png").stat().st_size > 10_000
+    chains = {row["method"]: row for row in rows if "method" in row}
+    assert set(chains) == {"standard", "repriorised", "collapsed"}
+    # The readout's stiffness is gone.
+    assert chains["repriorised"]["step_size"] > 1.5 * chains["standard"]["step_size"]
+    for row in chains.values():
+        assert row["num_gradients"] == row["num_leapfrog_steps"] * row["num_draws"]
+        assert len(row["weights"]["ess"]) == len(row["outputs"]["ess"]) == 100
+    (speed,) = (row for row in rows if row.get("study") == "speed")
+    assert 0.0 < speed["bound"]["standard"] < speed["bound"]["repriorised"]
+    (split,) = (row for row in rows if row.get("study") == "splits")
+    assert split["rmse"] < 5.0

@@ -1,0 +1,291 @@
+"""Runs with repriorised and collapsed readout through `fit_posterior`: laws, predictions, refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow_probability as tfp
+from scipy import stats
+
+import tfbnn
+from tests.integration.test_sampling import short_fit
+from tfbnn.diagnostics import mcse_mean
+from tfbnn.kernels import (
+    HMC,
+    SMMALA,
+    PowerPosterior,
+    Repriorised,
+    TruncatedMALA,
+    UnderdampedLangevin,
+)
+from tfbnn.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.posterior.collapsed import Readouts, function_moments
+from tfbnn.posterior.forward import network_outputs
+from tfbnn.posterior.prediction import function_draws
+from tfbnn.priors import HierarchicalNormal, Laplace, Normal
+
+RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, verbose=0, seed=1)
+START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05, newton_iterations=0)
+COLLAPSED = Repriorised(HMC(num_leapfrog_steps=8), collapse_readout=True)
+
+
+@pytest.fixture(scope="module")
+def collapsed(tiny_data):
+    """(model [2, 8, 1] with a collapsed run, Run)."""
+    model = tfbnn.BayesianMLP([2, 8, 1], parameterization="ntk")
+    return model, model.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
+
+
+def with_readouts(ensemble, num_groups=1, seed=0):
+    """A synthetic ensemble whose readouts are drawn anew from normals that it then knows."""
+    slot, spec = ensemble.spec.layout.layers[-1], ensemble.spec
+    size, num_outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
+    generator = np.random.default_rng(seed)
+    shape = (ensemble.num_chains, ensemble.num_results)
+    mean = generator.normal(size=(*shape, size * num_outputs))
+    factor = 0.5 * generator.normal(size=(*shape, num_groups, size * (size + 1) // 2))
+    readouts = Readouts(mean, factor)
+    normals = generator.normal(size=(ensemble.num_draws, size, num_outputs))
+    factors = np.broadcast_to(readouts.factors(size), (ensemble.num_draws, num_outputs, size, size))
+    deviation = np.einsum("skij,sjk->sik", factors, normals)
+    draws = ensemble.draws.copy()
+    draws[..., slot.kernel.start : slot.bias.stop] = mean + deviation.reshape(mean.shape)
+    return replace(ensemble, draws=draws, readouts=readouts)
+
+
+class TestPredictions:
+    @pytest.mark.parametrize("parameterization", ["standard", "ntk"])
+    @pytest.mark.parametrize("num_groups", [1, 2])
+    def test_moments_are_those_of_many_readouts(
+        self, synthetic_ensemble, parameterization, num_groups
+    ):
+        """The closed form against the average over readouts drawn again and again."""
+        plain = synthetic_ensemble(
+            (2, 5, 2),
+            parameterization=parameterization,
+            prior=[Normal(0.8), HierarchicalNormal()],
+            chain_weights=[0.7, 0.3],
+        )
+        x = np.random.default_rng(5).normal(size=(4, 2))
+        ensemble = with_readouts(plain, num_groups)
+        mean, stddev = function_moments(ensemble, x)
+        weights, sums = ensemble.draw_weights, np.zeros((2, 4, 2))
+        repeats = 4000
+        factors = ensemble.readouts.factors(6)
+        generator, hidden = np.random.default_rng(3), ensemble.stacked_weights[:-1]
+        scales = ensemble.input_scales(1)[:, None]
+        flat = ensemble.readouts.mean.reshape(-1, 6, 2)
+        for _ in range(repeats):
+            normals = generator.normal(size=flat.shape)
+            deviation = np.einsum(
+                "skij,sjk->ski", np.broadcast_to(factors, (len(flat), 2, 6, 6)), normals
+            )
+            readout = (np.swapaxes(flat, 1, 2) + deviation) * scales
+            f = np.moveaxis(network_outputs(ensemble, x, [*hidden, readout]), 1, 2)
+            sums += np.einsum("s,asnk->ank", weights, np.stack([f, f**2]))
+        found, square = sums / repeats
+        error = stddev / repeats**0.5
+        np.testing.assert_array_less(np.abs(found - mean), 5 * error)
+        np.testing.assert_allclose(np.sqrt(square - found**2), stddev, rtol=0.03)
+
+    def test_prediction_uses_the_closed_form(self, synthetic_ensemble):
+        ensemble = with_readouts(synthetic_ensemble((2, 5, 1)))
+        model = tfbnn.BayesianMLP.from_ensemble(ensemble)
+        x = np.random.default_rng(5).normal(size=(7, 2))
+        mean, stddev = function_moments(ensemble, ensemble.x_pipeline.forward(x))
+        prediction = model.predict(x, space="transformed")
+        np.testing.assert_allclose(prediction.mean, mean, rtol=1e-12)
+        np.testing.assert_allclose(prediction.stddev, stddev, rtol=1e-12)
+        original, scale = model.predict(x), 1.0 / ensemble.y_pipeline.derivative(np.ones(1))
+        np.testing.assert_allclose(original.mean, ensemble.y_pipeline.inverse(mean), rtol=1e-12)
+        np.testing.assert_allclose(original.stddev, scale * stddev, rtol=1e-12)
+        noisy = model.predict(x, include_noise=True, space="transformed")
+        noise = ensemble.draw_weights @ np.exp(2 * ensemble.log_noise_scale)
+        np.testing.assert_allclose(noisy.stddev**2, stddev**2 + noise, rtol=1e-9)
+        np.testing.assert_allclose(
+            model.evaluate(x, x[:, 0])["rmse"],
+            np.sqrt(np.mean((original.mean[:, 0] - x[:, 0]) ** 2)),
+        )
+
+    def test_without_factors_the_spread_is_that_of_the_drawn_readouts(self, synthetic_ensemble):
+        """The mean is the same, and every draw counts with its mirror image."""
+        ensemble = with_readouts(synthetic_ensemble((2, 5, 1)))
+        bare = replace(ensemble, readouts=Readouts(ensemble.readouts.mean))
+        x = np.random.default_rng(5).normal(size=(7, 2))
+        mean, _ = function_moments(ensemble, ensemble.x_pipeline.forward(x))
+        prediction = tfbnn.BayesianMLP.from_ensemble(bare).predict(x, space="transformed")
+        np.testing.assert_allclose(prediction.mean, mean, rtol=1e-12)
+        drawn = function_draws(ensemble, x)
+        images = function_draws(bare.mirrored, x).reshape(2, 2, -1, 7, 1)[:, 1]
+        images = images.reshape(drawn.shape)
+        variance = np.mean(0.5 * ((drawn - mean) ** 2 + (images - mean) ** 2), axis=0)
+        np.testing.assert_allclose(prediction.stddev**2, variance, rtol=1e-10)
+
+    @pytest.mark.parametrize("keep", [True, False])
+    def test_chains_without_weight_do_not_count(self, synthetic_ensemble, keep):
+        ensemble = with_readouts(synthetic_ensemble((2, 5, 1)))
+        if not keep:
+            ensemble = replace(ensemble, readouts=Readouts(ensemble.readouts.mean))
+        x = np.random.default_rng(5).normal(size=(7, 2))
+        one = ensemble.with_chain_weights([0.0, 1.0])
+        alone = replace(
+            ensemble,
+            draws=ensemble.draws[1:],
+            sample_stats={name: v[1:] for name, v in ensemble.sample_stats.items()},
+            chain_weights=np.ones(1),
+            readouts=ensemble.readouts.of_chains([1]),
+        )
+        for a, b in zip(*(tfbnn.BayesianMLP.from_ensemble(e).predict(x) for e in (one, alone))):
+            np.testing.assert_array_equal(a, b)
+
+    def test_the_mean_has_a_smaller_monte_carlo_error(self, collapsed):
+        """Drawn readouts add the variance v / n of n independent draws; the closed form has none."""
+        ensemble = collapsed[0].posterior
+        x, shape = ensemble.x_reference, (ensemble.num_chains, ensemble.num_results, -1)
+        drawn = function_draws(ensemble, x).reshape(shape)
+        images = function_draws(ensemble.mirrored, x).reshape(ensemble.num_chains, 2, *shape[1:])
+        means = images.mean(axis=1)
+        added = np.mean((drawn - means) ** 2, axis=(0, 1)) / ensemble.num_draws
+        assert np.all(added > 0.05 * mcse_mean(drawn) ** 2)
+        z = (drawn.mean(axis=(0, 1)) - means.mean(axis=(0, 1))) / np.sqrt(added)
+        assert 0.1 < np.mean(z**2) < 4.0
+        # The error of the closed form from the chains themselves, itself an estimate.
+        ratio = mcse_mean(means) / mcse_mean(drawn)
+        assert np.mean(ratio < 1.0) > 0.8 and np.median(ratio) < 0.95
+
+    @pytest.mark.parametrize("keep", [True, False])
+    @pytest.mark.parametrize("untrusted", [True, False])
+    def test_a_saved_model_predicts_the_same(self, collapsed, tmp_path, keep, untrusted):
+        ensemble = collapsed[0].posterior
+        if not keep:
+            ensemble = replace(ensemble, readouts=Readouts(ensemble.readouts.mean))
+        model, x = tfbnn.BayesianMLP.from_ensemble(ensemble), ensemble.x_reference
+        model.save(tmp_path / "model.h5")
+        loaded = tfbnn.load(tmp_path / "model.h5", untrusted=untrusted)
+        for found, expected in zip(loaded.predict(x), model.predict(x)):
+            np.testing.assert_array_equal(found, expected)
+
+    def test_readouts_of_another_size_are_refused(self, collapsed, tmp_path):
+        ensemble = collapsed[0].posterior
+        wrong = replace(ensemble, readouts=Readouts(ensemble.readouts.mean[..., 1:]))
+        with pytest.raises(tfbnn.ModelFileError, match="readout"):
+            tfbnn.BayesianMLP.from_ensemble(wrong).save(tmp_path / "model.h5")
+
+    def test_compressed_draws_are_ordinary_ones(self, collapsed):
+        model = collapsed[0]
+        small = model.compress(20, x_reference=model.posterior.x_reference)
+        assert small.posterior.readouts is None
+        assert np.isfinite(small.predict(model.posterior.x_reference[:3]).stddev).all()
+
+
+class TestRuns:
+    def test_readouts_are_drawn_from_their_distribution(self, collapsed):
+        """Standardised by mean and factor, drawn readouts are N(0, I)."""
+        ensemble = collapsed[0].posterior
+        slot = ensemble.spec.layout.layers[-1]
+        drawn = ensemble.draws[..., slot.kernel.start : slot.bias.stop]
+        shift = (drawn - ensemble.readouts.mean).reshape(-1, 9, 1)
+        normals = np.linalg.solve(ensemble.readouts.factors(9)[:, 0], shift)[..., 0]
+        assert stats.kstest(normals.ravel(), "norm").pvalue > 1e-3
+        assert stats.kstest((normals**2).sum(axis=1), "chi2", args=(9,)).pvalue > 1e-3
+
+    def test_lp_is_the_density_of_theta(self, collapsed, tiny_data):
+        model, _ = collapsed
+        expected = model.log_prob(model.posterior.draws[:, ::50], *tiny_data)
+        lp = model.posterior.sample_stats["lp"][:, ::50]
+        np.testing.assert_allclose(lp, expected, atol=2e-3)
+
+    def test_report_says_what_was_done(self, collapsed):
+        _, run = collapsed
+        assert "collapse_readout=True" in run.kernel
+        text = " ".join(run.report().split())
+        assert "readout collapsed in feature space (p = 9, N = 120)" in text
+        assert "45 numbers per draw" in text
+
+    def test_same_seed_same_bits(self, collapsed, tiny_data):
+        again = tfbnn.BayesianMLP([2, 8, 1], parameterization="ntk")
+        again.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
+        np.testing.assert_array_equal(again.posterior.draws, collapsed[0].posterior.draws)
+
+    def test_classes_are_sampled_with_a_regulariser(self):
+        """The posterior of a linear classifier, as plain HMC finds it."""
+        generator = np.random.default_rng(0)
+        x = generator.normal(size=(30, 2))
+        labels = np.where(x[:, 0] + 0.5 * generator.normal(size=30) > 0, "yes", "no")
+        found = []
+        for kernel in (
+            HMC(num_leapfrog_steps=8),
+            Repriorised(HMC(num_leapfrog_steps=8), regulariser=2.0),
+        ):
+            model = tfbnn.BayesianMLP([2, 2], likelihood=Categorical())
+            short_fit(model, x, labels, kernel=kernel, num_results=1000, num_chains=2)
+            found.append(model.posterior.draws.astype(float))
+        error = np.hypot(*(mcse_mean(draws) for draws in found))
+        shift = np.abs(found[0].mean(axis=(0, 1)) - found[1].mean(axis=(0, 1)))
+        np.testing.assert_array_less(shift, 4 * error)
+
+    def test_the_setting_of_the_paper_is_labelled_as_biased(self):
+        kernel = Repriorised(UnderdampedLangevin(adjusted=False, target_accept_prob=0.98))
+        assert "BIASED" in kernel.bias_note
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("inner", [SMMALA(), TruncatedMALA(), PowerPosterior(), Repriorised()])
+    def test_inner_kernels_that_need_theta(self, inner):
+        with pytest.raises(ValueError, match="any coordinates"):
+            Repriorised(inner)
+
+    def test_an_inner_kernel_that_is_a_function(self):
+        with pytest.raises(ValueError, match="of a function there are none.*'nuts'"):
+            Repriorised(tfp.mcmc.RandomWalkMetropolis)
+
+    def test_it_cannot_move_rungs(self):
+        with pytest.raises(ValueError, match="other densities"):
+            PowerPosterior(Repriorised())
+
+    @pytest.mark.parametrize(
+        "settings, words",
+        [
+            (dict(regulariser=0.0), "regulariser"),
+            (dict(regulariser=-1.0), "regulariser"),
+            (dict(regulariser=1.0, collapse_readout=True), "regulariser=None"),
+            (dict(keep_readout_factor=True), "collapse_readout"),
+        ],
+    )
+    def test_settings(self, settings, words):
+        with pytest.raises(ValueError, match=words):
+            Repriorised(**settings)
+        with pytest.raises(TypeError):
+            Repriorised(collapse_readout="yes")
+
+    @pytest.mark.parametrize(
+        "kernel, model, words",
+        [
+            (COLLAPSED, dict(likelihood=StudentT()), "Gaussian"),
+            (Repriorised(), dict(likelihood=StudentT()), "regulariser"),
+            (COLLAPSED, dict(prior=[Normal(1.0), Laplace(1.0)]), "HierarchicalNormal"),
+            (
+                Repriorised(HMC(preconditioner="gauss_newton")),
+                dict(prior=[Normal(1.0), Laplace(1.0)]),
+                "gauss_newton",
+            ),
+        ],
+    )
+    def test_models(self, tiny_data, kernel, model, words):
+        with pytest.raises(ValueError, match=words):
+            tfbnn.BayesianMLP([2, 3, 1], **model).fit_posterior(*tiny_data, kernel=kernel)
+
+    def test_noise_of_rows_with_learned_noise(self, tiny_data):
+        model = tfbnn.BayesianMLP([2, 3, 1])
+        with pytest.raises(ValueError, match="known per row"):
+            model.fit_posterior(*tiny_data, noise_scale=np.full(120, 0.1), kernel=COLLAPSED)
+
+    def test_nothing_left_to_sample(self, tiny_data):
+        model = tfbnn.BayesianMLP([2, 1], likelihood=Gaussian(0.1))
+        with pytest.raises(ValueError, match="nothing to sample"):
+            model.fit_posterior(*tiny_data, kernel=COLLAPSED)
+
+    def test_heteroscedastic_outputs(self, tiny_data):
+        model = tfbnn.BayesianMLP([2, 3, 2], likelihood=HeteroscedasticGaussian())
+        with pytest.raises(ValueError, match="HeteroscedasticGaussian"):
+            model.fit_posterior(*tiny_data, kernel=COLLAPSED)

@@ -1,0 +1,206 @@
+"""The kernels besides HMC and NUTS through `fit_posterior`: adaptation, laws, reports, refusals."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import special, stats
+
+import tfbnn
+from tests.integration.test_sampling import NOISE, closed_form, linear_model, linear_rows, short_fit
+from tfbnn.diagnostics import mcse_mean
+from tfbnn.engine.density.box import support
+from tfbnn.engine.kernels import truncated_mala as truncated_normal
+from tfbnn.kernels import (
+    MALA,
+    ChEESHMC,
+    Microcanonical,
+    RandomWalkMetropolis,
+    TruncatedMALA,
+    UnderdampedLangevin,
+)
+from tfbnn.likelihoods import Gaussian
+from tfbnn.priors import Normal, Uniform
+
+BOX = Uniform(-0.5, 0.75)
+RUN = dict(num_chains=2, num_results=3000, num_burnin_steps=500, verbose=0, seed=3)
+START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05)
+
+
+def boxed_model(prior=BOX, likelihood=Gaussian(NOISE), dtype="float32"):
+    return tfbnn.BayesianMLP(
+        [2, 1],
+        prior=prior,
+        likelihood=likelihood,
+        x_transform=None,
+        y_transform=None,
+        dtype=dtype,
+    )
+
+
+def boxed_posterior(x, y, count=400_000):
+    """Draws of the linear model's posterior under a flat prior in BOX: a normal, cut."""
+    design = np.column_stack([x, np.ones(len(x))])
+    covariance = np.linalg.inv(design.T @ design) * NOISE**2
+    mean = covariance @ design.T @ y / NOISE**2
+    draws = np.random.default_rng(2).multivariate_normal(mean, covariance, size=count)
+    return draws[np.all((draws > BOX.low) & (draws < BOX.high), axis=1)]
+
+
+@pytest.mark.parametrize(
+    "kernel, lowest, highest, gradients",
+    [
+        (RandomWalkMetropolis(), 0.12, 0.4, 0),
+        (MALA(), 0.45, 0.8, 1),
+        (UnderdampedLangevin(), 0.75, 0.97, 1),
+        (Microcanonical(), 0.8, 0.99, None),
+        (ChEESHMC(), 0.6, 0.95, None),
+    ],
+    ids=["random walk", "mala", "underdamped", "microcanonical", "chees"],
+)
+def test_adapts_and_samples_the_linear_posterior(kernel, lowest, highest, gradients):
+    """Within 4.5 MCSE of the closed form, from any start, in adapted coordinates.
+
+    `gradients` is their number per transition, None where it varies.
+    """
+    x, y = linear_rows()
+    model = linear_model()
+    run = model.fit_posterior(x, y, kernel=kernel, pretraining=START, **RUN)
+    draws = model.posterior.draws.astype(np.float64)
+    mean, covariance = closed_form(x, y)
+    deviation = draws - mean
+    assert np.all(np.abs(deviation.mean(axis=(0, 1))) < 4.5 * mcse_mean(draws))
+    variance_error = (deviation**2).mean(axis=(0, 1)) - np.diag(covariance)
+    assert np.all(np.abs(variance_error) < 4.5 * mcse_mean(deviation**2))
+    assert np.all((run.acceptance_rate > lowest) & (run.acceptance_rate < highest))
+    assert run.geometry.startswith("diagonal" if kernel.no_whitening else "gauss_newton")
+    assert "(default" in run.report()
+    steps = model.posterior.sample_stats["n_steps"]
+    assert np.all(steps == gradients) or (gradients is None and np.ptp(steps) > 0)
+    assert run.num_gradients["sampling"].sum() == steps.sum()
+
+
+def test_unadjusted_microcanonical_comes_close_to_the_linear_posterior():
+    """Biased, so no closer than the tolerances say."""
+    x, y = linear_rows()
+    model, kernel = linear_model(), Microcanonical(adjusted=False)
+    options = RUN | {"num_burnin_steps": 1000, "num_steps_between_results": 2}
+    run = model.fit_posterior(x, y, kernel=kernel, pretraining=START, **options)
+    mean, covariance = closed_form(x, y)
+    deviation = (model.posterior.draws - mean) / np.sqrt(np.diag(covariance))
+    assert np.all(np.abs(deviation.mean(axis=(0, 1))) < 0.15)
+    np.testing.assert_allclose((deviation**2).mean(axis=(0, 1)), 1.0, atol=0.2)
+    assert np.all((run.acceptance_rate > 0.6) & (run.acceptance_rate < 0.95))
+    assert "energy variance of 0.0005 per parameter" in run.report()
+    assert run.num_divergent.sum() == 0
+
+
+def test_truncated_mala_samples_a_posterior_that_its_box_cuts():
+    x, y = linear_rows()
+    model, exact = boxed_model(), boxed_posterior(x, y)
+    run = model.fit_posterior(x, y, kernel="truncated_mala", pretraining=START, **RUN)
+    draws = model.posterior.draws.astype(np.float64)
+    assert draws.min() >= BOX.low and draws.max() <= BOX.high
+    for power in (1, 2):
+        found, expected = draws**power, (exact**power).mean(axis=0)
+        error = np.hypot(mcse_mean(found), (exact**power).std(axis=0) / len(exact) ** 0.5)
+        assert np.all(np.abs(found.mean(axis=(0, 1)) - expected) < 4.5 * error)
+    # The upper wall matters: without it a weight would be elsewhere.
+    assert np.max(draws[..., 0]) > BOX.high - 0.01
+    assert np.all((run.acceptance_rate > 0.35) & (run.acceptance_rate < 0.85))
+    assert run.geometry.startswith("diagonal")
+
+
+def test_truncated_mala_leaves_a_learned_noise_scale_unlimited():
+    x, y = linear_rows()
+    model = boxed_model(Uniform(-3, 3), Gaussian("learned"))
+    short_fit(model, x, y, kernel=TruncatedMALA(), num_results=1000, num_burnin_steps=300)
+    scale = np.exp(model.posterior.draws[..., -1])
+    assert 0.35 < np.median(scale) < 0.7
+    low, high = support(model.spec)
+    np.testing.assert_array_equal(high, [3, 3, 3, np.inf])
+    np.testing.assert_array_equal(low, -high)
+
+
+class TestRefusals:
+    def test_truncated_mala_names_the_priors_that_have_no_box(self):
+        model = boxed_model({"kernel": BOX, "bias": Normal(2.0)})
+        with pytest.raises(ValueError, match=r"layer 1 bias: Normal\(scale=2.0\)"):
+            short_fit(model, *linear_rows(), kernel=TruncatedMALA())
+
+    def test_a_kernel_by_an_unknown_name_hears_the_names_there_are(self):
+        with pytest.raises(ValueError, match="underdamped_langevin"):
+            short_fit(linear_model(), *linear_rows(), kernel="gibbs")
+
+
+class TestSettings:
+    def test_a_given_step_size_is_used_as_it_is(self):
+        for kernel in (RandomWalkMetropolis(step_size=0.03), UnderdampedLangevin(step_size=0.03)):
+            run = short_fit(linear_model(), *linear_rows(), kernel=kernel)
+            np.testing.assert_allclose(run.step_size, 0.03, rtol=1e-6)
+            assert run.accept_target is None
+
+    def test_first_step_sizes_follow_from_a_leapfrog_step(self):
+        leapfrog = np.array([0.5, 2.0], np.float32)
+        np.testing.assert_allclose(MALA().first_step_size(leapfrog, 100), [0.25, 4.0])
+        np.testing.assert_allclose(
+            RandomWalkMetropolis().first_step_size(leapfrog, 100), 0.238 * leapfrog, rtol=1e-6
+        )
+        found = RandomWalkMetropolis().first_step_size(leapfrog, 100)
+        assert found.dtype == np.float32
+
+    def test_chains_together_and_alone_are_the_same_kernel(self, monkeypatch):
+        """On a GPU all chains advance in one program."""
+        from tfbnn.engine.sampling import program
+
+        monkeypatch.setattr(program, "chain_groups", lambda count, **_: [list(range(count))])
+        x, y = linear_rows()
+        model = linear_model()
+        run = short_fit(
+            model, x, y, kernel=MALA(), num_chains=4, num_results=800, num_burnin_steps=300
+        )
+        assert np.all((run.acceptance_rate > 0.4) & (run.acceptance_rate < 0.85))
+        mean, covariance = closed_form(x, y)
+        found = model.posterior.draws.mean(axis=(0, 1))
+        assert np.all(np.abs(found - mean) < 0.3 * np.sqrt(np.diag(covariance)))
+
+
+@pytest.mark.parametrize("kernel", [UnderdampedLangevin, Microcanonical])
+def test_reports_label_an_unadjusted_run_as_biased(kernel, tmp_path, capsys):
+    from tfbnn.cli.app import main
+
+    model = linear_model()
+    exact = short_fit(model, *linear_rows(), kernel=kernel(), jit_compile=False)
+    assert "BIASED" not in exact.report() and exact.to_dict()["notes"] == []
+    run = short_fit(model, *linear_rows(), kernel=kernel(adjusted=False), jit_compile=False)
+    assert "BIASED" in run.report() and "BIASED" in run.to_dict()["notes"][0]
+    path = tmp_path / "bnn.h5"
+    model.save(path)
+    for command in ("info", "diagnose"):
+        assert main([command, str(path)]) == 0
+        assert "BIASED" in capsys.readouterr().out
+
+
+class TestTruncatedNormal:
+    LIMITS = [(-1, 2), (-np.inf, np.inf), (3, 5), (30, 31), (-300, -299), (-np.inf, -20), (-40, 40)]
+
+    @pytest.mark.parametrize("low, high", LIMITS)
+    @pytest.mark.parametrize("jit_compile", [False, True])
+    def test_draws_have_the_law_and_the_mass(self, low, high, jit_compile):
+        uniform = np.random.default_rng(0).uniform(size=2000)
+        limits = [np.full(2000, float(limit)) for limit in (low, high)]
+
+        def run(name, *arguments):
+            function = getattr(truncated_normal, name)
+            compiled = tf.function(function, jit_compile=jit_compile, autograph=False)
+            return compiled(*map(tf.constant, arguments)).numpy()
+
+        z, mass = run("quantile", uniform, *limits), run("log_mass", *limits)[0]
+        assert np.all((z >= low) & (z <= high))
+        if low > -high:
+            z, low, high = -z, -high, -low
+        expected = special.log_ndtr(high) + np.log1p(
+            -np.exp(special.log_ndtr(low) - special.log_ndtr(high))
+        )
+        np.testing.assert_allclose(mass, expected, rtol=1e-8, atol=1e-12)
+        shares = np.exp(special.log_ndtr(z) - mass) - np.exp(special.log_ndtr(low) - mass)
+        assert stats.kstest(shares, "uniform").pvalue > 1e-6

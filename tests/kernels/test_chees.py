@@ -1,0 +1,190 @@
+"""The ChEES criterion and its tuner, what chains share, refusals."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy.optimize import minimize_scalar
+
+from tests.integration.test_sampling import linear_model, linear_rows, short_fit
+from tests.support.kernels.cases import CASES, build, record, target_of, tuned
+from tfbnn.engine.basis.compile import num_traces
+from tfbnn.engine.kernels import chees
+from tfbnn.engine.kernels.chees import TrajectoryLength
+from tfbnn.kernels import ChEESHMC
+
+tf.get_logger().setLevel("ERROR")
+
+CASE = CASES["chees"]
+ADAPTING = ChEESHMC(step_size=0.3, adapt_step_size=True)
+SPREADS = np.array([3.0, 1.0, 0.5, 0.3])
+
+
+def log_lengths(results):
+    """The two numbers that decide how long trajectories are."""
+    return tf.stack([results.length.log_length, results.length.log_average])
+
+
+def normal(z):
+    """N(0, diag(SPREADS^2))."""
+    return -0.5 * tf.reduce_sum((z / tf.constant(SPREADS, z.dtype)) ** 2, axis=-1)
+
+
+def best_length():
+    """Where the criterion of `normal`, averaged over t uniform on (0, T), is largest.
+
+    Positions and velocities of a normal density turn round each other, so ChEES of a trajectory
+    of length t is the sum of s^4 sin^2(t / s) over the spreads s.
+    """
+
+    def minus_criterion(length):
+        phase = 2.0 * length / SPREADS
+        return -np.sum(SPREADS**4 * (0.5 - np.sin(phase) / (2.0 * phase)))
+
+    return minimize_scalar(minus_criterion, bounds=(0.1, 15.0), method="bounded").x
+
+
+def check_length(num_chains=16, dtype="float32"):
+    """The length that is learned on `normal` is close to the best one."""
+    settings = ChEESHMC(step_size=0.2, adapt_step_size=True, max_leapfrog_steps=100)
+    generator = np.random.default_rng(0)
+    start = tf.constant(SPREADS * generator.normal(size=(num_chains, 4)), dtype)
+    found = np.exp(tuned(settings, normal, start, [True] * 300, log_lengths)[:, 1])
+    assert found[0] < 0.35 * best_length()
+    assert 0.75 * best_length() < found[-1] < 1.3 * best_length()
+
+
+def check_frozen():
+    """Lengths learn while warm-up adapts, and keep their bits afterwards."""
+    start = tf.constant(target_of(CASE).draw(np.random.default_rng(5), 20))
+    found = tuned(ADAPTING, target_of(CASE), start, [True] * 5 + [False] * 5, log_lengths)
+    assert np.all(np.diff(found[:5], axis=0) != 0)
+    np.testing.assert_array_equal(found[5:], np.broadcast_to(found[4], (5, 2)))
+
+
+class TestTuner:
+    def test_gradient_follows_the_formula_of_the_paper(self):
+        for step in record("chees")[:3]:
+            hmc = step.after.hmc
+            acceptance = np.nan_to_num(np.minimum(1.0, np.exp(hmc.log_accept_ratio)))
+            usable = acceptance > 1e-4
+            end, (velocity,) = hmc.proposed_state.numpy(), hmc.proposed_results.final_momentum
+            here = step.start - step.start.mean(axis=0)
+            there = end - np.average(end, axis=0, weights=acceptance)
+            growth = (there**2).sum(axis=1) - (here**2).sum(axis=1)
+            gradient = growth * np.sum(there * velocity, axis=1)
+            np.testing.assert_allclose(
+                chees._criterion_gradient(tf.constant(step.start), hmc),
+                np.average(gradient, weights=acceptance * usable),
+                rtol=1e-9,
+            )
+
+    def test_trajectories_that_fail_teach_nothing(self):
+        """NaN at the end of one chain's trajectory leaves the lesson of the others."""
+        step = record("chees")[0]
+        broken = np.arange(50) == 7
+
+        def spoil(array, value):
+            shape = (-1,) + (1,) * (len(array.shape) - 1)
+            return tf.where(broken.reshape(shape), tf.constant(value, tf.float64), array)
+
+        def gradient(value):
+            hmc = step.after.hmc
+            (momentum,) = hmc.proposed_results.final_momentum
+            proposed = hmc.proposed_results._replace(final_momentum=[spoil(momentum, value)])
+            return chees._criterion_gradient(
+                tf.constant(step.start),
+                hmc._replace(
+                    proposed_state=spoil(hmc.proposed_state, value),
+                    proposed_results=proposed,
+                    log_accept_ratio=spoil(hmc.log_accept_ratio, -np.inf),
+                ),
+            ).numpy()
+
+        assert np.isfinite(gradient(np.nan)) and gradient(np.nan) == gradient(0.0) != 0
+
+    def test_update_is_adam_without_momentum(self):
+        generator = np.random.default_rng(1)
+        gradients = generator.normal(2.0, 3.0, size=30)
+        zero = tf.constant(0.0, tf.float64)
+        length = TrajectoryLength(zero, zero, zero, zero)
+        log_length = square = average = 0.0
+        for count, gradient in enumerate(gradients, start=1):
+            length = length.update(tf.constant(gradient), tf.constant(0.3, tf.float64))
+            square = 0.95 * square + 0.05 * gradient**2
+            log_length += 0.05 * gradient / np.sqrt(square / (1 - 0.95**count))
+            log_length = min(log_length, 0.3)
+            average += (log_length - average) / count**0.5
+            np.testing.assert_allclose(length.log_length, log_length, rtol=1e-9)
+            np.testing.assert_allclose(length.log_average, average, rtol=1e-9)
+
+    @pytest.mark.parametrize("num_chains, dtype", [(4, "float64"), (16, "float32")])
+    def test_finds_the_best_length_of_an_anisotropic_normal_density(self, num_chains, dtype):
+        check_length(num_chains, dtype)
+
+    def test_frozen_after_adaptation(self):
+        check_frozen()
+
+    def test_a_given_length_is_used_as_it_is(self):
+        settings = dataclasses.replace(ADAPTING, trajectory_length=1.5)
+        start = tf.constant(target_of(CASE).draw(np.random.default_rng(5), 20))
+        found = tuned(settings, target_of(CASE), start, [True] * 5, log_lengths)
+        np.testing.assert_allclose(found, np.log(1.5))
+
+
+class TestTrajectories:
+    def test_numbers_of_steps_fill_the_length_and_keep_their_bound(self):
+        kernel, step = build(CASE.settings, target_of(CASE), 3)
+        results = kernel.bootstrap_results(tf.zeros([3, 3], tf.float64))
+        for most, seen in ((512, [1, 2, 3, 4]), (2, [1, 2])):
+            settings = dataclasses.replace(CASE.settings, max_leapfrog_steps=most)
+            found = [
+                settings.prepare(results, step, [0, index], tf.constant(False))
+                for index in range(60)
+            ]
+            steps = np.array([f.hmc.accepted_results.num_leapfrog_steps.numpy() for f in found])
+            share = np.array([f.share.numpy() for f in found])
+            np.testing.assert_array_equal(np.unique(steps), seen)
+            np.testing.assert_array_equal(steps, np.minimum(np.ceil(share * 1.5 / 0.45), most))
+
+
+class TestChainsTogether:
+    def test_step_sizes_learn_from_the_harmonic_mean(self):
+        found = ChEESHMC().pooled_acceptance(tf.constant([0.9, 0.3, 0.5]))
+        np.testing.assert_allclose(found, np.full(3, 3 / (1 / 0.9 + 1 / 0.3 + 1 / 0.5)), rtol=1e-6)
+        assert np.all(ChEESHMC().pooled_acceptance(tf.constant([1.0, 0.0])).numpy() < 1e-30)
+        first = ChEESHMC().first_step_size(np.array([0.3, 0.2, 0.7], np.float32), 10)
+        np.testing.assert_array_equal(first, np.full(3, 0.2, np.float32))
+
+    def test_a_run_shares_program_step_size_length_and_coordinates(self, lanes):
+        model = linear_model()
+        options = dict(kernel=ChEESHMC(), num_chains=3, num_burnin_steps=100, jit_compile=False)
+        run = short_fit(model, *linear_rows(), **options)
+        (lane,) = lanes
+        assert lane.chains == [0, 1, 2]
+        np.testing.assert_allclose(run.step_size, run.step_size[0], rtol=1e-6)
+        scale = lane.state.linear_map.scale.numpy()
+        assert np.ptp(scale[0]) > 0
+        np.testing.assert_array_equal(scale, scale[[0, 0, 0]])
+        steps = model.posterior.sample_stats["n_steps"]
+        np.testing.assert_array_equal(steps, steps[[0, 0, 0]])
+        assert np.ptp(steps) > 0
+        # 20 transitions adapted since the last window; those after them taught nothing.
+        assert float(lane.state.results.length.count) == 20
+        assert "diagonal" in run.geometry and np.all(np.isfinite(run.acceptance_rate))
+        draws, again = model.posterior.draws, linear_model()
+        short_fit(again, *linear_rows(), **options)
+        np.testing.assert_array_equal(draws, again.posterior.draws)
+
+
+class TestRefusals:
+    def test_one_chain_is_refused_before_anything_is_compiled(self):
+        before = num_traces()
+        with pytest.raises(ValueError, match="num_chains of at least 2, received 1"):
+            short_fit(linear_model(), *linear_rows(), kernel="chees_hmc", num_chains=1)
+        assert num_traces() == before
+
+    def test_whitening_is_refused_with_the_reason(self):
+        with pytest.raises(ValueError, match="ChEESHMC must be 'auto'.*its own coordinates"):
+            ChEESHMC(preconditioner="gauss_newton")

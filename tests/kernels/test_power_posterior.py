@@ -1,0 +1,506 @@
+"""Power posteriors: the ladder and its swaps, the kernel, the evidence, runs, and seeded bugs."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import special, stats
+
+import tfbnn
+from tests.integration.test_sampling import (
+    NOISE,
+    PRIOR,
+    closed_form,
+    linear_model,
+    linear_rows,
+    short_fit,
+)
+from tests.support.kernels.checks import gradient, inner
+from tests.support.kernels.ladders import Conjugate, TwoModes, advance, make_target
+from tests.support.reference import log_likelihood, log_prior
+from tests.unit.engine.density.test_potential import build, random_rows
+from tfbnn.cli.app import main
+from tfbnn.engine.basis.adaptation import find_initial_step_size
+from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.kernels import resolve_kernel, swaps
+from tfbnn.engine.running import driver
+from tfbnn.engine.sampling import program
+from tfbnn.engine.sampling.linear_map import DiagonalMap
+from tfbnn.engine.starts.check import draw_prior, make_value_and_gradient
+from tfbnn.kernels import (
+    HMC,
+    MALA,
+    Microcanonical,
+    PowerPosterior,
+    RandomWalkMetropolis,
+    UnderdampedLangevin,
+)
+from tfbnn.run.evidence import log_evidence, swap_acceptance
+
+TEMPERATURES = PowerPosterior(num_temperatures=5).temperatures
+LADDER = PowerPosterior(MALA(step_size=1.0), num_temperatures=5)
+FALSE_ALARM = 1e-6
+
+
+class TestLadder:
+    def test_temperatures(self):
+        np.testing.assert_allclose(TEMPERATURES, np.array([0, 1, 2, 3, 4]) ** 4 / 4**4)
+        assert PowerPosterior(num_temperatures=2).temperatures == (0.0, 1.0)
+        assert PowerPosterior(num_temperatures=3, power=1).temperatures == (0.0, 0.5, 1.0)
+        assert len(PowerPosterior().temperatures) == 10
+
+    def test_only_the_likelihood_is_tempered(self):
+        check_tempering()
+
+    def test_the_last_rung_is_the_plain_posterior(self):
+        """The same bits, so every kernel moves it as it would move a chain without a ladder."""
+        potential = Conjugate()
+        z = tf.constant(np.random.default_rng(0).normal(size=(15, 2)))
+        ladder = make_target(potential, TEMPERATURES, 3)
+        rows = tf.constant(ladder._linear_map.forward(z)[4::5])
+        np.testing.assert_array_equal(ladder(z)[4::5], potential.log_prob(rows, None))
+
+    def test_a_likelihood_that_overflows_does_not_reach_the_prior_s_rung(self):
+        spec = build("gaussian_learned", "float32")
+        x, y = random_rows(spec, np.random.default_rng(1), 7)[:2]
+        data = make_data(x, y, None, "float32")
+        theta = tf.fill([2, spec.layout.num_parameters], -50.0)  # also the log noise scale
+        potential = Potential(spec)
+        value, gradient = potential.value_and_gradient(
+            theta, data, tf.constant([0.0, 1.0], tf.float64)
+        )
+        assert not np.isfinite(value[1])
+        assert value[0] == potential.log_prior(theta)[0]
+        assert np.isfinite(gradient[0]).all() and np.abs(gradient[0]).max() > 0
+
+    def test_first_step_sizes_follow_the_rung(self):
+        """At t = 0 that of the prior alone, even where the likelihood overflows within a step."""
+        x, y = linear_rows()
+        model = linear_model()
+        data = make_data(1e19 * x, y[:, None], None, "float32")
+        weak = make_data(1e-9 * x, 0.0 * y[:, None], None, "float32")
+
+        def first(data, theta, temperatures):
+            function = make_value_and_gradient(Potential(model.spec), data, False, temperatures)
+            ones = DiagonalMap(np.ones_like(theta))
+            return find_initial_step_size(function, theta, ones, np.random.default_rng(0))
+
+        theta = np.full((3, 3), 0.1, np.float32)
+        steps = first(data, theta, (0.0, 1e-3, 1.0))
+        assert steps[0] == first(weak, theta, (0.0, 1e-3, 1.0))[0]
+        assert steps[0] > 1.0 and np.isfinite(steps).all()
+
+
+def check_tempering():
+    """A12: at every rung the density is log prior + t * log likelihood, by independent formulas."""
+    spec, generator = build("gaussian_learned"), np.random.default_rng(2)
+    x, y = random_rows(spec, generator, 9)[:2]
+    theta = 0.5 * generator.normal(size=(5, spec.layout.num_parameters))
+    weights = tf.constant(TEMPERATURES, tf.float64)
+    data = make_data(x, y, None, "float64")
+    found = Potential(spec).log_prob(tf.constant(theta), data, weights)
+    expected = [
+        log_prior(spec, row) + t * log_likelihood(spec, row, x, y)
+        for t, row in zip(TEMPERATURES, theta)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+class TestSwaps:
+    def test_partner_law(self):
+        law = swaps.partner_law(4)
+        first = np.exp([-0.5, -1.0, -1.5])
+        np.testing.assert_allclose(law[0], [0, *first / first.sum()])
+        second = np.exp([-0.5, -0.5, -1.0])
+        np.testing.assert_allclose(law[1], np.insert(second / second.sum(), 1, 0))
+        np.testing.assert_allclose(law, law[::-1, ::-1])
+
+    def test_partners_follow_the_law_and_are_never_the_rung_itself(self):
+        count = 100_000
+        grid = np.append((np.arange(count) + 0.5) / count, [0.0, np.nextafter(1.0, 0.0)])
+        partners = swaps.draw_partners(tf.constant(np.tile(grid, (5, 1)))).numpy()
+        for rung, found in enumerate(partners):
+            shares = np.bincount(found, minlength=5) / count
+            np.testing.assert_allclose(shares, swaps.partner_law(5)[rung], atol=1e-4)
+            assert shares[rung] == 0
+
+    def test_ratio_is_that_of_the_ladder_s_densities_and_antisymmetric(self):
+        generator = np.random.default_rng(3)
+        held = tf.constant(generator.normal(-20, 10, size=(50, 5)))
+        partner = tf.constant(generator.integers(0, 5, size=50), tf.int32)
+        temperatures = tf.constant(TEMPERATURES, tf.float64)
+        for rung in range(5):
+            own = np.tile(np.arange(5), (50, 1))
+            order = swaps.exchange(tf.constant(own), rung, partner)
+            swapped = tf.gather(held, order, batch_dims=1)
+            ratio = swaps.swap_log_ratio(held, temperatures, rung, partner)
+            expected = (swapped - held).numpy() @ np.array(TEMPERATURES)
+            np.testing.assert_allclose(ratio, expected, atol=1e-12)
+            back = swaps.swap_log_ratio(swapped, temperatures, rung, partner)
+            np.testing.assert_array_equal(back, -ratio.numpy())
+
+    def test_an_exchange_is_its_own_inverse(self):
+        generator = np.random.default_rng(4)
+        order = np.array([generator.permutation(5) for _ in range(50)], np.int32)
+        partner = tf.constant(generator.integers(0, 5, size=50), tf.int32)
+        once = swaps.exchange(tf.constant(order), 2, partner).numpy()
+        rows = np.arange(50)
+        np.testing.assert_array_equal(once[:, 2], order[rows, partner])
+        np.testing.assert_array_equal(once[rows, partner], order[:, 2])
+        assert np.all((once != order).sum(axis=1) == 2 * (partner.numpy() != 2))
+        np.testing.assert_array_equal(swaps.exchange(once, 2, partner), order)
+
+    def test_sweep_replayed_in_plain_python(self):
+        held = np.random.default_rng(5).normal(-5, 4, size=(200, 5))
+        seed = tf.constant([1, 2])
+        found = swaps.sweep(tf.constant(held), TEMPERATURES, seed).numpy()
+        uniform = tf.random.stateless_uniform([2, 5, 200], seed, dtype=tf.float64).numpy()
+        partners = swaps.draw_partners(tf.constant(uniform[0])).numpy()
+        for chain, values in enumerate(held):
+            order = list(range(5))
+            for i in range(5):
+                j = partners[i, chain]
+                gain = values[order[j]] - values[order[i]]
+                if np.log(uniform[1, i, chain]) < (TEMPERATURES[i] - TEMPERATURES[j]) * gain:
+                    order[i], order[j] = order[j], order[i]
+            assert order == found[chain].tolist()
+        assert 0.3 < np.mean(found != np.arange(5)) < 0.9
+
+    def test_a_likelihood_that_is_not_finite_stays_at_the_prior(self):
+        held = tf.constant([[-np.inf, -3.0, -2.0], [np.nan, -3.0, -2.0]], tf.float64)
+        for seed in range(20):
+            order = swaps.sweep(held, (0.0, 0.5, 1.0), tf.constant([seed, 0]))
+            assert np.all(order[:, 0] == 0)
+
+    def test_sweeps_leave_the_ladder_invariant(self):
+        assert sweep_p_value() > FALSE_ALARM
+
+
+def sweep_p_value(count=200_000):
+    """p of a sweep from exact draws, by the chi-square of all permutations of four states."""
+    values, temperatures = np.array([-6.0, -4.5, -2.0, -3.0]), (0.0, 0.1, 0.4, 1.0)
+    orders = np.array(list(itertools.permutations(range(4))))
+    law = special.softmax(values[orders] @ temperatures)
+    picked = np.random.default_rng(6).choice(len(orders), size=count, p=law)
+    held = orders[picked]
+    order = swaps.sweep(tf.constant(values[held]), temperatures, tf.constant([3, 4])).numpy()
+    ended = np.take_along_axis(held, order, axis=1)
+    assert np.mean(np.any(ended != held, axis=1)) > 0.5
+    found = np.bincount(ended @ [64, 16, 4, 1], minlength=256)[orders @ [64, 16, 4, 1]]
+    return stats.chisquare(found, count * law).pvalue
+
+
+INNER = {
+    "random walk": RandomWalkMetropolis(step_size=0.8),
+    "mala": MALA(step_size=1.0),
+    "hmc": HMC(step_size=0.7, num_leapfrog_steps=3),
+    "underdamped": UnderdampedLangevin(step_size=0.9),
+    "microcanonical": Microcanonical(step_size=2.0),
+}
+
+
+def check_cache(name):
+    """A9: density, gradient and log likelihood cached after swaps are those of the state."""
+    settings = PowerPosterior(INNER[name], num_temperatures=5)
+    potential, num_chains = Conjugate(), 20
+    target = make_target(potential, TEMPERATURES, num_chains)
+    step = tf.fill([5 * num_chains, 1], tf.constant(settings.step_size, tf.float64))
+    kernel = settings.build(target, step)
+    start = potential.draw(TEMPERATURES, num_chains, np.random.default_rng(7))
+    z = target._linear_map.inverse(tf.constant(start))
+    results, kept = kernel.bootstrap_results(z), 0
+    for index in range(3):
+        before, key = z.numpy(), tf.constant([8, index])
+        results = settings.prepare(results, step, key, False)
+        z, results = kernel.one_step(z, results, seed=key)
+        np.testing.assert_allclose(settings.target_log_prob(results), target(z), atol=1e-12)
+        cached = getattr(inner(results.inner), "gradient", None)
+        if name in ("mala", "underdamped", "microcanonical"):
+            np.testing.assert_allclose(cached, gradient(target, z), atol=1e-12)
+        np.testing.assert_allclose(
+            settings.rung_log_likelihood(results).numpy().ravel(),
+            target.log_likelihood(z),
+            atol=1e-12,
+        )
+        kept += np.all(z.numpy() == before, axis=-1).sum()
+    assert settings.statistics(results).n_steps.shape == [5 * num_chains]
+    return kept
+
+
+class TestKernel:
+    @pytest.mark.parametrize("name", INNER)
+    def test_cached_values_are_the_state_s(self, name):
+        assert check_cache(name) > 5, "some rungs have to stand still, with the same bits"
+
+    def test_states_travel_in_theta(self):
+        """Rungs have coordinates of their own."""
+        target = make_target(Conjugate(), TEMPERATURES, 2)
+        z = tf.constant(np.random.default_rng(9).normal(size=(10, 2)))
+        rows = tf.constant([1, 0, 2, 4, 3, 5, 6, 9, 8, 7])
+        taken = target.gather(z, rows)
+        theta = target._linear_map.forward(z).numpy()
+        np.testing.assert_allclose(target._linear_map.forward(taken), theta[rows], rtol=1e-14)
+        stays = rows.numpy() == np.arange(10)
+        np.testing.assert_array_equal(taken[stays], z[stays])
+
+    def test_every_rung_keeps_its_law(self):
+        smallest, acceptance = law_p_value()
+        assert 0.6 < acceptance < 0.9, "outside this window the test has no power"
+        assert smallest > FALSE_ALARM
+
+    def test_swap_acceptance_of_the_report_is_that_of_the_sweep(self):
+        """Between two rungs a sweep makes two offers: an odd number of them exchanges."""
+        generator = np.random.default_rng(10)
+        potential, temperatures = Conjugate(), (0.0, 1.0)
+        theta = potential.draw(temperatures, 100_000, generator)
+        ll = potential.log_likelihood(tf.constant(theta), None).numpy().reshape(1, -1, 2)
+        (expected,) = swap_acceptance(temperatures, ll)
+        # After an accepted exchange the way back is offered, with the inverse ratio.
+        ratio = ll[0, :, 0] - ll[0, :, 1]
+        accept, back = (np.exp(np.minimum(sign * ratio, 0.0)) for sign in (1, -1))
+        order = swaps.sweep(tf.constant(ll[0]), temperatures, tf.constant([5, 6])).numpy()
+        exchanged = accept * (1 - back) + (1 - accept) * accept
+        error = np.sqrt(np.mean(exchanged * (1 - exchanged)) / len(ratio))
+        assert abs(np.mean(order[:, 0] == 1) - exchanged.mean()) < 5 * error
+        np.testing.assert_allclose(expected, accept.mean())
+
+
+def law_p_value(num_chains=3000):
+    """(p of the strongest evidence that a rung lost its law, mean acceptance), from exact draws."""
+    potential = Conjugate()
+    start = potential.draw(TEMPERATURES, num_chains, np.random.default_rng(11))
+    end, _, results = advance(LADDER, potential, start, num_steps=10)
+    mean, spread = potential.law(TEMPERATURES)
+    scores = (end.reshape(num_chains, 5, 2) - mean) / spread
+    p = [stats.kstest(scores[:, rung].ravel(), "norm").pvalue for rung in range(5)]
+    p.append(stats.kstest((scores**2).sum(axis=(1, 2)), "chi2", (10,)).pvalue)
+    return len(p) * min(p), np.mean(LADDER.statistics(results).acceptance_rate)
+
+
+def share_of_the_right_mode(settings, num_chains=200):
+    """(mean, MCSE) of the share of draws in the mode of weight 0.7, all chains from the other."""
+    potential, num_rungs = TwoModes(), len(settings.temperatures)
+    start = np.tile(-potential.SEEN, (num_chains * num_rungs, 1))
+    _, kept, _ = advance(settings, potential, start, num_steps=600, num_kept=400)
+    shares = np.mean(kept[:, num_rungs - 1 :: num_rungs, 0] > 0, axis=0)
+    return shares.mean(), shares.std(ddof=1) / num_chains**0.5
+
+
+class TestTwoModes:
+    """Ten standard deviations apart, with weights 0.3 and 0.7."""
+
+    def test_the_ladder_finds_both_from_one(self):
+        share, error = share_of_the_right_mode(
+            PowerPosterior(MALA(step_size=1.2), num_temperatures=8)
+        )
+        assert error < 0.02 and abs(share - 0.7) < 4 * error
+
+    @pytest.mark.parametrize(
+        "kernel", [MALA(step_size=1.2), HMC(step_size=0.5, num_leapfrog_steps=5)]
+    )
+    def test_plain_kernels_stay_where_they_start(self, kernel):
+        assert share_of_the_right_mode(kernel)[0] < 0.01
+
+
+def conjugate_evidence(x, y):
+    """log p(y) of the linear model."""
+    design = np.column_stack([x, np.ones(len(x))])
+    covariance = NOISE**2 * np.eye(len(x)) + PRIOR**2 * design @ design.T
+    return stats.multivariate_normal.logpdf(y, np.zeros(len(y)), covariance)
+
+
+def evidences(num_temperatures=20, num_chains=20):
+    """LogEvidence of every chain by itself, all run together, for the linear model."""
+    x, y = linear_rows()
+    spec = linear_model("float64").spec
+    settings = PowerPosterior(MALA(preconditioner="diagonal"), num_temperatures=num_temperatures)
+    result = driver.run_chains(
+        spec,
+        settings,
+        make_data(x, y[:, None], None, "float64"),
+        draw_prior(spec, 1, num_chains),
+        seed=2,
+        num_results=2000,
+        num_burnin_steps=500,
+        num_steps_between_results=0,
+        jit_compile=True,
+        notify=lambda event: False,
+        stopped=False,
+    )
+    return [
+        log_evidence(settings.temperatures, result.rung_log_likelihood[chain : chain + 1])
+        for chain in range(num_chains)
+    ]
+
+
+class TestEvidence:
+    def test_of_the_linear_model_within_its_errors(self, monkeypatch):
+        """z-scores of 20 chains; false alarms of each bound below 1e-4."""
+        monkeypatch.setattr(program, "chain_groups", lambda count, **_: [list(range(count))])
+        exact = conjugate_evidence(*linear_rows())
+        found = evidences()
+        z = np.array([(e.stepping_stone.value - exact) / e.stepping_stone.stderr for e in found])
+        low, high = stats.chi2.ppf([1e-4, 1 - 1e-4], len(z) - 1) / (len(z) - 1)
+        assert abs(z.mean()) < 4 / len(z) ** 0.5 and low < z.var(ddof=1) < high
+        for estimate in (e.thermodynamic for e in found):
+            assert abs(estimate.value - exact) < 4 * estimate.stderr
+            assert estimate.stderr < 0.5
+
+
+XOR = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
+
+
+def xor_evidence(count=200_000):
+    """log p(D) of the XOR network and its error, by averaging the likelihood over the prior."""
+    x, y = XOR
+    generator = np.random.default_rng(17)
+    first, b1, second, b2 = (
+        generator.normal(0, 3.0, size=(count, *shape)) for shape in ((2, 2), (1, 2), (2, 1), (1, 1))
+    )
+    logits = (special.expit(x @ first + b1) @ second + b2)[..., 0]
+    likelihood = np.exp(special.log_expit(np.where(y, logits, -logits)).sum(axis=-1))
+    error = likelihood.std() / likelihood.mean() / count**0.5
+    return np.log(likelihood.mean()), error
+
+
+@pytest.fixture(scope="module")
+def xor_fit(tmp_path_factory):
+    model = tfbnn.BayesianMLP(
+        [2, 2, 1],
+        activation="sigmoid",
+        prior=tfbnn.priors.Normal(3.0),
+        likelihood=tfbnn.likelihoods.Bernoulli(),
+        x_transform=None,
+    )
+    run = short_fit(
+        model, *XOR, kernel="power_posterior", num_results=2000, num_burnin_steps=500, seed=4
+    )
+    path = tmp_path_factory.mktemp("xor") / "xor.h5"
+    model.save(path)
+    return model, run, path
+
+
+class TestRuns:
+    def test_evidence_of_a_network(self, xor_fit):
+        exact, error = xor_evidence()
+        _, run, _ = xor_fit
+        for estimate in (run.log_evidence.thermodynamic, run.log_evidence.stepping_stone):
+            assert abs(estimate.value - exact) < 4 * np.hypot(estimate.stderr, error)
+            assert 0 < estimate.stderr < 0.2
+
+    def test_keeps_and_reports_the_last_rung(self, xor_fit):
+        model, run, _ = xor_fit
+        draws, kept = model.posterior.draws, model.posterior.sample_stats
+        assert draws.shape == (2, 2000, 9) and run.acceptance_rate.shape == (2,)
+        np.testing.assert_allclose(kept["lp"], model.log_prob(draws, *XOR), rtol=1e-5)
+        np.testing.assert_allclose(run.step_size, kept["step_size"][:, -1])
+        assert np.all((run.acceptance_rate > 0.35) & (run.acceptance_rate < 0.85))
+        # Ten rungs, a gradient for the move and one after the swaps.
+        assert run.num_gradients["sampling"].tolist() == [2000 * 10 * 2] * 2
+        assert np.isnan(kept["energy"]).all()
+
+    def test_reports(self, xor_fit, capsys):
+        _, run, path = xor_fit
+        report = run.report()
+        assert "by stepping stones" in report
+        assert "PowerPosterior(inner=MALA(preconditioner='diagonal'))" in report
+        assert run.geometry.startswith("diagonal")
+        record = run.to_dict()
+        stones = run.log_evidence.stepping_stone
+        assert record["log_evidence"]["stepping_stone"] == vars(stones)
+        rates = record["swap_acceptance"]
+        assert len(rates) == 9 and 0.5 < min(rates) < 0.95
+        assert f"Swaps        accepted {' '.join(f'{rate:.2f}' for rate in rates)}" in report
+        saved = tfbnn.load(path).posterior.provenance["log_evidence"]
+        assert saved == record["log_evidence"]
+        assert main(["info", str(path)]) == 0
+        assert f"stepping_stone value {stones.value:.6g}" in capsys.readouterr().out
+
+    def test_other_kernels_have_no_evidence(self, tiny_data):
+        run = short_fit(tfbnn.BayesianMLP([2, 3, 1]), *tiny_data)
+        assert run.log_evidence is None and run.to_dict()["log_evidence"] is None
+        assert "Evidence" not in run.report()
+
+    def test_draws_do_not_depend_on_other_chains(self, xor_fit):
+        model, _, _ = xor_fit
+        again = tfbnn.BayesianMLP(
+            [2, 2, 1],
+            activation="sigmoid",
+            prior=tfbnn.priors.Normal(3.0),
+            likelihood=tfbnn.likelihoods.Bernoulli(),
+            x_transform=None,
+        )
+        options = dict(num_chains=1, num_results=2000, num_burnin_steps=500, seed=4)
+        short_fit(again, *XOR, kernel=PowerPosterior(), **options)
+        np.testing.assert_array_equal(again.posterior.draws[0], model.posterior.draws[0])
+
+    def test_hmc_inside_samples_the_linear_posterior(self):
+        x, y = linear_rows()
+        model = linear_model()
+        kernel = PowerPosterior(HMC(num_leapfrog_steps=4), num_temperatures=4)
+        run = short_fit(model, x, y, kernel=kernel, num_results=1500, num_burnin_steps=300)
+        mean, covariance = closed_form(x, y)
+        draws = model.posterior.draws.astype(np.float64)
+        error = tfbnn.diagnostics.mcse_mean(draws)
+        assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4.5 * error)
+        np.testing.assert_allclose(draws.var(axis=(0, 1)), np.diag(covariance), rtol=0.2)
+        assert run.num_gradients["sampling"].tolist() == [1500 * 4 * 5] * 2
+
+    def test_from_the_command_line(self, tmp_path, capsys):
+        table = tmp_path / "rows.csv"
+        x, y = linear_rows()
+        np.savetxt(table, np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="")
+        command = f"fit {table} --target y --layers none --kernel power_posterior --json"
+        command += " --no-pretraining --num-chains 2 --num-results 20 --num-burnin-steps 20"
+        command += " --num-temperatures 3 --power 2 --no-jit-compile --verbose 0"
+        assert main(command.split()) == 0
+        record = json.loads(capsys.readouterr().out)
+        assert "num_temperatures=3, power=2.0" in record["kernel"]
+        assert np.isfinite(record["log_evidence"]["stepping_stone"]["value"])
+
+
+class TestRefusals:
+    def test_the_inner_kernel_by_name_or_settings(self):
+        assert PowerPosterior("mala") == PowerPosterior(MALA()) == resolve_kernel("power_posterior")
+        with pytest.raises(ValueError, match="truncated_mala"):
+            PowerPosterior("gibbs")
+        with pytest.raises(TypeError, match="kernel must be one of"):
+            PowerPosterior(3)
+
+    @pytest.mark.parametrize(
+        "kernel, reason",
+        [
+            (PowerPosterior(), "ladders themselves"),
+            ("chees_hmc", "learn from each other"),
+            (UnderdampedLangevin(adjusted=False), "bias would enter every rung"),
+            (HMC(preconditioner="gauss_newton"), "curvature of the posterior"),
+        ],
+    )
+    def test_inner_kernels_that_make_no_sense(self, kernel, reason):
+        with pytest.raises(ValueError, match=reason):
+            PowerPosterior(kernel)
+
+    def test_a_user_s_kernel(self):
+        import tensorflow_probability as tfp
+
+        with pytest.raises(ValueError, match="nothing is known"):
+            PowerPosterior(lambda target: tfp.mcmc.RandomWalkMetropolis(target))
+
+    @pytest.mark.parametrize(
+        "settings, error",
+        [
+            (dict(num_temperatures=1), ValueError),
+            (dict(num_temperatures=4.0), TypeError),
+            (dict(power=0), ValueError),
+            (dict(power="4"), TypeError),
+        ],
+    )
+    def test_settings(self, settings, error):
+        with pytest.raises(error, match=next(iter(settings))):
+            PowerPosterior(**settings)
+
+    def test_what_the_inner_kernel_refuses(self):
+        with pytest.raises(ValueError, match="priors.Uniform"):
+            short_fit(linear_model(), *linear_rows(), kernel=PowerPosterior("truncated_mala"))

@@ -1,0 +1,360 @@
+"""SMMALA: its metrics, its ratio by SciPy, and fits."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import stats
+
+import tfbnn
+from tests.integration.test_kernel_fits import RUN, START
+from tests.integration.test_sampling import closed_form, linear_model, linear_rows, short_fit
+from tests.support import reference
+from tests.support.kernels.cases import CASES, SkewedTarget, build, record, target_of
+from tests.support.kernels.checks import MANIFOLD, gradient, log_density
+from tests.unit.engine.density.test_gauss_newton import setting
+from tfbnn.diagnostics import mcse_mean
+from tfbnn.engine.basis.compile import num_traces
+from tfbnn.engine.density.fisher import prior_curvature
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrices, gauss_newton_matrix
+from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.kernels.mala import LangevinProposal
+from tfbnn.engine.kernels.metric_tensor import cholesky_metric, softabs, softabs_metric
+from tfbnn.engine.kernels.smmala import ManifoldProposal
+from tfbnn.kernels import SMMALA
+from tfbnn.likelihoods import Gaussian
+from tfbnn.priors import HierarchicalNormal
+
+# Every likelihood, prior and parameterisation at least once; a kink has no second derivatives.
+MODELS = [
+    "gaussian_two_learned",
+    "student_t",
+    "heteroscedastic",
+    "bernoulli_two",
+    "categorical_ntk",
+    "mixed_priors",
+    "hierarchical_ntk",
+]
+
+
+def numpy_softabs(hessian, alpha):
+    values, vectors = np.linalg.eigh(hessian)
+    return (vectors * (values / np.tanh(alpha * values))[..., None, :]) @ np.swapaxes(
+        vectors, -1, -2
+    )
+
+
+def symmetric(generator, shape):
+    matrix = generator.normal(size=shape)
+    return matrix + np.swapaxes(matrix, -1, -2)
+
+
+class TestSoftAbs:
+    """A3."""
+
+    @pytest.mark.parametrize("alpha", [1.0, 1e3, 1e6])
+    def test_values(self, alpha):
+        sizes = np.array([1e-300, 1e-12, 1e-9, 1e-4, 0.1, 1.0, 1e6, 1e300])
+        values = np.concatenate([-sizes, [0.0], sizes])
+        found = softabs(tf.constant(values), alpha).numpy()
+        scaled = alpha * sizes.astype(np.longdouble)
+        expected = np.asarray(scaled / np.tanh(scaled) / alpha, np.float64)
+        expected = np.concatenate([expected, [1 / alpha], expected])
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+        assert np.all(found >= (1 - 1e-15) / alpha)
+
+    def test_the_limit_at_zero_is_reached_smoothly(self):
+        values = np.linspace(-3e-4, 3e-4, 2001)
+        found = softabs(tf.constant(values), 1.0).numpy() - 1.0
+        np.testing.assert_allclose(found, values**2 / 3, rtol=1e-6, atol=1e-15)
+
+    @pytest.mark.parametrize("jit_compile, tolerance", [(False, 1e-12), (True, 1e-6)])
+    def test_metric(self, jit_compile, tolerance):
+        generator = np.random.default_rng(0)
+        hessian = symmetric(generator, (4, 5, 5))
+        basis = np.linalg.qr(generator.normal(size=(5, 5)))[0]
+        hessian[1] = (basis * [2.0, 2.0, 2.0, -2.0, -2.0]) @ basis.T  # repeated eigenvalues
+        hessian[2] = (basis * [1e6, -1e6, 1.0, 1e-12, -1e-12]) @ basis.T
+        function = tf.function(lambda h: softabs_metric(h, 10.0), jit_compile=jit_compile)
+        metric = function(tf.constant(hessian))
+        check_metric(metric, numpy_softabs(hessian, 10.0), tolerance)
+
+
+def check_metric(metric, expected, tolerance):
+    """Its factors, their inverse and the determinant against a matrix [C, P, P]."""
+    root, inverse = metric.root.numpy(), metric.inverse_root.numpy()
+    size = np.abs(expected).max(axis=(1, 2))[:, None, None]
+    np.testing.assert_allclose(
+        root @ np.swapaxes(root, 1, 2) / size, expected / size, atol=tolerance
+    )
+    identity = np.broadcast_to(np.eye(root.shape[-1]), root.shape)
+    np.testing.assert_allclose(np.swapaxes(inverse, 1, 2) @ root, identity, atol=1e-11)
+    # Exactness rests on the determinant being that of the factors that are used.
+    found = 2 * np.linalg.slogdet(root)[1]
+    np.testing.assert_allclose(metric.log_det, found, rtol=1e-12, atol=1e-10)
+
+
+class TestMetricTensor:
+    def test_cholesky(self):
+        matrix = symmetric(np.random.default_rng(1), (3, 4, 4))
+        matrix = matrix @ matrix + 1e-3 * np.eye(4)
+        check_metric(cholesky_metric(tf.constant(matrix)), matrix, 1e-13)
+
+    def test_products(self):
+        generator = np.random.default_rng(2)
+        matrix = symmetric(generator, (3, 4, 4))
+        vector = generator.normal(size=(3, 4))
+        metric = softabs_metric(tf.constant(matrix), 3.0)
+        dense = numpy_softabs(matrix, 3.0)
+        raised = np.linalg.solve(dense, vector[..., None])[..., 0]
+        np.testing.assert_allclose(metric.raised(tf.constant(vector)), raised, rtol=1e-10)
+        squares = np.einsum("ci,cij,cj->c", vector, dense, vector)
+        np.testing.assert_allclose(metric.squared_length(tf.constant(vector)), squares, rtol=1e-10)
+        spread = metric.spread(tf.constant(vector)).numpy()
+        np.testing.assert_allclose(
+            np.einsum("ci,cij,cj->c", spread, dense, spread), (vector**2).sum(-1), rtol=1e-10
+        )
+
+    def test_nearly_singular_matrices_are_factorised(self):
+        """Lines of rounding errors only: without damping every other one of these fails."""
+        generator = np.random.default_rng(3)
+        lines = generator.normal(size=(200, 30, 2)) * 10.0 ** generator.uniform(-3, 3, (200, 30, 1))
+        matrix = lines @ np.swapaxes(lines, 1, 2)
+        metric = cholesky_metric(tf.constant(matrix))
+        assert np.all(np.isfinite(metric.log_det)) and np.all(np.isfinite(metric.inverse_root))
+        assert np.isnan(tf.linalg.cholesky(matrix).numpy()).any()
+
+    @pytest.mark.parametrize("make", [cholesky_metric, lambda m: softabs_metric(m, 1.0)])
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_a_matrix_that_is_not_finite_concerns_its_chain_only(self, make, bad):
+        matrix = np.stack([2.0 * np.eye(3)] * 3)
+        good = make(tf.constant(matrix))
+        matrix[1, 0, 2] = bad
+        metric = make(tf.constant(matrix))
+        np.testing.assert_array_equal(np.isnan(metric.log_det), [False, True, False])
+        np.testing.assert_array_equal(metric.root.numpy()[[0, 2]], good.root.numpy()[[0, 2]])
+        assert np.all(np.isfinite(metric.root)) and np.all(np.isfinite(metric.inverse_root))
+
+
+def target_at(spec, data, theta, temperatures=(1.0,)):
+    """The Target of a run whose coordinates are those of theta [R, P]."""
+    from tfbnn.engine.density.potential import Potential
+    from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+
+    linear_map = as_tensors(identity_map(theta.shape, theta.dtype))
+    return Target(Potential(spec), data, linear_map, tf.zeros([1]), temperatures)
+
+
+@pytest.mark.parametrize("name", MODELS)
+class TestDerivatives:
+    def test_hessian_is_that_of_the_numpy_density(self, name):
+        spec, data, theta = setting(name)
+        generator, step = np.random.default_rng(5), 1e-3
+        found = target_at(spec, data, theta[None]).hessian(tf.constant(theta[None]))[0].numpy()
+        np.testing.assert_array_equal(found, found.T)
+
+        def density(theta):
+            x, y = data.x.numpy().T, data.y.numpy().T
+            return reference.log_prior(spec, theta) + reference.log_likelihood(spec, theta, x, y)
+
+        for _ in range(8):
+            a, b = step * generator.normal(size=(2, len(theta)))
+            corners = density(theta + a + b) - density(theta + a - b)
+            corners -= density(theta - a + b) - density(theta - a - b)
+            scale = np.abs(a) @ np.abs(found) @ np.abs(b)
+            assert abs(corners / 4 - a @ found @ b) < 3e-4 * scale
+
+    def test_gauss_newton_of_a_batch_is_that_of_each_network(self, name):
+        spec, data, theta = setting(name, with_row_noise=name in ("student_t", "heteroscedastic"))
+        theta = np.stack([theta, 0.5 * theta])
+        found = target_at(spec, data, theta).gauss_newton(tf.constant(theta))
+        expected = [gauss_newton_matrix(spec, chain, data) for chain in theta]
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
+def test_metrics_of_rungs_temper_the_likelihood_only(name):
+    """Both are linear in the power of the likelihood, with the prior's precision at zero."""
+    spec, data, theta = setting("bernoulli_two")
+    ladder = target_at(spec, data, np.stack([theta] * 3), temperatures=(0.0, 0.25, 1.0))
+    prior, between, full = getattr(ladder, name)(tf.constant(np.stack([theta] * 3))).numpy()
+    sign = -1.0 if name == "hessian" else 1.0
+    np.testing.assert_allclose(sign * np.diag(prior), prior_curvature(spec, theta), atol=1e-9)
+    np.testing.assert_allclose(between, prior + 0.25 * (full - prior), atol=1e-9 * full.max())
+    alone = getattr(target_at(spec, data, theta[None]), name)(tf.constant(theta[None]))
+    np.testing.assert_allclose(full, alone[0], rtol=1e-12, atol=1e-12 * np.abs(full).max())
+
+
+def test_gauss_newton_of_a_bernoulli_network_in_numpy():
+    spec, data, theta = setting("bernoulli")
+    x, step = data.x.numpy().T, 1e-5
+    shifted = [
+        reference.outputs(spec, theta + step * line, x)
+        - reference.outputs(spec, theta - step * line, x)
+        for line in np.eye(len(theta))
+    ]
+    jacobian = np.stack(shifted)[..., 0] / (2 * step)
+    chance = 1 / (1 + np.exp(-reference.outputs(spec, theta, x)[:, 0]))
+    expected = (jacobian * chance * (1 - chance)) @ jacobian.T + np.eye(len(theta))
+    weights = tf.ones([1], tf.float64)
+    found = gauss_newton_matrices(spec, tf.constant(theta[None]), data, weights)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    np.testing.assert_allclose(prior_curvature(spec, theta), 1.0)
+
+
+def metric_of(name, target, z):
+    """The metric [C, 3, 3] of a case, by NumPy."""
+    settings = CASES[name].settings
+    if settings.metric == "gauss_newton":
+        return target.gauss_newton(tf.constant(z)).numpy()
+    return numpy_softabs(-target.hessian(tf.constant(z)).numpy(), settings.softabs_alpha)
+
+
+def log_proposal(name, target, there, here):
+    """log q(there | here) by SciPy [C]."""
+    h = CASES[name].settings.step_size
+    covariances = np.linalg.inv(metric_of(name, target, here))
+    means = here + 0.5 * h * np.einsum("cij,cj->ci", covariances, gradient(target, here))
+    return np.array(
+        [
+            stats.multivariate_normal.logpdf(end, mean, h * 0.5 * (covariance + covariance.T))
+            for end, mean, covariance in zip(there, means, covariances)
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", MANIFOLD)
+class TestKernel:
+    def test_ratio(self, name):
+        """A7, with the normal densities of SciPy."""
+        target = target_of(CASES[name])
+        for step in record(name)[::8]:
+            here, there = step.start, step.after.proposed_state.numpy()
+            expected = log_density(target, there) - log_density(target, here)
+            expected += log_proposal(name, target, here, there)
+            expected -= log_proposal(name, target, there, here)
+            np.testing.assert_allclose(step.after.log_accept_ratio, expected, rtol=1e-9, atol=1e-9)
+
+    def test_cached_metric_is_the_state_s(self, name):
+        """A9: of accepted and of rejected states."""
+        target = target_of(CASES[name])
+        for step in record(name)[::4]:
+            cached = step.after.accepted_results.metric
+            check_metric(cached, metric_of(name, target, step.end), 1e-11)
+
+    def test_a_proposal_whose_metric_is_not_finite_is_rejected(self, name):
+        class Walled(SkewedTarget):
+            def hessian(self, z):
+                return self._walled(z, super().hessian(z))
+
+            def gauss_newton(self, z):
+                return self._walled(z, super().gauss_newton(z))
+
+            def _walled(self, z, matrix):
+                return tf.where(z[:, :1, None] > 0.5, tf.constant(np.nan, z.dtype), matrix)
+
+        target = Walled()
+        z = target.draw(np.random.default_rng(7), 2000)
+        z = tf.constant(z[z[:, 0] < 0.4])
+        kernel, _ = build(CASES[name].settings, target, len(z))
+        new, results = kernel.one_step(z, kernel.bootstrap_results(z), seed=[1, 2])
+        behind = results.proposed_state[:, 0] > 0.5
+        assert np.mean(behind) > 0.05 and np.max(new[:, 0]) <= 0.5
+        assert np.all(results.log_accept_ratio[behind] == -np.inf)
+        accepted = CASES[name].settings.statistics(results).acceptance_rate
+        assert np.all(np.isfinite(accepted)) and np.mean(accepted) > 0.4
+
+
+def test_constant_metric_is_preconditioned_mala(monkeypatch):
+    """A10: in coordinates u = root^T z, in which the metric is the identity."""
+    generator, target = np.random.default_rng(8), SkewedTarget()
+    root = np.linalg.cholesky(np.cov(generator.normal(size=(3, 9))))
+    metric = cholesky_metric(tf.constant((root @ root.T)[None]))
+    back = np.linalg.inv(root)  # z = u @ back
+    step = tf.fill([50, 1], tf.constant(0.7, tf.float64))
+    noise = generator.normal(size=(50, 3))
+    monkeypatch.setattr(tf.random, "stateless_normal", lambda *_, **__: tf.constant(noise))
+    manifold = ManifoldProposal(target, step, lambda z: metric)
+    mala = LangevinProposal(lambda u: target(u @ tf.constant(back)), step)
+    z = tf.constant(record(MANIFOLD[0])[0].start)
+    there, found = manifold.one_step(z, manifold.bootstrap_results(z), seed=[0, 0])
+    u = z @ tf.constant(root)
+    end, expected = mala.one_step(u, mala.bootstrap_results(u), seed=[0, 0])
+    np.testing.assert_allclose(there, end @ back, atol=1e-10)
+    ratio = expected.log_acceptance_correction
+    np.testing.assert_allclose(found.log_acceptance_correction, ratio, atol=1e-10)
+
+
+@pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
+def test_adapts_and_samples_the_linear_posterior(metric):
+    """Within 4.5 MCSE of the closed form; h is of order 1 whatever the scales of the weights."""
+    x, y = linear_rows()
+    model = linear_model()
+    run = model.fit_posterior(x, y, kernel=SMMALA(metric=metric), pretraining=START, **RUN)
+    draws = model.posterior.draws.astype(np.float64)
+    mean, covariance = closed_form(x, y)
+    deviation = draws - mean
+    assert np.all(np.abs(deviation.mean(axis=(0, 1))) < 4.5 * mcse_mean(draws))
+    products = deviation[..., :, None] * deviation[..., None, :]
+    error = np.abs(products.mean(axis=(0, 1)) - covariance)
+    assert np.all(error < 4.5 * mcse_mean(products))
+    assert np.all((run.acceptance_rate > 0.6) & (run.acceptance_rate < 0.85))
+    assert np.all((run.step_size > 0.5) & (run.step_size < 4))
+    assert run.geometry.startswith("identity: the metric")
+    assert "preconditioner='identity'" in run.kernel
+    assert np.all(model.posterior.sample_stats["n_steps"] == 1)
+
+
+@pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
+def test_learned_scales_of_noise_and_prior(metric):
+    """Also without XLA."""
+    model = tfbnn.BayesianMLP(
+        [2, 1], prior=HierarchicalNormal(), likelihood=Gaussian("learned"), dtype="float32"
+    )
+    options = dict(num_results=300, num_burnin_steps=300, jit_compile=False, pretraining=START)
+    run = short_fit(model, *linear_rows(), kernel=SMMALA(metric=metric), **options)
+    assert np.all((run.acceptance_rate > 0.5) & (run.acceptance_rate < 0.9))
+    assert run.num_divergent.sum() < 30
+    _, y = linear_rows()
+    scale = np.exp(np.median(model.posterior.log_noise_scale)) * np.std(y)
+    assert 0.35 < scale < 0.7
+    assert np.all(np.ptp(model.posterior.draws, axis=1) > 0.1)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
+    def test_more_parameters_than_memory(self, metric):
+        model, traces = tfbnn.BayesianMLP([5, 100, 100, 1]), num_traces()
+        x, y = np.random.default_rng(0).normal(size=(10, 5)), np.arange(10.0)
+        with pytest.raises(ValueError, match=r"1e\+09 bytes per chain.*1\.12e\+10 for P = 10802\."):
+            short_fit(model, x, y, kernel=SMMALA(metric=metric))
+        assert num_traces() == traces
+
+    def test_more_rows_than_memory(self):
+        spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
+        assert SMMALA().resolve(spec, 100)[0].preconditioner == "identity"
+        with pytest.raises(ValueError, match="P = 562 and 11746 rows"):
+            SMMALA().resolve(spec, 11746)
+        assert SMMALA(metric="gauss_newton").resolve(spec, 11746)[0].metric == "gauss_newton"
+
+    @pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
+    def test_a_start_whose_metric_is_not_finite(self, metric, monkeypatch):
+        nothing = tf.fill([1, 3, 3], tf.constant(np.nan, tf.float64))
+        name = {"softabs": "hessian"}.get(metric, metric)
+        monkeypatch.setattr(Target, name, lambda self, z: nothing)
+        with pytest.raises(tfbnn.StartError, match=f"{metric} metric .* chain 0 starts"):
+            short_fit(linear_model(), *linear_rows(), kernel=SMMALA(metric=metric))
+
+
+def test_first_step_size_follows_from_the_dimension_alone():
+    found = SMMALA().first_step_size(np.array([1e-4, 2.0], np.float32), 27)
+    np.testing.assert_allclose(found, 1.65**2 / 3, rtol=1e-6)
+    assert found.dtype == np.float32
+
+
+def test_a_block_is_shorter_for_a_dearer_metric():
+    from tfbnn.engine.basis.schedule import block_length
+    from tfbnn.kernels import MALA
+
+    spec = tfbnn.BayesianMLP([5, 20, 1]).spec
+    lengths = [block_length(spec, kernel, 5000, 1, 10**6) for kernel in (MALA(), SMMALA())]
+    assert lengths[1] < lengths[0]

@@ -1,0 +1,83 @@
+"""A real fit in a process of its own, killed again and again, ends with the bits of one that was not."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import tfbnn
+from tfbnn.storage import RunFolder
+
+ROWS = np.random.default_rng(0).normal(size=(20, 2))
+SETTINGS = dict(
+    kernel=tfbnn.kernels.RandomWalkMetropolis(),
+    num_chains=2,
+    num_results=1500,
+    num_burnin_steps=400,
+    pretraining=None,
+    jit_compile=False,
+    seed=5,
+    verbose=0,
+)
+# Short blocks with a commit after each, so that kills meet every part of the work.
+FIT = """
+import sys
+import tfbnn.engine.sampling.program
+tfbnn.engine.sampling.program.block_length = lambda *_: 8
+from tests.processes.test_engine_kills import fit
+fit(output=sys.argv[1], resume=True, commit_interval=0)
+"""
+
+
+def fit(**options):
+    model = tfbnn.BayesianMLP([2, 2, 1])
+    model.fit_posterior(ROWS, np.tanh(ROWS[:, 0]), **SETTINGS, **options)
+    return model
+
+
+def transitions(folder):
+    """Transitions that the slower chain has committed."""
+    run = RunFolder.find(folder)
+    checkpoints = [run.checkpoint(lane) for lane in range(run.num_lanes)] if run else [None]
+    return min(0 if found is None else found.counters["transition"] for found in checkpoints)
+
+
+def started(command, folder, after):
+    """A process that works at the run, after its first commit beyond so many transitions."""
+    process = subprocess.Popen(
+        [sys.executable, *command], stderr=subprocess.PIPE, text=True, cwd=os.path.dirname(folder)
+    )
+    until = time.monotonic() + 120
+    while transitions(folder) <= after:
+        if process.poll() is not None or time.monotonic() > until:
+            process.kill()
+            raise AssertionError(process.communicate()[1])
+        time.sleep(0.03)
+    return process
+
+
+def test_three_kills_and_a_stop_leave_no_trace(tmp_path):
+    """The kills fall into warm-up, the beginning of sampling, and sampling; the stop is SIGTERM."""
+    folder = str(tmp_path / "run")
+    child = ["-c", FIT, folder]
+    for at_least in (40, 400, 600):
+        process = started(child, folder, max(at_least, transitions(folder)))
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    before = transitions(folder)
+    resume = ["-m", "tfbnn", "resume", folder, "--commit-interval", "0", "--verbose", "0"]
+    process = started(resume, folder, before)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 85
+    assert f"Go on with: tfbnn resume {folder}" in said
+    assert before < transitions(folder) < 1900
+    model, _ = tfbnn.resume(folder, verbose=0)
+    expected = fit()
+    np.testing.assert_array_equal(model.posterior.draws, expected.posterior.draws)
+    for name, values in expected.posterior.sample_stats.items():
+        np.testing.assert_array_equal(model.posterior.sample_stats[name], values)

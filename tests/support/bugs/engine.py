@@ -1,0 +1,123 @@
+"""Bugs of the density and of the engine, which every kernel would suffer from."""
+
+import numpy as np
+import tensorflow as tf
+
+from tests.integration.test_sampling import TestBits, test_step_size_stands_still_while_sampling
+from tests.support.bugs.bug import Bug, around
+from tests.support.kernels.cases import HIERARCHICAL
+from tests.support.kernels.invariance import joint_p
+from tests.unit.engine.density.test_potential import test_density_equals_numpy
+from tests.unit.engine.sampling.test_engine import TestKeys
+from tfbnn.engine.basis import schedule, seeds
+from tfbnn.engine.density import potential
+from tfbnn.engine.sampling import lane, program
+
+__all__ = ["ENGINE_BUGS"]
+
+
+def scale_log_prior_with(jacobians):
+    """A patch of the density of log(s) that counts |ds / d log s| once more, or once less."""
+
+    def wrap(original):
+        def scale_log_prior(prior, log_scale):
+            jacobian = tf.reduce_sum(tf.cast(log_scale, tf.float64), axis=-1)
+            return original(prior, log_scale) + jacobians * jacobian
+
+        return scale_log_prior
+
+    return around(potential, "scale_log_prior", wrap)
+
+
+def variance_for_deviation(original):
+    def weight_log_prior(prior, weights, scale=None):
+        return original(prior, weights, (prior.scale if scale is None else scale) ** 2)
+
+    return weight_log_prior
+
+
+def repeated_keys(original):
+    def keys(seed, stream, chain, start, count):
+        return original(seed, stream, chain, 0, 5)[np.arange(start, start + count) % 5]
+
+    return keys
+
+
+def keys_of_the_first_chain(original):
+    def start(self, *arguments):
+        original(self, *arguments)
+        self.key_chain = 0
+
+    return start
+
+
+def late_draws(original):
+    def control(**values):
+        return original(**values | {"first": values["first"] + 1})
+
+    return control
+
+
+def adapting_legs(original):
+    def make_legs(settings, *arguments):
+        return [
+            schedule.Leg(leg.phase, leg.length, settings.adapts, leg.renew)
+            for leg in original(settings, *arguments)
+        ]
+
+    return make_legs
+
+
+def check_densities():
+    """A1 where weights have prior scales that are learned, and fixed ones other than 1."""
+    for name in ("hierarchical", "mixed_priors"):
+        test_density_equals_numpy(name, dtype="float64", tolerance=1e-10, with_row_noise=False)
+
+
+KEYS = {"engine: keys are distinct": TestKeys().test_a_million_keys_are_distinct}
+CHAINS = {"engine: chains differ from one start": TestBits().test_chains_have_numbers_of_their_own}
+FROZEN = {"engine: step size stands still": test_step_size_stands_still_while_sampling}
+REPLAY = {"engine: thinned run replayed": TestBits().test_thinning_keeps_every_third_transition}
+DENSITY = {"A density against NumPy": check_densities}
+HIERARCHY = {"B hierarchical": lambda: joint_p(HIERARCHICAL)[0]}
+
+ENGINE_BUGS = {
+    "random numbers re-used": Bug(
+        "the keys of transitions repeat after five",
+        around(seeds, "keys", repeated_keys),
+        case="hmc",
+        checks=KEYS,
+    ),
+    "random numbers shared by chains": Bug(
+        "all chains have the keys of the first",
+        around(lane.Lane, "__init__", keys_of_the_first_chain),
+        checks=CHAINS,
+    ),
+    "Jacobian of a scale dropped": Bug(
+        "the density of s is taken for that of log(s)",
+        scale_log_prior_with(-1.0),
+        checks=HIERARCHY | DENSITY,
+    ),
+    "Jacobian of a scale doubled": Bug(
+        "the density of log(s) has the factor s twice",
+        scale_log_prior_with(1.0),
+        checks=HIERARCHY | DENSITY,
+    ),
+    "prior variance for standard deviation": Bug(
+        "weights have the prior N(0, scale^4)",
+        around(potential, "weight_log_prior", variance_for_deviation),
+        seen_by="B joint",
+        case="hmc",
+        checks=DENSITY,
+    ),
+    "adaptation left on after warm-up": Bug(
+        "the step size follows the acceptance while draws are kept",
+        around(program, "make_legs", adapting_legs),
+        checks=FROZEN,
+    ),
+    "thinning off by one": Bug(
+        "the last but one of every s transitions is kept",
+        around(lane, "BlockControl", late_draws),
+        checks=REPLAY,
+    ),
+}

@@ -1,0 +1,235 @@
+"""Bugs of single kernels, held against every check of their case."""
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tests.support.bugs.bug import Bug, altered, around, without
+from tfbnn.engine.kernels import underdamped
+from tfbnn.engine.kernels.mala import LangevinProposal
+from tfbnn.engine.kernels.metropolis import Proposal
+from tfbnn.engine.kernels.random_walk import RandomWalkProposal
+from tfbnn.engine.kernels.truncated_mala import TruncatedProposal
+from tfbnn.engine.kernels.underdamped import UnderdampedKernel
+
+__all__ = ["HARMLESS", "KERNEL_BUGS"]
+
+CACHE = "A cached density and gradient"
+TRAJECTORY = "A trajectory and energy error"
+# TFP's modules, found from the package because their own names are hidden by its functions.
+HMC = tfp.python.mcmc.hmc
+NUTS = tfp.python.mcmc.nuts
+LEAPFROG = tfp.python.mcmc.internal.leapfrog_integrator
+
+
+def momentum_not_reversed(before, after):
+    del before
+    sign = tf.where(after.is_accepted, 1.0, -1.0)[:, None]
+    return after._replace(momentum=tf.cast(sign, tf.float64) * after.momentum)
+
+
+def density_of_rejected_proposal(before, after):
+    del before
+    stale = after.accepted_results._replace(target_log_prob=after.proposed_results.target_log_prob)
+    return after._replace(accepted_results=stale)
+
+
+def no_kinetic_energy(momentums, *_, **__):
+    return tf.zeros_like(tf.reduce_sum(momentums[0], axis=-1))
+
+
+def nothing_rejected(momentums, *_, **__):
+    return tf.fill(momentums[0].shape[:1], tf.constant(1e9, momentums[0].dtype))
+
+
+def no_correction(self, here, there, step_size):
+    return tf.zeros_like(tf.reduce_sum(here.z, axis=-1))
+
+
+def accept_all(self, here, there, step_size):
+    return tf.fill(here.z.shape[:1], tf.constant(1e9, here.z.dtype))
+
+
+def lopsided(self, here, step_size, seed):
+    noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
+    return here.z + step_size * (noise + 0.2)
+
+
+def spread_without_root(self, here, step_size, seed):
+    noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
+    return self.mean(here, step_size) + step_size * noise
+
+
+def clipped(self, here, step_size, seed):
+    free = LangevinProposal.draw(self, here, step_size, seed)
+    return tf.clip_by_value(free, self.low, self.high)
+
+
+def refreshed_too_little(momentum, persistence, seed):
+    noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
+    return persistence * momentum + (1.0 - persistence) * noise
+
+
+def first_kick_times(factor):
+    """A patch of TFP's leapfrog, which uses the gradient at the start for its first kick only."""
+
+    def wrap(original):
+        def process_args(*arguments):
+            *others, gradients = original(*arguments)
+            return [*others, [factor * gradient for gradient in gradients]]
+
+        return process_args
+
+    return around(LEAPFROG, "process_args", wrap)
+
+
+def full_first_kick(original):
+    def leapfrog(self, z, momentum, before):
+        kick = 0.5 * before.step_size * before.gradient
+        return original(self, z, momentum + kick, before)
+
+    return leapfrog
+
+
+def exaggerated_ratio(original):
+    """A tenth more difference of densities in Metropolis-Hastings ratios, and nowhere else."""
+
+    def safe_sum(terms, *arguments, **options):
+        if options.get("name") == "compute_log_accept_ratio":
+            new, old, *correction = terms
+            terms = [1.1 * new, 1.1 * old, *correction]
+        return original(terms, *arguments, **options)
+
+    return safe_sum
+
+
+def undone_half_the_time(original):
+    def one_step(self, state, results, seed=None):
+        new, _ = original(self, state, results, seed=seed)
+        coin = tf.random.stateless_uniform(state.shape[:1], tf.random.split(seed, 2)[1])
+        new = tf.where(coin[:, None] < 0.5, new, state)
+        return new, self.bootstrap_results(new)
+
+    return one_step
+
+
+KERNEL_BUGS = {
+    "random walk with a drift": Bug(
+        "proposals are shifted by 0.2 step sizes",
+        without(RandomWalkProposal, "draw", lopsided),
+        case="random walk",
+    ),
+    "MALA without accept step": Bug(
+        "every proposal is accepted",
+        without(LangevinProposal, "log_ratio", accept_all),
+        case="mala",
+    ),
+    "MALA without proposal ratio": Bug(
+        "the ratio has the densities only",
+        without(LangevinProposal, "log_ratio", no_correction),
+        case="mala",
+    ),
+    "MALA with the proposal ratio upside down": Bug(
+        "q(new | old) / q(old | new) for its inverse",
+        around(LangevinProposal, "log_ratio", lambda right: lambda *a: -right(*a)),
+        case="mala",
+    ),
+    "MALA with variance h^2": Bug(
+        "the noise of a proposal has standard deviation h for sqrt(h)",
+        without(LangevinProposal, "draw", spread_without_root),
+        case="mala",
+    ),
+    "gradient of the start": Bug(
+        "after an acceptance the drift is that of the old point",
+        altered(Proposal, lambda before, after: after._replace(gradient=before.gradient)),
+        case="mala",
+        seen_by=CACHE,
+    ),
+    "truncation without its mass": Bug(
+        "the ratio of plain MALA for truncated proposals",
+        without(TruncatedProposal, "log_ratio", LangevinProposal.log_ratio),
+        case="truncated mala",
+    ),
+    "truncation with the mass upside down": Bug(
+        "Z(new) / Z(old) for its inverse",
+        around(TruncatedProposal, "_log_mass", lambda right: lambda *a: -right(*a)),
+        case="truncated mala",
+    ),
+    "proposals clipped to the box": Bug(
+        "what falls outside is moved to the wall",
+        without(TruncatedProposal, "draw", clipped),
+        case="truncated mala",
+    ),
+    "momentum not reversed by a rejection": Bug(
+        "a rejected chain goes on in its direction",
+        altered(UnderdampedKernel, momentum_not_reversed),
+        case="underdamped",
+    ),
+    "underdamped without accept step": Bug(
+        "every step is accepted",
+        without(underdamped, "accepts", lambda ratio, seed, adjusted: ratio > -1e9),
+        case="underdamped",
+    ),
+    "refreshment that loses energy": Bug(
+        "a p + (1 - a) eps for a p + sqrt(1 - a^2) eps",
+        without(underdamped, "partly_refreshed", refreshed_too_little),
+        case="underdamped",
+    ),
+    "underdamped with a full first kick": Bug(
+        "the first half step of the momentum is a whole one",
+        around(UnderdampedKernel, "_leapfrog", full_first_kick),
+        case="underdamped",
+    ),
+    "HMC without kinetic energy": Bug(
+        "the ratio has the densities only",
+        without(HMC, "_compute_log_acceptance_correction", no_kinetic_energy),
+        case="hmc",
+    ),
+    "HMC without accept step": Bug(
+        "every trajectory is accepted",
+        without(HMC, "_compute_log_acceptance_correction", nothing_rejected),
+        case="hmc",
+    ),
+    "HMC with a full first kick": Bug(
+        "the first half step of the momentum is a whole one",
+        first_kick_times(2.0),
+        case="hmc",
+        seen_by=TRAJECTORY,
+    ),
+    "asymmetric gradient": Bug(
+        "the gradient is 5 % too large in the first kick only",
+        first_kick_times(1.05),
+        case="hmc",
+        seen_by=TRAJECTORY,
+    ),
+    "density of a rejected proposal": Bug(
+        "after a rejection the cached density is that of the proposal",
+        altered(tfp.mcmc.MetropolisHastings, density_of_rejected_proposal),
+        case="hmc",
+        seen_by=CACHE,
+    ),
+    "error of 10 % in the ratio": Bug(
+        "differences of log densities count 1.1 times in the ratio, not in the gradient",
+        around(tfp.python.mcmc.internal.util, "safe_sum", exaggerated_ratio),
+        case="hmc",
+        seen_by=TRAJECTORY,
+    ),
+    "NUTS without kinetic energy": Bug(
+        "points of a trajectory are weighted by their densities only",
+        without(NUTS, "compute_hamiltonian", lambda target, *_, **__: target),
+        case="nuts",
+    ),
+}
+
+# Kernels that do less than they could, and leave the target as invariant as before.
+HARMLESS = {
+    "MALA that accepts half as often": Bug(
+        "half of the accepted moves are taken back",
+        around(tfp.mcmc.MetropolisHastings, "one_step", undone_half_the_time),
+        case="mala",
+    ),
+    "NUTS that accepts half as often": Bug(
+        "half of the transitions are taken back",
+        around(tfp.mcmc.NoUTurnSampler, "one_step", undone_half_the_time),
+        case="nuts",
+    ),
+}

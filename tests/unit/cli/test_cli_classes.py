@@ -1,0 +1,141 @@
+"""The command line on class labels: fit, predict, evaluate and what else takes a classifier."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.builders import make_rows
+from tests.unit.cli.test_cli import QUICK, check_refusal
+from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.tables import read_table
+from tfbnn.likelihoods import Bernoulli, Categorical
+from tfbnn.model import BayesianMLP
+
+SPECIES = ("setosa", "versicolor, wild", "virginica")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, synthetic_ensemble):
+    """Tables with labels as text and as numbers, and classifiers of random networks."""
+    folder = tmp_path_factory.mktemp("classes")
+    x = make_rows(60, 2, 1)[0]
+    numbers = np.digitize(x[:, 0], np.quantile(x[:, 0], [0.3, 0.6]))[:, None]
+    species, answers = np.array(SPECIES)[numbers], np.array(["no", "yes"])[numbers // 2]
+    for name, labels in {"iris": species, "answers": answers, "numbers": numbers + 1}.items():
+        write_csv(folder / f"{name}.csv", ["label", "a", "b"], x, labels=labels)
+    np.savez(folder / "numbers.npz", a=x[:, 0], b=x[:, 1], label=numbers[:, 0] + 1)
+    names = {"feature_names": ("a", "b"), "provenance": {"target_names": ["label"]}}
+    for name, settings in {
+        "iris": {"layer_sizes": (2, 4, 3), "likelihood": Categorical(), "classes": SPECIES} | names,
+        "answers": {"likelihood": Bernoulli(), "classes": ("no", "yes")} | names,
+        "two": {"layer_sizes": (2, 4, 2), "likelihood": Bernoulli()},
+    }.items():
+        BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / f"{name}.h5")
+    return folder
+
+
+def test_predict_categorical(run, folder):
+    code, out, err = run("predict iris.h5 iris.csv -o out.csv --quantiles 0.1")
+    assert (code, out, err) == (0, "", "")
+    names = ["setosa", "versicolor, wild", "virginica"]
+    expected = [f"p_{name}{ending}" for name in names for ending in ("", "_stddev", "_q0.1")]
+    table = read_table(folder / "out.csv", labels=["class"])
+    assert table.columns == tuple(expected)
+    model, x = tfbnn.load(folder / "iris.h5"), read_table(folder / "iris.csv", ["a", "b"])
+    assert table.texts["class"].tolist() == model.predict_classes(x).tolist()
+    mean = table.select([f"p_{name}" for name in names]).values
+    np.testing.assert_allclose(mean, model.predict(x).mean, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("command", "header"),
+    [
+        ("answers.h5 answers.csv", "class,p_yes,p_yes_stddev"),
+        ("answers.h5 answers.csv --space transformed", "logit_yes,logit_yes_stddev"),
+        ("two.h5 points.csv", "y1_class,y2_class,y1_p_1,y1_p_1_stddev,y2_p_1,y2_p_1_stddev"),
+    ],
+)
+def test_predict_bernoulli(run, folder, command, header):
+    write_csv(folder / "points.csv", ["a", "b"], make_rows(3, 2, 1)[0])
+    code, out, err = run(f"predict {command}")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == header
+
+
+def test_evaluate(run, folder):
+    code, out, err = run("evaluate iris.h5 iris.csv")
+    assert (code, err) == (0, "")
+    for word in ("Accuracy", "Brier", "Calibration error", "Log predictive density"):
+        assert word in out
+    assert "sigma" not in out and "RMSE" not in out
+    table = read_table(folder / "iris.csv", labels=["label"])
+    expected = tfbnn.load(folder / "iris.h5").evaluate(table, table.texts["label"])
+    found = json.loads(run("evaluate iris.h5 iris.csv --json")[1])
+    assert found["brier"] == pytest.approx(expected["brier"])
+    check_refusal(run("evaluate answers.h5 iris.csv"), "'no', 'yes'", "'setosa'")
+
+
+def test_other_commands(run):
+    assert "setosa, versicolor" in run("info iris.h5")[1]
+    assert json.loads(run("info answers.h5 --json")[1])["classes"] == ["no", "yes"]
+    assert run("diagnose iris.h5")[0] == 0
+    check_refusal(run("predict iris.h5 iris.csv --include-noise"), "include_noise", "Categorical")
+
+
+def test_plot(run):
+    pytest.importorskip("matplotlib")
+    assert run("plot iris.h5 -o figures")[0] == 0
+    check_refusal(run("plot iris.h5 iris.csv -o figures"), "plot_truth", "Categorical")
+
+
+@pytest.mark.parametrize(
+    ("data", "likelihood", "classes"),
+    [
+        ("iris.csv", "categorical", SPECIES),
+        ("numbers.npz", "categorical", (1, 2, 3)),
+        ("answers.csv", "bernoulli", ("no", "yes")),
+    ],
+)
+def test_fit(run, folder, data, likelihood, classes):
+    options = "--no-pretraining --kernel hmc --num-leapfrog-steps 2 --no-jit-compile"
+    options += " --validation-fraction 0.2 -o fitted.h5"
+    command = f"fit {data} --target label --likelihood {likelihood} {options}"
+    code, out, err = run(command, *QUICK)
+    assert code == 0 and "48 training rows: a, b -> label" in err and "Acceptance" in out
+    model = tfbnn.load(folder / "fitted.h5")
+    assert model.classes == tuple(sorted(classes))
+    assert model.spec.layer_sizes[-1] == (1 if likelihood == "bernoulli" else 3)
+    assert run(f"evaluate fitted.h5 {data}")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("iris.csv --target label --likelihood bernoulli", ["2 different labels", "received 3"]),
+        ("iris.csv --target a --likelihood categorical", ["whole numbers"]),
+        ("iris.csv --target sort --likelihood categorical", ["no column sort"]),
+        ("iris.csv --target label --target a --likelihood categorical", ["one column of labels"]),
+        ("iris.csv --target label --likelihood categorical --noise-scale 1", ["--noise-scale"]),
+        ("iris.csv --target label --likelihood categorical --y-transform log10", ["y_transform"]),
+        ("iris.csv --target label", ["no column label"]),
+        ("gap.csv --target label --likelihood categorical", ["line 3", "label", "empty cell"]),
+    ],
+)
+def test_fit_refuses(run, folder, options, words):
+    (folder / "gap.csv").write_text("label,a\nx,1\n ,2\ny,3\n")
+    code, out, err = run(f"fit {options} --layers 3")
+    lines = [line for line in err.splitlines() if "error" in line]
+    assert (code, out, len(lines)) == (2, "", 1)
+    for word in words:
+        assert word in lines[0]
+
+
+def test_text_that_looks_like_numbers_stays_text(run, folder, synthetic_ensemble):
+    """The classes "1" and "x", and a table in which only "1" occurs."""
+    settings = {"likelihood": Bernoulli(), "classes": ("1", "x")}
+    ensemble = synthetic_ensemble(provenance={"target_names": ["label"]}, **settings)
+    BayesianMLP.from_ensemble(ensemble).save(folder / "mixed.h5")
+    (folder / "ones.csv").write_text("label,a,b\n1,0.5,1\n1,2,3\n")
+    assert run("evaluate mixed.h5 ones.csv")[0] == 0

@@ -1,0 +1,83 @@
+"""`tfbnn predict`: tables longer than memory, and the column of trust."""
+
+import io
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from tests.support.builders import make_rows
+from tfbnn.cli import main
+from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.tables import read_table
+from tfbnn.model import BayesianMLP
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, synthetic_ensemble):
+    folder = tmp_path_factory.mktemp("predict")
+    settings = {"layer_sizes": (2, 1), "num_results": 2, "feature_names": ("a", "b")}
+    BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / "model.h5")
+    x = np.vstack([make_rows(50, 2, 1)[0], [[1e3, 0.0]]])
+    write_csv(folder / "points.csv", ["a", "b"], x)
+    return folder
+
+
+class Endless:
+    """Standard input that makes its lines as they are read, and compares with what is written."""
+
+    def __init__(self, num_rows, output):
+        self._num_rows, self._output, self.behind = num_rows, output, 0
+
+    def __iter__(self):
+        yield "a,b\n"
+        tracemalloc.reset_peak()  # loading the model takes more
+        for row in range(self._num_rows):
+            self.behind = max(self.behind, row - self._output.lines)
+            yield "2.0,2.0\n"
+
+
+class Counter(io.TextIOBase):
+    """Standard output that counts its lines and forgets them."""
+
+    lines = 0
+
+    def write(self, text):
+        self.lines += text.count("\n")
+        return len(text)
+
+
+def peak(folder, monkeypatch, num_rows):
+    """Runs the command on so many rows: (peak of traced bytes, most rows read before written)."""
+    output = Counter()
+    lines = Endless(num_rows, output)
+    monkeypatch.setattr(sys, "stdin", lines)
+    monkeypatch.setattr(sys, "stdout", output)
+    tracemalloc.start()
+    try:
+        assert main(["predict", str(folder / "model.h5"), "-", "--trust"]) == 0
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert output.lines == num_rows + 1
+    return most, lines.behind
+
+
+def test_memory_does_not_grow_with_the_length_of_the_input(folder, monkeypatch):
+    peak(folder, monkeypatch, 2_000)  # imports, caches
+    short, _ = peak(folder, monkeypatch, 2_000)
+    long, behind = peak(folder, monkeypatch, 14_000)
+    # Keeping the results alone would take another 12 000 x 3 numbers, 288 kB.
+    assert long < short + 150_000
+    assert behind <= 1000
+
+
+@pytest.mark.parametrize("options", ["--trust", "--trust --quantiles 0.1,0.9"])
+def test_trust_is_the_last_column(run, folder, options):
+    code, out, _ = run(f"predict model.h5 points.csv -o out.csv {options}")
+    assert (code, out) == (0, "")
+    table = read_table(folder / "out.csv")
+    assert table.columns[-1] == "trust" and table.columns[:2] == ("mean", "stddev")
+    trust = table.select(["trust"]).values[:, 0]
+    assert (trust[:-1] == 1).all() and trust[-1] == -1

@@ -1,0 +1,147 @@
+"""The Gauss-Newton matrix against autodiff and simulation, and the whitening it gives."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.unit.engine.density.test_potential import CASES, MODELS, build, random_rows
+from tfbnn.engine.density.fisher import prior_curvature
+from tfbnn.engine.density.gauss_newton import (
+    gauss_newton_diagonal,
+    gauss_newton_matrix,
+    scaled_jacobian,
+)
+from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.sampling.linear_map import whitening_map
+from tfbnn.likelihoods import Gaussian
+
+SMOOTH = [name for name in MODELS if name != "uniform"]
+
+
+def setting(name, with_row_noise=False, rows=11):
+    spec, generator = build(name), np.random.default_rng(21)
+    x, y, noise = random_rows(spec, generator, rows)
+    data = make_data(x, y, noise if with_row_noise else None, spec.dtype)
+    return spec, data, 0.7 * generator.normal(size=spec.layout.num_parameters)
+
+
+def hessian(function, theta):
+    theta = tf.constant(theta[None])
+    with tf.GradientTape() as outer:
+        outer.watch(theta)
+        with tf.GradientTape() as inner:
+            inner.watch(theta)
+            value = function(theta)
+        gradient = inner.gradient(value, theta)
+    return outer.jacobian(gradient, theta)[0, :, 0].numpy()
+
+
+def test_linear_network_has_the_exact_hessian():
+    """With a fixed scale the potential is quadratic: Gauss-Newton is its Hessian."""
+    spec, data, theta = setting("linear")
+    spec = dataclasses.replace(spec, likelihood=Gaussian(0.3))
+    theta = theta[: spec.layout.num_parameters]
+    exact = -hessian(lambda t: Potential(spec).log_prob(t, data), theta)
+    np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name, with_row_noise", CASES)
+def test_weights_block_is_the_fisher_information(name, with_row_noise):
+    """Average the outer products of scores over targets simulated from the network."""
+    spec, data, theta = setting(name, with_row_noise, rows=3)
+    found = gauss_newton_matrix(spec, theta, data)
+    outputs = network_outputs(spec, tf.constant(theta[None]), data.x).numpy()
+    draws = 60_000
+    y = simulate(spec, theta, np.moveaxis(outputs, 1, 2), data.row_noise, draws)
+    y = tf.constant(np.moveaxis(y, 1, 2))
+    repeated = tf.constant(np.repeat(theta[None], draws, axis=0))
+    _, score = _likelihood_score(spec, repeated, data._replace(y=y))
+    fisher = score.T @ score / draws
+    found -= np.diag(prior_curvature(spec, theta))
+    spread = np.sqrt(np.diag(found)[:, None] * np.diag(found)[None]) + 1e-12
+    # Scores of sampled prior scales vanish in the likelihood (standard) or follow the weights (ntk).
+    assert np.abs((found - fisher) / spread).max() < 0.08
+
+
+def simulate(spec, theta, outputs, row_noise, draws):
+    """Targets [draws, n, K] that the likelihood gives for network outputs [1, n, num_outputs]."""
+    likelihood, generator = spec.likelihood, np.random.default_rng(22)
+    level = generator.uniform(size=(draws, outputs.shape[1], spec.num_targets))
+    location = likelihood.location(outputs)
+    if spec.has_classes:
+        chances = likelihood.class_probabilities(likelihood.inverse_link(location)[0])
+        return np.sum(level[..., None] > np.cumsum(chances, axis=-1), axis=-1).astype(float)
+    noise = None if row_noise is None else row_noise.numpy().T
+    scale = likelihood.scale(outputs, theta[None, spec.layout.log_noise_scale], noise)
+    return location + np.broadcast_to(scale, location.shape) * likelihood.noise_quantile(level)
+
+
+def _likelihood_score(spec, theta, data):
+    with tf.GradientTape() as tape:
+        tape.watch(theta)
+        value = Potential(spec).log_likelihood(theta, data)
+    return value, tape.gradient(value, theta).numpy()
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_positive_definite(name):
+    spec, data, theta = setting(name)
+    assert np.linalg.eigvalsh(gauss_newton_matrix(spec, theta, data)).min() > 0
+
+
+def test_blocks_add_up(monkeypatch):
+    from tfbnn.engine.density import gauss_newton
+
+    spec, data, theta = setting("ntk", rows=23)
+    whole = gauss_newton_matrix(spec, theta, data)
+    monkeypatch.setattr(gauss_newton, "_BLOCK_ROWS", 5)
+    np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name, with_row_noise", CASES)
+def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
+    spec, data, theta = setting(name, with_row_noise)
+    potential, vector = Potential(spec), np.random.default_rng(30).normal(size=len(theta))
+    matrix = potential.gauss_newton(theta, data)
+    product = potential.gauss_newton_product(theta, data, vector)
+    np.testing.assert_allclose(product, matrix @ vector, rtol=1e-9, atol=1e-9)
+    diagonal = gauss_newton_diagonal(spec, theta, data)
+    np.testing.assert_allclose(diagonal, np.diag(matrix), rtol=1e-12)
+    weights = slice(0, spec.layout.num_weights)
+    lines = scaled_jacobian(spec, theta, data)[:, weights]
+    without_prior = (matrix - np.diag(prior_curvature(spec, theta)))[weights, weights]
+    np.testing.assert_allclose(lines.T @ lines, without_prior, atol=1e-10 * np.abs(matrix).max())
+
+
+def test_whitening_makes_the_curvature_the_identity():
+    spec, data, theta = setting("ntk")
+    curvature = gauss_newton_matrix(spec, theta, data)
+    linear_map = whitening_map(theta[None], curvature[None])
+    matrix = linear_map.matrix[0]
+    np.testing.assert_allclose(matrix.T @ curvature @ matrix, np.eye(len(theta)), atol=1e-8)
+    np.testing.assert_array_equal(linear_map.transposed[0], matrix.T)
+    z = np.random.default_rng(23).normal(size=(1, len(theta)))
+    np.testing.assert_allclose(linear_map.inverse(linear_map.forward(z)), z, atol=1e-8)
+
+
+def test_whitened_gradient_is_pulled_back():
+    """The map brings its own derivative, for the sake of speed: it must be the derivative."""
+    generator = np.random.default_rng(29)
+    curvature = np.eye(3) + generator.normal(size=(2, 3, 1)) * generator.normal(size=(2, 1, 3)) ** 2
+    curvature = curvature @ np.swapaxes(curvature, 1, 2)
+    linear_map = whitening_map(generator.normal(size=(2, 3)), curvature)
+    z, slope = tf.constant(generator.normal(size=(2, 3))), generator.normal(size=(2, 3))
+    with tf.GradientTape() as tape:
+        tape.watch(z)
+        value = tf.reduce_sum(slope * linear_map.forward(z))
+    np.testing.assert_allclose(tape.gradient(value, z), linear_map.pull_back(slope), rtol=1e-12)
+    expected = np.einsum("cij,ci->cj", linear_map.matrix, slope)
+    np.testing.assert_allclose(linear_map.pull_back(slope), expected, rtol=1e-10)
+
+
+def test_whitening_copes_with_directions_nothing_determines():
+    linear_map = whitening_map(np.zeros((1, 2)), np.diag([0.0, 4.0])[None])
+    assert np.all(np.isfinite(linear_map.matrix)) and np.all(np.isfinite(linear_map.transposed))

@@ -1,0 +1,259 @@
+"""The one density: against independent NumPy code, its gradient, and everyone who uses it."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support import reference
+from tfbnn import likelihoods, priors
+from tfbnn.spec.model_spec import make_spec
+
+MODELS = {
+    "gaussian_fixed": dict(likelihood=likelihoods.Gaussian(0.3)),
+    "gaussian_learned": dict(likelihood=likelihoods.Gaussian("learned")),
+    "gaussian_per_output": dict(
+        layer_sizes=[2, 4, 3], likelihood=likelihoods.Gaussian([0.1, 1, 2])
+    ),
+    "gaussian_two_learned": dict(
+        layer_sizes=[2, 4, 2],
+        likelihood=likelihoods.Gaussian("learned", scale_prior=priors.InverseGamma(2.0, 0.5)),
+    ),
+    "student_t": dict(
+        likelihood=likelihoods.StudentT(3.5, "learned", scale_prior=priors.LogNormal(-1.0, 0.7))
+    ),
+    "student_t_fixed": dict(likelihood=likelihoods.StudentT(5.0, 0.4)),
+    "heteroscedastic": dict(
+        layer_sizes=[2, 4, 4], likelihood=likelihoods.HeteroscedasticGaussian()
+    ),
+    "bernoulli": dict(likelihood=likelihoods.Bernoulli()),
+    "bernoulli_two": dict(layer_sizes=[2, 4, 2], likelihood=likelihoods.Bernoulli()),
+    "categorical": dict(layer_sizes=[2, 4, 3], likelihood=likelihoods.Categorical()),
+    "categorical_ntk": dict(
+        layer_sizes=[2, 4, 4],
+        likelihood=likelihoods.Categorical(),
+        prior=priors.HierarchicalNormal(),
+        parameterization="ntk",
+    ),
+    "laplace": dict(prior=priors.Laplace(0.7), activation="gelu"),
+    "uniform": dict(prior=priors.Uniform(-4.0, 5.0), activation="relu"),
+    "mixed_priors": dict(
+        prior=[
+            {"kernel": priors.Normal(2.0), "bias": priors.Laplace(0.5)},
+            {
+                "kernel": priors.HierarchicalNormal(priors.HalfNormal(2.0)),
+                "bias": priors.Normal(3.0),
+            },
+        ]
+    ),
+    "hierarchical": dict(prior=priors.HierarchicalNormal()),
+    "hierarchical_ntk": dict(
+        prior=priors.HierarchicalNormal(priors.InverseGamma(1.5, 2.0)), parameterization="ntk"
+    ),
+    "ntk": dict(
+        layer_sizes=[2, 5, 4, 1],
+        activation=["sigmoid", "tanh"],
+        prior={"kernel": priors.Normal(1.5), "bias": priors.Laplace(0.5)},
+        parameterization="ntk",
+    ),
+    "linear": dict(layer_sizes=[2, 1]),
+}
+
+
+CLASSES = [name for name in MODELS if name.startswith(("bernoulli", "categorical"))]
+# With and without a known noise scale per row, which classes do not have.
+CASES = [
+    (name, noise) for name in MODELS for noise in (False, True) if not (noise and name in CLASSES)
+]
+
+
+def build(name, dtype="float64"):
+    settings = dict(
+        layer_sizes=[2, 4, 1],
+        activation="tanh",
+        prior=priors.Normal(1.0),
+        likelihood=likelihoods.Gaussian("learned"),
+        parameterization="standard",
+        x_transform=None,
+        y_transform=None,
+        dtype=dtype,
+    )
+    settings |= MODELS[name]
+    return make_spec(settings.pop("layer_sizes"), **settings)
+
+
+def random_rows(spec, generator, count=11):
+    x = generator.normal(size=(count, spec.num_inputs))
+    if spec.has_classes:
+        y = generator.integers(spec.num_classes, size=(count, spec.num_targets)).astype(float)
+        return x, y, None
+    y = generator.normal(size=(count, spec.num_targets))
+    return x, y, generator.uniform(0.05, 0.5, size=y.shape)
+
+
+def terms(spec, theta, x, y, row_noise):
+    from tfbnn.engine.density.log_prob import log_prob_terms
+
+    return log_prob_terms(spec, theta, x, y, row_noise)
+
+
+@pytest.mark.parametrize("name, with_row_noise", CASES)
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 1e-4)])
+def test_density_equals_numpy(name, dtype, tolerance, with_row_noise):
+    spec, generator = build(name, dtype), np.random.default_rng(1)
+    x, y, noise = random_rows(spec, generator)
+    noise = noise if with_row_noise else None
+    theta = generator.normal(size=(50, spec.layout.num_parameters)).astype(dtype)
+    found = terms(spec, theta, x, y, noise)
+    wide = theta.astype(np.float64)
+    expected = [reference.log_prior(spec, t) for t in wide]
+    np.testing.assert_allclose(found["log_prior"], expected, rtol=tolerance)
+    expected = [reference.log_likelihood(spec, t, x, y, noise) for t in wide]
+    np.testing.assert_allclose(found["log_likelihood"], expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradient_equals_central_differences(name):
+    import tensorflow as tf
+
+    from tfbnn.engine.density.potential import Potential, make_data
+
+    spec, generator = build(name), np.random.default_rng(2)
+    x, y, noise = random_rows(spec, generator)
+    data = make_data(x, y, noise, spec.dtype)
+    theta = generator.normal(size=spec.layout.num_parameters)
+    _, gradient = Potential(spec).value_and_gradient(tf.constant(theta[None]), data)
+    step = 1e-5 * np.eye(len(theta))
+    both = terms(spec, np.concatenate([theta + step, theta - step]), x, y, noise)
+    value = both["log_prior"] + both["log_likelihood"]
+    numeric = (value[: len(theta)] - value[len(theta) :]) / 2e-5
+    np.testing.assert_allclose(gradient[0], numeric, rtol=1e-6, atol=1e-6)
+
+
+def test_uniform_prior_is_minus_infinity_outside_its_box():
+    spec = build("uniform")
+    theta = np.zeros((1, spec.layout.num_parameters))
+    theta[0, 3] = 5.5
+    assert terms(spec, theta, np.zeros((1, 2)), np.zeros((1, 1)), None)["log_prior"][0] == -np.inf
+
+
+def test_extreme_outputs_stay_finite():
+    spec = build("heteroscedastic")
+    x, y = np.full((2, 2), 1.0), np.zeros((2, 2))
+    theta = np.zeros((2, spec.layout.num_parameters))
+    theta[0, -2:], theta[1, -2:] = 800.0, -300.0  # softplus(-300) = 5e-131
+    values = terms(spec, theta, x, y, None)["log_likelihood"]
+    assert np.isfinite(values).all()
+
+
+def test_standard_and_ntk_are_the_same_model_in_function_space():
+    """Moving the factor from the network into the prior changes theta, not f or p(f)."""
+    sizes, sigma_w, sigma_b = [3, 16, 8, 1], 1.5, 0.5
+    ntk = make_spec(
+        sizes,
+        activation="tanh",
+        prior={"kernel": priors.Normal(sigma_w), "bias": priors.Normal(sigma_b)},
+        likelihood=likelihoods.Gaussian(0.1),
+        parameterization="ntk",
+        x_transform=None,
+        y_transform=None,
+        dtype="float64",
+    )
+    standard = make_spec(
+        sizes,
+        activation="tanh",
+        prior=[
+            {"kernel": priors.Normal(sigma_w / np.sqrt(n)), "bias": priors.Normal(sigma_b)}
+            for n in sizes[:-1]
+        ],
+        likelihood=likelihoods.Gaussian(0.1),
+        parameterization="standard",
+        x_transform=None,
+        y_transform=None,
+        dtype="float64",
+    )
+    generator = np.random.default_rng(3)
+    theta = generator.normal(size=(20, ntk.layout.num_parameters))
+    factor = np.ones(ntk.layout.num_parameters)
+    for slot in ntk.layout.layers:
+        factor[slot.kernel], factor[slot.bias] = sigma_w / np.sqrt(slot.num_inputs), sigma_b
+    x, y = generator.normal(size=(9, 3)), generator.normal(size=(9, 1))
+    unscaled, scaled = terms(ntk, theta, x, y, None), terms(standard, theta * factor, x, y, None)
+    np.testing.assert_allclose(unscaled["log_likelihood"], scaled["log_likelihood"], rtol=1e-12)
+    jacobian = np.log(factor).sum()
+    np.testing.assert_allclose(unscaled["log_prior"], scaled["log_prior"] + jacobian, rtol=1e-12)
+
+
+@pytest.mark.parametrize("parameterization", ["standard", "ntk"])
+def test_prior_draws_follow_the_prior(parameterization):
+    """The log prior of draws has the mean that the prior's entropy demands."""
+    from tfbnn.engine.starts.check import draw_prior
+
+    spec = make_spec(
+        [2, 6, 1],
+        activation="tanh",
+        prior={"kernel": priors.Laplace(0.3), "bias": priors.Normal(2.0)},
+        likelihood=likelihoods.Gaussian("learned", scale_prior=priors.LogNormal(-2.0, 0.5)),
+        parameterization=parameterization,
+        x_transform=None,
+        y_transform=None,
+        dtype="float64",
+    )
+    draws = draw_prior(spec, seed=5, num_chains=4000)
+    value = terms(spec, draws, np.zeros((1, 2)), np.zeros((1, 1)), None)["log_prior"]
+    laplace, normal = (1.0, 1.0) if parameterization == "ntk" else (0.3, 2.0)
+    entropy = 18 * (1 + np.log(2 * laplace)) + 7 * 0.5 * np.log(2 * np.pi * np.e * normal**2)
+    entropy += 0.5 * np.log(2 * np.pi * np.e * 0.5**2)
+    assert abs(value.mean() + entropy) < 5 * value.std() / np.sqrt(len(value))
+
+
+class TestOneDensity:
+    """Pretraining, kernels and `model.log_prob` use the same density and the same sign."""
+
+    def test_sampled_log_density_is_log_prob(self, tiny_model, tiny_data):
+        posterior = tiny_model.posterior
+        found = tiny_model.log_prob(posterior.draws, *tiny_data)
+        np.testing.assert_allclose(found, posterior.sample_stats["lp"], rtol=0, atol=2e-3)
+
+    def test_terms_add_up(self, tiny_model, tiny_data):
+        theta = tiny_model.posterior.draws[0, 0]
+        found = tiny_model.log_prob(theta, *tiny_data, return_terms=True)
+        assert found["log_prob"] == found["log_prior"] + found["log_likelihood"]
+        assert np.ndim(found["log_prob"]) == 0
+
+    def test_full_batch_step_follows_its_gradient(self):
+        """The first step of ADAM is learning_rate * sign(gradient of log_prob)."""
+        import tensorflow as tf
+
+        from tfbnn.engine.density.potential import Potential, make_data
+        from tfbnn.engine.starts.adam import make_adam_steps, start_adam
+
+        spec, generator = build("mixed_priors"), np.random.default_rng(4)
+        data = make_data(*random_rows(spec, generator), spec.dtype)
+        theta = tf.constant(generator.normal(size=(3, spec.layout.num_parameters)))
+        settings = tfbnn.Pretraining(epochs=1, batch_size=None, learning_rate=1e-3)
+        steps = make_adam_steps(spec, settings, 11, 11, 1, False)
+        state = steps(start_adam(theta), data, tf.zeros([0, 3, 11], tf.int32), 0, tf.constant(1))
+        _, gradient = Potential(spec).value_and_gradient(theta, data)
+        expected = 1e-3 * np.sign(gradient)
+        expected[:, spec.layout.log_noise_scale.stop :] = 0.0  # sampled prior scales stay
+        np.testing.assert_allclose(state.theta - theta, expected, rtol=1e-3, atol=1e-9)
+
+    def test_mini_batch_gradients_average_to_the_full_gradient(self):
+        """(N/B) log likelihood of the batches plus log prior is unbiased: partition the rows."""
+        import tensorflow as tf
+
+        from tfbnn.engine.density.potential import Potential, make_data
+        from tfbnn.engine.starts.adam import make_adam_steps, start_adam
+
+        spec, generator = build("gaussian_learned"), np.random.default_rng(5)
+        data = make_data(*random_rows(spec, generator, count=12), spec.dtype)
+        theta = tf.constant(generator.normal(size=(2, spec.layout.num_parameters)))
+        settings = tfbnn.Pretraining(epochs=1, batch_size=4)
+        steps = make_adam_steps(spec, settings, 12, 4, 3, False)
+        found = []
+        for rows in np.arange(12, dtype=np.int32).reshape(3, 4):
+            indices = tf.constant(np.broadcast_to(rows, (1, 2, 4)))
+            state = steps(start_adam(theta), data, indices, 0, tf.constant(1))
+            found.append(state.mean / 0.1)  # after one step the mean is 0.1 times the gradient
+        _, gradient = Potential(spec).value_and_gradient(theta, data)
+        np.testing.assert_allclose(np.mean(found, axis=0), -gradient, rtol=1e-10, atol=1e-10)

@@ -1,0 +1,303 @@
+"""The reparametrised potentials: their maps, densities, gradients, and what they make of prior draws."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+from scipy import stats
+
+from tests.support.kernels.invariance import ALARM, WINDOW
+from tests.support.kernels.joint_readouts import CASES, JOINT, joint_draws, joint_p
+from tfbnn import kernels
+from tfbnn.engine.density import conjugate
+from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised, readout_place
+from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.starts.check import draw_prior
+from tfbnn.likelihoods import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    HeteroscedasticGaussian,
+    StudentT,
+)
+from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
+from tfbnn.spec.model_spec import make_spec
+
+WIDTH = 5
+
+
+def make_model(
+    num_outputs=1, likelihood=Gaussian(0.3), prior=Normal(0.7), parameterization="standard"
+):
+    return make_spec(
+        [2, 4, WIDTH, num_outputs],
+        activation="tanh",
+        prior=prior,
+        likelihood=likelihood,
+        parameterization=parameterization,
+        x_transform=None,
+        y_transform=None,
+        dtype="float64",
+    )
+
+
+def make_rows(spec, num_rows, row_noise=False, seed=0):
+    """Data of so many rows; of classes their numbers."""
+    generator = np.random.default_rng(seed)
+    shape = (spec.num_targets, num_rows)
+    y = generator.normal(size=shape)
+    if spec.has_classes:
+        y = generator.integers(0, 2, size=shape).astype(float)
+    noise = generator.uniform(0.2, 0.6, size=shape) if row_noise else None
+    return Data(generator.normal(size=(2, num_rows)), y, noise).map(tf.constant)
+
+
+def complete(potential, coordinates, data, normals=None):
+    return potential.complete(tf.constant(coordinates), normals, data)[0].numpy()
+
+
+def numeric(function, point, step=1e-6):
+    """Derivatives of function: [P] -> [...] by central differences: [P, ...]."""
+    shifts = step * np.eye(len(point))
+    return np.stack([(function(point + s) - function(point - s)) / (2 * step) for s in shifts])
+
+
+CONJUGATE = {
+    "learned": dict(likelihood=Gaussian("learned")),
+    "two outputs": dict(num_outputs=2),
+    "two learned": dict(num_outputs=2, likelihood=Gaussian("learned")),
+    "per output": dict(num_outputs=2, likelihood=Gaussian([0.3, 0.5])),
+    "per row": dict(num_outputs=2, row_noise=True),
+    "hierarchical": dict(prior=HierarchicalNormal(), likelihood=Gaussian("learned")),
+    "ntk": dict(num_outputs=2, parameterization="ntk"),
+    "ntk hierarchical": dict(prior=HierarchicalNormal(), parameterization="ntk"),
+}
+OTHERS = {
+    "laplace": dict(prior=Laplace(0.5)),
+    "uniform": dict(prior=Uniform(-3.0, 3.0)),
+    "student": dict(likelihood=StudentT(df=4.0), regulariser=0.2),
+    "two scales": dict(likelihood=Gaussian("learned"), row_noise=True),
+    "heteroscedastic": dict(num_outputs=4, likelihood=HeteroscedasticGaussian(), regulariser=0.3),
+    "bernoulli": dict(num_outputs=2, likelihood=Bernoulli(), regulariser=0.5),
+    "categorical": dict(num_outputs=3, likelihood=Categorical(), regulariser=0.5),
+    "regularised": dict(num_outputs=2, likelihood=Gaussian("learned"), regulariser=0.4),
+}
+
+
+def build(num_rows, row_noise=False, regulariser=None, **model):
+    """(Repriorised, Data, theta [3, P])."""
+    spec = make_model(**model)
+    data = make_rows(spec, num_rows, row_noise)
+    return Repriorised(spec, regulariser), data, draw_prior(spec, 1, 3)
+
+
+@pytest.mark.parametrize("num_rows", [4, 15], ids=["data space", "feature space"])
+@pytest.mark.parametrize("name", {**CONJUGATE, **OTHERS})
+class TestRepriorised:
+    def test_map_and_inverse(self, name, num_rows):
+        potential, data, theta = build(num_rows, **{**CONJUGATE, **OTHERS}[name])
+        phi = potential.coordinates(theta, data)
+        place = readout_place(potential.spec)
+        assert np.all(np.abs(phi - theta)[:, place].max(axis=1) > 1e-3)
+        others = np.delete(theta - phi, np.r_[place], axis=1)
+        np.testing.assert_array_equal(others, 0.0)
+        np.testing.assert_allclose(complete(potential, phi, data), theta, atol=1e-9)
+
+    def test_density_is_the_posterior_times_the_determinant(self, name, num_rows):
+        """The determinant by numbers, whichever of its two ways the density takes."""
+        potential, data, theta = build(num_rows, **{**CONJUGATE, **OTHERS}[name])
+        phi = potential.coordinates(theta, data)
+        jacobian = numeric(lambda point: complete(potential, point[None], data)[0], phi[0])
+        expected = Potential(potential.spec).log_prob(tf.constant(theta[:1]), data)
+        found = potential.log_prob(tf.constant(phi[:1]), data)
+        np.testing.assert_allclose(found, expected + np.linalg.slogdet(jacobian)[1], atol=1e-6)
+
+    def test_gradient(self, name, num_rows):
+        potential, data, theta = build(num_rows, **{**CONJUGATE, **OTHERS}[name])
+        phi = potential.coordinates(theta, data)
+        _, gradient = potential.value_and_gradient(tf.constant(phi), data)
+        expected = numeric(lambda p: potential.log_prob(tf.constant(p[None]), data)[0], phi[0])
+        np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("num_rows", [4, 15], ids=["data space", "feature space"])
+@pytest.mark.parametrize("name", CONJUGATE)
+class TestCollapsed:
+    def test_density_leaves_out_the_readout_given_the_rest(self, name, num_rows):
+        """log p(rest) = log p(all) - log p(readout | rest), with the latter by SciPy."""
+        repriorised, data, theta = build(num_rows, **CONJUGATE[name])
+        spec, place = repriorised.spec, readout_place(repriorised.spec)
+        potential = Collapsed(spec, keep_factor=True)
+        coordinates = potential.coordinates(theta, data)
+        normals = tf.zeros([3, potential.num_normals], tf.float64)
+        _, found = potential.complete(tf.constant(coordinates), normals, data)
+        mean = found["readout_mean"].numpy().reshape(3, WIDTH + 1, -1)
+        readout = theta[:, place].reshape(mean.shape)
+        size = mean.shape[1]
+        conditional = 0.0
+        for output in range(mean.shape[2]):
+            group = output if found["readout_factor"].shape[1] > 1 else 0
+            factor = np.zeros((size, size))
+            factor[np.triu_indices(size)] = found["readout_factor"][0, group]
+            law = stats.multivariate_normal(mean[0, :, output], factor @ factor.T)
+            conditional += law.logpdf(readout[0, :, output])
+        joint = Potential(spec).log_prob(tf.constant(theta), data)[0]
+        value = potential.log_prob(tf.constant(coordinates), data)[0]
+        np.testing.assert_allclose(value, joint - conditional, atol=1e-7)
+        for key, (shape, dtype) in potential.found(data).items():
+            assert found[key].shape[1:] == shape and found[key].dtype == dtype
+
+    def test_gradient(self, name, num_rows):
+        repriorised, data, theta = build(num_rows, **CONJUGATE[name])
+        potential = Collapsed(repriorised.spec)
+        point = potential.coordinates(theta, data)
+        _, gradient = potential.value_and_gradient(tf.constant(point), data)
+        expected = numeric(lambda p: potential.log_prob(tf.constant(p[None]), data)[0], point[0])
+        np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-6)
+
+    def test_readouts_come_with_the_mean_of_the_map(self, name, num_rows):
+        """The completed readout is the one that the map of `Repriorised` makes."""
+        repriorised, data, theta = build(num_rows, **CONJUGATE[name])
+        potential, phi = Collapsed(repriorised.spec), repriorised.coordinates(theta, data)
+        normals = tf.constant(phi[:, readout_place(potential.spec)])
+        found = complete(potential, potential.coordinates(theta, data), data, normals)
+        np.testing.assert_allclose(found, theta, atol=1e-9)
+
+
+@pytest.mark.parametrize("num_rows", [4, 6, 15])
+def test_both_spaces_have_one_law(num_rows, monkeypatch):
+    """Mean, covariance, log determinant and density by either form, and by dense formulas."""
+    generator = np.random.default_rng(3)
+    x = generator.normal(size=(2, 6, num_rows)) * np.array([0.1, 1, 10, 1, 3, 0.01])[:, None]
+    y = generator.normal(size=(2, 3, num_rows))
+    normal = np.tile(np.eye(6), (2, 1, 1))
+    covariance = np.linalg.inv(np.eye(6) + x @ np.swapaxes(x, 1, 2))
+    mean = covariance @ x @ np.swapaxes(y, 1, 2)
+    marginal = [
+        stats.multivariate_normal(np.zeros(num_rows), np.eye(num_rows) + a.T @ a).logpdf(b).sum()
+        for a, b in zip(x, y)
+    ]
+    for tall in (False, True):
+        monkeypatch.setattr(conjugate, "_is_tall", lambda x, tall=tall: tall)
+        density = conjugate.log_marginal(tf.constant(x), tf.constant(y))
+        np.testing.assert_allclose(density, marginal, rtol=1e-10)
+        drawn = conjugate.draw(tf.constant(x), tf.constant(y), tf.zeros([2, 6, 3], tf.float64))
+        np.testing.assert_allclose(drawn.v, mean, atol=1e-10)
+        root = conjugate.draw(tf.constant(x), tf.zeros([2, 6, num_rows], tf.float64), normal)
+        deviation = root.deviation.numpy()
+        np.testing.assert_allclose(deviation @ np.swapaxes(deviation, 1, 2), covariance, atol=1e-10)
+        np.testing.assert_allclose(
+            root.log_det, 6 * 0.5 * np.linalg.slogdet(covariance)[1], rtol=1e-10
+        )
+
+
+@pytest.mark.parametrize("num_rows", [4, 15])
+def test_a_large_regulariser_is_the_identity(num_rows):
+    potential, data, theta = build(num_rows, regulariser=1e12, parameterization="ntk")
+    phi = potential.coordinates(theta, data)
+    np.testing.assert_allclose(phi, theta, atol=1e-9)
+    expected = Potential(potential.spec).log_prob(tf.constant(theta), data)
+    np.testing.assert_allclose(potential.log_prob(tf.constant(phi), data), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["learned", "two learned", "hierarchical", "ntk hierarchical"])
+def test_curvature_whitens_the_collapsed_density(name):
+    """The Schur complement is the Gauss-Newton matrix of a network whose readout is its mean."""
+    potential, data, theta = build(15, **CONJUGATE[name])
+    collapsed = Collapsed(potential.spec)
+    curvature = collapsed.curvature(collapsed.coordinates(theta, data)[0], data)
+    assert np.all(np.linalg.eigvalsh(curvature) > 0)
+    full = potential.curvature(potential.coordinates(theta, data)[0], data)
+    others, place = collapsed.in_theta, readout_place(potential.spec)
+    np.testing.assert_allclose(full[np.ix_(others, others)], curvature, rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(full[place], np.eye(len(full))[place])
+    # Inverse of the joint curvature, restricted to the rest, at the readout's mean.
+    mean, _ = collapsed.complete(
+        tf.constant(collapsed.coordinates(theta[:1], data)),
+        tf.zeros([1, collapsed.num_normals], tf.float64),
+        data,
+    )
+    inverse = np.linalg.inv(potential.gauss_newton(mean[0].numpy(), data))
+    np.testing.assert_allclose(
+        inverse[np.ix_(others, others)], np.linalg.inv(curvature), rtol=1e-6, atol=1e-9
+    )
+
+
+def test_the_readout_becomes_standard_normal():
+    """Joint draws of weights and rows: phi of the readout is N(0, I) and knows nothing of the rest."""
+    theta, data = joint_draws()
+    phi = Repriorised(JOINT).coordinates(theta, data)
+    readout, rest = phi[:, 4:7], np.delete(phi, [4, 5, 6], axis=1)
+    p = [stats.kstest(column, "norm").pvalue for column in readout.T]
+    p.append(stats.kstest((readout**2).sum(axis=1), "chi2", args=(3,)).pvalue)
+    p += [stats.spearmanr(a, b).pvalue for a in readout.T for b in rest.T]
+    p += [stats.spearmanr(a**2, np.abs(b)).pvalue for a in readout.T for b in rest.T]
+    p += [stats.spearmanr(readout[:, i], readout[:, j]).pvalue for i, j in ((0, 1), (0, 2), (1, 2))]
+    assert len(p) * min(p) > 1e-4
+    # The power of the test: the weights themselves know of the rest.
+    assert (
+        stats.spearmanr(np.abs(theta[:, 6]), np.abs(data.y.numpy().mean(axis=(1, 2)))).pvalue < 1e-9
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_joint_draws_are_left_as_they_are(name):
+    """Layer B: transitions in the new coordinates, from joint draws, keep their law."""
+    smallest, acceptance = joint_p(name)
+    assert WINDOW[0] < acceptance < WINDOW[1], "outside this window the test has no power"
+    assert smallest > ALARM
+
+
+def small_noise_target(settings, dtype, num_chains):
+    """(Target, starts [num_chains, n]) on 10 000 rows with noise 0.01, starts at the truth."""
+    spec = make_spec(
+        [1, 8, 1],
+        activation="tanh",
+        prior=Normal(1.0),
+        likelihood=Gaussian(0.01),
+        parameterization="ntk",
+        x_transform=None,
+        y_transform=None,
+        dtype=dtype,
+    )
+    theta, generator = draw_prior(spec, 5, 1), np.random.default_rng(9)
+    x = generator.uniform(-2.0, 2.0, size=(1, 10_000))
+    hidden = np.tanh(theta[0, :8, None] * x + theta[0, 8:16, None])
+    y = theta[:, 16:24] @ hidden / 8**0.5 + theta[0, 24]
+    y += 0.01 * generator.normal(size=y.shape)
+    data = Data(x, y, None).map(lambda array: tf.constant(array, dtype))
+    potential = settings.potential(spec)
+    start = np.repeat(potential.coordinates(theta, data), num_chains, axis=0)
+    linear_map = as_tensors(identity_map(start.shape, dtype))
+    reference = potential.log_prob(tf.constant(start), data)
+    return Target(potential, data, linear_map, reference, temperatures=(1.0,)), start
+
+
+def leapfrog_acceptance(target, z, momentum, step, num_steps):
+    """Acceptance probabilities [C] of leapfrog trajectories, all in the dtype of z."""
+    value_and_gradient = tf.function(partial(tfp.math.value_and_gradient, target), autograph=False)
+    start, gradient = value_and_gradient(tf.constant(z))
+    first = momentum
+    for _ in range(num_steps):
+        momentum = momentum + 0.5 * step * gradient
+        z = z + step * momentum
+        value, gradient = value_and_gradient(z)
+        momentum = momentum + 0.5 * step * gradient
+    change = value - start + 0.5 * tf.reduce_sum(first**2 - momentum**2, axis=1)
+    return np.exp(np.minimum(change.numpy().astype(np.float64), 0.0))
+
+
+@pytest.mark.parametrize("collapse", [False, True], ids=["repriorised", "collapsed"])
+def test_float32_loses_no_acceptance_to_rounding(collapse):
+    """The same trajectories in float32 and float64: mean acceptance within 0.02."""
+    settings, found = kernels.Repriorised(collapse_readout=collapse), {}
+    for dtype in ("float64", "float32"):
+        target, start = small_noise_target(settings, dtype, num_chains=16)
+        momentum = np.random.default_rng(10).normal(size=start.shape).astype(dtype)
+        found[dtype] = leapfrog_acceptance(target, start, momentum, np.asarray(0.02, dtype), 10)
+    assert 0.7 < found["float64"].mean() < 0.95, "outside this window the test has no power"
+    assert abs(found["float32"].mean() - found["float64"].mean()) < 0.02

@@ -1,0 +1,156 @@
+"""A SavedModel and an ONNX file predict what the model predicts."""
+
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from tests.support.builders import make_rows
+from tfbnn import BayesianMLP, NotFittedError
+from tfbnn.data.transforms import fit_pipeline
+from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
+from tfbnn.priors import HierarchicalNormal
+from tfbnn.spec.activations import ACTIVATIONS
+
+LOG = ["log10", "standardize"]
+MODELS = {
+    "plain": {"dtype": "float32"},
+    "float64": {},
+    "logarithm": {"y_transform": LOG},
+    "logarithm of inputs": {"x_transform": LOG, "y_transform": None},
+    "raw": {"x_transform": None, "y_transform": None, "layer_sizes": (2, 1)},
+    "two targets": {"layer_sizes": (3, 4, 2), "y_transform": LOG},
+    "deep": {"layer_sizes": (2, 4, 5, 3, 1), "activation": ["relu", "sin", "swish"]},
+    "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
+    "ntk": {"parameterization": "ntk", "prior": HierarchicalNormal()},
+    "weighted chains": {"num_chains": 3, "chain_weights": [0.3, 0.0, 0.7], "y_transform": LOG},
+    "Bernoulli": {"likelihood": Bernoulli(), "layer_sizes": (2, 4, 2)},
+    "Categorical": {"likelihood": Categorical(), "layer_sizes": (2, 4, 3), "classes": (*"abc",)},
+}
+each_model = pytest.mark.parametrize("settings", MODELS.values(), ids=MODELS)
+
+
+def rows_of(model, count=30):
+    x = make_rows(50, model.spec.num_inputs, 1)[0]
+    return np.abs(x[:count]) if "log10" in model.spec.x_transform else x[:count]
+
+
+def build(settings, synthetic_ensemble):
+    """The model; inputs that are to have a logarithm are positive."""
+    if "log10" not in (settings.get("x_transform") or ()):
+        return BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
+    plain = synthetic_ensemble(**settings | {"x_transform": None})
+    spec = replace(plain.spec, x_transform=tuple(settings["x_transform"]))
+    x = np.abs(make_rows(50, spec.num_inputs, 1)[0])
+    pipeline = fit_pipeline(spec.x_transform, x, "x")
+    return BayesianMLP.from_ensemble(replace(plain, spec=spec, x_pipeline=pipeline))
+
+
+@pytest.fixture
+def onnx_results(tmp_path):
+    """A function that exports a model and returns its mean and stddev at x, from onnxruntime."""
+
+    def results(model, x):
+        model.to_onnx(tmp_path / "model.onnx")
+        onnx.checker.check_model(str(tmp_path / "model.onnx"), full_check=True)
+        session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+        return session.run(["mean", "stddev"], {"x": x})
+
+    return results
+
+
+def assert_same(found, prediction, dtype, rtol=1e-5):
+    rtol = rtol if dtype == "float32" else 1e-10
+    np.testing.assert_allclose(found[0], prediction.mean, rtol=rtol)
+    np.testing.assert_allclose(found[1], prediction.stddev, rtol=rtol)
+
+
+@each_model
+def test_onnx_predicts_the_same(settings, synthetic_ensemble, onnx_results):
+    model = build(settings, synthetic_ensemble)
+    x = rows_of(model)
+    assert_same(onnx_results(model, x), model.predict(x), model.spec.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_onnx_has_every_activation(activation, dtype, synthetic_ensemble, onnx_results):
+    model = BayesianMLP.from_ensemble(
+        synthetic_ensemble((2, 8, 8, 1), activation=activation, dtype=dtype)
+    )
+    x = rows_of(model)
+    found, expected = onnx_results(model, x), model.predict(x)
+    tight = dtype == "float64" and activation != "gelu"
+    # Relative to the predictions as a whole: one of them may be close to zero.
+    for values, wanted in zip(found, expected):
+        atol = (1e-12 if tight else 3e-6) * wanted.max()
+        np.testing.assert_allclose(values, wanted, rtol=0, atol=atol)
+
+
+def test_onnx_takes_any_number_of_rows(tiny_model, onnx_results):
+    for count in (0, 1, 7):
+        mean, stddev = onnx_results(tiny_model, np.zeros((count, 2)))
+        assert mean.shape == stddev.shape == (count, 1)
+
+
+def test_onnx_names_inputs_and_classes(tmp_path, synthetic_ensemble):
+    settings = MODELS["Categorical"] | {"feature_names": ("a", "b")}
+    path = tmp_path / "model.onnx"
+    BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).to_onnx(path)
+    properties = {entry.key: json.loads(entry.value) for entry in onnx.load(path).metadata_props}
+    assert properties == {"feature_names": ["a", "b"], "classes": ["a", "b", "c"]}
+
+
+def test_without_onnx_the_message_names_the_extra(tmp_path, tiny_model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"tfbnn\[onnx\]"):
+        tiny_model.to_onnx(tmp_path / "model.onnx")
+
+
+def test_draws_beyond_the_limit_of_onnx_are_refused(tmp_path, tiny_model, monkeypatch):
+    monkeypatch.setattr("tfbnn.posterior.onnx._MOST_BYTES", 1000)
+    with pytest.raises(ValueError, match="to_savedmodel"):
+        tiny_model.to_onnx(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def signature(path):
+    import tensorflow as tf
+
+    function = tf.saved_model.load(str(path)).signatures["serving_default"]
+    return lambda x: [function(x=tf.constant(x))[name].numpy() for name in ("mean", "stddev")]
+
+
+@each_model
+def test_savedmodel_predicts_the_same(settings, tmp_path, synthetic_ensemble):
+    model = build(settings, synthetic_ensemble)
+    x = rows_of(model)
+    model.to_savedmodel(tmp_path / "model")
+    found = signature(tmp_path / "model")(x)
+    assert_same(found, model.predict(x), model.spec.dtype)
+
+
+def test_savedmodel_works_in_tiles(tmp_path, tiny_model, monkeypatch):
+    monkeypatch.setattr("tfbnn.engine.export.saved_model._MOST_VALUES", 80 * 8 * 4)  # four rows
+    tiny_model.to_savedmodel(tmp_path / "model")
+    predict, x = signature(tmp_path / "model"), make_rows(50, 2, 1)[0]
+    for count in (1, 4, 11):
+        assert_same(predict(x[:count]), tiny_model.predict(x[:count]), "float32")
+    assert [values.shape for values in predict(x[:0])] == [(0, 1), (0, 1)]
+
+
+def test_savedmodel_replaces_nothing(tmp_path, tiny_model):
+    (tmp_path / "other").write_text("mine")
+    for path in (tmp_path, tmp_path / "other"):
+        with pytest.raises(FileExistsError, match="not an empty folder"):
+            tiny_model.to_savedmodel(path)
+
+
+@pytest.mark.parametrize("export", ["to_onnx", "to_savedmodel"])
+def test_there_is_nothing_to_export_before_a_fit(export, tmp_path):
+    with pytest.raises(NotFittedError, match="fit_posterior"):
+        getattr(BayesianMLP([2, 3, 1]), export)(tmp_path / "model")

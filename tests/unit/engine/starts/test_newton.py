@@ -1,0 +1,260 @@
+"""Levenberg-Marquardt, its three ways to solve, its plan, and the choice among starts."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfbnn
+from tests.unit.engine.density.test_potential import MODELS, build, random_rows
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
+from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
+from tfbnn.engine.starts.newton import plan_newton, polish
+from tfbnn.kernels import HMC
+
+
+def rows(num_rows=80):
+    generator = np.random.default_rng(24)
+    x = generator.normal(size=(num_rows, 2))
+    return x, np.sin(2 * x[:, :1]) * x[:, 1:] + 0.01 * generator.normal(size=(num_rows, 1))
+
+
+@pytest.mark.parametrize("name", ["gaussian_learned", "student_t", "hierarchical_ntk"])
+def test_approaches_a_stationary_point_of_the_weights(name):
+    """The gradient, in units of the curvature, shrinks at least twentyfold."""
+    spec, generator = build(name), np.random.default_rng(25)
+    data = make_data(*rows(), None, spec.dtype)
+    theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
+    result = polish(spec, theta, data, 100, "dense", lambda *_: False)
+    assert result.log_prob[-1] > result.log_prob[0] + 20
+    assert slope(spec, data, result.theta) < 0.05 * slope(spec, data, theta)
+
+
+def slope(spec, data, theta):
+    _, gradient = Potential(spec).value_and_gradient(tf.constant(theta[None]), data)
+    curvature = np.diag(gauss_newton_matrix(spec, theta, data))
+    weights = slice(0, spec.layout.num_weights)
+    return np.abs(gradient[0] / np.sqrt(curvature))[weights].max()
+
+
+def test_noise_scale_survives_more_parameters_than_rows():
+    """Without the effective number of parameters the scale would fall to zero."""
+    spec = tfbnn.BayesianMLP([2, 30, 1], x_transform=None, y_transform=None, dtype="float64").spec
+    data = make_data(*rows(40), None, spec.dtype)
+    theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
+    result = polish(spec, theta, data, 100, "dense", lambda *_: False)
+    assert 1e-3 < np.exp(result.theta[-1]) < 0.5
+
+
+def test_stops_when_asked():
+    spec = build("gaussian_learned")
+    data = make_data(*rows(), None, spec.dtype)
+    theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
+    result = polish(spec, theta, data, 100, "dense", lambda iteration, _: iteration == 2)
+    assert len(result.log_prob) == 3
+
+
+def test_through_the_public_interface():
+    x, y = rows()
+    model = tfbnn.BayesianMLP([2, 8, 1])
+    options = dict(
+        kernel=HMC(num_leapfrog_steps=8, preconditioner="gauss_newton"),
+        num_chains=2,
+        num_results=30,
+        num_burnin_steps=60,
+        verbose=0,
+    )
+    adam = tfbnn.Pretraining(epochs=200, batch_size=None, learning_rate=0.02, newton_iterations=0)
+    plain = model.fit_posterior(x, y, pretraining=adam, **options)
+    polished = model.fit_posterior(
+        x, y, pretraining=dataclasses.replace(adam, newton_iterations=60), **options
+    )
+    assert np.all(polished.start_log_prob > plain.start_log_prob + 20)
+    assert "Levenberg-Marquardt" in polished.report()
+    # In whitened coordinates the step is of order one over the fourth root of P.
+    assert polished.step_size.min() > 0.02
+
+
+def test_sampled_prior_scales_move_and_do_not_collapse():
+    """Without ntk the density is unbounded as a prior scale and its weights shrink together."""
+    spec, generator = build("hierarchical"), np.random.default_rng(28)
+    data = make_data(*rows(), None, spec.dtype)
+    theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
+    scales = slice(spec.layout.log_noise_scale.stop, None)
+    theta[scales] = 2.0  # far above what the weights ask for
+    result = polish(spec, theta, data, 100, "dense", lambda *_: False)
+    assert np.all(result.theta[scales] < 1.9)
+    assert np.all(result.theta[scales] > -5.0)
+
+
+def test_adam_leaves_sampled_prior_scales_at_their_draw():
+    model = tfbnn.BayesianMLP([2, 8, 8, 1], prior=tfbnn.priors.HierarchicalNormal())
+    model.fit_posterior(
+        *rows(),
+        kernel=HMC(num_leapfrog_steps=1, step_size=1e-6, preconditioner="identity"),
+        num_chains=2,
+        num_results=1,
+        num_burnin_steps=0,
+        pretraining=tfbnn.Pretraining(
+            epochs=1000, batch_size=None, learning_rate=0.02, newton_iterations=0
+        ),
+        verbose=0,
+    )
+    assert model.posterior.draws[..., model.spec.layout.log_noise_scale.stop :].min() > -5.0
+
+
+def test_too_many_parameters_for_whitening_are_refused():
+    x = np.zeros((4, 2)) + np.arange(4)[:, None]
+    model = tfbnn.BayesianMLP([2, 1001, 1])
+    with pytest.raises(ValueError, match="gauss_newton.*GB"):
+        model.fit_posterior(
+            x, x[:, 0], kernel=HMC(preconditioner="gauss_newton"), pretraining=None, verbose=0
+        )
+
+
+class TestSolvers:
+    def setting(self, name):
+        spec, generator = build(name), np.random.default_rng(31)
+        x, y, _ = random_rows(spec, generator, 7)
+        theta = 0.7 * generator.normal(size=spec.layout.num_parameters)
+        free = np.arange(spec.layout.num_weights)
+        return (spec, theta, make_data(x, y, None, spec.dtype), free), generator.normal(
+            size=len(free)
+        )
+
+    @pytest.mark.parametrize("name", MODELS)
+    def test_agree(self, name):
+        arguments, gradient = self.setting(name)
+        dense, lines, products = (
+            kind(*arguments) for kind in (DenseCurvature, RowCurvature, ProductCurvature)
+        )
+        np.testing.assert_allclose(lines.diagonal, dense.diagonal, rtol=1e-10)
+        np.testing.assert_allclose(products.diagonal, dense.diagonal, rtol=1e-10)
+        np.testing.assert_allclose(lines.inverse_diagonal(), dense.inverse_diagonal(), rtol=1e-6)
+        for damping in (0.0, 3.0):
+            exact = dense.solve(gradient, damping)
+            np.testing.assert_allclose(lines.solve(gradient, damping), exact, rtol=1e-6, atol=1e-9)
+            error = products.solve(gradient, damping) - exact
+            assert np.linalg.norm(error) < 0.02 * np.linalg.norm(exact)
+
+    def test_probe_estimates_the_trace_of_the_inverse(self):
+        arguments, _ = self.setting("ntk")
+        exact = DenseCurvature(*arguments).inverse_diagonal()
+        estimate = ProductCurvature(*arguments).inverse_diagonal()
+        assert abs(estimate.sum() - exact.sum()) < 0.25 * exact.sum()
+
+    @pytest.mark.parametrize("method", ["dense", "rows", "products"])
+    def test_all_polish_to_about_the_same_density(self, method):
+        spec = tfbnn.BayesianMLP(
+            [2, 30, 1], x_transform=None, y_transform=None, dtype="float64"
+        ).spec
+        data = make_data(*rows(40), None, spec.dtype)
+        theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
+        best = polish(spec, theta, data, 60, "dense", lambda *_: False).log_prob[-1]
+        result = polish(spec, theta, data, 60, method, lambda *_: False)
+        assert abs(result.log_prob[-1] - best) < 15.0
+        assert result.log_prob[-1] > result.log_prob[0] + 100.0
+
+
+class TestPlan:
+    def plan(self, layers, num_rows, **settings):
+        spec = tfbnn.BayesianMLP(layers).spec
+        return plan_newton(spec, num_rows, tfbnn.Pretraining(**settings))
+
+    def test_auto_goes_from_exact_to_approximate_to_none(self):
+        assert self.plan([5, 20, 20, 1], 11_746)[:2] == (188, "dense")
+        assert self.plan([6, 50, 1], 277).method == "rows"
+        wide = self.plan([5, 50, 50, 1], 11_746)
+        assert wide.method == "products" and 10 <= wide.num_iterations < 200
+        none = self.plan([5, 1024, 1024, 1], 11_746)
+        assert none.num_iterations == 0 and "ADAM alone" in none.reason
+
+    def test_as_asked(self):
+        assert self.plan([5, 20, 20, 1], 11_746, newton_iterations=3)[:2] == (3, "dense")
+        assert self.plan([5, 1024, 1024, 1], 11_746, newton_iterations=3)[:2] == (3, "products")
+        assert self.plan([5, 4, 1], 100, newton_iterations=0).num_iterations == 0
+
+    def test_early_stopping_is_left_alone(self):
+        plan = self.plan([5, 4, 1], 100, early_stopping=5)
+        assert plan.num_iterations == 0 and "early stopping" in plan.reason
+
+
+class TestNumStarts:
+    def fit(self, num_starts, num_chains=2):
+        return tfbnn.BayesianMLP([2, 4, 1]).fit_posterior(
+            *rows(),
+            kernel=HMC(num_leapfrog_steps=2),
+            num_chains=num_chains,
+            num_results=2,
+            num_burnin_steps=0,
+            pretraining=tfbnn.Pretraining(
+                epochs=20, batch_size=None, newton_iterations=5, num_starts=num_starts
+            ),
+            verbose=0,
+        )
+
+    @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
+    def test_best_are_kept_and_all_are_reported(self):
+        every = np.sort(self.fit(6, num_chains=6).start_log_prob)
+        run = self.fit(6)
+        np.testing.assert_allclose(np.sort(run.start_log_prob), every[-2:], rtol=1e-6)
+        text = " ".join(run.report().split())
+        assert "the best 2 of 6 starts" in text
+        for value in every:
+            assert f"{value:.4g}" in text
+
+    def test_fewer_than_chains_are_refused(self):
+        with pytest.raises(ValueError, match="num_starts .* num_chains=2.* 1"):
+            self.fit(1)
+
+
+@pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
+def test_report_says_what_auto_chose():
+    run = tfbnn.BayesianMLP([2, 4, 1]).fit_posterior(
+        *rows(),
+        kernel=HMC(num_leapfrog_steps=2),
+        num_chains=1,
+        num_results=4,
+        verbose=0,
+        num_burnin_steps=0,
+        pretraining=tfbnn.Pretraining(epochs=2),
+    )
+    text = " ".join(run.report().split())
+    assert "preconditioner='gauss_newton'" in text
+    assert (
+        "gauss_newton, chosen because whitening costs no more than a gradient for N = 80, P = 18"
+        in text
+    )
+    assert "auto: the P x P matrix affords 200 for N = 80, P = 18" in text
+    assert "target 0.8 (default in whitened coordinates)" in text
+
+
+@pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
+def test_auto_keeps_the_start_where_polishing_only_fits_noise():
+    generator = np.random.default_rng(32)
+    x, noise = generator.normal(size=(60, 2)), generator.normal(size=60)
+
+    def start(newton_iterations, y):
+        run = tfbnn.BayesianMLP([2, 12, 1]).fit_posterior(
+            x,
+            y,
+            kernel=HMC(num_leapfrog_steps=1),
+            num_chains=2,
+            num_results=1,
+            num_burnin_steps=0,
+            pretraining=tfbnn.Pretraining(
+                epochs=300, batch_size=None, newton_iterations=newton_iterations
+            ),
+            verbose=0,
+        )
+        return run.start_log_prob, run.pretraining
+
+    adam, _ = start(0, noise)
+    kept, text = start("auto", noise)
+    np.testing.assert_array_equal(kept, adam)
+    assert "kept for 0 of 2 starts" in text
+    adam, _ = start(0, np.sin(3 * x[:, 0]) * x[:, 1])
+    polished, text = start("auto", np.sin(3 * x[:, 0]) * x[:, 1])
+    assert np.all(polished > adam + 49) and "kept for" not in text

@@ -1,0 +1,295 @@
+"""Cross sections by process: folders, SLHA, units, quantiles, and what a scan gets wrong."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.architecture.test_no_tensorflow import run_without_tensorflow
+from tests.support.builders import make_rows
+from tfbnn import BayesianMLP, ModelFileError
+from tfbnn.hep import CrossSectionPredictor, Process, write_processes
+from tfbnn.likelihoods import Bernoulli
+
+NEUTRALINOS, CHARGINO = (1000022, 1000023), (-1000024, 1000022)
+MASS, MIXING = ("MASS", 1000022), ("NMIX", 1, 1)
+SPECTRUM = """
+# A comment
+BLOCK MODSEL
+     1   0
+Block Mass  # masses
+   1000022    -2.5   # ~chi_10
+   1000024     4   # ~chi_1+
+Block NMIX Q= 1.0E+03
+  1  1     1.75E+00   # N_11
+  1  2     0.2
+DECAY   1000022     0.0
+"""
+LOG = ["log10", "standardize"]
+
+
+@pytest.fixture(scope="module")
+def processes(synthetic_ensemble):
+    def model(**settings):
+        return BayesianMLP.from_ensemble(synthetic_ensemble(y_transform=LOG, **settings))
+
+    return [
+        Process(
+            pids=NEUTRALINOS[::-1],
+            model=model(feature_names=("m", "n11")),
+            unit="fb",
+            energy=13000,
+            inputs={"n11": MIXING, "m": MASS},
+            description="made up",
+        ),
+        Process(
+            pids=CHARGINO,
+            model=model(seed=1, row_noise=True),
+            unit="pb",
+            energy=8000,
+            inputs={"m": MASS, "m_c": ("mass", 1000024)},
+            include_noise=False,
+        ),
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path, processes):
+    write_processes(tmp_path / "gauginos", processes)
+    return tmp_path / "gauginos"
+
+
+@pytest.fixture
+def predictor(folder):
+    return CrossSectionPredictor(folder)
+
+
+def expected(process, x, factor, include_noise):
+    prediction = process.model.predict(
+        [x], include_noise=include_noise, quantiles=[0.16, 0.5, 0.84], return_trust=True
+    )
+    low, middle, high = factor * prediction.quantiles[:, 0, 0]
+    return {
+        "central": middle,
+        "tot_err_down": middle - low,
+        "tot_err_up": high - middle,
+        "trust_level": prediction.trust[0],
+    }
+
+
+def test_results_are_quantiles_in_fb(predictor, processes):
+    predictor.import_slha_string(SPECTRUM)
+    found = predictor.get_xsection(NEUTRALINOS)
+    assert found == pytest.approx(expected(processes[0], [-2.5, 1.75], 1.0, True))
+    assert all(type(value) is float for value in list(found.values())[:3])
+    assert type(found["trust_level"]) is int
+    assert 0 < found["tot_err_down"] < found["tot_err_up"]  # of a positive quantity
+
+
+def test_picobarn_become_femtobarn_and_noise_stays_out(predictor, processes):
+    predictor.import_slha_string(SPECTRUM)
+    found = predictor.get_xsection(list(CHARGINO))
+    assert found == pytest.approx(expected(processes[1], [-2.5, 4.0], 1000.0, False))
+
+
+def test_all_processes_at_once(predictor):
+    predictor.import_slha_string(SPECTRUM)
+    assert predictor.get_xsections() == {
+        pids: predictor.get_xsection(pids) for pids in (NEUTRALINOS, CHARGINO)
+    }
+
+
+def test_the_order_of_the_particles_does_not_matter(predictor):
+    predictor.import_slha_string(SPECTRUM)
+    codes = tuple(np.array(NEUTRALINOS[::-1]))
+    assert predictor.get_xsection(codes) == predictor.get_xsection(NEUTRALINOS)
+
+
+def test_parameters_by_name_are_those_from_slha(predictor, tmp_path):
+    (tmp_path / "point.slha").write_text(SPECTRUM)
+    predictor.import_slha(tmp_path / "point.slha")
+    from_slha = predictor.get_xsections()
+    predictor.set_parameters({"m": 0.0, "n11": 0.0, "m_c": 4})
+    assert predictor.get_xsections() != from_slha
+    predictor.set_parameters({"m": np.float64(-2.5), "n11": 1.75})
+    assert predictor.get_xsections() == from_slha
+
+
+def test_points_far_away_are_not_trusted(predictor):
+    predictor.set_parameters({"m": 2.0, "n11": 2.0, "m_c": 2.0})
+    assert predictor.get_xsection(NEUTRALINOS)["trust_level"] == 1
+    predictor.set_parameters({"m": 500.0})
+    assert [r["trust_level"] for r in predictor.get_xsections().values()] == [-1, -1]
+
+
+def test_the_energy_that_gambit_sets_is_held_against_the_process(predictor):
+    predictor.set_parameters({"energy": 13000})
+    predictor.import_slha_string(SPECTRUM)
+    predictor.get_xsection(NEUTRALINOS)
+    with pytest.raises(ValueError, match="is at 8000 GeV, the parameter energy is 13000 GeV"):
+        predictor.get_xsection(CHARGINO)
+
+
+def test_an_unknown_process_lists_the_known_ones(predictor):
+    with pytest.raises(ValueError, match=r"no process \(1, 2\). Known: \(1000022, 1000023\), \(-"):
+        predictor.get_xsection((2, 1))
+
+
+@pytest.mark.parametrize("pids", [1000022, (1000022,), (1.5, 2.0), "ab"])
+def test_particles_are_two_integers(predictor, pids):
+    with pytest.raises(TypeError, match="two PDG codes"):
+        predictor.get_xsection(pids)
+
+
+def test_inputs_that_are_not_set_are_named_with_their_place(predictor):
+    predictor.set_parameters({"m": 1.0})
+    with pytest.raises(ValueError, match=r"needs n11 \(NMIX 1 1\), not set yet"):
+        predictor.get_xsection(NEUTRALINOS)
+
+
+@pytest.mark.parametrize(
+    "parameters, error, message",
+    [
+        ({"m": 1.0, "N11": 1.0}, ValueError, "the input 'N11'. Known: energy, m, n11, m_c"),
+        ({"m": 1.0, "n11": float("nan")}, ValueError, "n11 must be finite"),
+        ({"m": "1"}, TypeError, "m must be a number"),
+        ([("m", 1.0)], TypeError, "parameters must be a dict"),
+    ],
+)
+def test_bad_parameters_change_nothing(predictor, parameters, error, message):
+    with pytest.raises(error, match=message):
+        predictor.set_parameters(parameters)
+    assert predictor.parameters == {}
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (SPECTRUM.replace("  1  1 ", "  1  3 "), r"no entry NMIX 1 1 \(n11\)\. Add it"),
+        ("", r"no entry MASS 1000022 \(m\), NMIX 1 1 \(n11\), MASS 1000024 \(m_c\)"),
+        (SPECTRUM.replace("1.75E+00", "nan"), "SLHA entry NMIX 1 1 .n11. must be a finite number"),
+        (SPECTRUM.replace("1.75E+00", "large"), "received 'large'"),
+        (SPECTRUM.replace("DECAY   1000022     0.0", "DECAY 1 0.0\n 0.5 two 1"), "is not SLHA"),
+    ],
+)
+def test_slha_that_lacks_something_changes_nothing(predictor, text, message):
+    with pytest.raises(ValueError, match=message):
+        predictor.import_slha_string(text)
+    assert predictor.parameters == {}
+
+
+def test_slha_is_text(predictor):
+    with pytest.raises(TypeError, match="must be a str, received bytes"):
+        predictor.import_slha_string(SPECTRUM.encode())
+
+
+def test_without_pyslha_the_message_names_the_extra(predictor, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyslha", None)
+    with pytest.raises(ImportError, match=r"tfbnn\[hep\]"):
+        predictor.import_slha_string(SPECTRUM)
+
+
+def test_a_folder_can_be_added_to(folder, predictor, processes):
+    more = dict(vars(processes[0]), pids=(1000022, 1000022), description="more")
+    write_processes(folder, [*predictor.processes.values(), Process(**more)])
+    again = CrossSectionPredictor(folder).processes
+    assert list(again) == [NEUTRALINOS, CHARGINO, (1000022, 1000022)]
+    assert [process.description for process in again.values()] == ["made up", "", "more"]
+
+
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        ({"unit": "nb"}, ValueError, "unit must be one of"),
+        ({"energy": 0}, ValueError, "energy must be > 0"),
+        ({"pids": (1,)}, TypeError, "two PDG codes"),
+        ({"inputs": {"m": MASS}}, ValueError, r"the 2 inputs of the model, \['m', 'n11'\]"),
+        ({"inputs": {"m": MASS, "n11": "NMIX"}}, TypeError, "an SLHA place must"),
+        ({"inputs": [MASS, MIXING]}, TypeError, "inputs must be a dict"),
+        ({"model": "model.h5"}, TypeError, "model must be a BayesianMLP"),
+        ({"model": BayesianMLP([2, 1])}, tfbnn.NotFittedError, "fit_posterior"),
+        ({"include_noise": 1}, TypeError, "include_noise must be True or False"),
+        ({"description": None}, TypeError, "description must be text"),
+    ],
+)
+def test_processes_are_checked(processes, change, error, message):
+    with pytest.raises(error, match=f"(?i){message}"):
+        Process(**vars(processes[0]) | change)
+
+
+def test_models_that_are_not_cross_sections_are_refused(processes, synthetic_ensemble):
+    known = vars(processes[1])
+    for settings in ({"layer_sizes": (2, 3, 2)}, {"likelihood": Bernoulli()}):
+        model = BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
+        with pytest.raises(ValueError, match="one target"):
+            Process(**known | {"model": model})
+    with pytest.raises(ValueError, match="include_noise=False"):
+        Process(**known | {"include_noise": True})
+    with pytest.raises(ValueError, match="'energy'"):
+        Process(**known | {"inputs": {"energy": MASS, "m": MIXING}})
+
+
+def test_processes_must_not_contradict_each_other(tmp_path, processes):
+    twin = Process(**vars(processes[0]))
+    with pytest.raises(ValueError, match="two processes"):
+        write_processes(tmp_path, [processes[0], twin])
+    other = {"m": ("MASS", 1000023), "m_c": ("MASS", 1000024)}
+    with pytest.raises(ValueError, match="'m' of .* is MASS 1000023, elsewhere it is MASS 1000022"):
+        write_processes(tmp_path, [processes[0], Process(**vars(processes[1]) | {"inputs": other})])
+    with pytest.raises(TypeError, match="at least one Process"):
+        write_processes(tmp_path, [])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda index: index.update(format_version=7),
+        lambda index: index.pop("processes"),
+        lambda index: index["processes"][0].update(unit="barn"),
+        lambda index: index["processes"][0]["inputs"].pop(),
+        lambda index: index["processes"][0].update(pids=["..", "x"]),
+    ],
+)
+def test_a_damaged_index_is_refused(folder, change):
+    path = folder / "processes.json"
+    index = json.loads(path.read_text())
+    change(index)
+    path.write_text(json.dumps(index))
+    with pytest.raises(ModelFileError, match="processes.json' is not a readable index"):
+        CrossSectionPredictor(folder)
+
+
+def test_missing_files_are_named(folder, tmp_path):
+    (folder / "1000022_1000023.h5").unlink()
+    with pytest.raises(FileNotFoundError, match="1000022_1000023.h5"):
+        CrossSectionPredictor(folder)
+    with pytest.raises(FileNotFoundError, match="write_processes"):
+        CrossSectionPredictor(tmp_path)
+
+
+def test_it_works_without_tensorflow(folder):
+    found = run_without_tensorflow(
+        """
+import json
+predictor = __import__("tfbnn").hep.CrossSectionPredictor(sys.argv[1])
+predictor.import_slha_string(sys.argv[2])
+print(json.dumps(predictor.get_xsection((1000022, 1000023))))
+""",
+        folder,
+        SPECTRUM,
+    )
+    predictor = CrossSectionPredictor(folder)
+    predictor.import_slha_string(SPECTRUM)
+    assert found == pytest.approx(predictor.get_xsection(NEUTRALINOS))
+
+
+def test_rows_of_the_fit_are_mostly_inside(predictor):
+    x = make_rows(50, 2, 1)[0]
+    levels = []
+    for m, n11 in x:
+        predictor.set_parameters({"m": m, "n11": n11})
+        levels.append(predictor.get_xsection(NEUTRALINOS)["trust_level"])
+    assert set(levels) == {1}  # 99 % of 50 rows are all of them

@@ -1,0 +1,131 @@
+"""Figures: they are drawn for every kind of model, show what they say, and open no window."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from tests.support.builders import make_rows
+from tfbnn import plots
+from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.model import BayesianMLP
+
+matplotlib = pytest.importorskip("matplotlib")
+
+WITH_ROWS = (plots.plot_truth, plots.plot_pulls, plots.plot_coverage)
+
+
+@pytest.fixture
+def model(synthetic_ensemble):
+    return BayesianMLP.from_ensemble(synthetic_ensemble())
+
+
+def draw(figure):
+    """Renders the figure, which is when Matplotlib finds most errors; returns its size in bytes."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png")
+    return len(stream.getvalue())
+
+
+@pytest.mark.parametrize("plot", WITH_ROWS)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"y_transform": ("log10", "standardize")},
+        {"y_transform": ("log10",), "likelihood": StudentT()},
+        {"layer_sizes": (2, 5, 2), "y_transform": ()},
+        {"layer_sizes": (1, 4, 2), "likelihood": HeteroscedasticGaussian()},
+        {"likelihood": Gaussian(0.2), "num_chains": 1},
+    ],
+)
+def test_figures_of_every_kind_of_model(synthetic_ensemble, plot, settings):
+    ensemble = synthetic_ensemble(**settings)
+    x, y = make_rows(50, ensemble.spec.num_inputs, ensemble.spec.num_targets)
+    figure = plot(BayesianMLP.from_ensemble(ensemble), x, y)
+    assert isinstance(figure, matplotlib.figure.Figure)
+    assert 5_000 < draw(figure) < 300_000
+
+
+def test_nothing_touches_pyplot(model):
+    before = "matplotlib.pyplot" in sys.modules
+    draw(plots.plot_traces(model))
+    assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def test_truth_has_log_axes_with_log10_and_names_targets(synthetic_ensemble):
+    x, y = make_rows(50, 2, 1)
+    ensemble = synthetic_ensemble(
+        y_transform=("log10", "standardize"), provenance={"target_names": ["xsec_fb"]}
+    )
+    upper, lower = plots.plot_truth(BayesianMLP.from_ensemble(ensemble), x, y).axes
+    assert upper.get_xscale() == upper.get_yscale() == "log"
+    assert lower.get_yscale() == "linear"
+    assert upper.get_ylabel() == "predicted xsec_fb"
+    plain = plots.plot_truth(BayesianMLP.from_ensemble(synthetic_ensemble()), x, y[:, 0])
+    assert plain.axes[0].get_xscale() == "linear"
+    assert plain.axes[1].get_xlabel() == "true y"
+
+
+def test_pulls_keep_outliers_in_the_last_bin(model):
+    x, y = make_rows(50, 2, 1)
+    y[0] = 1e6
+    axis = plots.plot_pulls(model, x, y).axes[0]
+    heights = [patch.get_height() for patch in axis.patches]
+    assert heights[-1] > 0
+    assert sum(heights) * 0.5 == pytest.approx(1.0)
+
+
+def test_row_noise_is_asked_for(synthetic_ensemble):
+    x, y = make_rows(50, 2, 1)
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(row_noise=True))
+    for plot in WITH_ROWS:
+        with pytest.raises(ValueError, match="noise"):
+            plot(model, x, y)
+        draw(plot(model, x, y, noise_scale=np.full(50, 0.1)))
+
+
+def test_rows_are_checked(synthetic_ensemble):
+    import pandas
+
+    x, y = make_rows(50, 2, 1)
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=("a", "b")))
+    for plot in WITH_ROWS:
+        with pytest.raises(ValueError, match="2 columns"):
+            plot(model, x[:, :1], y)
+        with pytest.raises(ValueError, match="same number of rows"):
+            plot(model, x[:-1], y)
+        with pytest.raises(ValueError, match="Select them by name"):
+            plot(model, pandas.DataFrame(x, columns=["b", "a"]), y)
+
+
+def test_many_rows_are_thinned(model):
+    x, y = make_rows(1500, 2, 1)
+    figure = plots.plot_truth(model, x, y)
+    points = figure.axes[0].lines[-1].get_xdata()
+    assert len(points) == 1000
+    assert draw(figure) < 300_000
+
+
+def test_traces_and_convergence(model, synthetic_ensemble):
+    figure = plots.plot_traces(model)
+    assert len(figure.axes) == 8  # log density and three points, each with a histogram
+    assert len(figure.axes[0].lines) == 2  # chains
+    draw(figure)
+    draw(plots.plot_traces(model, x_reference=[[0.1, 0.2]]))
+    draw(plots.plot_convergence(model))
+    draw(plots.plot_convergence(model, x_reference=np.zeros((3, 2))))
+    single = BayesianMLP.from_ensemble(synthetic_ensemble(num_chains=1, num_results=1))
+    draw(plots.plot_traces(single))
+    draw(plots.plot_convergence(single))  # all numbers are undefined: empty, not an error
+
+
+def test_without_matplotlib(model, monkeypatch):
+    x, y = make_rows(50, 2, 1)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for plot in WITH_ROWS:
+        with pytest.raises(ImportError, match=r"tfbnn\[plots\]"):
+            plot(model, x, y)
+    with pytest.raises(ImportError, match=r"tfbnn\[plots\]"):
+        plots.plot_traces(model)

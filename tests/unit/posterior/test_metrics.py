@@ -1,0 +1,339 @@
+"""Scores of the predictive distribution against formulas written down independently."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from tests.support.builders import make_rows
+from tfbnn import BayesianMLP, DataWarning
+from tfbnn.data.transforms import Pipeline, Standardize
+from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.posterior.metrics import _crps, pulls
+
+LOG = ["log10", "standardize"]
+CONFIGURATIONS = {
+    "plain": {},
+    "logarithm": {"y_transform": LOG},
+    "no transform": {"y_transform": None},
+    "two targets": {"layer_sizes": (2, 5, 2), "y_transform": LOG},
+    "Student-t": {"likelihood": StudentT(3.5, 0.3)},
+    "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
+    "weighted chains": {"num_chains": 3, "chain_weights": [0.2, 0.7, 0.1]},
+}
+each_configuration = pytest.mark.parametrize(
+    "configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS
+)
+with_and_without_row_noise = pytest.mark.parametrize("known", [False, True], ids=["", "row noise"])
+
+
+class Case:
+    """A model, rows, and the mixture that its scores are about."""
+
+    def __init__(self, ensemble, known=False, num_rows=40):
+        self.ensemble, self.model = ensemble, BayesianMLP.from_ensemble(ensemble)
+        spec, pipeline = ensemble.spec, ensemble.y_pipeline
+        self.x, self.y = make_rows(num_rows, spec.num_inputs, spec.num_targets, seed=8)
+        self.row_noise = 0.1 * self.y if known else None
+        self.target = pipeline.forward(self.y)
+        self.location = self.model.predict_draws(self.x, space="transformed")
+        self.original = self.model.predict_draws(self.x)
+        self.weights = ensemble.draw_weights
+        self.scale = self._scale(spec, pipeline)
+        self.scores = self.model.evaluate(self.x, self.y, noise_scale=self.row_noise)
+
+    def _scale(self, spec, pipeline):
+        known = 0.0
+        if self.row_noise is not None:
+            known = self.row_noise * pipeline.derivative(self.y)
+        if isinstance(spec.likelihood, HeteroscedasticGaussian):
+            from tfbnn.posterior.forward import network_outputs
+
+            raw = network_outputs(self.ensemble, self.ensemble.x_pipeline.forward(self.x))
+            learned = np.log1p(np.exp(np.moveaxis(raw, 1, 2)[..., spec.num_targets :]))
+        elif spec.layout.num_noise:
+            learned = np.exp(self.ensemble.log_noise_scale)[:, None, :]
+        else:
+            learned = 0.0 if self.row_noise is not None else spec.likelihood.noise_scale
+        return np.sqrt(learned**2 + known**2) + np.zeros_like(self.location)
+
+    @property
+    def log_density(self):
+        """Of the transformed target under every draw: [C * S, N, K]."""
+        likelihood = self.ensemble.spec.likelihood
+        if isinstance(likelihood, StudentT):
+            spread = self.scale * np.sqrt((likelihood.df - 2) / likelihood.df)
+            return stats.t.logpdf(self.target, likelihood.df, self.location, spread)
+        return stats.norm.logpdf(self.target, self.location, self.scale)
+
+    @property
+    def moments(self):
+        """Mean and standard deviation with noise, transformed: [N, K] each."""
+        mean = np.average(self.location, axis=0, weights=self.weights)
+        variance = (self.location - mean) ** 2 + self.scale**2
+        return mean, np.sqrt(np.average(variance, axis=0, weights=self.weights))
+
+
+def squeeze(values):
+    """A float for one target, an array for several, as scores are given."""
+    return values[0] if len(values) == 1 else values
+
+
+def r2(y, predicted):
+    return 1 - ((y - predicted) ** 2).sum(axis=0) / ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+
+
+@each_configuration
+@with_and_without_row_noise
+def test_log_predictive_density_is_that_of_the_mixture(synthetic_ensemble, configuration, known):
+    case = Case(synthetic_ensemble(**configuration), known)
+    joint = case.log_density.sum(axis=2)
+    rows = special.logsumexp(joint, axis=0, b=case.weights[:, None])
+    np.testing.assert_allclose(
+        case.scores["log_predictive_density_transformed"], rows.mean(), rtol=1e-10
+    )
+
+
+@each_configuration
+def test_density_in_original_units_carries_the_jacobian(synthetic_ensemble, configuration):
+    case = Case(synthetic_ensemble(**configuration))
+    forward, step = case.ensemble.y_pipeline.forward, 1e-5 * case.y
+    slope = (forward(case.y + step) - forward(case.y - step)) / (2 * step)
+    found = case.scores["log_predictive_density"]
+    difference = found - case.scores["log_predictive_density_transformed"]
+    # Central differences are exact to step^2 = 1e-10 and to rounding over step, 1e-11.
+    np.testing.assert_allclose(difference, np.log(slope).sum(axis=1).mean(), atol=1e-8)
+
+
+def test_jacobian_of_a_standardised_logarithm_in_closed_form(synthetic_ensemble):
+    case = Case(synthetic_ensemble(y_transform=LOG))
+    (spread,) = case.ensemble.y_pipeline.steps[1].scale
+    expected = -np.mean(np.log(case.y * np.log(10) * spread))
+    difference = (
+        case.scores["log_predictive_density"] - case.scores["log_predictive_density_transformed"]
+    )
+    np.testing.assert_allclose(difference, expected, rtol=1e-12)
+
+
+def test_density_in_original_units_integrates_to_one(synthetic_ensemble):
+    ensemble = synthetic_ensemble(y_transform=LOG)
+    model, x = BayesianMLP.from_ensemble(ensemble), make_rows(1, 2, 1)[0]
+    grid = np.geomspace(1e-4, 1e5, 800)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # evaluate sees one row at a time
+        density = [np.exp(model.evaluate(x, y[None])["log_predictive_density"]) for y in grid]
+    # The trapezium rule on a smooth density that vanishes at both ends converges faster than
+    # any power of its step, which is a fiftieth of the density's width.
+    assert abs(np.trapezoid(density, grid[:, 0]) - 1) < 1e-3
+
+
+@each_configuration
+def test_rmse_and_r2(synthetic_ensemble, configuration):
+    case = Case(synthetic_ensemble(**configuration))
+    mean = np.average(case.original, axis=0, weights=case.weights)
+    transformed = np.average(case.location, axis=0, weights=case.weights)
+    for suffix, y, predicted in (("", case.y, mean), ("_transformed", case.target, transformed)):
+        rmse = np.sqrt(((y - predicted) ** 2).mean(axis=0))
+        np.testing.assert_allclose(case.scores[f"rmse{suffix}"], squeeze(rmse), rtol=1e-11)
+        np.testing.assert_allclose(
+            case.scores[f"r2{suffix}"], squeeze(r2(y, predicted)), rtol=1e-9, atol=1e-12
+        )
+
+
+@each_configuration
+def test_scores_in_log10_are_there_exactly_where_log10_is_used(synthetic_ensemble, configuration):
+    case = Case(synthetic_ensemble(**configuration))
+    if "log10" not in case.ensemble.spec.y_transform:
+        assert "rmse_log10" not in case.scores and "r2_log10" not in case.scores
+        return
+    mean = np.average(np.log10(case.original), axis=0, weights=case.weights)
+    error = np.log10(case.y) - mean
+    np.testing.assert_allclose(
+        case.scores["rmse_log10"], squeeze(np.sqrt((error**2).mean(axis=0))), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        case.scores["r2_log10"], squeeze(r2(np.log10(case.y), mean)), rtol=1e-9, atol=1e-12
+    )
+
+
+@each_configuration
+@with_and_without_row_noise
+def test_coverage_and_pull_width_include_the_noise(synthetic_ensemble, configuration, known):
+    case = Case(synthetic_ensemble(**configuration), known)
+    mean, stddev = case.moments
+    pull = (case.target - mean) / stddev
+    assert list(case.scores["coverage"]) == [1, 2, 3, 4, 5]
+    for k, share in case.scores["coverage"].items():
+        np.testing.assert_array_equal(share, squeeze((np.abs(pull) < k).mean(axis=0)))
+    np.testing.assert_allclose(case.scores["pull_width"], squeeze(pull.std(axis=0)), rtol=1e-10)
+    np.testing.assert_allclose(
+        pulls(case.ensemble, case.x, case.y, case.row_noise), pull, rtol=1e-9, atol=1e-12
+    )
+
+
+@each_configuration
+@with_and_without_row_noise
+def test_central_coverage_counts_targets_between_two_quantiles(
+    synthetic_ensemble, configuration, known
+):
+    case = Case(synthetic_ensemble(**configuration), known)
+    likelihood, z = case.ensemble.spec.likelihood, (case.target - case.location) / case.scale
+    if isinstance(likelihood, StudentT):
+        below = stats.t.cdf(z * np.sqrt(likelihood.df / (likelihood.df - 2)), likelihood.df)
+    else:
+        below = stats.norm.cdf(z)
+    level = np.average(below, axis=0, weights=case.weights)
+    assert len(case.scores["central_coverage"]) > 1
+    for share, found in case.scores["central_coverage"].items():
+        distance = np.abs(level - 0.5) - share / 2
+        # 4096 points resolve a level to a few parts in 4096; a target that near may count or not.
+        least, most = ((distance < limit).mean(axis=0) for limit in (-2e-3, 2e-3))
+        assert np.all(least <= found) and np.all(found <= most)
+
+
+@each_configuration
+def test_moment_matched_density_is_that_of_one_normal(synthetic_ensemble, configuration):
+    case = Case(synthetic_ensemble(**configuration))
+    expected = stats.norm.logpdf(case.target, *case.moments).sum(axis=1).mean()
+    np.testing.assert_allclose(
+        case.scores["log_predictive_density_moment_matched"], expected, rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("equal", [True, False], ids=["equal weights", "unequal weights"])
+def test_crps_agrees_with_the_sum_over_all_pairs(equal):
+    generator = np.random.default_rng(4)
+    points, y = generator.normal(size=(30, 4, 2)), generator.normal(size=(4, 2))
+    weights = np.full(30, 1 / 30) if equal else generator.dirichlet(np.ones(30))
+    near = np.einsum("m,mnk->nk", weights, np.abs(points - y))
+    pairs = np.einsum("i,j,ijnk->nk", weights, weights, np.abs(points[:, None] - points[None]))
+    np.testing.assert_allclose(_crps(points, weights, y), near - 0.5 * pairs, rtol=1e-12)
+
+
+def test_crps_of_one_normal_in_closed_form(synthetic_ensemble):
+    case = Case(synthetic_ensemble(num_chains=1, num_results=1, likelihood=Gaussian(0.7)))
+    (spread,) = case.ensemble.y_pipeline.steps[0].scale
+    sigma = 0.7 * spread
+    z = (case.y - case.original[0]) / sigma
+    # Gneiting and Raftery 2007, section 4.2.
+    crps = sigma * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))
+    # 4096 points miss the outermost 1 / 8192 on either side.
+    np.testing.assert_allclose(case.scores["crps"], crps.mean(), rtol=1e-3)
+
+
+@each_configuration
+def test_crps_agrees_with_a_sample_of_the_mixture(synthetic_ensemble, configuration):
+    case = Case(synthetic_ensemble(**configuration), num_rows=12)
+    generator, likelihood, count = np.random.default_rng(9), case.ensemble.spec.likelihood, 2000
+    chosen = generator.choice(len(case.weights), size=(2, count), p=case.weights)
+    shape = (2, count, *case.target.shape)
+    if isinstance(likelihood, StudentT):
+        noise = generator.standard_t(likelihood.df, size=shape)
+        noise *= np.sqrt((likelihood.df - 2) / likelihood.df)
+    else:
+        noise = generator.normal(size=shape)
+    first, second = case.ensemble.y_pipeline.inverse(
+        case.location[chosen] + case.scale[chosen] * noise
+    )
+    terms = np.abs(first - case.y) - 0.5 * np.abs(first - second)
+    error = terms.mean(axis=1).std(axis=0) / np.sqrt(count)
+    found = np.atleast_1d(case.scores["crps"])
+    assert np.all(np.abs(found - terms.mean(axis=(0, 1))) < 4 * error + 1e-3 * found)
+
+
+@each_configuration
+def test_scores_are_floats_for_one_target_and_arrays_for_several(synthetic_ensemble, configuration):
+    case = Case(synthetic_ensemble(**configuration))
+    num_targets = case.ensemble.spec.num_targets
+    for name in ("rmse", "r2", "rmse_transformed", "crps", "pull_width"):
+        if num_targets == 1:
+            assert type(case.scores[name]) is float
+        else:
+            assert case.scores[name].shape == (num_targets,)
+    assert type(case.scores["log_predictive_density"]) is float
+    assert case.scores["num_rows"] == 40
+    assert 0 < case.scores["n_effective"] <= 2 * case.ensemble.num_draws
+
+
+def test_targets_may_be_a_vector(synthetic_ensemble):
+    case = Case(synthetic_ensemble())
+    assert case.model.evaluate(case.x, case.y[:, 0]) == case.scores
+
+
+@each_configuration
+def test_order_of_rows_and_size_of_tiles_do_not_matter(
+    synthetic_ensemble, configuration, monkeypatch
+):
+    case = Case(synthetic_ensemble(**configuration))
+    order = np.random.default_rng(2).permutation(len(case.x))
+    # n_effective looks at up to 200 rows, all of them here, through rank statistics.
+    permuted = case.model.evaluate(case.x[order], case.y[order])
+    monkeypatch.setattr("tfbnn.posterior.prediction._TILE_VALUES", 1)
+    tiled = case.model.evaluate(case.x, case.y)
+    for name, value in case.scores.items():
+        for other in (permuted[name], tiled[name]):
+            if isinstance(value, dict):
+                assert other.keys() == value.keys()
+                for key in value:
+                    np.testing.assert_allclose(other[key], value[key], rtol=1e-9)
+            else:
+                np.testing.assert_allclose(other, value, rtol=1e-9)
+
+
+def test_a_perfect_model_has_nominal_coverage(synthetic_ensemble):
+    """Targets drawn from the model itself: coverage and pull width are those of a normal."""
+    ensemble = synthetic_ensemble(num_chains=1, num_results=1, likelihood=Gaussian(0.7))
+    model = BayesianMLP.from_ensemble(ensemble)
+    x = make_rows(4000, 2, 1, seed=3)[0]
+    mean, stddev = model.predict(x, include_noise=True)
+    y = mean + stddev * np.random.default_rng(0).normal(size=mean.shape)
+    scores = model.evaluate(x, y)
+    for k in (1, 2, 3):
+        share = special.erf(k / np.sqrt(2))
+        assert abs(scores["coverage"][k] - share) < 4 * np.sqrt(share * (1 - share) / 4000)
+    assert abs(scores["pull_width"] - 1) < 4 / np.sqrt(2 * 4000)
+
+
+def test_constant_targets_have_no_r2(synthetic_ensemble):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble())
+    scores = model.evaluate(make_rows(5, 2, 1)[0], np.full(5, 3.0))
+    assert np.isnan(scores["r2"]) and np.isfinite(scores["rmse"])
+
+
+def test_far_targets_have_a_finite_log_density(synthetic_ensemble):
+    """A thousand standard deviations away, where densities underflow."""
+    ensemble = synthetic_ensemble(likelihood=Gaussian(0.1))
+    model, x = BayesianMLP.from_ensemble(ensemble), make_rows(3, 2, 1)[0]
+    assert np.isfinite(model.evaluate(x, np.full(3, 1e3))["log_predictive_density"])
+
+
+def test_a_target_outside_the_domain_of_the_logarithm_is_refused(synthetic_ensemble):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(y_transform=LOG))
+    with pytest.raises(ValueError, match="y must be positive.*row 1"):
+        model.evaluate(make_rows(3, 2, 1)[0], [1.0, -1.0, 2.0])
+
+
+def test_evaluation_after_a_fit_with_row_noise_asks_for_it(synthetic_ensemble):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(row_noise=True))
+    with pytest.raises(ValueError, match="noise_scale, received None"):
+        model.evaluate(*make_rows(3, 2, 1))
+
+
+def test_scores_do_not_depend_on_the_units_of_the_target(synthetic_ensemble):
+    """Targets and transform in other units: scores scale, densities shift by the logarithm."""
+    case, factor = Case(synthetic_ensemble()), 1000.0
+    (step,) = case.ensemble.y_pipeline.steps
+    scaled = Pipeline((Standardize((step.mean[0] * factor,), (step.scale[0] * factor,)),))
+    other = BayesianMLP.from_ensemble(replace(case.ensemble, y_pipeline=scaled))
+    scores = other.evaluate(case.x, case.y * factor)
+    for name in ("rmse", "crps"):
+        np.testing.assert_allclose(scores[name], factor * case.scores[name], rtol=1e-10)
+    for name in ("r2", "rmse_transformed", "pull_width"):
+        np.testing.assert_allclose(scores[name], case.scores[name], rtol=1e-10)
+    np.testing.assert_allclose(
+        scores["log_predictive_density"],
+        case.scores["log_predictive_density"] - np.log(factor),
+        rtol=1e-10,
+    )

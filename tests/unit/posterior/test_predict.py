@@ -1,0 +1,532 @@
+"""Predictions against a plain loop over networks, exact mixtures and Monte Carlo."""
+
+import warnings
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tfbnn.posterior.prediction as predict_module
+from tests.support.builders import make_rows
+from tfbnn import BayesianMLP, NotFittedError
+from tfbnn.data.transforms import Pipeline, Standardize
+from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.posterior.forward import network_outputs
+from tfbnn.posterior.prediction import weighted_quantiles
+from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
+from tfbnn.spec.activations import ACTIVATIONS
+
+LOG = ["log10", "standardize"]
+PROBABILITIES = [0.02275, 0.16, 0.5, 0.84, 0.97725]
+
+CONFIGURATIONS = {
+    "plain": {},
+    "two targets": {"layer_sizes": (3, 4, 2)},
+    "deep": {"layer_sizes": (2, 4, 5, 3, 1), "activation": ["relu", "gelu", "sin"]},
+    "linear": {"layer_sizes": (2, 1), "x_transform": None, "y_transform": None},
+    "logarithm": {"y_transform": LOG},
+    "raw inputs": {"x_transform": None, "y_transform": LOG},
+    "fixed noise": {"likelihood": Gaussian([0.2, 0.5]), "layer_sizes": (2, 5, 2)},
+    "Student-t": {"likelihood": StudentT(3.5)},
+    "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
+    "uniform": {"prior": Uniform(-2.0, 2.0)},
+    "hierarchical": {"prior": HierarchicalNormal()},
+    "ntk": {"parameterization": "ntk", "layer_sizes": (3, 6, 4, 2)},
+    "ntk, priors apart": {
+        "parameterization": "ntk",
+        "prior": [{"kernel": Normal(2.0), "bias": Laplace(0.3)}, Normal(0.7)],
+    },
+    "ntk, hierarchical": {
+        "parameterization": "ntk",
+        "prior": [{"kernel": HierarchicalNormal(), "bias": Normal(0.5)}, HierarchicalNormal()],
+    },
+    "weighted chains": {"num_chains": 3, "chain_weights": [0.2, 0.7, 0.1]},
+}
+each_configuration = pytest.mark.parametrize(
+    "configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS
+)
+
+
+def naive_outputs(ensemble, theta, x):
+    """One network at one row, in float64: the outputs of the last layer."""
+    spec, position = ensemble.spec, 0
+    scales = {}
+    place = spec.layout.num_weights + spec.layout.num_noise
+    for number, prior in enumerate(spec.priors):
+        for part in ("kernel", "bias"):
+            if isinstance(getattr(prior, part), HierarchicalNormal):
+                scales[number, part] = np.exp(theta[place])
+                place += 1
+            elif spec.is_ntk:
+                scales[number, part] = getattr(prior, part).scale
+    hidden = x
+    for step in ensemble.x_pipeline.steps:
+        hidden = step.forward(hidden)
+    sizes = spec.layer_sizes
+    for number, (num_inputs, num_outputs) in enumerate(zip(sizes[:-1], sizes[1:])):
+        following = np.zeros(num_outputs)
+        for i in range(num_inputs):
+            for j in range(num_outputs):
+                weight = theta[position + i * num_outputs + j]
+                if spec.is_ntk:
+                    weight = weight * scales[number, "kernel"] / num_inputs**0.5
+                following[j] += hidden[i] * weight
+        position += num_inputs * num_outputs
+        for j in range(num_outputs):
+            bias = theta[position + j]
+            following[j] += bias * scales[number, "bias"] if spec.is_ntk else bias
+        position += num_outputs
+        last = number == len(sizes) - 2
+        hidden = following if last else ACTIVATIONS[spec.activations[number]].numpy(following)
+    return hidden
+
+
+def naive_mixture(ensemble, x, row_noise=None):
+    """Transformed location and noise scale of every draw, [C * S, N, K] each, and the weights."""
+    spec, locations, scales = ensemble.spec, [], []
+    learned = slice(spec.layout.num_weights, spec.layout.num_weights + spec.layout.num_noise)
+    for theta in ensemble.draws.astype(np.float64).reshape(ensemble.num_draws, -1):
+        outputs = np.array([naive_outputs(ensemble, theta, row) for row in x])
+        count = spec.num_targets
+        known = None
+        if row_noise is not None:
+            original = ensemble.y_pipeline.inverse(outputs[:, :count])
+            known = row_noise * ensemble.y_pipeline.derivative(original)
+        if isinstance(spec.likelihood, HeteroscedasticGaussian):
+            scale = np.log1p(np.exp(outputs[:, count:]))
+        elif spec.layout.num_noise:
+            scale = np.exp(theta[learned]) + np.zeros((len(x), count))
+        else:
+            scale = np.broadcast_to(spec.likelihood.noise_scale, (len(x), count))
+            scale = scale if known is None else np.zeros_like(known)
+        locations.append(outputs[:, :count])
+        scales.append(scale if known is None else np.sqrt(scale**2 + known**2))
+    weights = np.repeat(ensemble.chain_weights, ensemble.num_results) / ensemble.num_results
+    return np.array(locations), np.array(scales), weights
+
+
+def average(values, weights):
+    mean = sum(w * v for w, v in zip(weights, values))
+    return mean, np.sqrt(sum(w * (v - mean) ** 2 for w, v in zip(weights, values)))
+
+
+def mixture_cdf(ensemble, locations, scales, weights, t):
+    """Cumulative distribution in transformed space at t [N, K]."""
+    likelihood = ensemble.spec.likelihood
+    if isinstance(likelihood, StudentT):
+        spread = scales * np.sqrt((likelihood.df - 2) / likelihood.df)
+        values = stats.t.cdf((t - locations) / spread, likelihood.df)
+    else:
+        values = stats.norm.cdf((t - locations) / scales)
+    return np.tensordot(weights, values, 1)
+
+
+def rows_for(ensemble, num_rows=7, seed=5):
+    x, y = make_rows(num_rows, ensemble.spec.num_inputs, ensemble.spec.num_targets, seed)
+    return x, y
+
+
+@each_configuration
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-11), ("float32", 2e-5)])
+def test_moments_of_the_function_agree_with_a_loop(synthetic_ensemble, configuration, dtype, rtol):
+    ensemble = synthetic_ensemble(dtype=dtype, **configuration)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    locations, _, weights = naive_mixture(ensemble, x)
+    for space, values in (
+        ("transformed", locations),
+        ("original", ensemble.y_pipeline.inverse(locations)),
+    ):
+        mean, stddev = model.predict(x, space=space)
+        expected_mean, expected_stddev = average(values, weights)
+        # float32 rounds an output at 1e-7 of the sum of its terms, 10 times that in an exponent.
+        size = np.abs(values).max(axis=0)
+        assert np.all(np.abs(mean - expected_mean) <= rtol * size)
+        assert np.all(np.abs(stddev - expected_stddev) <= rtol * size)
+        np.testing.assert_allclose(
+            model.predict_draws(x, space=space), values, rtol=rtol, atol=rtol * size.max()
+        )
+
+
+@each_configuration
+def test_shapes(synthetic_ensemble, configuration):
+    ensemble = synthetic_ensemble(**configuration)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    shape = (7, ensemble.spec.num_targets)
+    prediction = model.predict(x, quantiles=PROBABILITIES)
+    assert prediction.mean.shape == prediction.stddev.shape == shape
+    assert prediction.quantiles.shape == (5, *shape)
+    assert model.predict(x).quantiles is None
+    assert model.predict_draws(x).shape == (ensemble.num_draws, *shape)
+
+
+@pytest.mark.parametrize("space", ["original", "transformed"])
+def test_quantiles_of_the_function_are_those_of_numpy(synthetic_ensemble, space):
+    ensemble = synthetic_ensemble((2, 5, 2), y_transform=LOG)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    found = model.predict(x, quantiles=PROBABILITIES, space=space).quantiles
+    draws = model.predict_draws(x, space=space)
+    expected = np.quantile(draws, PROBABILITIES, axis=0, method="hazen")
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_one_quantile_may_be_a_number(synthetic_ensemble):
+    ensemble = synthetic_ensemble()
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    np.testing.assert_array_equal(
+        model.predict(x, quantiles=0.3).quantiles, model.predict(x, quantiles=[0.3]).quantiles
+    )
+
+
+def test_weighted_quantiles_do_not_depend_on_how_weight_is_written():
+    values = np.array([[3.0], [1.0], [2.0], [5.0]])
+    doubled = np.repeat(values, 50, axis=0)
+    weights = np.array([0.1, 0.4, 0.3, 0.2])
+    found = weighted_quantiles(doubled, np.repeat(weights, 50) / 50, PROBABILITIES)
+    # Sorted 1, 2, 3, 5 with cumulated weights 0.4, 0.7, 0.8, 1.
+    np.testing.assert_array_equal(found[:, 0], [1.0, 1.0, 2.0, 5.0, 5.0])
+
+
+def test_a_chain_of_weight_zero_has_no_influence(synthetic_ensemble):
+    both = synthetic_ensemble(num_chains=2, num_results=12, chain_weights=[0.0, 1.0])
+    x, _ = rows_for(both)
+    settings = {"quantiles": PROBABILITIES}
+    found = BayesianMLP.from_ensemble(both).predict(x, **settings)
+    draws = BayesianMLP.from_ensemble(both).predict_draws(x)[12:]
+    np.testing.assert_allclose(found.mean, draws.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.stddev, draws.std(axis=0), rtol=1e-9)
+    expected = np.quantile(draws, PROBABILITIES, axis=0, method="hazen")
+    np.testing.assert_allclose(found.quantiles, expected, rtol=1e-9)
+
+
+def test_new_chain_weights_change_the_mean_accordingly(synthetic_ensemble):
+    ensemble = synthetic_ensemble(num_chains=2, num_results=10)
+    x, _ = rows_for(ensemble)
+    first, second = np.split(BayesianMLP.from_ensemble(ensemble).predict_draws(x), 2)
+    reweighted = BayesianMLP.from_ensemble(ensemble.with_chain_weights([0.25, 0.75]))
+    expected = 0.25 * first.mean(axis=0) + 0.75 * second.mean(axis=0)
+    np.testing.assert_allclose(reweighted.predict(x).mean, expected, rtol=1e-12)
+
+
+def test_means_are_taken_in_original_units_and_not_through_the_logarithm(synthetic_ensemble):
+    ensemble = synthetic_ensemble(y_transform=LOG)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    mean = model.predict(x).mean
+    power_of_mean = ensemble.y_pipeline.inverse(model.predict(x, space="transformed").mean)
+    np.testing.assert_allclose(mean, model.predict_draws(x).mean(axis=0), rtol=1e-12)
+    # Jensen: the arithmetic mean is above the geometric one, here clearly.
+    assert np.all(mean > 1.02 * power_of_mean)
+
+
+@each_configuration
+@pytest.mark.parametrize("with_row_noise", [False, True])
+def test_noise_quantiles_agree_with_the_exact_mixture(
+    synthetic_ensemble, configuration, with_row_noise
+):
+    ensemble = synthetic_ensemble(**configuration)
+    model, (x, y) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    row_noise = 0.2 * y if with_row_noise else None
+    mixture = naive_mixture(ensemble, x, row_noise)
+    for space in ("original", "transformed"):
+        found = model.predict(
+            x, include_noise=True, quantiles=PROBABILITIES, space=space, noise_scale=row_noise
+        ).quantiles
+        t = ensemble.y_pipeline.forward(found) if space == "original" else found
+        reached = np.array([mixture_cdf(ensemble, *mixture, level) for level in t])
+        # 4096 stratified points put the error of a probability below a few parts in 4096.
+        expected = np.broadcast_to(np.array(PROBABILITIES)[:, None, None], reached.shape)
+        np.testing.assert_allclose(reached, expected, atol=2e-3)
+
+
+@each_configuration
+@pytest.mark.parametrize("with_row_noise", [False, True])
+def test_noise_variance_adds_to_that_of_the_function(
+    synthetic_ensemble, configuration, with_row_noise
+):
+    ensemble = synthetic_ensemble(**configuration)
+    model, (x, y) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    row_noise = 0.2 * y if with_row_noise else None
+    locations, scales, weights = naive_mixture(ensemble, x, row_noise)
+    mean, stddev = average(locations, weights)
+    total = np.sqrt(stddev**2 + np.tensordot(weights, scales**2, 1))
+    found = model.predict(x, include_noise=True, space="transformed", noise_scale=row_noise)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found.stddev, total, rtol=1e-10)
+    if ensemble.y_pipeline.is_affine:
+        original = model.predict(x, include_noise=True, noise_scale=row_noise)
+        unit = 1.0 / ensemble.y_pipeline.derivative(found.mean)
+        np.testing.assert_allclose(original.mean, ensemble.y_pipeline.inverse(mean), rtol=1e-11)
+        np.testing.assert_allclose(original.stddev, unit * total, rtol=1e-10)
+
+
+def test_noise_is_exact_for_targets_far_from_zero(synthetic_ensemble):
+    """Mean 1e6 and spread 1e-3: differences of predictions would cancel."""
+    ensemble = synthetic_ensemble(num_chains=1, num_results=1, likelihood=Gaussian(0.3))
+    far = Pipeline((Standardize((1e6,), (1e-3,)),))
+    model = BayesianMLP.from_ensemble(replace(ensemble, y_pipeline=far))
+    stddev = model.predict(rows_for(ensemble)[0], include_noise=True).stddev
+    np.testing.assert_allclose(stddev, 0.3e-3, rtol=1e-10)
+
+
+@pytest.mark.parametrize("chain_weights", [None, [0.9, 0.1]], ids=["equal", "unequal"])
+def test_moments_under_the_logarithm_agree_with_the_lognormal_formula(
+    synthetic_ensemble, chain_weights
+):
+    ensemble = synthetic_ensemble(
+        y_transform=LOG, likelihood=Gaussian(0.3), chain_weights=chain_weights
+    )
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    locations, scales, weights = naive_mixture(ensemble, x)
+    (standardize,) = ensemble.y_pipeline.steps[1:]
+    location = np.log(10) * standardize.inverse(locations)
+    variance = (np.log(10) * standardize.scale[0] * scales) ** 2
+    first = np.tensordot(weights, np.exp(location + variance / 2), 1)
+    second = np.tensordot(weights, np.exp(2 * location + 2 * variance), 1)
+    found = model.predict(x, include_noise=True)
+    # The points leave out the last 1 / 4096 of the tails, 1 % of a variance.
+    np.testing.assert_allclose(found.mean, first, rtol=2e-3)
+    np.testing.assert_allclose(found.stddev, np.sqrt(second - first**2), rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["logarithm", "two targets", "heteroscedastic", "weighted chains"])
+def test_everything_agrees_with_monte_carlo(synthetic_ensemble, name):
+    ensemble = synthetic_ensemble(**CONFIGURATIONS[name])
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=3)
+    locations, scales, weights = naive_mixture(ensemble, x)
+    generator, count = np.random.default_rng(11), 100_000
+    chosen = generator.choice(len(weights), size=count, p=weights)
+    noise = generator.normal(size=(count, *locations.shape[1:]))
+    sample = ensemble.y_pipeline.inverse(locations[chosen] + scales[chosen] * noise)
+    found = model.predict(x, include_noise=True, quantiles=[0.16, 0.5, 0.84])
+    spread = sample.std(axis=0)
+    # Five standard errors of the mean; standard deviations of heavy tails converge slower.
+    assert np.all(np.abs(found.mean - sample.mean(axis=0)) < 5 * spread / np.sqrt(count))
+    np.testing.assert_allclose(found.stddev, spread, rtol=0.03)
+    expected = np.quantile(sample, [0.16, 0.5, 0.84], axis=0)
+    assert np.all(np.abs(found.quantiles - expected) < 0.02 * spread)
+
+
+def test_student_t_noise_has_no_moments_under_the_logarithm_but_quantiles(synthetic_ensemble):
+    ensemble = synthetic_ensemble(y_transform=LOG, likelihood=StudentT(4.0, 0.2))
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    found = model.predict(x, include_noise=True, quantiles=PROBABILITIES)
+    assert np.all(found.mean == np.inf) and np.all(found.stddev == np.inf)
+    assert np.isfinite(found.quantiles).all() and np.all(np.diff(found.quantiles, axis=0) > 0)
+    assert np.isfinite(model.predict(x).mean).all()
+
+
+def test_row_noise_replaces_a_fixed_scale(synthetic_ensemble):
+    ensemble = synthetic_ensemble(likelihood=Gaussian(5.0), y_transform=None)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    noise = np.linspace(0.1, 2.0, len(x))
+    epistemic = model.predict(x).stddev
+    total = model.predict(x, include_noise=True, noise_scale=noise).stddev
+    np.testing.assert_allclose(total, np.hypot(epistemic, noise[:, None]), rtol=1e-12)
+
+
+def test_row_noise_adds_in_quadrature_to_a_learned_scale(synthetic_ensemble):
+    ensemble = synthetic_ensemble(y_transform=None)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    learned = model.predict(x, include_noise=True).stddev
+    total = model.predict(x, include_noise=True, noise_scale=np.full(len(x), 0.8)).stddev
+    np.testing.assert_allclose(total, np.hypot(learned, 0.8), rtol=1e-12)
+
+
+def test_noise_after_a_fit_with_row_noise_asks_for_it(synthetic_ensemble):
+    ensemble = synthetic_ensemble(row_noise=True)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    assert np.isfinite(model.predict(x).mean).all()
+    with pytest.raises(ValueError, match="include_noise=True needs noise_scale, received None"):
+        model.predict(x, include_noise=True)
+
+
+PREDICTIONS = {
+    "function": {"quantiles": [0.1, 0.9]},
+    "noise": {"include_noise": True, "quantiles": [0.1, 0.9]},
+    "transformed": {"space": "transformed"},
+}
+each_prediction = pytest.mark.parametrize("settings", PREDICTIONS.values(), ids=PREDICTIONS)
+
+
+def assert_same(found, expected, rtol):
+    """Equal to `rtol` of the largest entry."""
+    for a, b in ((found.mean, expected.mean), (found.stddev, expected.stddev)):
+        np.testing.assert_allclose(a, b, rtol=0, atol=rtol * np.abs(b).max())
+    if expected.quantiles is not None:
+        size = np.abs(expected.quantiles).max()
+        np.testing.assert_allclose(found.quantiles, expected.quantiles, rtol=0, atol=rtol * size)
+
+
+def pick(prediction, rows):
+    quantiles = None if prediction.quantiles is None else prediction.quantiles[:, rows]
+    return predict_module.Prediction(prediction.mean[rows], prediction.stddev[rows], quantiles)
+
+
+@pytest.fixture
+def single(synthetic_ensemble):
+    """A float32 ensemble, for which the order of additions matters most."""
+    ensemble = synthetic_ensemble((3, 8, 8, 2), y_transform=LOG, dtype="float32", num_results=40)
+    return BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=60)[0]
+
+
+@each_prediction
+def test_rows_can_be_permuted(single, settings):
+    model, x = single
+    order = np.random.default_rng(1).permutation(len(x))
+    assert_same(
+        model.predict(x[order], **settings), pick(model.predict(x, **settings), order), rtol=1e-6
+    )
+
+
+@each_prediction
+def test_rows_can_be_batched(single, settings):
+    model, x = single
+    whole = model.predict(x, **settings)
+    for rows in (slice(0, 1), slice(1, 18), slice(18, 60)):
+        assert_same(model.predict(x[rows], **settings), pick(whole, rows), rtol=1e-6)
+
+
+@each_prediction
+@pytest.mark.parametrize("values", [1, 30_000, 200_000])
+def test_size_of_tiles_does_not_matter(single, settings, values, monkeypatch):
+    model, x = single
+    whole, draws = model.predict(x, **settings), model.predict_draws(x)
+    monkeypatch.setattr(predict_module, "_TILE_VALUES", values)
+    monkeypatch.setattr("tfbnn.posterior.forward._HIDDEN_VALUES", values // 50)
+    monkeypatch.setattr(predict_module, "_LEAST_PASSES", 2)
+    assert len(predict_module.row_tiles(model.posterior, len(x))) > 2
+    assert_same(model.predict(x, **settings), whole, rtol=1e-6)
+    np.testing.assert_allclose(model.predict_draws(x), draws, rtol=1e-4, atol=1e-6 * draws.max())
+
+
+def test_predicting_twice_gives_the_same_bits(single):
+    model, x = single
+    first, second = (model.predict(x, include_noise=True, quantiles=[0.3]) for _ in range(2))
+    for a, b in zip((*first, first.quantiles), (*second, second.quantiles)):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("num_results", [1, 2, 3])
+def test_few_draws_are_enough_for_noise(synthetic_ensemble, num_results):
+    ensemble = synthetic_ensemble(num_chains=1, num_results=num_results, likelihood=Gaussian(0.5))
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    found = model.predict(x, include_noise=True, quantiles=[0.1, 0.9])
+    mixture = naive_mixture(ensemble, x)
+    reached = mixture_cdf(ensemble, *mixture, ensemble.y_pipeline.forward(found.quantiles[1]))
+    np.testing.assert_allclose(reached, 0.9, atol=1e-3)  # 4096 points, see above
+
+
+def test_more_draws_than_noise_points(synthetic_ensemble):
+    ensemble = synthetic_ensemble((2, 2, 1), num_results=3000, likelihood=Gaussian(0.5))
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=2)
+    found = model.predict(x, include_noise=True, quantiles=[0.1, 0.9], space="transformed")
+    draws = model.predict_draws(x, space="transformed")
+    reached = stats.norm.cdf((found.quantiles[:, None] - draws) / 0.5).mean(axis=1)
+    # One noise level per draw, in a low-discrepancy order: errors of order log(6000) / 6000.
+    np.testing.assert_allclose(reached[..., 0], [[0.1] * 2, [0.9] * 2], atol=5e-3)
+
+
+@pytest.mark.parametrize("kind", ["predict", "predict_draws"])
+def test_infinite_predictions_are_quiet(synthetic_ensemble, kind):
+    ensemble = synthetic_ensemble((1, 1), x_transform=None, y_transform="log10")
+    model = BayesianMLP.from_ensemble(ensemble)
+    result = getattr(model, kind)([[1e5]])  # NumPy's warnings are errors in these tests
+    largest = result.mean if kind == "predict" else result.max()
+    assert largest == np.inf
+
+
+def test_a_stopped_run_predicts_with_one_warning_that_counts(synthetic_ensemble):
+    ensemble = synthetic_ensemble(num_results=15, provenance={"num_results_requested": 1000})
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        prediction = model.predict(x)
+    assert np.isfinite(prediction.mean).all()
+    assert ["15 of 1000 draws" in str(entry.message) for entry in caught] == [True]
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model, x: model.predict(x),
+        lambda model, x: model.predict_draws(x),
+        lambda model, x: model.evaluate(x, x[:, :1]),
+        lambda model, x: model.diagnose(),
+        lambda model, x: model.diagnose(x),
+        lambda model, x: model.posterior,
+        lambda model, x: model.save("never.h5"),
+        lambda model, x: model.log_prob(np.zeros(18), x, x[:, :1]),
+    ],
+    ids=[
+        "predict",
+        "predict_draws",
+        "evaluate",
+        "diagnose",
+        "diagnose at x",
+        "posterior",
+        "save",
+        "log_prob",
+    ],
+)
+def test_everything_before_a_fit_says_so(use, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotFittedError, match="fit_posterior"):
+        use(BayesianMLP([2, 4, 1]), np.ones((3, 2)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_predictions_of_a_sampled_model_agree_with_the_loop(tiny_model, tiny_data):
+    x = tiny_data[0][:5]
+    locations, _, weights = naive_mixture(tiny_model.posterior, x)
+    mean, stddev = tiny_model.predict(x, space="transformed")
+    expected_mean, expected_stddev = average(locations, weights)
+    np.testing.assert_allclose(mean, expected_mean, atol=5e-6)  # float32 outputs of order one
+    np.testing.assert_allclose(stddev, expected_stddev, atol=5e-6)
+
+
+class TestBackends:
+    @each_configuration
+    def test_tensorflow_agrees_with_numpy(self, synthetic_ensemble, configuration):
+        ensemble = synthetic_ensemble(**configuration)
+        model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=11)
+        options = {"quantiles": [0.1, 0.9], "include_noise": True}
+        expected = model.predict(x, **options, backend="numpy")
+        assert_same(model.predict(x, **options, backend="tensorflow"), expected, rtol=1e-5)
+
+    def test_few_programs_are_compiled_and_draws_are_tiled(self, single, monkeypatch):
+        from tfbnn.engine.export import forward
+
+        model, x = single
+        expected = model.predict(x)
+        monkeypatch.setattr(
+            "tfbnn.engine.density.network._HIDDEN_VALUES", 8 * 64 * 30
+        )  # 30 draws of 80, then 20
+        forward._compiled_outputs.cache_clear()
+        for num_rows in (60, 33, 40, 64, 50):
+            found = model.predict(x[:num_rows], backend="tensorflow")
+            assert_same(found, pick(expected, slice(num_rows)), rtol=1e-5)
+        function = forward._compiled_outputs(model.posterior.spec)
+        assert function.experimental_get_tracing_count() == 2
+
+    def test_auto_takes_a_gpu_for_large_batches_only(self, single, monkeypatch):
+        model, x = single
+        used = []
+        monkeypatch.setattr("tfbnn.engine.basis.compile.has_gpu", lambda: True)
+        monkeypatch.setattr(
+            "tfbnn.engine.export.forward.make_forward",
+            lambda ensemble: used.append(1) or partial(network_outputs, ensemble),
+        )
+        model.predict(x)
+        assert not used
+        monkeypatch.setattr(
+            "tfbnn.posterior.forward._GPU_VALUES", len(x) * model.posterior.num_draws
+        )
+        model.predict(x)
+        assert used
+
+    def test_an_unknown_backend_is_refused(self, single):
+        model, x = single
+        with pytest.raises(ValueError, match="backend must be one of.*numpy"):
+            model.predict(x, backend="torch")

@@ -1,0 +1,274 @@
+"""Stacking of chains: held-out densities, and what becomes of the weights."""
+
+import json
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import tfbnn
+from tests.architecture.test_no_tensorflow import run_without_tensorflow
+from tests.support.builders import make_rows
+from tfbnn.cli import main
+from tfbnn.data.rows import Rows
+from tfbnn.data.training_inputs import summarise_inputs
+from tfbnn.data.transforms import Pipeline
+from tfbnn.likelihoods import Gaussian
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.metrics import log_mean_exp
+from tfbnn.posterior.stacking.stacking import (
+    chain_log_densities,
+    loo_log_densities,
+    weighting_note,
+)
+from tfbnn.spec.model_spec import make_spec
+
+X, Y = make_rows(60, 2, 1, seed=8)
+
+
+@pytest.fixture
+def ensemble(synthetic_ensemble):
+    """Three chains, of which the last predicts nonsense."""
+    ensemble = synthetic_ensemble(num_chains=3)
+    draws = ensemble.draws.copy()
+    draws[2, :, ensemble.spec.layout.num_weights - 1] += 1e4
+    return replace(ensemble, draws=draws)
+
+
+@pytest.fixture
+def stacked(ensemble):
+    """A model whose chains are stacked on validation rows."""
+    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
+    model.stack_chains(X, Y)
+    return model
+
+
+def constant_ensemble(means, dtype="float64"):
+    """Networks of constant output: means [C, S], standard normal noise, no transforms."""
+    spec = make_spec(
+        [1, 2, 1],
+        activation="tanh",
+        prior=tfbnn.priors.Normal(1.0),
+        likelihood=Gaussian(1.0),
+        parameterization="standard",
+        x_transform=None,
+        y_transform=None,
+        dtype=dtype,
+    )
+    draws = np.zeros((*means.shape, spec.layout.num_parameters), dtype)
+    draws[..., -1] = means
+    return Ensemble(
+        spec=spec,
+        x_pipeline=Pipeline(),
+        y_pipeline=Pipeline(),
+        draws=draws,
+        sample_stats={},
+        chain_weights=np.full(len(means), 1.0 / len(means)),
+        x_reference=np.zeros((1, 1)),
+        training_inputs=summarise_inputs(np.zeros((1, 1))),
+    )
+
+
+def rows_of(y):
+    return Rows(np.zeros((len(y), 1)), np.reshape(y, (-1, 1)), None, None)
+
+
+# The densities.
+
+
+def test_densities_are_those_of_every_chain_by_itself():
+    means = np.random.default_rng(0).normal(size=(3, 20))
+    y = np.linspace(-3.0, 60.0, 11)
+    logs = stats.norm.logpdf(y, means[..., None])
+    expected = special.logsumexp(logs, axis=1) - np.log(20)
+    found = chain_log_densities(constant_ensemble(means), rows_of(y))
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_leave_one_out_densities_are_near_the_exact_ones():
+    """A normal mean under a flat prior: without row i it is N(mean of the others, 1 / (n - 1))."""
+    pytest.importorskip("arviz")
+    generator = np.random.default_rng(0)
+    y = generator.normal(size=30)
+    means = y.mean() + generator.normal(size=(2, 4000)) / np.sqrt(30)
+    found, pareto_k = loo_log_densities(constant_ensemble(means), rows_of(y))
+    others = (y.sum() - y) / 29
+    exact = stats.norm.logpdf(y, others, np.sqrt(1 + 1 / 29))
+    np.testing.assert_allclose(found, np.tile(exact, (2, 1)), atol=0.03)
+    assert pareto_k.shape == (2, 30) and pareto_k.max() < 0.7
+
+
+def test_leave_one_out_and_validation_rows_nearly_agree():
+    pytest.importorskip("arviz")
+    generator = np.random.default_rng(1)
+
+    def sample(count):
+        return np.where(generator.uniform(size=count) < 0.75, -1.5, 2.0) + generator.normal(
+            size=count
+        )
+
+    means = np.array([[-1.5], [2.0], [30.0]]) + 0.05 * generator.normal(size=(3, 200))
+    model = tfbnn.BayesianMLP.from_ensemble(constant_ensemble(means))
+    model._keep(rows_of(sample(300)), model.posterior)
+    y = sample(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no Pareto k is high
+        inside = model.stack_chains()
+    outside = model.stack_chains(np.zeros((300, 1)), y)
+    np.testing.assert_allclose(inside.weights, [0.75, 0.25, 0.0], atol=0.06)
+    np.testing.assert_allclose(inside.weights, outside.weights, atol=0.06)
+    assert (inside.method, outside.method) == (
+        "stacking by PSIS-LOO",
+        "stacking on validation rows",
+    )
+    assert inside.pareto_k.shape == (3, 300) and outside.pareto_k is None
+    assert "\nPareto k     above 0.7 for 0." in inside.summary()
+
+
+def test_many_high_pareto_k_are_reported(ensemble):
+    pytest.importorskip("arviz")
+    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
+    model._keep(Rows(X, Y, None, None), ensemble)
+    with pytest.warns(UserWarning, match=r"Pareto k is above 0.7 for 100.0 %"):
+        assert model.stack_chains().unreliable_share > 0.05
+
+
+def test_without_arviz_the_message_names_the_extra(ensemble, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
+    model._keep(Rows(X, Y, None, None), ensemble)
+    with pytest.raises(ImportError, match=r"tfbnn\[arviz\], or pass validation rows"):
+        model.stack_chains()
+    assert model.posterior is ensemble
+
+
+# What becomes of the weights.
+
+
+def test_scores_are_those_of_evaluate(ensemble):
+    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
+    before = model.evaluate(X, Y)["log_predictive_density_transformed"]
+    first = model.stack_chains(X, Y)
+    after = model.evaluate(X, Y)["log_predictive_density_transformed"]
+    assert first.log_score_uniform == pytest.approx(before)
+    assert first.log_score_stacked == pytest.approx(after) and after > before
+    again = model.stack_chains(X, Y)  # from scratch: weights there are play no role
+    np.testing.assert_array_equal(again.weights, first.weights)
+    assert again.log_score_uniform == first.log_score_uniform
+
+
+def test_a_chain_that_is_far_worse_gets_nothing_and_predicts_nothing(stacked, ensemble):
+    weights = stacked.posterior.chain_weights
+    assert weights[2] == 0.0 and weights.sum() == pytest.approx(1.0)
+    others = replace(ensemble, draws=ensemble.draws[:2], chain_weights=weights[:2])
+    expected = tfbnn.BayesianMLP.from_ensemble(others)
+    settings = {"include_noise": True, "quantiles": [0.1, 0.5]}
+    found, wanted = stacked.predict(X, **settings), expected.predict(X, **settings)
+    for name in ("mean", "stddev", "quantiles"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-12)
+    assert str(stacked.evaluate(X, Y)) == str(expected.evaluate(X, Y))
+    assert stacked.predict_draws(X).shape == (45, 60, 1)  # all draws, to be weighted
+    assert stacked.posterior.draw_weights[30:].tolist() == [0.0] * 15
+
+
+def test_infinite_predictions_of_a_chain_without_weight_do_no_harm(synthetic_ensemble):
+    ensemble = synthetic_ensemble(y_transform=["log10", "standardize"])
+    draws = ensemble.draws.copy()
+    draws[1, :, ensemble.spec.layout.num_weights - 1] += 1e5
+    model = tfbnn.BayesianMLP.from_ensemble(replace(ensemble, draws=draws))
+    np.testing.assert_array_equal(model.stack_chains(X, Y).weights, [1.0, 0.0])
+    with np.errstate(all="raise", under="ignore"):
+        assert np.isfinite(model.predict(X, include_noise=True).stddev).all()
+        assert np.isfinite(model.evaluate(X, Y)["crps"])
+
+
+def test_a_density_without_weight_does_not_push_the_others_below_zero():
+    values = np.array([[0.0, -np.inf], [-2000.0, -np.inf]])
+    np.testing.assert_array_equal(log_mean_exp(values, np.array([0.0, 1.0])), [-2000.0, -np.inf])
+    assert log_mean_exp(values[:, :1], np.array([1e-300, 1.0])) == pytest.approx(-690.7755)
+
+
+def test_one_chain_keeps_its_weight(synthetic_ensemble):
+    model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble(num_chains=1))
+    stacking = model.stack_chains(X, Y)
+    np.testing.assert_array_equal(stacking.weights, [1.0])
+    assert stacking.log_score_stacked == stacking.log_score_uniform
+    assert model.diagnose().weighting is None
+
+
+def test_known_noise_of_the_rows_is_needed_and_used(synthetic_ensemble):
+    model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble(row_noise=True))
+    with pytest.raises(ValueError, match="stack_chains needs noise_scale"):
+        model.stack_chains(X, Y)
+    narrow, wide = (model.stack_chains(X, Y, noise_scale=s * Y) for s in (0.01, 1.0))
+    assert narrow.log_score_stacked != wide.log_score_stacked
+
+
+def test_before_a_fit_there_is_nothing_to_stack():
+    with pytest.raises(tfbnn.NotFittedError):
+        tfbnn.BayesianMLP([2, 5, 1]).stack_chains(X, Y)
+
+
+def test_summary_says_what_it_is(ensemble):
+    text = tfbnn.BayesianMLP.from_ensemble(ensemble).stack_chains(X, Y).summary()
+    assert "stacking on validation rows, 60 rows; this is not the posterior" in text
+    assert "none for chain 2" in text and "Pareto" not in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+# Reports and files.
+
+
+def test_every_report_names_the_weights(stacked, tmp_path, capsys):
+    note = weighting_note(stacked.posterior)
+    assert note.startswith("weighted by stacking on validation rows, not the posterior: ")
+    assert note.endswith(" 0.000; none for chain 2") and "\n" not in note
+    assert stacked.diagnose().summary().startswith(f"chains       {note}\n")
+    path, data = str(tmp_path / "model.h5"), str(tmp_path / "rows.npz")
+    stacked.save(path)
+    np.savez(data, x=X, y=Y)
+    weights = stacked.posterior.chain_weights.tolist()
+    for command in (["evaluate", path, data], ["diagnose", path], ["info", path]):
+        options = ["--target", "y_0"] if command[0] == "evaluate" else []
+        assert main([*command, *options]) == 0
+        assert capsys.readouterr().out.count(note) == 1
+        assert main([*command, *options, "--json"]) == 0
+        content = json.loads(capsys.readouterr().out)
+        assert content["weighting"] == note and content["chain_weights"] == weights
+
+
+def test_equal_weights_are_not_worth_a_line(synthetic_ensemble):
+    ensemble = synthetic_ensemble(num_chains=3)
+    assert weighting_note(ensemble) is None
+    by_hand = weighting_note(ensemble.with_chain_weights([0.5, 0.3, 0.2]))
+    assert by_hand == "weighted by hand, not the posterior: 0.500 0.300 0.200"
+
+
+def test_weights_survive_a_file_and_the_absence_of_tensorflow(stacked, tmp_path):
+    path = tmp_path / "model.h5"
+    stacked.save(path)
+    loaded = tfbnn.load(path).posterior
+    np.testing.assert_array_equal(loaded.chain_weights, stacked.posterior.chain_weights)
+    entry = loaded.provenance["chain_weights"]
+    assert entry == stacked.posterior.provenance["chain_weights"]
+    assert entry.keys() == {"method", "num_rows", "log_score_uniform", "log_score_stacked"}
+    code = """
+import json
+import tfbnn
+
+model = tfbnn.load(sys.argv[1])
+x = json.loads(sys.argv[2])
+mean = model.predict(x).mean.tolist()
+note = model.diagnose().weighting
+again = model.stack_chains(x, json.loads(sys.argv[3]))
+print(json.dumps([mean, note, again.weights.tolist(), again.log_score_stacked]))
+"""
+    arguments = (json.dumps(X.tolist()), json.dumps(Y.tolist()))
+    mean, note, weights, score = run_without_tensorflow(code, path, *arguments)
+    np.testing.assert_allclose(mean, stacked.predict(X).mean, rtol=1e-6)
+    assert note == weighting_note(loaded)
+    np.testing.assert_allclose(weights, loaded.chain_weights, atol=1e-9)
+    assert score == pytest.approx(entry["log_score_stacked"])

@@ -1,0 +1,323 @@
+"""Model files: bitwise round trips, refusal of everything else, replacement only when complete."""
+
+import os
+import stat
+
+import h5py
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.builders import make_rows
+from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.priors import HierarchicalNormal, Laplace, LogNormal, Uniform
+from tfbnn.storage import read_model, seal, write_model
+from tfbnn.storage.model import file as model_file
+
+LOG = ["log10", "standardize"]
+CONFIGURATIONS = {
+    "default": {},
+    "float32": {"dtype": "float32"},
+    "logarithm": {"y_transform": LOG},
+    "compressed": {"dtype": "float32", "layer_sizes": (2, 20, 1), "num_results": 333},
+    "no transforms": {"x_transform": None, "y_transform": None},
+    "Student-t, fixed noise": {"likelihood": StudentT(3.5, [0.1, 0.2]), "layer_sizes": (3, 4, 2)},
+    "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
+    "priors": {
+        "prior": [
+            {"kernel": Laplace(0.3), "bias": Uniform(-1.0, 2.0)},
+            HierarchicalNormal(LogNormal(-1.0, 0.5)),
+        ],
+    },
+    "ntk": {"parameterization": "ntk", "activation": ["silu"]},
+    "weights, names, row noise": {
+        "chain_weights": [0.3, 0.7],
+        "feature_names": ("mass", "naïve λ"),
+        "row_noise": True,
+        "likelihood": Gaussian(0.1),
+        "provenance": {"seed": 3, "versions": {"numpy": "2"}, "max_tree_depth": None},
+    },
+}
+each_configuration = pytest.mark.parametrize(
+    "configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.h5"
+
+
+@pytest.fixture
+def saved(path, synthetic_ensemble):
+    """The path of a sound model file."""
+    write_model(synthetic_ensemble(dtype="float32"), path)
+    return path
+
+
+def bits(array):
+    array = np.asarray(array)
+    return array.dtype, array.shape, array.tobytes()
+
+
+@each_configuration
+def test_everything_comes_back_bit_by_bit(synthetic_ensemble, configuration, path):
+    before = synthetic_ensemble(**configuration)
+    write_model(before, path)
+    after = read_model(path)
+    assert after.spec == before.spec
+    assert (after.x_pipeline, after.y_pipeline) == (before.x_pipeline, before.y_pipeline)
+    assert after.feature_names == before.feature_names
+    assert after.row_noise is before.row_noise
+    assert after.provenance.items() >= before.provenance.items()
+    for name in ("draws", "chain_weights", "x_reference"):
+        assert bits(getattr(after, name)) == bits(getattr(before, name))
+    assert after.sample_stats.keys() == before.sample_stats.keys()
+    for name, values in before.sample_stats.items():
+        assert bits(after.sample_stats[name]) == bits(values)
+
+
+@each_configuration
+def test_a_loaded_model_predicts_the_same_bits(synthetic_ensemble, configuration, path):
+    model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble(**configuration))
+    x, y = make_rows(9, model.spec.num_inputs, model.spec.num_targets, seed=3)
+    noise = 0.1 * y if model.posterior.row_noise else None
+    model.save(path)
+    loaded = tfbnn.load(path)
+    settings = {"include_noise": True, "quantiles": [0.1, 0.9], "noise_scale": noise}
+    before, after = model.predict(x, **settings), loaded.predict(x, **settings)
+    assert list(map(bits, (*after, after.quantiles))) == list(
+        map(bits, (*before, before.quantiles))
+    )
+    assert bits(loaded.predict_draws(x)) == bits(model.predict_draws(x))
+    assert str(loaded.evaluate(x, y, noise_scale=noise)) == str(
+        model.evaluate(x, y, noise_scale=noise)
+    )
+    assert bits(loaded.diagnose().rhat_function) == bits(model.diagnose().rhat_function)
+
+
+def test_a_sampled_model_predicts_the_same_bits(tiny_model, tiny_data, path):
+    tiny_model.save(path)
+    loaded = tfbnn.load(path)
+    assert bits(loaded.predict(tiny_data[0]).mean) == bits(tiny_model.predict(tiny_data[0]).mean)
+    assert (
+        loaded.posterior.provenance["data_sha256"]
+        == (tiny_model.posterior.provenance["data_sha256"])
+    )
+
+
+def test_saving_a_loaded_model_again_loses_nothing(saved, tmp_path):
+    again = tmp_path / "again.h5"
+    tfbnn.load(saved).save(again)
+    assert bits(read_model(again).draws) == bits(read_model(saved).draws)
+    assert read_model(again).spec == read_model(saved).spec
+
+
+def test_path_may_be_a_string(synthetic_ensemble, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_model(synthetic_ensemble(), "model.h5")
+    assert read_model("model.h5").num_chains == 2
+
+
+def test_names_in_the_file_are_those_of_arviz(saved):
+    with h5py.File(saved) as file:
+        assert file["posterior/theta"].shape == (2, 15, 22)
+        assert set(file["sample_stats"]) == {
+            "lp",
+            "acceptance_rate",
+            "step_size",
+            "n_steps",
+            "diverging",
+            "energy",
+        }
+        assert {"format", "format_version", "inference_library_version"} <= set(file.attrs)
+
+
+# What is not a model file at all.
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n", b"mass,xs\n1,2\n", b"PK\x03\x04 npz", b"\x89HDF\r\n\x1a\n", b"\0" * 4096],
+    ids=["empty", "newline", "csv", "zip", "signature only", "zeros"],
+)
+def test_other_files_are_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(tfbnn.ModelFileError, match="model.h5.*not a readable tfbnn model"):
+        tfbnn.load(path)
+
+
+def test_another_hdf5_file_is_refused(path):
+    with h5py.File(path, "w") as file:
+        file["model_weights"] = np.zeros(3)
+        file.attrs["keras_version"] = "3.0.0"
+    with pytest.raises(tfbnn.ModelFileError, match="model.h5.*not a readable tfbnn model"):
+        tfbnn.load(path)
+    seal(path)
+    with pytest.raises(tfbnn.ModelFileError, match="model.h5.*not a tfbnn model"):
+        tfbnn.load(path)
+
+
+def test_a_missing_file_is_reported_by_name(path):
+    with pytest.raises(FileNotFoundError, match="model.h5"):
+        tfbnn.load(path)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(tfbnn.RunFolderError, match="not a run folder"):
+        tfbnn.load(tmp_path)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_refused(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(tfbnn.ModelFileError, match="model.h5"):
+        tfbnn.load(saved)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "posterior/theta",
+        "posterior/chain_weights",
+        "metadata",
+        "constant_data/x_reference",
+        "sample_stats/lp",
+    ],
+)
+def test_one_flipped_bit_in_the_data_is_found(saved, place):
+    with h5py.File(saved) as file:
+        offset = file[place].id.get_offset() + file[place].id.get_storage_size() - 5
+    content = bytearray(saved.read_bytes())
+    content[offset] ^= 1
+    saved.write_bytes(content)
+    with pytest.raises(tfbnn.ModelFileError, match="model.h5"):
+        tfbnn.load(saved)
+
+
+@pytest.mark.parametrize("block", range(0, 8192, 512))
+def test_a_block_overwritten_is_refused_or_without_consequence(saved, block):
+    expected, content = read_model(saved), bytearray(saved.read_bytes())
+    content[block : block + 512] = b"\xff" * len(content[block : block + 512])
+    saved.write_bytes(content)
+    try:
+        found = tfbnn.load(saved).posterior
+    except tfbnn.ModelFileError:
+        return
+    assert bits(found.draws) == bits(expected.draws) and found.spec == expected.spec
+
+
+# Writing.
+
+
+def test_a_missing_folder_is_reported(synthetic_ensemble, tmp_path):
+    with pytest.raises(FileNotFoundError, match="folder of .*nowhere.*does not exist"):
+        write_model(synthetic_ensemble(), tmp_path / "nowhere" / "model.h5")
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_older_file_is_replaced(saved, synthetic_ensemble):
+    write_model(synthetic_ensemble((3, 4, 1)), saved)
+    assert read_model(saved).spec.layer_sizes == (3, 4, 1)
+    assert os.listdir(saved.parent) == ["model.h5"]
+
+
+@pytest.mark.parametrize(
+    "step", ["model.file._fill", "format.sealed_file.h5py.File", "os.fsync", "os.replace"]
+)
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
+def test_a_failure_while_writing_leaves_the_older_file(
+    saved, synthetic_ensemble, monkeypatch, step, error
+):
+    def fail(*args, **kwargs):
+        raise error
+
+    before = saved.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(step if step.startswith("os.") else f"tfbnn.storage.{step}", fail)
+        with pytest.raises(type(error)):
+            write_model(synthetic_ensemble((3, 4, 1)), saved)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == ["model.h5"]
+
+
+def test_a_failure_in_the_middle_of_the_file_leaves_the_older_file(
+    saved, synthetic_ensemble, monkeypatch
+):
+    before, ensemble = saved.read_bytes(), synthetic_ensemble()
+    del ensemble.sample_stats["energy"]  # the last dataset that is written
+    with pytest.raises(KeyError):
+        write_model(ensemble, saved)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == ["model.h5"]
+
+
+def test_the_older_file_can_be_read_until_the_new_one_is_complete(
+    saved, synthetic_ensemble, monkeypatch
+):
+    seen, replace_file = [], os.replace
+
+    def look_and_replace(source, target):
+        seen.append((read_model(target).spec.layer_sizes, read_model(source).spec.layer_sizes))
+        replace_file(source, target)
+
+    monkeypatch.setattr(model_file.os, "replace", look_and_replace)
+    write_model(synthetic_ensemble((3, 4, 1)), saved)
+    assert seen == [((2, 5, 1), (3, 4, 1))]
+
+
+def test_content_and_name_are_on_the_disk_in_this_order(saved, synthetic_ensemble, monkeypatch):
+    calls, sync, replace_file = [], os.fsync, os.replace
+
+    def record_sync(handle):
+        calls.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        sync(handle)
+
+    def record_replace(source, target):
+        calls.append("name")
+        replace_file(source, target)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "replace", record_replace)
+    write_model(synthetic_ensemble((3, 4, 1)), saved)
+    assert calls == ["file", "name", "folder"]
+
+
+def test_only_many_draws_are_compressed(saved, synthetic_ensemble, tmp_path):
+    write_model(synthetic_ensemble((2, 20, 1), num_results=333), tmp_path / "many.h5")
+    with h5py.File(saved) as few, h5py.File(tmp_path / "many.h5") as many:
+        assert few["posterior/theta"].chunks is None
+        assert many["posterior/theta"].chunks == (1, 333, 82)
+        assert many["posterior/theta"].compression == "gzip"
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077, 0o002])
+def test_permissions_follow_the_umask(synthetic_ensemble, path, umask):
+    previous = os.umask(umask)
+    try:
+        write_model(synthetic_ensemble(), path)
+        assert os.umask(umask) == umask  # writing has not changed it
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+
+
+def test_saving_onto_a_folder_fails_and_leaves_nothing(synthetic_ensemble, path):
+    path.mkdir()
+    with pytest.raises(OSError):
+        write_model(synthetic_ensemble(), path)
+    assert os.listdir(path.parent) == ["model.h5"] and os.listdir(path) == []
+
+
+def test_loading_leaves_the_file_as_it_is(saved):
+    before, modified = saved.read_bytes(), saved.stat().st_mtime_ns
+    tfbnn.load(saved).predict(np.zeros((1, 2)))
+    assert saved.read_bytes() == before and saved.stat().st_mtime_ns == modified
+
+
+def test_arrays_of_a_loaded_model_are_read_only(saved):
+    ensemble = read_model(saved)
+    for array in (ensemble.draws, ensemble.chain_weights, ensemble.sample_stats["lp"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
