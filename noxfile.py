@@ -1,0 +1,58 @@
+"""Tasks of a developer: `nox` runs the first three, `nox -s NAME` another, `nox -l` lists them.
+
+They run in the environment that nox itself is in: one of their own each would install TensorFlow
+again, for minutes, to run checks that take seconds.
+"""
+
+import sys
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "types", "fast"]
+
+# The tiers that the default run leaves out; .ci/run has them too.
+OTHER_TIERS = "(processes or cluster or statistics or benchmarks) and not slow"
+
+
+def _run(session, module, *arguments):
+    # By the interpreter: an environment that is not activated has no ruff on the PATH.
+    session.run(sys.executable, "-m", module, *arguments)
+
+
+@nox.session
+def lint(session):
+    """Style: ruff check, and ruff format without a change."""
+    _run(session, "ruff", "check", ".")
+    _run(session, "ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session):
+    """Types: mypy, as strict as pyproject.toml says for each room."""
+    _run(session, "mypy")
+
+
+@nox.session
+def fast(session):
+    """Tests that start no TensorFlow and compile nothing; arguments go to pytest."""
+    _run(session, "pytest", "-m", "fast", *session.posargs)
+
+
+@nox.session
+def test(session):
+    """The default tests, which are those of the README's command; arguments go to pytest."""
+    _run(session, "pytest", *session.posargs)
+
+
+@nox.session
+def full(session):
+    """All tests but the slow ones."""
+    _run(session, "pytest")
+    _run(session, "pytest", "-m", OTHER_TIERS)
+
+
+@nox.session
+def docs(session):
+    """Documents: links and paths in them exist, and the code in them runs."""
+    _run(session, "pytest", "tests/architecture/test_documents.py")
