@@ -7,13 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.builders import make_rows
-from tfbnn.data.training_inputs import summarise_inputs
-from tfbnn.data.transforms import fit_pipeline
-from tfbnn.likelihoods import Gaussian
-from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.priors import Normal
-from tfbnn.spec.model_spec import make_spec
+from tests.support import builders
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Processes that tests start find the package and tests.support wherever they work.
@@ -66,73 +60,8 @@ def tiny_model(tiny_data):
 
 @pytest.fixture(scope="session")
 def synthetic_ensemble():
-    """A function that builds an Ensemble of random networks, for any model, without TensorFlow."""
-    return _synthetic_ensemble
-
-
-def _synthetic_ensemble(
-    layer_sizes=(2, 5, 1),
-    *,
-    activation="tanh",
-    prior=Normal(0.8),
-    likelihood=Gaussian("learned"),
-    parameterization="standard",
-    x_transform="standardize",
-    y_transform="auto",
-    dtype="float64",
-    num_chains=2,
-    num_results=15,
-    chain_weights=None,
-    feature_names=None,
-    row_noise=False,
-    classes=None,
-    provenance=None,
-    seed=0,
-):
-    spec = make_spec(
-        list(layer_sizes),
-        activation=activation,
-        prior=prior,
-        likelihood=likelihood,
-        parameterization=parameterization,
-        x_transform=x_transform,
-        y_transform=y_transform,
-        dtype=dtype,
-    )
-    x, y = make_rows(50, spec.num_inputs, spec.num_targets, seed)
-    generator = np.random.default_rng([seed, 1])
-    shape = (num_chains, num_results)
-    layout = spec.layout
-    draws = generator.normal(size=(*shape, layout.num_parameters))
-    draws[..., layout.num_weights :] *= 0.3
-    # Learned noise around 0.3 standard deviations of the targets.
-    draws[..., layout.log_noise_scale] -= 1.2
-    stats = {
-        "lp": generator.normal(-100.0, 2.0, size=shape),
-        "acceptance_rate": generator.uniform(0.6, 1.0, size=shape).astype(np.float32),
-        "step_size": np.full(shape, 0.1, np.float32),
-        "n_steps": np.full(shape, 8, np.int32),
-        "diverging": generator.uniform(size=shape) < 0.1,
-        "energy": generator.normal(size=shape),
-    }
-    if classes is None and spec.has_classes:
-        classes = tuple(range(spec.num_classes))
-    weights = np.full(num_chains, 1.0 / num_chains) if chain_weights is None else chain_weights
-    x_pipeline = fit_pipeline(spec.x_transform, x, "x")
-    return Ensemble(
-        spec=spec,
-        x_pipeline=x_pipeline,
-        y_pipeline=fit_pipeline(spec.y_transform, y, "y"),
-        draws=draws.astype(dtype),
-        sample_stats=stats,
-        chain_weights=np.array(weights, dtype=np.float64),
-        x_reference=x[:10].copy(),
-        training_inputs=summarise_inputs(x_pipeline.forward(x)),
-        feature_names=feature_names,
-        row_noise=row_noise,
-        classes=classes,
-        provenance=dict(provenance or {}),
-    )
+    """The function that builds an Ensemble of random networks, for any model."""
+    return builders.synthetic_ensemble
 
 
 @pytest.fixture

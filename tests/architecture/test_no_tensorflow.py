@@ -2,13 +2,12 @@
 
 import importlib.util
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.without_tensorflow import run_without_tensorflow
 
 PUBLIC = [
     "BayesianMLP",
@@ -30,29 +29,6 @@ PUBLIC = [
     "priors",
     "storage",
 ]
-
-BLOCK = """
-import sys
-
-class Block:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("tensorflow", "tensorflow_probability", "keras", "tf_keras"):
-            raise ImportError(f"{name} is blocked by this test")
-
-sys.meta_path.insert(0, Block())
-"""
-
-
-def run_without_tensorflow(code, *arguments):
-    """Runs code in a fresh interpreter that cannot import TensorFlow; its last line is JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", BLOCK + code, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")

@@ -12,30 +12,20 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support import small_runs
 from tests.support.busy_workers import kill_one
+from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.cluster import tasks
 from tfbnn.cluster.attempts import Attempts
 from tfbnn.cluster.stop_sign import StopSign
 from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
-from tfbnn.kernels import HMC
 from tfbnn.storage import RunFolder
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
-X = np.random.default_rng(0).normal(size=(40, 2))
-Y = np.sin(X[:, 0])
-RUN = dict(
-    kernel=HMC(num_leapfrog_steps=3),
-    num_chains=2,
-    num_results=300,
-    num_burnin_steps=100,
-    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
-    seed=2,
-    jit_compile=False,
-    verbose=0,
-)
+RUN = small_runs.RUN | dict(num_results=300, num_burnin_steps=100, jit_compile=False)
 pytestmark = [
     pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"),
     # Sockets that Dask leaves to the garbage collector.
@@ -45,7 +35,7 @@ pytestmark = [
 
 def serial_draws():
     """(draws, statistics) of `fit_posterior` in memory, where it is called."""
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = small_model()
     model.fit_posterior(X, Y, **RUN)
     return model.posterior.draws, model.posterior.sample_stats
 
@@ -79,7 +69,7 @@ def impatient(monkeypatch):
 
 def fit(client, output, **options):
     """(model, run) of a small fit on the cluster."""
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = small_model()
     options = RUN | {"commit_interval": 0} | options
     return model, tfbnn.cluster.fit(model, X, Y, client=client, output=output, **options)
 
@@ -105,12 +95,6 @@ def set_block_length(path, length):
     begun = RunFolder.open(path)
     plan = begun.description["plan"] | {"length": length}
     begun.replace_description(begun.description | {"plan": plan})
-
-
-def assert_same_draws(model, other):
-    np.testing.assert_array_equal(model.posterior.draws, other.posterior.draws)
-    for name, values in other.posterior.sample_stats.items():
-        np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
 
 
 def random_walk(target):
@@ -242,7 +226,7 @@ def test_a_new_call_goes_on_after_the_death_of_the_scheduler(client, whole, fold
 
 def test_a_bad_chain_does_not_lose_the_others(client, whole, folder):
     (folder / "lane-001" / "lease").mkdir(parents=True)  # where a file should be
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = small_model()
     with pytest.raises(ChainError, match="chain 1: IsADirectoryError.*others are in model"):
         tfbnn.cluster.fit(
             model, X, Y, client=client, output=folder, resume=True, commit_interval=0, **RUN
@@ -255,7 +239,7 @@ def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
         if event["num_kept"]:
             raise KeyboardInterrupt
 
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = small_model()
     with pytest.raises(KeyboardInterrupt):
         tfbnn.cluster.fit(
             model, X, Y, client=client, output=folder, resume=True, callbacks=[interrupt],
@@ -417,7 +401,7 @@ class TestAttempts:
 def test_bad_arguments_are_refused_here(client, tmp_path, options, error, words):
     arguments = RUN | {"client": client, "output": tmp_path / "run"} | options
     with pytest.raises(error, match=words):
-        tfbnn.cluster.fit(tfbnn.BayesianMLP([2, 3, 1]), X, Y, **arguments)
+        tfbnn.cluster.fit(small_model(), X, Y, **arguments)
     assert not os.listdir(tmp_path)
 
 
@@ -425,7 +409,7 @@ def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.setitem(sys.modules, "dask.array", None)
     with pytest.raises(ImportError, match=r"pip install 'tfbnn\[cluster\]'"):
-        tfbnn.cluster.fit(tfbnn.BayesianMLP([2, 3, 1]), X, Y, client=None, output="run")
+        tfbnn.cluster.fit(small_model(), X, Y, client=None, output="run")
     with pytest.raises(ImportError, match=r"pip install 'tfbnn\[cluster\]'"):
         tfbnn.cluster.predict("model.h5", X)
 

@@ -8,32 +8,16 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
 from tfbnn.engine.running.advance import advance_lane
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
 from tfbnn.kernels import HMC, RandomWalkMetropolis
 from tfbnn.storage import RunFolder
 
-X = np.random.default_rng(0).normal(size=(40, 2))
-Y = np.sin(X[:, 0])
-RUN = dict(
-    kernel=HMC(num_leapfrog_steps=3),
-    num_chains=2,
-    num_results=40,
-    num_burnin_steps=40,
-    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
-    seed=2,
-    verbose=0,
-)
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
 )
-
-
-def fit(**options):
-    """(model, run) of a small fit."""
-    model = tfbnn.BayesianMLP([2, 3, 1])
-    return model, model.fit_posterior(X, Y, **(RUN | options))
 
 
 def stop_after(count, phase="sampling"):
@@ -58,20 +42,14 @@ def whole():
     """(model, run) that nothing interrupted, in memory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 8)
-        return fit()
+        return small_fit()
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A run folder with a run that was stopped while it sampled."""
-    fit(output=tmp_path / "run", callbacks=[stop_after(3)])
+    small_fit(output=tmp_path / "run", callbacks=[stop_after(3)])
     return tmp_path / "run"
-
-
-def assert_same_draws(model, other):
-    np.testing.assert_array_equal(model.posterior.draws, other.posterior.draws)
-    for name, values in other.posterior.sample_stats.items():
-        np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
 
 
 def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
@@ -95,9 +73,9 @@ def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
 
 @pytest.mark.parametrize("phase, count", [("warmup", 2), ("sampling", 3)])
 def test_a_stopped_run_goes_on_bitwise(tmp_path, whole, phase, count):
-    stopped, run = fit(output=tmp_path / "run", callbacks=[stop_after(count, phase)])
+    stopped, run = small_fit(output=tmp_path / "run", callbacks=[stop_after(count, phase)])
     assert run.num_results < 40
-    model, run = fit(output=tmp_path / "run", resume=True)
+    model, run = small_fit(output=tmp_path / "run", resume=True)
     assert_same_draws(model, whole[0])
     np.testing.assert_array_equal(run.num_gradients["warmup"], whole[1].num_gradients["warmup"])
     np.testing.assert_array_equal(run.acceptance_rate, whole[1].acceptance_rate)
@@ -113,8 +91,8 @@ def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder
         validation_data=(X[:9], Y[:9], np.full(9, 0.2)),
         pretraining=tfbnn.Pretraining(epochs=4, early_stopping=2, newton_iterations=0),
     )
-    expected, _ = fit(**options)
-    fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
+    expected, _ = small_fit(**options)
+    small_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
     model, run = tfbnn.resume(tmp_path / "run", verbose=0)
     assert_same_draws(model, expected)
     np.testing.assert_array_equal(model.posterior.x_reference, expected.posterior.x_reference)
@@ -124,47 +102,47 @@ def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder
 
 
 def test_a_finished_run_is_read_and_not_run(tmp_path, whole, monkeypatch):
-    fit(output=tmp_path / "run")
+    small_fit(output=tmp_path / "run")
     monkeypatch.setattr("tfbnn.engine.running.driver.run_chains", None)
-    model, run = fit(output=tmp_path / "run", resume=True)
+    model, run = small_fit(output=tmp_path / "run", resume=True)
     assert_same_draws(model, whole[0])
     np.testing.assert_array_equal(run.step_size, whole[1].step_size)
 
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_more_draws_are_those_of_a_longer_run(tmp_path, finished):
-    fit(output=tmp_path / "run", callbacks=() if finished else [stop_after(2)])
+    small_fit(output=tmp_path / "run", callbacks=() if finished else [stop_after(2)])
     model, run = tfbnn.resume(tmp_path / "run", num_results=60, verbose=0)
-    assert_same_draws(model, fit(num_results=60)[0])
+    assert_same_draws(model, small_fit(num_results=60)[0])
     assert run.num_results == 60 == model.posterior.provenance["num_results_requested"]
     with pytest.raises(RunFolderError, match="num_results=60, received 40"):
-        fit(output=tmp_path / "run", resume=True)
+        small_fit(output=tmp_path / "run", resume=True)
 
 
 def test_more_draws_are_refused_while_a_lane_is_written_and_change_nothing(folder, whole):
     with RunFolder.open(folder).writer(1), pytest.raises(RunLockedError, match="lane-001"):
         tfbnn.resume(folder, num_results=60, verbose=0)
-    assert_same_draws(fit(output=folder, resume=True)[0], whole[0])
+    assert_same_draws(small_fit(output=folder, resume=True)[0], whole[0])
 
 
 def test_an_empty_or_missing_folder_starts_afresh(tmp_path, whole):
-    model, _ = fit(output=tmp_path, resume=True)
+    model, _ = small_fit(output=tmp_path, resume=True)
     assert_same_draws(model, whole[0])
 
 
 def test_chains_that_share_a_program_go_on_bitwise(tmp_path):
     kernel = tfbnn.kernels.ChEESHMC(max_leapfrog_steps=4)
     options = dict(kernel=kernel, num_results=20, jit_compile=False)
-    fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
+    small_fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
     model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
-    assert_same_draws(model, fit(**options)[0])
+    assert_same_draws(model, small_fit(**options)[0])
 
 
 def test_a_ladder_keeps_its_evidence(tmp_path):
     kernel = tfbnn.kernels.PowerPosterior("mala", num_temperatures=3)
     options = dict(kernel=kernel, num_results=16, jit_compile=False)
-    model, run = fit(output=tmp_path / "run", **options)
-    expected, expected_run = fit(**options)
+    model, run = small_fit(output=tmp_path / "run", **options)
+    expected, expected_run = small_fit(**options)
     assert_same_draws(model, expected)
     assert run.log_evidence.to_dict() == expected_run.log_evidence.to_dict()
     loaded = tfbnn.load(tmp_path / "run").posterior
@@ -174,8 +152,8 @@ def test_a_ladder_keeps_its_evidence(tmp_path):
 def test_a_collapsed_run_keeps_its_readouts(tmp_path):
     kernel = tfbnn.kernels.Repriorised(HMC(num_leapfrog_steps=2), collapse_readout=True)
     options = dict(kernel=kernel, num_results=10, jit_compile=False)
-    expected, _ = fit(**options)
-    fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
+    expected, _ = small_fit(**options)
+    small_fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
     model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
     loaded = tfbnn.load(tmp_path / "run")
     assert_same_draws(model, expected)
@@ -194,14 +172,14 @@ class TestCallableKernels:
 
     def test_goes_on_with_the_callable_only(self, tmp_path):
         options = dict(num_chains=1, kernel=self.walk, jit_compile=False)
-        fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
+        small_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
         with pytest.raises(ValueError, match="walk.*resume=True, kernel=that callable"):
             tfbnn.resume(tmp_path / "run")
         with pytest.raises(RunFolderError, match="kernel.function"):
             other = {"kernel": lambda target: self.walk(target)}
-            fit(output=tmp_path / "run", resume=True, **(options | other))
-        model, _ = fit(output=tmp_path / "run", resume=True, **options)
-        assert_same_draws(model, fit(**options)[0])
+            small_fit(output=tmp_path / "run", resume=True, **(options | other))
+        model, _ = small_fit(output=tmp_path / "run", resume=True, **options)
+        assert_same_draws(model, small_fit(**options)[0])
 
 
 # Refusals.
@@ -227,7 +205,7 @@ class TestCallableKernels:
 )
 def test_another_run_is_refused(folder, change, words):
     with pytest.raises(RunFolderError, match=words):
-        fit(**({"output": folder, "resume": True} | change))
+        small_fit(**({"output": folder, "resume": True} | change))
 
 
 def test_a_second_run_is_refused_while_the_first_seeks_its_starts(tmp_path, whole):
@@ -236,10 +214,10 @@ def test_a_second_run_is_refused_while_the_first_seeks_its_starts(tmp_path, whol
     def begin_another(event):
         if event["phase"] == "pretraining" and not refused:
             with pytest.raises(RunLockedError, match=f"process {os.getpid()} on host"):
-                fit(output=tmp_path)
+                small_fit(output=tmp_path)
             refused.append(event)
 
-    model, _ = fit(output=tmp_path, callbacks=[begin_another])
+    model, _ = small_fit(output=tmp_path, callbacks=[begin_another])
     assert refused
     assert_same_draws(model, whole[0])
 
@@ -253,7 +231,7 @@ def test_a_second_run_is_refused_while_the_first_seeks_its_starts(tmp_path, whol
     ],
 )
 def test_another_model_is_refused(folder, settings, words):
-    model = tfbnn.BayesianMLP([2, 3, 1], **settings)
+    model = small_model(**settings)
     with pytest.raises(RunFolderError, match=words):
         model.fit_posterior(X, Y, output=folder, resume=True, **RUN)
 
@@ -310,7 +288,7 @@ def test_a_run_in_progress_is_loaded(folder, whole, recwarn):
 
 
 def test_a_run_without_draws_is_not_loaded(tmp_path):
-    fit(output=tmp_path / "run", callbacks=[stop_after(1, "warmup")])
+    small_fit(output=tmp_path / "run", callbacks=[stop_after(1, "warmup")])
     with pytest.raises(NotFittedError, match="has not committed a draw"):
         tfbnn.load(tmp_path / "run")
     with pytest.raises(ValueError, match="untrusted=True is for model files"):
@@ -345,7 +323,7 @@ def test_a_chain_that_fails_does_not_take_the_others_with_it(
     output = {"output": tmp_path / "run", "commit_interval": 0} if to_folder else {}
     with monkeypatch.context() as patch:
         patch.setattr(Lane, "advance", fail)
-        model = tfbnn.BayesianMLP([2, 3, 1])
+        model = small_model()
         with pytest.raises(ChainError, match="chain 1: MemoryError: no room") as caught:
             model.fit_posterior(X, Y, **RUN, **output)
     assert isinstance(caught.value.__cause__, MemoryError)
@@ -359,7 +337,7 @@ def test_a_chain_that_fails_does_not_take_the_others_with_it(
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_interrupt_commits_and_keeps_the_draws(tmp_path, whole, times):
     """A second signal, while the last block is waited for, changes nothing."""
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = small_model()
 
     def interrupt(event):
         if event["phase"] == "sampling" and event["num_kept"] >= 8:
@@ -392,7 +370,7 @@ def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
             threading.Timer(0.2, interrupted.set).start()
             raise KeyboardInterrupt
 
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = small_model()
     with monkeypatch.context() as patch:
         patch.setattr(Lane, "_keep", fail)
         with (
@@ -416,7 +394,7 @@ def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch
         epochs=300, batch_size=None, learning_rate=0.05, newton_iterations=0
     )
     options = {"kernel": kernel, "pretraining": pretraining, "num_burnin_steps": 0}
-    model = tfbnn.BayesianMLP([2, 3, 1], likelihood=tfbnn.likelihoods.Gaussian(0.3))
+    model = small_model(likelihood=tfbnn.likelihoods.Gaussian(0.3))
     model.fit_posterior(X, Y, **(RUN | options), callbacks=[events.append])
     draws = model.posterior.draws
     assert np.all(draws == draws[:, :1])
@@ -429,7 +407,7 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     events = []
     kernel = HMC(step_size=50.0, num_leapfrog_steps=3, preconditioner="identity")
     with pytest.warns(tfbnn.ConvergenceWarning) as warned:
-        fit(kernel=kernel, num_burnin_steps=32, callbacks=[events.append])
+        small_fit(kernel=kernel, num_burnin_steps=32, callbacks=[events.append])
     first = [event for event in events if event["phase"] == "warmup"][:2]
     assert first[-1]["standing_still"] == [0, 1]
     texts = [str(w.message) for w in warned if "accepted none" in str(w.message)]
@@ -437,5 +415,5 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
         chain for text in texts for chain in (0, 1) if f"{chain}" in text.split("acc")[0]
     )
     assert named == [0, 1]
-    fit(callbacks=[lambda event: events.append(event)])
+    small_fit(callbacks=[lambda event: events.append(event)])
     assert events[-1]["standing_still"] == []

@@ -9,9 +9,9 @@ import pytest
 from scipy import special
 
 import tfbnn
-from tests.architecture.test_no_tensorflow import run_without_tensorflow
 from tests.support.builders import make_rows
 from tests.support.model_file_edits import rewrite
+from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn import BayesianMLP, plots
 from tfbnn.data.checks import checked_rows
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian

@@ -8,7 +8,7 @@ import tensorflow_probability as tfp
 from scipy import stats
 
 import tfbnn
-from tests.integration.test_sampling import short_fit
+from tests.support.linear import short_fit
 from tfbnn.diagnostics import mcse_mean
 from tfbnn.kernels import (
     HMC,

@@ -6,7 +6,15 @@ import tensorflow as tf
 from scipy import special, stats
 
 import tfbnn
-from tests.integration.test_sampling import NOISE, closed_form, linear_model, linear_rows, short_fit
+from tests.support.linear import (
+    NOISE,
+    RUN,
+    START,
+    closed_form,
+    linear_model,
+    linear_rows,
+    short_fit,
+)
 from tfbnn.diagnostics import mcse_mean
 from tfbnn.engine.density.box import support
 from tfbnn.engine.kernels import truncated_mala as truncated_normal
@@ -22,8 +30,6 @@ from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal, Uniform
 
 BOX = Uniform(-0.5, 0.75)
-RUN = dict(num_chains=2, num_results=3000, num_burnin_steps=500, verbose=0, seed=3)
-START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05)
 
 
 def boxed_model(prior=BOX, likelihood=Gaussian(NOISE), dtype="float32"):

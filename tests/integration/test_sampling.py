@@ -4,48 +4,14 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.engine_checks import (
+    check_chains_have_numbers_of_their_own,
+    check_step_size_stands_still_while_sampling,
+    check_thinning_keeps_every_third_transition,
+)
+from tests.support.linear import NOISE, closed_form, linear_model, linear_rows, short_fit
 from tfbnn.diagnostics import mcse_mean
-from tfbnn.likelihoods import Gaussian
-from tfbnn.priors import Normal
 from tfbnn.system.signals import STOP_SIGNALS
-
-NOISE, PRIOR = 0.5, 1.5
-
-
-def linear_rows(num_rows=30):
-    generator = np.random.default_rng(11)
-    x = generator.normal(size=(num_rows, 2)) * [1.0, 2.0]
-    return x, x @ [0.7, -0.4] + 0.3 + NOISE * generator.normal(size=num_rows)
-
-
-def linear_model(dtype="float32"):
-    return tfbnn.BayesianMLP(
-        [2, 1],
-        prior=Normal(PRIOR),
-        likelihood=Gaussian(NOISE),
-        x_transform=None,
-        y_transform=None,
-        dtype=dtype,
-    )
-
-
-def closed_form(x, y):
-    """Posterior mean and covariance of (kernel, bias) of the linear model."""
-    design = np.column_stack([x, np.ones(len(x))])
-    covariance = np.linalg.inv(design.T @ design / NOISE**2 + np.eye(3) / PRIOR**2)
-    return covariance @ design.T @ y / NOISE**2, covariance
-
-
-def short_fit(model, x, y, **options):
-    settings = dict(
-        kernel=tfbnn.kernels.HMC(num_leapfrog_steps=4),
-        num_chains=2,
-        num_results=20,
-        num_burnin_steps=30,
-        pretraining=None,
-        verbose=0,
-    )
-    return model.fit_posterior(x, y, **(settings | options))
 
 
 @pytest.fixture(scope="module", params=["hmc", "nuts", "whitened"])
@@ -156,19 +122,7 @@ class TestBits:
         assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
 
     def test_chains_have_numbers_of_their_own(self):
-        """From the same start they go different ways."""
-
-        from tfbnn.engine.running import begin_elsewhere
-
-        def same_start(*arguments, find=begin_elsewhere.find_starts, **options):
-            theta, how, spent = find(*arguments, **options)
-            return theta[[0, 0]], how, spent
-
-        model = linear_model()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(begin_elsewhere, "find_starts", same_start)
-            short_fit(model, *linear_rows(), num_burnin_steps=0)
-        assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
+        check_chains_have_numbers_of_their_own()
 
     def test_fewer_chains_are_the_same_chains(self):
         """Every chain is a program of its own: its draws do not depend on the others."""
@@ -209,25 +163,11 @@ class TestBits:
         np.testing.assert_array_equal(found.posterior.draws, expected.posterior.draws)
 
     def test_thinning_keeps_every_third_transition(self):
-        x, y = linear_rows()
-        every, third = linear_model(), linear_model()
-        short_fit(every, x, y, num_results=21)
-        short_fit(third, x, y, num_results=7, num_steps_between_results=2)
-        np.testing.assert_array_equal(third.posterior.draws, every.posterior.draws[:, 2::3])
-        for name, values in every.posterior.sample_stats.items():
-            np.testing.assert_array_equal(
-                third.posterior.sample_stats[name], values[:, 2::3], err_msg=name
-            )
+        check_thinning_keeps_every_third_transition()
 
 
 def test_step_size_stands_still_while_sampling():
-    """A step size that follows the chain is part of its state, and the draws are biased."""
-    model = linear_model()
-    short_fit(model, *linear_rows(), num_burnin_steps=60, num_results=40)
-    steps = model.posterior.sample_stats["step_size"]
-    np.testing.assert_array_equal(steps, np.repeat(steps[:, :1], 40, axis=1))
-    # It was adapted before, by each chain for itself.
-    assert steps[0, 0] != steps[1, 0]
+    check_step_size_stands_still_while_sampling()
 
 
 @pytest.mark.parametrize("kernel", ["hmc", "nuts"])

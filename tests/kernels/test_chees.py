@@ -5,10 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy.optimize import minimize_scalar
 
-from tests.integration.test_sampling import linear_model, linear_rows, short_fit
 from tests.support.kernels.cases import CASES, build, record, target_of, tuned
+from tests.support.kernels.trajectory_checks import (
+    ADAPTING,
+    check_chees_frozen,
+    check_chees_length,
+    log_lengths,
+)
+from tests.support.linear import linear_model, linear_rows, short_fit
 from tfbnn.engine.basis.compile import num_traces
 from tfbnn.engine.kernels import chees
 from tfbnn.engine.kernels.chees import TrajectoryLength
@@ -17,50 +22,6 @@ from tfbnn.kernels import ChEESHMC
 tf.get_logger().setLevel("ERROR")
 
 CASE = CASES["chees"]
-ADAPTING = ChEESHMC(step_size=0.3, adapt_step_size=True)
-SPREADS = np.array([3.0, 1.0, 0.5, 0.3])
-
-
-def log_lengths(results):
-    """The two numbers that decide how long trajectories are."""
-    return tf.stack([results.length.log_length, results.length.log_average])
-
-
-def normal(z):
-    """N(0, diag(SPREADS^2))."""
-    return -0.5 * tf.reduce_sum((z / tf.constant(SPREADS, z.dtype)) ** 2, axis=-1)
-
-
-def best_length():
-    """Where the criterion of `normal`, averaged over t uniform on (0, T), is largest.
-
-    Positions and velocities of a normal density turn round each other, so ChEES of a trajectory
-    of length t is the sum of s^4 sin^2(t / s) over the spreads s.
-    """
-
-    def minus_criterion(length):
-        phase = 2.0 * length / SPREADS
-        return -np.sum(SPREADS**4 * (0.5 - np.sin(phase) / (2.0 * phase)))
-
-    return minimize_scalar(minus_criterion, bounds=(0.1, 15.0), method="bounded").x
-
-
-def check_length(num_chains=16, dtype="float32"):
-    """The length that is learned on `normal` is close to the best one."""
-    settings = ChEESHMC(step_size=0.2, adapt_step_size=True, max_leapfrog_steps=100)
-    generator = np.random.default_rng(0)
-    start = tf.constant(SPREADS * generator.normal(size=(num_chains, 4)), dtype)
-    found = np.exp(tuned(settings, normal, start, [True] * 300, log_lengths)[:, 1])
-    assert found[0] < 0.35 * best_length()
-    assert 0.75 * best_length() < found[-1] < 1.3 * best_length()
-
-
-def check_frozen():
-    """Lengths learn while warm-up adapts, and keep their bits afterwards."""
-    start = tf.constant(target_of(CASE).draw(np.random.default_rng(5), 20))
-    found = tuned(ADAPTING, target_of(CASE), start, [True] * 5 + [False] * 5, log_lengths)
-    assert np.all(np.diff(found[:5], axis=0) != 0)
-    np.testing.assert_array_equal(found[5:], np.broadcast_to(found[4], (5, 2)))
 
 
 class TestTuner:
@@ -121,10 +82,10 @@ class TestTuner:
 
     @pytest.mark.parametrize("num_chains, dtype", [(4, "float64"), (16, "float32")])
     def test_finds_the_best_length_of_an_anisotropic_normal_density(self, num_chains, dtype):
-        check_length(num_chains, dtype)
+        check_chees_length(num_chains, dtype)
 
     def test_frozen_after_adaptation(self):
-        check_frozen()
+        check_chees_frozen()
 
     def test_a_given_length_is_used_as_it_is(self):
         settings = dataclasses.replace(ADAPTING, trajectory_length=1.5)

@@ -1,15 +1,14 @@
 """The isokinetic map, the microcanonical kernels on it, and their tuners."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from scipy import stats
 
-from tests.integration.test_sampling import linear_model, linear_rows, short_fit
 from tests.support.kernels.cases import CASES, SkewedTarget, advance, build, record, tuned
 from tests.support.kernels.invariance import NUM_DRAWS
+from tests.support.kernels.trajectory_checks import check_microcanonical_frozen
+from tests.support.linear import linear_model, linear_rows, short_fit
 from tfbnn.engine.kernels.isokinetic import Flight, fly, kick, unit
 from tfbnn.kernels import Microcanonical
 
@@ -234,15 +233,6 @@ class TestUnadjusted:
         assert abs(reported - settings.accept_target(linear_model().spec)) < 0.05
 
 
-def check_frozen(settings=CASE.settings):
-    """The trajectory length learns while warm-up adapts, and keeps its bits afterwards."""
-    settings = dataclasses.replace(settings, trajectory_length=None)
-    start = tf.constant(TARGET.draw(np.random.default_rng(5), 20))
-    found = tuned(settings, TARGET, start, [True] * 5 + [False] * 5, settings.length)
-    assert np.all(np.diff(found[:5], axis=0) != 0)
-    np.testing.assert_array_equal(found[5:], np.broadcast_to(found[4], (5, 20)))
-
-
 class TestTrajectoryLength:
     @pytest.mark.parametrize("spread", [0.3, 3.0])
     def test_learns_the_root_of_the_summed_variances(self, spread):
@@ -256,7 +246,7 @@ class TestTrajectoryLength:
         np.testing.assert_allclose(found[-1], expected, rtol=0.1)
 
     def test_frozen_after_adaptation(self):
-        check_frozen()
+        check_microcanonical_frozen()
 
     def test_a_run_freezes_it_with_the_adapting_share_of_warm_up(self, lanes):
         kernel = Microcanonical(preconditioner="identity")

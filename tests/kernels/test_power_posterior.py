@@ -1,6 +1,5 @@
 """Power posteriors: the ladder and its swaps, the kernel, the evidence, runs, and seeded bugs."""
 
-import itertools
 import json
 
 import numpy as np
@@ -9,18 +8,23 @@ import tensorflow as tf
 from scipy import special, stats
 
 import tfbnn
-from tests.integration.test_sampling import (
-    NOISE,
-    PRIOR,
+from tests.support.kernels.ladder_checks import (
+    INNER,
+    TEMPERATURES,
+    check_cache,
+    check_tempering,
+    law_p_value,
+    sweep_p_value,
+)
+from tests.support.kernels.ladders import Conjugate, TwoModes, advance, make_target
+from tests.support.linear import (
     closed_form,
+    conjugate_evidence,
     linear_model,
     linear_rows,
     short_fit,
 )
-from tests.support.kernels.checks import gradient, inner
-from tests.support.kernels.ladders import Conjugate, TwoModes, advance, make_target
-from tests.support.reference import log_likelihood, log_prior
-from tests.unit.engine.density.test_potential import build, random_rows
+from tests.support.specs import build, random_rows
 from tfbnn.cli.app import main
 from tfbnn.engine.basis.adaptation import find_initial_step_size
 from tfbnn.engine.density.potential import Potential, make_data
@@ -32,15 +36,11 @@ from tfbnn.engine.starts.check import draw_prior, make_value_and_gradient
 from tfbnn.kernels import (
     HMC,
     MALA,
-    Microcanonical,
     PowerPosterior,
-    RandomWalkMetropolis,
     UnderdampedLangevin,
 )
 from tfbnn.run.evidence import log_evidence, swap_acceptance
 
-TEMPERATURES = PowerPosterior(num_temperatures=5).temperatures
-LADDER = PowerPosterior(MALA(step_size=1.0), num_temperatures=5)
 FALSE_ALARM = 1e-6
 
 
@@ -91,21 +91,6 @@ class TestLadder:
         steps = first(data, theta, (0.0, 1e-3, 1.0))
         assert steps[0] == first(weak, theta, (0.0, 1e-3, 1.0))[0]
         assert steps[0] > 1.0 and np.isfinite(steps).all()
-
-
-def check_tempering():
-    """A12: at every rung the density is log prior + t * log likelihood, by independent formulas."""
-    spec, generator = build("gaussian_learned"), np.random.default_rng(2)
-    x, y = random_rows(spec, generator, 9)[:2]
-    theta = 0.5 * generator.normal(size=(5, spec.layout.num_parameters))
-    weights = tf.constant(TEMPERATURES, tf.float64)
-    data = make_data(x, y, None, "float64")
-    found = Potential(spec).log_prob(tf.constant(theta), data, weights)
-    expected = [
-        log_prior(spec, row) + t * log_likelihood(spec, row, x, y)
-        for t, row in zip(TEMPERATURES, theta)
-    ]
-    np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
 class TestSwaps:
@@ -178,57 +163,6 @@ class TestSwaps:
         assert sweep_p_value() > FALSE_ALARM
 
 
-def sweep_p_value(count=200_000):
-    """p of a sweep from exact draws, by the chi-square of all permutations of four states."""
-    values, temperatures = np.array([-6.0, -4.5, -2.0, -3.0]), (0.0, 0.1, 0.4, 1.0)
-    orders = np.array(list(itertools.permutations(range(4))))
-    law = special.softmax(values[orders] @ temperatures)
-    picked = np.random.default_rng(6).choice(len(orders), size=count, p=law)
-    held = orders[picked]
-    order = swaps.sweep(tf.constant(values[held]), temperatures, tf.constant([3, 4])).numpy()
-    ended = np.take_along_axis(held, order, axis=1)
-    assert np.mean(np.any(ended != held, axis=1)) > 0.5
-    found = np.bincount(ended @ [64, 16, 4, 1], minlength=256)[orders @ [64, 16, 4, 1]]
-    return stats.chisquare(found, count * law).pvalue
-
-
-INNER = {
-    "random walk": RandomWalkMetropolis(step_size=0.8),
-    "mala": MALA(step_size=1.0),
-    "hmc": HMC(step_size=0.7, num_leapfrog_steps=3),
-    "underdamped": UnderdampedLangevin(step_size=0.9),
-    "microcanonical": Microcanonical(step_size=2.0),
-}
-
-
-def check_cache(name):
-    """A9: density, gradient and log likelihood cached after swaps are those of the state."""
-    settings = PowerPosterior(INNER[name], num_temperatures=5)
-    potential, num_chains = Conjugate(), 20
-    target = make_target(potential, TEMPERATURES, num_chains)
-    step = tf.fill([5 * num_chains, 1], tf.constant(settings.step_size, tf.float64))
-    kernel = settings.build(target, step)
-    start = potential.draw(TEMPERATURES, num_chains, np.random.default_rng(7))
-    z = target._linear_map.inverse(tf.constant(start))
-    results, kept = kernel.bootstrap_results(z), 0
-    for index in range(3):
-        before, key = z.numpy(), tf.constant([8, index])
-        results = settings.prepare(results, step, key, False)
-        z, results = kernel.one_step(z, results, seed=key)
-        np.testing.assert_allclose(settings.target_log_prob(results), target(z), atol=1e-12)
-        cached = getattr(inner(results.inner), "gradient", None)
-        if name in ("mala", "underdamped", "microcanonical"):
-            np.testing.assert_allclose(cached, gradient(target, z), atol=1e-12)
-        np.testing.assert_allclose(
-            settings.rung_log_likelihood(results).numpy().ravel(),
-            target.log_likelihood(z),
-            atol=1e-12,
-        )
-        kept += np.all(z.numpy() == before, axis=-1).sum()
-    assert settings.statistics(results).n_steps.shape == [5 * num_chains]
-    return kept
-
-
 class TestKernel:
     @pytest.mark.parametrize("name", INNER)
     def test_cached_values_are_the_state_s(self, name):
@@ -267,18 +201,6 @@ class TestKernel:
         np.testing.assert_allclose(expected, accept.mean())
 
 
-def law_p_value(num_chains=3000):
-    """(p of the strongest evidence that a rung lost its law, mean acceptance), from exact draws."""
-    potential = Conjugate()
-    start = potential.draw(TEMPERATURES, num_chains, np.random.default_rng(11))
-    end, _, results = advance(LADDER, potential, start, num_steps=10)
-    mean, spread = potential.law(TEMPERATURES)
-    scores = (end.reshape(num_chains, 5, 2) - mean) / spread
-    p = [stats.kstest(scores[:, rung].ravel(), "norm").pvalue for rung in range(5)]
-    p.append(stats.kstest((scores**2).sum(axis=(1, 2)), "chi2", (10,)).pvalue)
-    return len(p) * min(p), np.mean(LADDER.statistics(results).acceptance_rate)
-
-
 def share_of_the_right_mode(settings, num_chains=200):
     """(mean, MCSE) of the share of draws in the mode of weight 0.7, all chains from the other."""
     potential, num_rungs = TwoModes(), len(settings.temperatures)
@@ -302,13 +224,6 @@ class TestTwoModes:
     )
     def test_plain_kernels_stay_where_they_start(self, kernel):
         assert share_of_the_right_mode(kernel)[0] < 0.01
-
-
-def conjugate_evidence(x, y):
-    """log p(y) of the linear model."""
-    design = np.column_stack([x, np.ones(len(x))])
-    covariance = NOISE**2 * np.eye(len(x)) + PRIOR**2 * design @ design.T
-    return stats.multivariate_normal.logpdf(y, np.zeros(len(y)), covariance)
 
 
 def evidences(num_temperatures=20, num_chains=20):

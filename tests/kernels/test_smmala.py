@@ -6,12 +6,11 @@ import tensorflow as tf
 from scipy import stats
 
 import tfbnn
-from tests.integration.test_kernel_fits import RUN, START
-from tests.integration.test_sampling import closed_form, linear_model, linear_rows, short_fit
 from tests.support import reference
 from tests.support.kernels.cases import CASES, SkewedTarget, build, record, target_of
 from tests.support.kernels.checks import MANIFOLD, gradient, log_density
-from tests.unit.engine.density.test_gauss_newton import setting
+from tests.support.linear import RUN, START, closed_form, linear_model, linear_rows, short_fit
+from tests.support.specs import setting
 from tfbnn.diagnostics import mcse_mean
 from tfbnn.engine.basis.compile import num_traces
 from tfbnn.engine.density.fisher import prior_curvature

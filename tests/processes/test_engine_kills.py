@@ -9,33 +9,8 @@ import time
 import numpy as np
 
 import tfbnn
+from tests.support.durability import fit_to_kill
 from tfbnn.storage import RunFolder
-
-ROWS = np.random.default_rng(0).normal(size=(20, 2))
-SETTINGS = dict(
-    kernel=tfbnn.kernels.RandomWalkMetropolis(),
-    num_chains=2,
-    num_results=1500,
-    num_burnin_steps=400,
-    pretraining=None,
-    jit_compile=False,
-    seed=5,
-    verbose=0,
-)
-# Short blocks with a commit after each, so that kills meet every part of the work.
-FIT = """
-import sys
-import tfbnn.engine.sampling.program
-tfbnn.engine.sampling.program.block_length = lambda *_: 8
-from tests.processes.test_engine_kills import fit
-fit(output=sys.argv[1], resume=True, commit_interval=0)
-"""
-
-
-def fit(**options):
-    model = tfbnn.BayesianMLP([2, 2, 1])
-    model.fit_posterior(ROWS, np.tanh(ROWS[:, 0]), **SETTINGS, **options)
-    return model
 
 
 def transitions(folder):
@@ -62,7 +37,7 @@ def started(command, folder, after):
 def test_three_kills_and_a_stop_leave_no_trace(tmp_path):
     """The kills fall into warm-up, the beginning of sampling, and sampling; the stop is SIGTERM."""
     folder = str(tmp_path / "run")
-    child = ["-c", FIT, folder]
+    child = ["-m", fit_to_kill.__name__, folder]
     for at_least in (40, 400, 600):
         process = started(child, folder, max(at_least, transitions(folder)))
         process.kill()
@@ -77,7 +52,7 @@ def test_three_kills_and_a_stop_leave_no_trace(tmp_path):
     assert f"Go on with: tfbnn resume {folder}" in said
     assert before < transitions(folder) < 1900
     model, _ = tfbnn.resume(folder, verbose=0)
-    expected = fit()
+    expected = fit_to_kill.fit()
     np.testing.assert_array_equal(model.posterior.draws, expected.posterior.draws)
     for name, values in expected.posterior.sample_stats.items():
         np.testing.assert_array_equal(model.posterior.sample_stats[name], values)

@@ -17,6 +17,8 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 import tfbnn
+from tests.support.small_runs import X, Y, small_model
+from tests.support.workers import LONG, is_alive, workers_of
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.running.workers import process
 from tfbnn.engine.running.workers.count import check_workers, count_workers
@@ -28,20 +30,6 @@ from tfbnn.kernels import HMC
 from tfbnn.run.progress import nothing_counted
 from tfbnn.storage import RunFolder
 
-X = np.random.default_rng(0).normal(size=(40, 2))
-Y = np.sin(X[:, 0])
-RUN = dict(
-    kernel=HMC(num_leapfrog_steps=3),
-    num_chains=3,
-    num_results=1500,
-    num_burnin_steps=40,
-    num_steps_between_results=19,
-    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
-    seed=2,
-    verbose=0,
-)
-# Not finished before all workers are there, on however busy a machine.
-LONG = RUN | {"num_results": 10**5}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks processes up in /proc"),
@@ -53,7 +41,8 @@ import os, signal, sys, warnings
 import numpy as np
 import tensorflow as tf
 import tfbnn.engine.sampling.program
-from tests.processes.test_workers import LONG, RUN, X, Y, workers_of
+from tests.support.small_runs import X, Y, small_model
+from tests.support.workers import LONG, RUN, workers_of
 
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tfbnn.engine.sampling.program.block_length = lambda *_: 320
@@ -64,35 +53,11 @@ def end_badly(event):
         print("workers", *workers_of(os.getpid()), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
-model = tfbnn.BayesianMLP([2, 3, 1])
+model = small_model()
 model.fit_posterior(X, Y, **RUN, num_workers=1)
 np.savez("serial", draws=model.posterior.draws, **model.posterior.sample_stats)
 model.fit_posterior(X, Y, **LONG, num_workers=2, output="run", commit_interval=0, callbacks=[end_badly])
 """
-
-
-def status_of(process):
-    """The fields of /proc/PID/stat after the name, None when it is gone."""
-    try:
-        return (Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-
-
-def workers_of(parent):
-    """Numbers of the worker processes of a process, those started first first."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        status = status_of(place.name)
-        if status and int(status[1]) == parent:
-            if b"tfbnn.engine.running.workers.worker" in (place / "cmdline").read_bytes():
-                found.append(int(place.name))
-    return sorted(found)
-
-
-def is_alive(process):
-    status = status_of(process)
-    return status is not None and status[0] != "Z"
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +116,7 @@ def test_a_worker_that_is_killed_is_replaced_and_a_callback_stops_all(script):
         events.append(event)
         return event["num_kept"] >= before + 200
 
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = small_model()
     with pytest.warns(tfbnn.WorkerWarning, match="chains 0, 2 .*SIGKILL.*goes on from the last"):
         run = model.fit_posterior(
             X,
@@ -369,7 +334,7 @@ def test_kernels_given_as_callables_stay_in_this_process(count):
     check_workers("auto", kernel)
     check_workers(1, kernel)
     check_workers(2, HMC())
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = small_model()
     with pytest.raises(ValueError, match="callable.*num_workers=2.*num_workers='auto'"):
         model.fit_posterior(X, Y, kernel=kernel.function, num_workers=2)
 
@@ -379,4 +344,4 @@ def test_kernels_given_as_callables_stay_in_this_process(count):
 )
 def test_other_numbers_of_workers_are_refused(asked, error):
     with pytest.raises(error, match="num_workers"):
-        tfbnn.BayesianMLP([2, 3, 1]).fit_posterior(X, Y, num_workers=asked)
+        small_model().fit_posterior(X, Y, num_workers=asked)

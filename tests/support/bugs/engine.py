@@ -3,12 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from tests.integration.test_sampling import TestBits, test_step_size_stands_still_while_sampling
+from tests.support import engine_checks
 from tests.support.bugs.bug import Bug, around
 from tests.support.kernels.cases import HIERARCHICAL
 from tests.support.kernels.invariance import joint_p
-from tests.unit.engine.density.test_potential import test_density_equals_numpy
-from tests.unit.engine.sampling.test_engine import TestKeys
 from tfbnn.engine.basis import schedule, seeds
 from tfbnn.engine.density import potential
 from tfbnn.engine.sampling import lane, program
@@ -71,13 +69,17 @@ def adapting_legs(original):
 def check_densities():
     """A1 where weights have prior scales that are learned, and fixed ones other than 1."""
     for name in ("hierarchical", "mixed_priors"):
-        test_density_equals_numpy(name, dtype="float64", tolerance=1e-10, with_row_noise=False)
+        engine_checks.check_density(name)
 
 
-KEYS = {"engine: keys are distinct": TestKeys().test_a_million_keys_are_distinct}
-CHAINS = {"engine: chains differ from one start": TestBits().test_chains_have_numbers_of_their_own}
-FROZEN = {"engine: step size stands still": test_step_size_stands_still_while_sampling}
-REPLAY = {"engine: thinned run replayed": TestBits().test_thinning_keeps_every_third_transition}
+KEYS = {"engine: keys are distinct": engine_checks.check_keys_are_distinct}
+CHAINS = {
+    "engine: chains differ from one start": engine_checks.check_chains_have_numbers_of_their_own
+}
+FROZEN = {
+    "engine: step size stands still": engine_checks.check_step_size_stands_still_while_sampling
+}
+REPLAY = {"engine: thinned run replayed": engine_checks.check_thinning_keeps_every_third_transition}
 DENSITY = {"A density against NumPy": check_densities}
 HIERARCHY = {"B hierarchical": lambda: joint_p(HIERARCHICAL)[0]}
 

@@ -3,13 +3,13 @@
 import numpy as np
 import tensorflow as tf
 
-from tests.kernels.test_power_posterior import (
+from tests.support.bugs.bug import Bug
+from tests.support.kernels.ladder_checks import (
     check_cache,
     check_tempering,
     law_p_value,
     sweep_p_value,
 )
-from tests.support.bugs.bug import Bug
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.kernels import power_posterior, swaps
 from tfbnn.engine.kernels.power_posterior import LadderKernel

@@ -2,8 +2,12 @@
 
 import tensorflow as tf
 
-from tests.kernels import test_chees, test_microcanonical
 from tests.support.bugs.bug import Bug, around, without
+from tests.support.kernels.trajectory_checks import (
+    check_chees_frozen,
+    check_chees_length,
+    check_microcanonical_frozen,
+)
 from tfbnn.engine.kernels import chees, isokinetic, microcanonical
 from tfbnn.kernels import ChEESHMC, Microcanonical
 
@@ -51,10 +55,10 @@ def step_size_that_follows_the_state(original):
     return prepare
 
 
-MICROCANONICAL = {"A length frozen after warm-up": test_microcanonical.check_frozen}
+MICROCANONICAL = {"A length frozen after warm-up": check_microcanonical_frozen}
 CHEES = {
-    "A length frozen after warm-up": test_chees.check_frozen,
-    "A length that is learned": test_chees.check_length,
+    "A length frozen after warm-up": check_chees_frozen,
+    "A length that is learned": check_chees_length,
 }
 
 TRAJECTORY_BUGS = {

@@ -9,25 +9,12 @@ import os
 import h5py
 import numpy as np
 
-from tfbnn.data.training_inputs import summarise_inputs
-from tfbnn.data.transforms import fit_pipeline
+from tests.support.builders import make_ensemble, plain_spec
 from tfbnn.exceptions import RunFolderError
 from tfbnn.likelihoods import Gaussian
-from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.priors import Normal
-from tfbnn.spec.model_spec import make_spec
 from tfbnn.storage import RunFolder, read_model, write_model
 
-SPEC = make_spec(
-    [2, 4, 1],
-    activation="tanh",
-    prior=Normal(1.0),
-    likelihood=Gaussian(noise_scale=0.1),
-    parameterization="standard",
-    x_transform=None,
-    y_transform=None,
-    dtype="float32",
-)
+SPEC = plain_spec([2, 4, 1], likelihood=Gaussian(noise_scale=0.1), dtype="float32")
 NUM_CHAINS, BLOCK, NUM_DRAWS = 2, 5, 80
 NUM_PARAMETERS = SPEC.layout.num_parameters
 FILES = {"lease", "run.h5", "lane-000", "checkpoint-a.h5", "checkpoint-b.h5", "model.h5"}
@@ -177,26 +164,14 @@ class InPlace:
 
 def ensemble(draws, log_density):
     """The draws as a model that can be saved."""
-    x = np.linspace(-1.0, 1.0, 12).reshape(6, 2)
     shape = NUM_CHAINS, len(draws)
-    return Ensemble(
-        spec=SPEC,
-        x_pipeline=fit_pipeline((), x, "x"),
-        y_pipeline=fit_pipeline((), x[:, :1], "y"),
-        draws=np.moveaxis(draws, 0, 1),
-        sample_stats={
-            "lp": log_density.T,
-            "acceptance_rate": np.ones(shape, np.float32),
-            "step_size": np.ones(shape, np.float32),
-            "n_steps": np.ones(shape, np.int32),
-            "diverging": np.zeros(shape, bool),
-            "energy": np.zeros(shape),
-        },
-        chain_weights=np.full(NUM_CHAINS, 1.0 / NUM_CHAINS),
-        x_reference=x,
-        training_inputs=summarise_inputs(x),
-        feature_names=None,
-        row_noise=False,
-        classes=None,
-        provenance={},
-    )
+    statistics = {
+        "lp": log_density.T,
+        "acceptance_rate": np.ones(shape, np.float32),
+        "step_size": np.ones(shape, np.float32),
+        "n_steps": np.ones(shape, np.int32),
+        "diverging": np.zeros(shape, bool),
+        "energy": np.zeros(shape),
+    }
+    x = np.linspace(-1.0, 1.0, 12).reshape(6, 2)
+    return make_ensemble(SPEC, np.moveaxis(draws, 0, 1), x, x[:, :1], statistics)

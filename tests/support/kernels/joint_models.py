@@ -9,38 +9,23 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from scipy import special, stats
 
+from tests.support.builders import plain_spec
 from tfbnn import priors
 from tfbnn.engine.density.potential import Data, Potential
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.likelihoods import Bernoulli, Gaussian
-from tfbnn.spec.model_spec import make_spec
 
 __all__ = [
     "BoxedLogisticModel",
     "HierarchicalModel",
     "LogisticModel",
     "engine_target",
-    "linear_spec",
 ]
 
 # Away from zero and from symmetry, so that no error can cancel.
 X = np.array([-2.0, -1.1, -0.3, 0.4, 1.3, 2.5])
 NEW_X = np.array([-1.5, 0.8])
-
-
-def linear_spec(layer_sizes, prior, likelihood, activation="tanh"):
-    """A ModelSpec on untransformed rows, in float64."""
-    return make_spec(
-        layer_sizes,
-        activation=activation,
-        prior=prior,
-        likelihood=likelihood,
-        parameterization="standard",
-        x_transform=None,
-        y_transform=None,
-        dtype="float64",
-    )
 
 
 def engine_target(spec, data, num_chains):
@@ -54,7 +39,7 @@ class LogisticModel:
     """Logistic regression on six rows: slope and offset with prior N(0, 2^2)."""
 
     scale = 2.0
-    spec = linear_spec([1, 1], priors.Normal(scale), Bernoulli())
+    spec = plain_spec([1, 1], prior=priors.Normal(scale), likelihood=Bernoulli())
 
     def draw_weights(self, generator, count):
         """theta [count, P] from the prior."""
@@ -92,7 +77,7 @@ class BoxedLogisticModel(LogisticModel):
     """The same with a flat prior between -2.5 and 3."""
 
     low, high = -2.5, 3.0
-    spec = linear_spec([1, 1], priors.Uniform(low, high), Bernoulli())
+    spec = plain_spec([1, 1], prior=priors.Uniform(low, high), likelihood=Bernoulli())
 
     def draw_weights(self, generator, count):
         return generator.uniform(self.low, self.high, size=(count, 2))
@@ -105,8 +90,10 @@ class HierarchicalModel(LogisticModel):
     """A line with learned noise whose weights have learned prior scales: five parameters."""
 
     of_noise, of_scales = priors.InverseGamma(3.0, 1.0), priors.HalfNormal(1.0)
-    spec = linear_spec(
-        [1, 1], priors.HierarchicalNormal(of_scales), Gaussian("learned", scale_prior=of_noise)
+    spec = plain_spec(
+        [1, 1],
+        prior=priors.HierarchicalNormal(of_scales),
+        likelihood=Gaussian("learned", scale_prior=of_noise),
     )
 
     def draw_weights(self, generator, count):

@@ -4,20 +4,21 @@ import numpy as np
 import tensorflow as tf
 from scipy import stats
 
+from tests.support.builders import plain_spec
 from tests.support.kernels.cases import advance
-from tests.support.kernels.joint_models import X, linear_spec
+from tests.support.kernels.joint_models import X
 from tfbnn import kernels
 from tfbnn.engine.density.potential import Data
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
-from tfbnn.priors import LogNormal, Normal
+from tfbnn.priors import LogNormal
 
 __all__ = ["CASES", "JOINT", "joint_draws", "joint_p"]
 
 NOISE = LogNormal(-0.5, 0.3)
-JOINT = linear_spec([1, 2, 1], Normal(1.0), Gaussian("learned", scale_prior=NOISE))
+JOINT = plain_spec([1, 2, 1], likelihood=Gaussian("learned", scale_prior=NOISE))
 COUNT = 4000
 
 _INNER = kernels.HMC(num_leapfrog_steps=3)

@@ -17,21 +17,14 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
+from tests.support.commands import QUICK, check_refusal
+from tests.support.without_tensorflow import command_without_tensorflow
 from tfbnn.cli import demo, main
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.model import BayesianMLP
 
 COMMANDS = ("demo", "fit", "predict", "evaluate", "diagnose", "plot", "info", "resume")
-QUICK = "--layers 3 --num-chains 2 --num-results 12 --num-burnin-steps 12 --verbose 0".split()
-
-WITHOUT_TENSORFLOW = """
-import sys
-for name in ("tensorflow", "tensorflow_probability", "tf_keras"):
-    sys.modules[name] = None
-from tfbnn.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +46,6 @@ def folder(tmp_path_factory, synthetic_ensemble):
     }.items():
         BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / f"{name}.h5")
     return folder
-
-
-def check_refusal(result, *words):
-    """Exit code 2, nothing on standard output, at most three lines that hold the words."""
-    code, out, err = result
-    assert (code, out) == (2, ""), err
-    assert 0 < len(err.splitlines()) <= 3, err
-    for word in words:
-        assert word in err
 
 
 # ----------------------------------------------------------------------------------------
@@ -132,13 +116,7 @@ def table_of(text):
 
 
 def test_predict_without_tensorflow(folder):
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TENSORFLOW, "predict", "named.h5", "points.csv"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = command_without_tensorflow(folder, "predict", "named.h5", "points.csv")
     assert (done.returncode, done.stderr) == (0, "")
     names, values = table_of(done.stdout)
     assert names == ["mean", "stddev"]
@@ -538,13 +516,7 @@ def test_a_kernel_inside_another_has_its_options():
 
 
 def test_fit_without_tensorflow(folder):
-    command = ["fit", "rows.csv", "--target", "y", "--layers", "3"]
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TENSORFLOW, *command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
+    done = command_without_tensorflow(folder, "fit", "rows.csv", "--target", "y", "--layers", "3")
     assert done.returncode == 2
     assert "Sampling needs TensorFlow" in done.stderr and "Traceback" not in done.stderr
 

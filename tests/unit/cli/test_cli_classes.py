@@ -7,7 +7,7 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
-from tests.unit.cli.test_cli import QUICK, check_refusal
+from tests.support.commands import QUICK, check_refusal
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.likelihoods import Bernoulli, Categorical

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.architecture.test_no_tensorflow import run_without_tensorflow
 from tests.support.builders import make_rows
+from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.hep import CrossSectionPredictor, Process, write_processes
 from tfbnn.likelihoods import Bernoulli

@@ -10,21 +10,17 @@ import pytest
 from scipy import special, stats
 
 import tfbnn
-from tests.architecture.test_no_tensorflow import run_without_tensorflow
-from tests.support.builders import make_rows
+from tests.support.builders import make_ensemble, make_rows, plain_spec
+from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn.cli import main
 from tfbnn.data.rows import Rows
-from tfbnn.data.training_inputs import summarise_inputs
-from tfbnn.data.transforms import Pipeline
 from tfbnn.likelihoods import Gaussian
-from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import log_mean_exp
 from tfbnn.posterior.stacking.stacking import (
     chain_log_densities,
     loo_log_densities,
     weighting_note,
 )
-from tfbnn.spec.model_spec import make_spec
 
 X, Y = make_rows(60, 2, 1, seed=8)
 
@@ -46,30 +42,12 @@ def stacked(ensemble):
     return model
 
 
-def constant_ensemble(means, dtype="float64"):
+def constant_ensemble(means):
     """Networks of constant output: means [C, S], standard normal noise, no transforms."""
-    spec = make_spec(
-        [1, 2, 1],
-        activation="tanh",
-        prior=tfbnn.priors.Normal(1.0),
-        likelihood=Gaussian(1.0),
-        parameterization="standard",
-        x_transform=None,
-        y_transform=None,
-        dtype=dtype,
-    )
-    draws = np.zeros((*means.shape, spec.layout.num_parameters), dtype)
+    spec = plain_spec([1, 2, 1], likelihood=Gaussian(1.0))
+    draws = np.zeros((*means.shape, spec.layout.num_parameters))
     draws[..., -1] = means
-    return Ensemble(
-        spec=spec,
-        x_pipeline=Pipeline(),
-        y_pipeline=Pipeline(),
-        draws=draws,
-        sample_stats={},
-        chain_weights=np.full(len(means), 1.0 / len(means)),
-        x_reference=np.zeros((1, 1)),
-        training_inputs=summarise_inputs(np.zeros((1, 1))),
-    )
+    return make_ensemble(spec, draws, np.zeros((1, 1)), np.zeros((1, 1)), statistics={})
 
 
 def rows_of(y):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.unit.engine.density.test_potential import CASES, MODELS, build, random_rows
+from tests.support.specs import CASES, MODELS, setting
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
@@ -14,18 +14,11 @@ from tfbnn.engine.density.gauss_newton import (
     scaled_jacobian,
 )
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.sampling.linear_map import whitening_map
 from tfbnn.likelihoods import Gaussian
 
 SMOOTH = [name for name in MODELS if name != "uniform"]
-
-
-def setting(name, with_row_noise=False, rows=11):
-    spec, generator = build(name), np.random.default_rng(21)
-    x, y, noise = random_rows(spec, generator, rows)
-    data = make_data(x, y, noise if with_row_noise else None, spec.dtype)
-    return spec, data, 0.7 * generator.normal(size=spec.layout.num_parameters)
 
 
 def hessian(function, theta):

@@ -4,90 +4,10 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support import reference
+from tests.support.builders import plain_spec
+from tests.support.engine_checks import check_density
+from tests.support.specs import CASES, MODELS, build, random_rows
 from tfbnn import likelihoods, priors
-from tfbnn.spec.model_spec import make_spec
-
-MODELS = {
-    "gaussian_fixed": dict(likelihood=likelihoods.Gaussian(0.3)),
-    "gaussian_learned": dict(likelihood=likelihoods.Gaussian("learned")),
-    "gaussian_per_output": dict(
-        layer_sizes=[2, 4, 3], likelihood=likelihoods.Gaussian([0.1, 1, 2])
-    ),
-    "gaussian_two_learned": dict(
-        layer_sizes=[2, 4, 2],
-        likelihood=likelihoods.Gaussian("learned", scale_prior=priors.InverseGamma(2.0, 0.5)),
-    ),
-    "student_t": dict(
-        likelihood=likelihoods.StudentT(3.5, "learned", scale_prior=priors.LogNormal(-1.0, 0.7))
-    ),
-    "student_t_fixed": dict(likelihood=likelihoods.StudentT(5.0, 0.4)),
-    "heteroscedastic": dict(
-        layer_sizes=[2, 4, 4], likelihood=likelihoods.HeteroscedasticGaussian()
-    ),
-    "bernoulli": dict(likelihood=likelihoods.Bernoulli()),
-    "bernoulli_two": dict(layer_sizes=[2, 4, 2], likelihood=likelihoods.Bernoulli()),
-    "categorical": dict(layer_sizes=[2, 4, 3], likelihood=likelihoods.Categorical()),
-    "categorical_ntk": dict(
-        layer_sizes=[2, 4, 4],
-        likelihood=likelihoods.Categorical(),
-        prior=priors.HierarchicalNormal(),
-        parameterization="ntk",
-    ),
-    "laplace": dict(prior=priors.Laplace(0.7), activation="gelu"),
-    "uniform": dict(prior=priors.Uniform(-4.0, 5.0), activation="relu"),
-    "mixed_priors": dict(
-        prior=[
-            {"kernel": priors.Normal(2.0), "bias": priors.Laplace(0.5)},
-            {
-                "kernel": priors.HierarchicalNormal(priors.HalfNormal(2.0)),
-                "bias": priors.Normal(3.0),
-            },
-        ]
-    ),
-    "hierarchical": dict(prior=priors.HierarchicalNormal()),
-    "hierarchical_ntk": dict(
-        prior=priors.HierarchicalNormal(priors.InverseGamma(1.5, 2.0)), parameterization="ntk"
-    ),
-    "ntk": dict(
-        layer_sizes=[2, 5, 4, 1],
-        activation=["sigmoid", "tanh"],
-        prior={"kernel": priors.Normal(1.5), "bias": priors.Laplace(0.5)},
-        parameterization="ntk",
-    ),
-    "linear": dict(layer_sizes=[2, 1]),
-}
-
-
-CLASSES = [name for name in MODELS if name.startswith(("bernoulli", "categorical"))]
-# With and without a known noise scale per row, which classes do not have.
-CASES = [
-    (name, noise) for name in MODELS for noise in (False, True) if not (noise and name in CLASSES)
-]
-
-
-def build(name, dtype="float64"):
-    settings = dict(
-        layer_sizes=[2, 4, 1],
-        activation="tanh",
-        prior=priors.Normal(1.0),
-        likelihood=likelihoods.Gaussian("learned"),
-        parameterization="standard",
-        x_transform=None,
-        y_transform=None,
-        dtype=dtype,
-    )
-    settings |= MODELS[name]
-    return make_spec(settings.pop("layer_sizes"), **settings)
-
-
-def random_rows(spec, generator, count=11):
-    x = generator.normal(size=(count, spec.num_inputs))
-    if spec.has_classes:
-        y = generator.integers(spec.num_classes, size=(count, spec.num_targets)).astype(float)
-        return x, y, None
-    y = generator.normal(size=(count, spec.num_targets))
-    return x, y, generator.uniform(0.05, 0.5, size=y.shape)
 
 
 def terms(spec, theta, x, y, row_noise):
@@ -99,16 +19,7 @@ def terms(spec, theta, x, y, row_noise):
 @pytest.mark.parametrize("name, with_row_noise", CASES)
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 1e-4)])
 def test_density_equals_numpy(name, dtype, tolerance, with_row_noise):
-    spec, generator = build(name, dtype), np.random.default_rng(1)
-    x, y, noise = random_rows(spec, generator)
-    noise = noise if with_row_noise else None
-    theta = generator.normal(size=(50, spec.layout.num_parameters)).astype(dtype)
-    found = terms(spec, theta, x, y, noise)
-    wide = theta.astype(np.float64)
-    expected = [reference.log_prior(spec, t) for t in wide]
-    np.testing.assert_allclose(found["log_prior"], expected, rtol=tolerance)
-    expected = [reference.log_likelihood(spec, t, x, y, noise) for t in wide]
-    np.testing.assert_allclose(found["log_likelihood"], expected, rtol=tolerance)
+    check_density(name, dtype, tolerance, with_row_noise)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -148,28 +59,19 @@ def test_extreme_outputs_stay_finite():
 def test_standard_and_ntk_are_the_same_model_in_function_space():
     """Moving the factor from the network into the prior changes theta, not f or p(f)."""
     sizes, sigma_w, sigma_b = [3, 16, 8, 1], 1.5, 0.5
-    ntk = make_spec(
+    ntk = plain_spec(
         sizes,
-        activation="tanh",
         prior={"kernel": priors.Normal(sigma_w), "bias": priors.Normal(sigma_b)},
         likelihood=likelihoods.Gaussian(0.1),
         parameterization="ntk",
-        x_transform=None,
-        y_transform=None,
-        dtype="float64",
     )
-    standard = make_spec(
+    standard = plain_spec(
         sizes,
-        activation="tanh",
         prior=[
             {"kernel": priors.Normal(sigma_w / np.sqrt(n)), "bias": priors.Normal(sigma_b)}
             for n in sizes[:-1]
         ],
         likelihood=likelihoods.Gaussian(0.1),
-        parameterization="standard",
-        x_transform=None,
-        y_transform=None,
-        dtype="float64",
     )
     generator = np.random.default_rng(3)
     theta = generator.normal(size=(20, ntk.layout.num_parameters))
@@ -188,15 +90,11 @@ def test_prior_draws_follow_the_prior(parameterization):
     """The log prior of draws has the mean that the prior's entropy demands."""
     from tfbnn.engine.starts.check import draw_prior
 
-    spec = make_spec(
+    spec = plain_spec(
         [2, 6, 1],
-        activation="tanh",
         prior={"kernel": priors.Laplace(0.3), "bias": priors.Normal(2.0)},
         likelihood=likelihoods.Gaussian("learned", scale_prior=priors.LogNormal(-2.0, 0.5)),
         parameterization=parameterization,
-        x_transform=None,
-        y_transform=None,
-        dtype="float64",
     )
     draws = draw_prior(spec, seed=5, num_chains=4000)
     value = terms(spec, draws, np.zeros((1, 2)), np.zeros((1, 1)), None)["log_prior"]

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from scipy import stats
 
+from tests.support.builders import plain_spec
 from tests.support.kernels.invariance import ALARM, WINDOW
 from tests.support.kernels.joint_readouts import CASES, JOINT, joint_draws, joint_p
 from tfbnn import kernels
@@ -25,7 +26,6 @@ from tfbnn.likelihoods import (
     StudentT,
 )
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
-from tfbnn.spec.model_spec import make_spec
 
 WIDTH = 5
 
@@ -33,15 +33,11 @@ WIDTH = 5
 def make_model(
     num_outputs=1, likelihood=Gaussian(0.3), prior=Normal(0.7), parameterization="standard"
 ):
-    return make_spec(
+    return plain_spec(
         [2, 4, WIDTH, num_outputs],
-        activation="tanh",
         prior=prior,
         likelihood=likelihood,
         parameterization=parameterization,
-        x_transform=None,
-        y_transform=None,
-        dtype="float64",
     )
 
 
@@ -254,16 +250,7 @@ def test_joint_draws_are_left_as_they_are(name):
 
 def small_noise_target(settings, dtype, num_chains):
     """(Target, starts [num_chains, n]) on 10 000 rows with noise 0.01, starts at the truth."""
-    spec = make_spec(
-        [1, 8, 1],
-        activation="tanh",
-        prior=Normal(1.0),
-        likelihood=Gaussian(0.01),
-        parameterization="ntk",
-        x_transform=None,
-        y_transform=None,
-        dtype=dtype,
-    )
+    spec = plain_spec([1, 8, 1], likelihood=Gaussian(0.01), parameterization="ntk", dtype=dtype)
     theta, generator = draw_prior(spec, 5, 1), np.random.default_rng(9)
     x = generator.uniform(-2.0, 2.0, size=(1, 10_000))
     hidden = np.tanh(theta[0, :8, None] * x + theta[0, 8:16, None])

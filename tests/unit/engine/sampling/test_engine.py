@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 import tfbnn
-from tests.unit.engine.density.test_potential import build, random_rows
+from tests.support.engine_checks import check_keys_are_distinct
+from tests.support.specs import build, random_rows
 from tfbnn.engine.basis import adaptation, seeds
 from tfbnn.engine.basis.schedule import block_length, make_legs
 from tfbnn.engine.density.potential import Potential, make_data
@@ -163,13 +164,7 @@ class TestAdaptation:
 
 class TestKeys:
     def test_a_million_keys_are_distinct(self):
-        found = [
-            seeds.keys(seed, "transition", chain, 0, 100_000)
-            for seed in (0, 1)
-            for chain in (0, 1, 2, 3, -1)
-        ]
-        packed = np.concatenate(found).astype("<i4").view("<i8")
-        assert len(np.unique(packed)) == 1_000_000
+        check_keys_are_distinct()
 
     def test_keys_belong_to_absolute_indices(self):
         whole = seeds.keys(5, "transition", 2, 0, 20)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfbnn
-from tests.unit.engine.density.test_potential import MODELS, build, random_rows
+from tests.support.specs import MODELS, build, random_rows
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential, make_data
 from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature

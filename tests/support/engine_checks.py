@@ -1,0 +1,72 @@
+"""Checks of the density and of the engine that seeded bugs are held against, too."""
+
+import numpy as np
+import pytest
+
+from tests.support import reference
+from tests.support.linear import linear_model, linear_rows, short_fit
+from tests.support.specs import build, random_rows
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.density.log_prob import log_prob_terms
+from tfbnn.engine.running import begin_elsewhere
+
+
+def check_density(name, dtype="float64", tolerance=1e-10, with_row_noise=False):
+    """The log prior and the log likelihood of a model of `specs.MODELS` against NumPy."""
+    spec, generator = build(name, dtype), np.random.default_rng(1)
+    x, y, noise = random_rows(spec, generator)
+    noise = noise if with_row_noise else None
+    theta = generator.normal(size=(50, spec.layout.num_parameters)).astype(dtype)
+    found = log_prob_terms(spec, theta, x, y, noise)
+    wide = theta.astype(np.float64)
+    expected = [reference.log_prior(spec, t) for t in wide]
+    np.testing.assert_allclose(found["log_prior"], expected, rtol=tolerance)
+    expected = [reference.log_likelihood(spec, t, x, y, noise) for t in wide]
+    np.testing.assert_allclose(found["log_likelihood"], expected, rtol=tolerance)
+
+
+def check_keys_are_distinct():
+    """A million keys of ten chains."""
+    found = [
+        seeds.keys(seed, "transition", chain, 0, 100_000)
+        for seed in (0, 1)
+        for chain in (0, 1, 2, 3, -1)
+    ]
+    packed = np.concatenate(found).astype("<i4").view("<i8")
+    assert len(np.unique(packed)) == 1_000_000
+
+
+def check_chains_have_numbers_of_their_own():
+    """From the same start they go different ways."""
+
+    def same_start(*arguments, find=begin_elsewhere.find_starts, **options):
+        theta, how, spent = find(*arguments, **options)
+        return theta[[0, 0]], how, spent
+
+    model = linear_model()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(begin_elsewhere, "find_starts", same_start)
+        short_fit(model, *linear_rows(), num_burnin_steps=0)
+    assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
+
+
+def check_thinning_keeps_every_third_transition():
+    x, y = linear_rows()
+    every, third = linear_model(), linear_model()
+    short_fit(every, x, y, num_results=21)
+    short_fit(third, x, y, num_results=7, num_steps_between_results=2)
+    np.testing.assert_array_equal(third.posterior.draws, every.posterior.draws[:, 2::3])
+    for name, values in every.posterior.sample_stats.items():
+        np.testing.assert_array_equal(
+            third.posterior.sample_stats[name], values[:, 2::3], err_msg=name
+        )
+
+
+def check_step_size_stands_still_while_sampling():
+    """A step size that follows the chain is part of its state, and the draws are biased."""
+    model = linear_model()
+    short_fit(model, *linear_rows(), num_burnin_steps=60, num_results=40)
+    steps = model.posterior.sample_stats["step_size"]
+    np.testing.assert_array_equal(steps, np.repeat(steps[:, :1], 40, axis=1))
+    # It was adapted before, by each chain for itself.
+    assert steps[0, 0] != steps[1, 0]

@@ -1,0 +1,56 @@
+"""A network without hidden layer, whose posterior and evidence are known, and short fits of it."""
+
+import numpy as np
+from scipy import stats
+
+import tfbnn
+from tfbnn.likelihoods import Gaussian
+from tfbnn.priors import Normal
+
+NOISE, PRIOR = 0.5, 1.5
+# Of fits whose draws are compared with the posterior, from starts near its mode.
+RUN = dict(num_chains=2, num_results=3000, num_burnin_steps=500, verbose=0, seed=3)
+START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05)
+
+
+def linear_rows(num_rows=30):
+    generator = np.random.default_rng(11)
+    x = generator.normal(size=(num_rows, 2)) * [1.0, 2.0]
+    return x, x @ [0.7, -0.4] + 0.3 + NOISE * generator.normal(size=num_rows)
+
+
+def linear_model(dtype="float32"):
+    return tfbnn.BayesianMLP(
+        [2, 1],
+        prior=Normal(PRIOR),
+        likelihood=Gaussian(NOISE),
+        x_transform=None,
+        y_transform=None,
+        dtype=dtype,
+    )
+
+
+def closed_form(x, y):
+    """Posterior mean and covariance of (kernel, bias) of the linear model."""
+    design = np.column_stack([x, np.ones(len(x))])
+    covariance = np.linalg.inv(design.T @ design / NOISE**2 + np.eye(3) / PRIOR**2)
+    return covariance @ design.T @ y / NOISE**2, covariance
+
+
+def short_fit(model, x, y, **options):
+    settings = dict(
+        kernel=tfbnn.kernels.HMC(num_leapfrog_steps=4),
+        num_chains=2,
+        num_results=20,
+        num_burnin_steps=30,
+        pretraining=None,
+        verbose=0,
+    )
+    return model.fit_posterior(x, y, **(settings | options))
+
+
+def conjugate_evidence(x, y):
+    """log p(y) of the linear model."""
+    design = np.column_stack([x, np.ones(len(x))])
+    covariance = NOISE**2 * np.eye(len(x)) + PRIOR**2 * design @ design.T
+    return stats.multivariate_normal.logpdf(y, np.zeros(len(y)), covariance)

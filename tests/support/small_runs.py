@@ -1,0 +1,35 @@
+"""The small run that tests of folders, processes and clusters make, stop and compare."""
+
+import numpy as np
+
+import tfbnn
+from tfbnn.kernels import HMC
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Y = np.sin(X[:, 0])
+RUN = dict(
+    kernel=HMC(num_leapfrog_steps=3),
+    num_chains=2,
+    num_results=40,
+    num_burnin_steps=40,
+    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
+    seed=2,
+    verbose=0,
+)
+
+
+def small_model(**settings):
+    return tfbnn.BayesianMLP([2, 3, 1], **settings)
+
+
+def small_fit(**options):
+    """(model, run) of `fit_posterior` with RUN and what differs from it."""
+    model = small_model()
+    return model, model.fit_posterior(X, Y, **(RUN | options))
+
+
+def assert_same_draws(model, other):
+    """Draws and statistics, bit by bit."""
+    np.testing.assert_array_equal(model.posterior.draws, other.posterior.draws)
+    for name, values in other.posterior.sample_stats.items():
+        np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
