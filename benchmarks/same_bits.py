@@ -1,0 +1,231 @@
+"""The same fits with two checkouts of the package, compared bit by bit: benchmarks/results/same_bits.md.
+
+    python benchmarks/same_bits.py --old-revision 33ed619 --keep FOLDER      # about six minutes
+    python benchmarks/same_bits.py --old CHECKOUT --new CHECKOUT --cases nuts,hmc
+
+Exits with 1 where anything differs. With --keep, what the old checkout comes to is left in a folder
+and used again. Cases are in same_bits_cases.py, what is compared of each in same_bits_side.py. Needs
+the libraries of the extras `arviz`, `onnx` and `cluster`.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from common import add_common_options, keep, machine, markdown, output_folder
+
+HERE = Path(__file__).parent
+QUICK = "nuts,collapsed,categorical"
+# Kinds of arrays that come of files; the new side has them of old files, too.
+RESUMED = ("resumed by fit_posterior", "resumed by resume")
+OF_FILES = ("model file loaded", "run folder loaded", *RESUMED)
+# Kinds that every fit has.
+USUAL = (
+    "draws",
+    "chain weights",
+    "statistics",
+    "predictions",
+    "scores",
+    "density",
+    "diagnosis",
+    "run",
+    "report",
+    "warnings",
+    "model file",
+)
+# So many differences of a case are told.
+LISTED = 8
+
+INTRODUCTION = """\
+# The same bits from two checkouts
+
+Tiny fits with the package of {old} (old) and of {new} (new), each in a process of its own, one after
+the other on one machine. Compared by dtype, shape and bytes are
+
+- the fit: draws, chain weights, statistics of the sampler, predictions, scores, densities, diagnosis;
+  the run and its report, without times; warnings; the arrays and the JSON of its model file, without
+  times; and what else the column names, of run folders without times and the run's chance name;
+- its files: the predictions and so on of the model file and the run folder that were loaded, and of
+  a run that was stopped and resumed, which must have the bits of the one that was not stopped;
+- old files: model files and run folders of the old side loaded by the new one, and runs that the
+  old side began resumed by the new one, against what the old side makes of them itself.
+
+Numbers count arrays; the draws have the first digits of their SHA-256.
+"""
+
+
+def main(arguments=None):
+    """Runs both sides, keeps the table and returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("--old", type=Path, help="folder of a checkout")
+    group.add_argument("--old-revision", help="instead: a revision of this repository")
+    parser.add_argument("--new", type=Path, default=HERE.parent, help="default: this checkout")
+    parser.add_argument("--cases", help="names with commas between, to be printed; default: all")
+    parser.add_argument("--keep", type=Path, help="folder of what the old checkout comes to")
+    options = parser.parse_args(arguments)
+    target = options.output if options.cases else output_folder(options)
+    chosen = options.cases or (QUICK if options.quick else None)
+    chosen = ["--cases", chosen] if chosen else []
+    with checkout(options) as checked_out, tempfile.TemporaryDirectory() as place:
+        old, new = options.keep or Path(place) / "old", Path(place) / "new"
+        claim(old, checked_out, options.fresh)
+        run_side(checked_out, old, *chosen)
+        run_side(options.new, new, *chosen, "--files", old.resolve())
+        compared = {name: compare(old / name, new / name) for name in read_json(new / "cases.json")}
+        names = options.old_revision or revision(checked_out), revision(options.new)
+    text = report(*names, compared)
+    if target:
+        keep("same_bits.md", text, target)
+    else:
+        print(text)
+    return int(any(differences for *_, differences in compared.values()))
+
+
+@contextlib.contextmanager
+def checkout(options):
+    """Yields the folder of the old checkout, a temporary one where a revision was asked for."""
+    if options.old:
+        yield options.old
+        return
+    command = ["git", "-C", HERE.parent, "archive", options.old_revision, "tfbnn"]
+    archive = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(folder, filter="data")
+        yield Path(folder)
+
+
+def claim(folder, checked_out, fresh):
+    """Makes the folder of a side, or refuses one that other code or another machine filled."""
+    label, package = folder / "made_by.json", Path(checked_out) / "tfbnn"
+    made_by = {
+        "package": digest(path.read_bytes() for path in sorted(package.rglob("*.py"))),
+        "cases": digest(path.read_bytes() for path in sorted(HERE.glob("same_bits_*.py"))),
+        "machine": machine(),
+    }
+    if label.exists():
+        if fresh:
+            shutil.rmtree(folder)
+        elif read_json(label) != made_by:
+            changed = [name for name, value in made_by.items() if read_json(label)[name] != value]
+            raise SystemExit(
+                f"{folder} holds results of another {', '.join(changed)}. Pass --fresh to forget "
+                "them, or another folder."
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    label.write_text(json.dumps(made_by))
+
+
+def run_side(checked_out, folder, *arguments):
+    """Runs same_bits_side.py on the package of a checkout; what it complains of is in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    surroundings = {"PYTHONPATH": str(Path(checked_out).resolve()), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    command = [sys.executable, HERE / "same_bits_side.py", folder, *arguments]
+    log = folder / "stderr.txt"
+    with log.open("w") as file:
+        done = subprocess.run(command, env=os.environ | surroundings, stderr=file)
+    if done.returncode:
+        raise SystemExit(f"{log.read_text()[-2000:]}\nThe fits with {checked_out} did not end.")
+
+
+def compare(old, new):
+    """(arrays of the new side, its arrays of old files, differences) of a case's two folders."""
+    expected, found = load(old / "found.npz"), load(new / "found.npz")
+    of_old = load(new / "of_others.npz")
+    own = {name: array for name, array in expected.items() if name.startswith(OF_FILES)}
+    resumed = {name: array for name, array in found.items() if name.startswith(RESUMED)}
+    whole = {name: found.get(name.split("/", 1)[1]) for name in resumed}
+    differences = [
+        f"{what}{name}: {how}"
+        for what, a, b in (("", expected, found), ("old ", own, of_old), ("new ", whole, resumed))
+        for name in a | b
+        if (how := difference(a.get(name), b.get(name)))
+    ]
+    failures = [str(side["failure"]) for side in (expected, found, of_old) if "failure" in side]
+    return found, of_old, [text.splitlines()[-1] for text in failures] + differences
+
+
+def difference(old, new):
+    """How two arrays differ, in words; None for the same bits."""
+    if old is None or new is None:
+        return f"only in the {'new' if old is None else 'old'}"
+    if np.ndim(new) == 0 and new.dtype.kind == "U":
+        return None if old == new else text_difference(str(old), str(new))
+    if (old.dtype, old.shape) != (new.dtype, new.shape):
+        return f"{old.dtype}{list(old.shape)} became {new.dtype}{list(new.shape)}"
+    if old.tobytes() == new.tobytes():
+        return None
+    if old.dtype.kind not in "fiu":
+        return "other bytes"
+    apart = np.abs(old.astype(float) - new)
+    return f"{np.count_nonzero(apart)} of {apart.size} differ, by at most {np.nanmax(apart):.3g}"
+
+
+def text_difference(old, new):
+    """The first line in which two texts differ."""
+    lines = zip(old.splitlines() + [""], new.splitlines() + [""])
+    pair = next(((a, b) for a, b in lines if a != b), ("", "other length"))
+    return f"{pair[0].strip()[-200:]!r} became {pair[1].strip()[-200:]!r}"
+
+
+def report(old, new, compared):
+    """The page that is kept."""
+    lines, listed = [], []
+    for name, (found, of_old, differences) in compared.items():
+        kinds = Counter(key.split("/")[0] for key in found)
+        files = sum(kinds.pop(kind, 0) for kind in OF_FILES)
+        fit = ", ".join([f"{kinds.total()} arrays", *(kind for kind in kinds if kind not in USUAL)])
+        draws = digest([found["draws"].tobytes()])[:12] if "draws" in found else "none"
+        equal = f"**NO**, {len(differences)}" if differences else "yes"
+        lines.append([name, fit, files, len(of_old), draws, equal])
+        listed += [f"- {name}: {text}" for text in differences[:LISTED]]
+        if len(differences) > LISTED:
+            listed.append(f"- {name}: and {len(differences) - LISTED} more")
+    equal = sum(not differences for *_, differences in compared.values())
+    header = ["case", "the fit", "its files", "old files", "draws", "equal"]
+    total = f"{equal} of {len(compared)} cases are equal in every bit."
+    parts = [f"{INTRODUCTION.format(old=old, new=new)}\n{total}", markdown(header, lines)]
+    return "\n\n".join(parts + ["\n".join(listed)] * bool(listed))
+
+
+def revision(folder):
+    """What git calls a checkout."""
+    command = ["git", "-C", folder, "describe", "--always", "--dirty"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return found.stdout.strip() or "a folder without git"
+
+
+def digest(parts):
+    """SHA-256 of bytes one after the other."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    return total.hexdigest()
+
+
+def load(path):
+    """The arrays that same_bits_side.py wrote, dict name -> array."""
+    with np.load(path) as file:
+        return dict(file)
+
+
+def read_json(path):
+    """The content of a JSON file."""
+    return json.loads(path.read_text())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

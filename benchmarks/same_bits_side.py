@@ -1,0 +1,187 @@
+"""One side of benchmarks/same_bits.py: what the cases come to with one checkout of the package.
+
+    PYTHONPATH=CHECKOUT python benchmarks/same_bits_side.py FOLDER [--cases NAME,NAME] [--files FOLDER]
+
+FOLDER/NAME/found.npz has all that is to be compared; cases that have one are left as they are. With
+--files, the folder of another side, its model files and run folders are loaded and its stopped runs
+resumed: FOLDER/NAME/of_others.npz.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+from same_bits_cases import BY_KERNEL, CASES, FIT, NUM_TRAINING
+from same_bits_seen import below, contents, seen, text, told
+
+import tfbnn
+
+
+def main(arguments=None):
+    """Fits the cases that are missing, then turns to the files of the other side."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--files", type=Path)
+    options = parser.parse_args(arguments)
+    check_package()
+    names = options.cases.split(",")
+    if unknown := sorted(set(names) - set(CASES)):
+        raise SystemExit(f"--cases must be out of {', '.join(CASES)}; received {unknown}.")
+    for name in names:
+        place = options.folder / name
+        if not (place / "found.npz").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            keep(place / "found.npz", fitted, CASES[name], place)
+        if options.files:
+            keep(place / "of_others.npz", read, CASES[name], options.files / name, place)
+    (options.folder / "cases.json").write_text(json.dumps(names))
+
+
+def check_package():
+    """Refuses another package than that of the checkout, and kernels without a case."""
+    wanted, found = os.environ["PYTHONPATH"].split(os.pathsep)[0], Path(tfbnn.__file__).parents[1]
+    if Path(wanted).resolve() != found.resolve():
+        raise SystemExit(f"Expected the package of {wanted}, found that of {found}.")
+    if missing := sorted(set(tfbnn.kernels.available()) - set(BY_KERNEL)):
+        raise SystemExit(f"These kernels have no case in same_bits_cases.py: {missing}.")
+
+
+def keep(path, make, *arguments):
+    """Writes what a function finds; a failure is kept too, so that the other cases have their turn."""
+    try:
+        found = make(*arguments)
+    except Exception:
+        found = {"failure": text(traceback.format_exc())}
+        print(found["failure"])
+    with open(path.with_suffix(".part"), "wb") as file:
+        np.savez(file, **found)
+    path.with_suffix(".part").rename(path)
+    print(path.parent.name, path.stem, len(found), flush=True)
+
+
+def fitted(case, place):
+    """All that a case comes to; its files stay in `place`."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, run = fit(case, **streamed(place / "run") if case.output else {})
+        found = seen(model, case) | told(run)
+        model.save(place / "model.h5")
+        found |= below("model file", contents(place / "model.h5"))
+        if case.output:
+            for path in sorted((place / "run").rglob("*.h5")):
+                found |= below(f"run folder/{path.relative_to(place / 'run')}", contents(path))
+        if case.stop:
+            stop(case, place / "stopped")
+        found |= read(case, place, place)
+        if case.then:
+            found |= AFTERWARDS[case.then](model, case, place)
+    texts = {f"{w.category.__name__}: {w.message}" for w in caught if is_ours(w)}
+    return found | {"warnings": text("\n".join(sorted(texts)).replace(str(place), "FOLDER"))}
+
+
+def read(case, files, place):
+    """What the files of a case say when they are loaded and its stopped run is resumed."""
+    found = below("model file loaded", seen(tfbnn.load(files / "model.h5"), case))
+    if case.output:
+        found |= below("run folder loaded", seen(tfbnn.load(files / "run"), case))
+    if case.stop:
+        copy = place / "resumed"
+        resumed = {"by fit_posterior": lambda: fit(case, output=copy, resume=True)}
+        if not callable(case.fit.get("kernel")):
+            resumed["by resume"] = lambda: tfbnn.resume(copy, verbose=0)
+        for name, go_on in resumed.items():
+            shutil.copytree(files / "stopped", copy)
+            model, run = go_on()
+            found |= below(f"resumed {name}", seen(model, case) | told(run))
+            shutil.rmtree(copy)
+    return found
+
+
+def fit(case, **options):
+    """(model, run) of a case."""
+    model = tfbnn.BayesianMLP(list(case.layers), **case.model)
+    x, y, noise = (rows if rows is None else rows[:NUM_TRAINING] for rows in case.rows())
+    options = {"noise_scale": noise} | FIT | case.fit | options
+    if not case.cluster:
+        return model, model.fit_posterior(x, y, **options)
+    from distributed import Client, LocalCluster
+
+    place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, **place) as cluster,
+        Client(cluster) as client,
+    ):
+        return model, tfbnn.cluster.fit(model, x, y, client=client, **options)
+
+
+def streamed(folder):
+    """Arguments of a fit that commits after every block, so that its files do not hang on time."""
+    return {"output": folder, "commit_interval": 0.0}
+
+
+def stop(case, folder):
+    """Begins the fit of a case and stops it after the first block of a phase.
+
+    How far the other chain is by then, and with it what the run warns of, is a matter of time.
+    """
+    stopping = {"callbacks": [lambda event: event["phase"] == case.stop]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit(case, **streamed(folder), **stopping)
+
+
+def is_ours(warning):
+    """Whether the package gave a warning, and not a library."""
+    return warning.category is UserWarning or warning.category.__module__.startswith("tfbnn")
+
+
+def stack(model, case, place):
+    """The model after its chains were weighted, by held-out rows and by those of the fit."""
+    x, y, _ = case.rows()
+    found = {}
+    for name, rows in {"held out": (x[NUM_TRAINING:], y[NUM_TRAINING:]), "fit": ()}.items():
+        summary = text(model.stack_chains(*rows).summary())
+        found |= below(f"stacked by {name}", {"summary": summary} | seen(model, case))
+    return found
+
+
+def compress(model, case, place):
+    """Draws chosen in every way, and what that changes."""
+    x, _, _ = case.rows()
+    found = {}
+    for method in ("kernel_thinning", "stride", "stein"):
+        small = model.compress(10, method, x_reference=x[NUM_TRAINING:])
+        small.save(place / "small.h5")
+        parts = {"draws": small.posterior.draws, "mean": small.predict(x).mean}
+        parts |= {
+            "summary": text(small.compression.summary()),
+            "file": contents(place / "small.h5"),
+        }
+        found |= below(f"compressed by {method}", parts)
+    return found
+
+
+def export(model, case, place):
+    """The ONNX file, and what the SavedModel predicts."""
+    import tensorflow as tf
+
+    x, _, _ = case.rows()
+    model.to_onnx(place / "model.onnx")
+    model.to_savedmodel(place / "saved_model")
+    serve = tf.saved_model.load(place / "saved_model").signatures["serving_default"]
+    outputs = {name: value.numpy() for name, value in serve(x=tf.constant(x)).items()}
+    onnx = np.frombuffer((place / "model.onnx").read_bytes(), np.uint8)
+    return below("exports", outputs | {"onnx": onnx})
+
+
+AFTERWARDS = {"stack": stack, "compress": compress, "export": export}
+
+if __name__ == "__main__":
+    main()
