@@ -58,7 +58,7 @@ def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, stopped, tmp_path
     assert "Saved model.h5." in err
     resumed = tfbnn.load(folder / "model.h5").posterior
     assert resumed.feature_names == ("a", "b")
-    assert resumed.provenance["target_names"] == ["y"]
+    assert resumed.provenance.target_names == ["y"]
     assert run(f"{FIT} -o whole.h5")[0] == 0
     np.testing.assert_array_equal(resumed.draws, tfbnn.load(folder / "whole.h5").posterior.draws)
     # The same command with --resume is another way, and more draws are one option away.

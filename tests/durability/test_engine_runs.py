@@ -114,7 +114,7 @@ def test_more_draws_are_those_of_a_longer_run(tmp_path, finished):
     small_fit(output=tmp_path / "run", callbacks=() if finished else [stop_after(2)])
     model, run = tfbnn.resume(tmp_path / "run", num_results=60, verbose=0)
     assert_same_draws(model, small_fit(num_results=60)[0])
-    assert run.num_results == 60 == model.posterior.provenance["num_results_requested"]
+    assert run.num_results == 60 == model.posterior.provenance.num_results_requested
     with pytest.raises(RunFolderError, match="num_results=60, received 40"):
         small_fit(output=tmp_path / "run", resume=True)
 

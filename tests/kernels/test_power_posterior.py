@@ -328,7 +328,7 @@ class TestRuns:
         rates = record["swap_acceptance"]
         assert len(rates) == 9 and 0.5 < min(rates) < 0.95
         assert f"Swaps        accepted {' '.join(f'{rate:.2f}' for rate in rates)}" in report
-        saved = tfbnn.load(path).posterior.provenance["log_evidence"]
+        saved = tfbnn.load(path).posterior.provenance.log_evidence
         assert saved == record["log_evidence"]
         assert main(["info", str(path)]) == 0
         assert f"stepping_stone value {stones.value:.6g}" in capsys.readouterr().out

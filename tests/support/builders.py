@@ -6,6 +6,7 @@ from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import fit_pipeline
 from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import Normal
 from tfbnn.spec.model_spec import make_spec
 
@@ -101,6 +102,6 @@ def synthetic_ensemble(
         feature_names=feature_names,
         row_noise=row_noise,
         classes=classes,
-        provenance=dict(provenance or {}),
+        provenance=Provenance.from_json(provenance or {}),
         **fields,
     )

@@ -9,12 +9,10 @@ from tfbnn.data.csv_tables import is_number
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 
-_TARGETS, _NOISE = "target_names", "noise_columns"
-
 
 def remember_columns(model, targets, noise):
     """Has the next fit keep the names of target and noise columns, for `evaluate` and `plot`."""
-    model.column_names = {_TARGETS: list(targets), _NOISE: list(noise)}
+    model.column_names = {"target_names": list(targets), "noise_columns": list(noise)}
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,8 @@ class Roles:
             ensemble: Ensemble.
             targets, noise: Names from the command line, or None.
         """
-        self.targets = list(targets or ensemble.provenance.get(_TARGETS) or ())
-        self.noise = list(noise or ensemble.provenance.get(_NOISE) or ())
+        self.targets = list(targets or ensemble.provenance.target_names or ())
+        self.noise = list(noise or ensemble.provenance.noise_columns or ())
         expected = ensemble.spec.num_targets
         if self.targets and len(self.targets) != expected:
             raise ValueError(

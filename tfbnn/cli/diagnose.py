@@ -30,7 +30,7 @@ def run(args):
     if args.follow:
         follow(args.model, say if args.json else print)
     model = load_model(args)
-    diagnosis, bias = model.diagnose(), model.posterior.provenance.get("bias")
+    diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
     if args.json:
         print_json(diagnosis.to_dict() | {"bias": bias})
     else:

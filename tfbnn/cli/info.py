@@ -2,7 +2,6 @@
 
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.models import add_model_argument, load_model
-from tfbnn.posterior.compression.compression import Compression
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 _DESCRIPTION = "Show what a model file holds: network, draws, transforms, and where it came from."
@@ -47,23 +46,21 @@ def _contents(ensemble):
         "x_pipeline": ensemble.x_pipeline.to_json(),
         "y_pipeline": ensemble.y_pipeline.to_json(),
         "diagnostics": ensemble.diagnostics,
-        "provenance": ensemble.provenance,
+        "provenance": ensemble.provenance.to_json(),
     }
 
 
 def _lines(ensemble):
     """Yields (label, text) of everything but the network."""
-    provenance = dict(ensemble.provenance)
-    targets = provenance.pop("target_names", None)
-    compression = provenance.pop("compression", None)
+    provenance = ensemble.provenance
     yield "Draws", f"{ensemble.num_chains} chains x {ensemble.num_results}"
-    if compression is not None:
-        yield "Compressed", Compression(**compression).choice
+    if provenance.compression is not None:
+        yield "Compressed", provenance.compression.choice
     note = weighting_note(ensemble)
     if note is not None:
         yield "Chains", note
     yield "Features", ", ".join(ensemble.feature_names or ["names unknown"])
-    yield "Targets", ", ".join(targets or ["names unknown"])
+    yield "Targets", ", ".join(provenance.target_names or ["names unknown"])
     if ensemble.classes is not None:
         yield "Classes", ", ".join(map(str, ensemble.classes))
     for name, pipeline in (("x", ensemble.x_pipeline), ("y", ensemble.y_pipeline)):
@@ -74,7 +71,9 @@ def _lines(ensemble):
             "Diagnosis",
             f"{count} warnings after the fit{'; see tfbnn diagnose' if count else ''}",
         )
-    for key, value in provenance.items():
+    for key, value in provenance.to_json().items():
+        if key in ("target_names", "compression"):
+            continue
         if isinstance(value, dict):
             value = ", ".join(f"{name} {_entry_text(entry)}" for name, entry in value.items())
         elif isinstance(value, list):

@@ -126,7 +126,7 @@ def _class_columns(model, quantiles, space):
 
 def _target_names(model):
     count = model.spec.num_targets
-    return model.posterior.provenance.get("target_names") or [f"y{i + 1}" for i in range(count)]
+    return model.posterior.provenance.target_names or [f"y{i + 1}" for i in range(count)]
 
 
 def _quantile_names(quantiles):

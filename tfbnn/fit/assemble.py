@@ -37,12 +37,11 @@ def make_ensemble(definition, transformed, draws, statistics, num_divergent, lad
         feature_names=rows.feature_names,
         row_noise=rows.noise is not None,
         classes=rows.classes,
-        provenance=definition.provenance
-        | {
-            "num_results_requested": definition.num_results,
-            "num_divergent": int(num_divergent),
-            "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
-        },
+        provenance=definition.provenance.stating(
+            num_results_requested=definition.num_results,
+            num_divergent=int(num_divergent),
+            log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
+        ),
         readouts=readouts,
     )
 

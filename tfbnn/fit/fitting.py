@@ -12,6 +12,7 @@ from tfbnn.data.rows import data_hash
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.fit.assemble import make_ensemble, measure_ladder
 from tfbnn.posterior.diagnosing import diagnose_ensemble
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run
@@ -200,20 +201,20 @@ def _define(spec, rows, validation, options, asked, settings, environment):
         num_results=options.num_results,
         environment=environment,
         temperatures=settings.temperatures,
-        provenance={
-            "seed": options.seed,
-            "kernel": repr(settings),
-            "bias": settings.bias_note,
-            "max_tree_depth": getattr(settings, "max_tree_depth", None),
-            "pretraining": repr(options.pretraining),
-            "num_burnin_steps": options.num_burnin_steps,
-            "num_steps_between_results": options.num_steps_between_results,
-            "jit_compile": options.jit_compile,
-            "num_training_rows": len(rows.x),
-            "data_sha256": data_hash(rows),
-            "versions": environment["versions"],
+        provenance=Provenance().stating(
+            seed=options.seed,
+            kernel=repr(settings),
+            bias=settings.bias_note,
+            max_tree_depth=getattr(settings, "max_tree_depth", None),
+            pretraining=repr(options.pretraining),
+            num_burnin_steps=options.num_burnin_steps,
+            num_steps_between_results=options.num_steps_between_results,
+            jit_compile=options.jit_compile,
+            num_training_rows=len(rows.x),
+            data_sha256=data_hash(rows),
+            versions=environment["versions"],
             **options.column_names,
-        },
+        ),
     )
 
 

@@ -2,7 +2,6 @@
 
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.options import FitOptions
-from tfbnn.storage.format.schema import TEXT_LISTS
 
 
 def read_run(folder, *, num_results=None, **options):
@@ -21,16 +20,13 @@ def read_run(folder, *, num_results=None, **options):
     from tfbnn.storage import RunFolder
 
     definition = RunDefinition.read(RunFolder.open(folder))
-    names = {
-        name: definition.provenance[name] for name in TEXT_LISTS if name in definition.provenance
-    }
     return definition, FitOptions(
         kernel=kernel_from_json(definition.kernel),
         num_results=definition.num_results if num_results is None else num_results,
         pretraining=definition.pretraining,
         output=folder,
         resume=True,
-        column_names=names,
+        column_names=definition.provenance.column_names,
         **definition.numbers,
         **options,
     )

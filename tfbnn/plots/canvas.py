@@ -47,10 +47,10 @@ def figure_of(num_rows, num_columns, panel, *, sharex=False, sharey=False, **gri
 
 def target_names(model):
     """Names of the targets for labels: those that the command line saved, else y or y1, y2, ..."""
-    names = model.posterior.provenance.get("target_names")
+    names = model.posterior.provenance.target_names
     count = model.spec.num_targets
-    if isinstance(names, list) and len(names) == count:
-        return [str(name) for name in names]
+    if names is not None and len(names) == count:
+        return names
     return ["y"] if count == 1 else [f"y{number + 1}" for number in range(count)]
 
 

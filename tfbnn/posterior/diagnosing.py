@@ -10,15 +10,14 @@ def diagnose_ensemble(ensemble, x_reference=None):
     function = function_draws(ensemble, x)
     function = function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
-    skipped = provenance.get("num_steps_between_results") or 0
-    if skipped:
+    if provenance.transitions_per_draw > 1:
         # E-BFMI compares successive transitions; between thinned ones it says nothing.
         del statistics["energy"]
     return diagnose(
         ensemble.draws,
         function,
         statistics,
-        max_tree_depth=provenance.get("max_tree_depth"),
-        num_divergent=provenance.get("num_divergent"),
-        transitions_per_draw=skipped + 1,
+        max_tree_depth=provenance.max_tree_depth,
+        num_divergent=provenance.num_divergent,
+        transitions_per_draw=provenance.transitions_per_draw,
     )

@@ -1,6 +1,6 @@
 """The sampled networks with everything needed to use them: what a model file holds."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.collapsed import Readouts, stacked_weights
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
 
 
@@ -30,7 +31,7 @@ class Ensemble:
         row_noise: Whether the fit was given a known noise scale per row.
         classes: Class labels, in the order of their numbers, or None for other targets.
         diagnostics: JSON-able summary of the diagnosis that ended the fit, or None without one.
-        provenance: JSON-able dict: seeds, settings, versions, data hash.
+        provenance: Seeds, settings, versions, data hash and more.
         readouts: Readouts of a run with collapsed readout, else None.
     """
 
@@ -46,7 +47,7 @@ class Ensemble:
     row_noise: bool = False
     classes: tuple | None = None
     diagnostics: dict | None = None
-    provenance: dict = field(default_factory=dict)
+    provenance: Provenance = Provenance()
     readouts: Readouts | None = None
 
     def __post_init__(self):
@@ -79,7 +80,12 @@ class Ensemble:
     @property
     def is_compressed(self):
         """Whether the draws were chosen by `compress`, so that they are no chains any more."""
-        return "compression" in self.provenance
+        return self.provenance.compression is not None
+
+    @property
+    def is_stopped_early(self):
+        """Whether the run ended before it had all draws that were asked for."""
+        return self.num_results < (self.provenance.num_results_requested or 0)
 
     @cached_property
     def log_noise_scale(self):

@@ -57,10 +57,7 @@ class SampledModel:
     @property
     def compression(self):
         """The `Compression` that `compress` left, or None for other models."""
-        from tfbnn.posterior.compression.compression import Compression
-
-        record = self._fitted().provenance.get("compression")
-        return None if record is None else Compression(**record)
+        return self._fitted().provenance.compression
 
     def predict(
         self,
@@ -300,7 +297,7 @@ class SampledModel:
         stacking = stack(ensemble, rows, leave_one_out=x_validation is None)
         self._ensemble = replace(
             ensemble.with_chain_weights(stacking.weights),
-            provenance=ensemble.provenance | {"chain_weights": stacking.provenance()},
+            provenance=ensemble.provenance.stating(chain_weights=stacking.provenance()),
         )
         return stacking
 
@@ -405,8 +402,8 @@ class SampledModel:
                 "This BayesianMLP has no posterior draws yet. Call fit_posterior first, or load a "
                 "saved model with tfbnn.load."
             )
-        requested = self._ensemble.provenance.get("num_results_requested") or 0
-        if self._ensemble.num_results < requested:
+        if self._ensemble.is_stopped_early:
+            requested = self._ensemble.provenance.num_results_requested
             warnings.warn(
                 f"The run was stopped early: {self._ensemble.num_results} of {requested} draws per "
                 "chain are there.",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tfbnn.data.rows import Rows, data_hash
 from tfbnn.exceptions import RunFolderError
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
 
@@ -34,7 +35,7 @@ class RunDefinition:
     num_results: int
     environment: dict
     temperatures: tuple
-    provenance: dict
+    provenance: Provenance
 
     @property
     def num_transitions(self):
@@ -48,7 +49,7 @@ class RunDefinition:
             "num_results": self.num_results,
             "feature_names": _listed(self.rows.feature_names),
             "temperatures": list(self.temperatures),
-            "provenance": self.provenance,
+            "provenance": self.provenance.to_json(),
             "fixed": {
                 "spec": self.spec.to_json(),
                 "training rows": data_hash(self.rows),
@@ -93,7 +94,7 @@ class RunDefinition:
                 num_results=description["num_results"],
                 environment=fixed["environment"],
                 temperatures=tuple(description["temperatures"]),
-                provenance=dict(description["provenance"]),
+                provenance=Provenance.from_json(dict(description["provenance"])),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise RunFolderError(

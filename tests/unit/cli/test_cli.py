@@ -396,7 +396,7 @@ def test_fit_json_strict_with_row_noise(run, folder):
     record = json.loads(out)
     assert record["num_results"] == 12 and "max_tree_depth=2" in record["kernel"]
     ensemble = tfbnn.load(folder / "noisy_fit.h5").posterior
-    assert ensemble.row_noise and ensemble.provenance["seed"] == 3
+    assert ensemble.row_noise and ensemble.provenance.seed == 3
     assert len(ensemble.x_reference) == 10
     # The name of the noise column is remembered.
     assert run("evaluate noisy_fit.h5 train.csv")[0] == 0

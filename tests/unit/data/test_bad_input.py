@@ -483,7 +483,7 @@ def result_bits(entry, model, engine, **rows):
     if entry is fit:
         fake_fit(model, rows.get("x", X), rows.get("y", Y), noise_scale=rows.get("noise"))
         values = [part for part in engine.data if part is not None]
-        digest = model.posterior.provenance["data_sha256"]
+        digest = model.posterior.provenance.data_sha256
         return [np.asarray(part).tobytes() for part in values] + [digest]
     if entry is validate:
         data = (rows.get("x", X), rows.get("y", Y), rows.get("noise"))

@@ -16,9 +16,11 @@ from tfbnn import priors
 from tfbnn.cli import main
 from tfbnn.likelihoods import Categorical, HeteroscedasticGaussian
 from tfbnn.posterior.compression import compression
-from tfbnn.posterior.compression.compression import Compression, measure_change
+from tfbnn.posterior.compression.compression import measure_change
+from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.compression.stein import _stein_kernel, stein_thinning
 from tfbnn.posterior.compression.thinning import _halve, kernel_thinning, prediction_kernel, stride
+from tfbnn.posterior.provenance import Provenance
 
 X, Y = make_rows(80, 2, 1, seed=5)
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -204,7 +206,7 @@ def test_the_draws_come_with_their_statistics(model, method):
     for name, values in full.sample_stats.items():
         np.testing.assert_array_equal(small.sample_stats[name], values.reshape(1, 600)[:, places])
     counts = np.bincount(np.array(places) // 300, minlength=2)
-    assert small.provenance["compression"]["draws_per_chain"] == counts.tolist()
+    assert small.provenance.compression.draws_per_chain == counts.tolist()
     assert model.compression is None and full.num_draws == 600
 
 
@@ -321,7 +323,7 @@ def test_arviz_gets_one_chain(small):
 
 
 def test_a_run_that_was_stopped_is_no_longer_mentioned(model):
-    ensemble = replace(model.posterior, provenance={"num_results_requested": 301})
+    ensemble = replace(model.posterior, provenance=Provenance().stating(num_results_requested=301))
     with pytest.warns(UserWarning, match="stopped early"):
         small = tfbnn.BayesianMLP.from_ensemble(ensemble).compress(20)
     with warnings.catch_warnings():

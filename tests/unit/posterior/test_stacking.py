@@ -230,9 +230,8 @@ def test_weights_survive_a_file_and_the_absence_of_tensorflow(stacked, tmp_path)
     stacked.save(path)
     loaded = tfbnn.load(path).posterior
     np.testing.assert_array_equal(loaded.chain_weights, stacked.posterior.chain_weights)
-    entry = loaded.provenance["chain_weights"]
-    assert entry == stacked.posterior.provenance["chain_weights"]
-    assert entry.keys() == {"method", "num_rows", "log_score_uniform", "log_score_stacked"}
+    origin = loaded.provenance.chain_weights
+    assert origin is not None and origin == stacked.posterior.provenance.chain_weights
     code = """
 import json
 import tfbnn
@@ -249,4 +248,4 @@ print(json.dumps([mean, note, again.weights.tolist(), again.log_score_stacked]))
     np.testing.assert_allclose(mean, stacked.predict(X).mean, rtol=1e-6)
     assert note == weighting_note(loaded)
     np.testing.assert_allclose(weights, loaded.chain_weights, atol=1e-9)
-    assert score == pytest.approx(entry["log_score_stacked"])
+    assert score == pytest.approx(origin.log_score_stacked)

@@ -1,9 +1,10 @@
 """Fewer draws for about the same predictions, and what that changes."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.compression.stein import posterior_scores, stein_thinning
 from tfbnn.posterior.compression.thinning import kernel_thinning, prediction_kernel, stride
 from tfbnn.posterior.prediction import noise_tiles, predict
@@ -18,58 +19,6 @@ _STATED_SHARE = 4
 _ROUNDING = 1e-12
 # One standard deviation below and above the median of a normal.
 _QUANTILES = (0.16, 0.84)
-
-
-@dataclass(frozen=True)
-class Compression:
-    """What `BayesianMLP.compress` did, and what it changed.
-
-    Attributes:
-        method: "kernel_thinning", "stein" or "stride".
-        num_draws: Draws that were chosen.
-        num_distinct: How many of them are different ones.
-        num_available: Draws there were to choose from, of chains with a weight.
-        num_candidates: The same, or fewer where the kernel had to be limited to equally spaced ones.
-        draws_per_chain: List of the numbers chosen from every chain.
-        num_inputs: Inputs that kernel thinning compared predictions at.
-        change: Dict, see `measure_change`, at inputs that played no role in the choice.
-    """
-
-    method: str
-    num_draws: int
-    num_distinct: int
-    num_available: int
-    num_candidates: int
-    draws_per_chain: list
-    num_inputs: int
-    change: dict
-
-    @property
-    def choice(self):
-        """One line on how many draws were chosen, and how."""
-        text = f"{self.num_draws} of {self.num_available} draws by {self.method}"
-        if self.num_distinct < self.num_draws:
-            text += f", {self.num_distinct} of them different"
-        if self.num_candidates < self.num_available:
-            text += f", out of {self.num_candidates} equally spaced ones"
-        return text
-
-    def summary(self):
-        """Returns the choice and the change in a few aligned lines."""
-        change = self.change
-        mean, stddev, quantiles = (
-            _sizes_text(change[name]) for name in ("mean", "stddev", "quantiles")
-        )
-        lines = [
-            ("draws", self.choice),
-            ("per chain", " ".join(map(str, self.draws_per_chain))),
-            ("change", f"at {change['num_rows']} inputs that played no role in the choice"),
-            ("", f"of the mean stddev {100 * change['mean_stddev']:+.2f} %"),
-            ("", f"of a stddev {stddev}"),
-            ("", f"of a mean {mean} of the stddev"),
-            ("", f"of the 16 and 84 % quantiles {quantiles} of the stddev"),
-        ]
-        return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
 
 def compress(ensemble, num_draws, method, *, x_reference=None, rows=None, seed=0):
@@ -123,7 +72,7 @@ def compress(ensemble, num_draws, method, *, x_reference=None, rows=None, seed=0
         change=measure_change(full, small, stating),
     )
     # The run was not stopped early, it was compressed.
-    provenance = small.provenance | {"compression": asdict(record), "num_results_requested": None}
+    provenance = small.provenance.stating(compression=record, num_results_requested=None)
     return replace(small, provenance=provenance)
 
 
@@ -238,7 +187,3 @@ def _only(ensemble, chosen):
 
 def _sizes(changes):
     return {"average": float(np.mean(np.abs(changes))), "largest": float(np.max(np.abs(changes)))}
-
-
-def _sizes_text(sizes):
-    return f"{100 * sizes['average']:.2f} % on average, at most {100 * sizes['largest']:.2f} %"

@@ -99,7 +99,7 @@ def posterior_scores(ensemble, theta, rows):
             "method='stein' needs a density without edges, but this model has a Uniform prior. Use "
             "method='kernel_thinning'."
         )
-    expected = ensemble.provenance.get("data_sha256")
+    expected = ensemble.provenance.data_sha256
     if expected is not None and expected != data_hash(rows):
         warnings.warn(
             "The rows for method='stein' are not exactly those of the fit, so that the draws are "

@@ -17,6 +17,7 @@ import numpy as np
 
 from tfbnn.posterior.metrics import log_mean_exp
 from tfbnn.posterior.prediction import noise_tiles
+from tfbnn.posterior.provenance import WeightsOrigin
 from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT, load_psis
 from tfbnn.posterior.stacking.simplex import max_log_mixture
 
@@ -73,13 +74,10 @@ class Stacking:
         return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
     def provenance(self):
-        """The record that the posterior keeps of how its weights came about, JSON-able."""
-        return {
-            "method": self.method,
-            "num_rows": self.num_rows,
-            "log_score_uniform": self.log_score_uniform,
-            "log_score_stacked": self.log_score_stacked,
-        }
+        """The record that the posterior keeps of how its weights came about."""
+        return WeightsOrigin(
+            self.method, self.num_rows, self.log_score_uniform, self.log_score_stacked
+        )
 
 
 def stack(ensemble, rows, *, leave_one_out=False):
@@ -209,8 +207,8 @@ def weighting_note(ensemble):
     weights = ensemble.chain_weights
     if np.ptp(weights) < _UNIFORM:
         return None
-    entry = ensemble.provenance.get("chain_weights")
-    how = entry.get("method", "hand") if isinstance(entry, dict) else "hand"
+    origin = ensemble.provenance.chain_weights
+    how = "hand" if origin is None else origin.method
     return f"weighted by {how}, not the posterior: {_weights_text(weights)}"
 
 

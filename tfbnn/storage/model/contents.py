@@ -159,9 +159,9 @@ def _check_metadata(ensemble):
     elif ensemble.classes is not None:
         raise ModelFileError("classes must be absent for a likelihood without classes.")
     for name in schema.COUNTS:
-        if type(ensemble.provenance.get(name)) not in (int, type(None)):
+        if type(getattr(ensemble.provenance, name)) not in (int, type(None)):
             raise ModelFileError(f"{name} in provenance must be an integer.")
-    texts = {name: ensemble.provenance.get(name) for name in schema.TEXT_LISTS}
+    texts = {name: getattr(ensemble.provenance, name) for name in schema.TEXT_LISTS}
     if ensemble.diagnostics is not None:
         texts["warnings"] = ensemble.diagnostics.get("warnings")
     for name, entries in texts.items():

@@ -4,6 +4,7 @@ import numpy as np
 
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import ModelFileError
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json, to_json
@@ -16,9 +17,9 @@ def encode_metadata(ensemble, created_at):
         ensemble: Ensemble.
         created_at: Time as text, or None to keep what the provenance says.
     """
-    provenance = dict(ensemble.provenance)
+    provenance = ensemble.provenance
     if created_at is not None:
-        provenance["created_at"] = created_at
+        provenance = provenance.stating(created_at=created_at)
     metadata = {
         "spec": ensemble.spec.to_json(),
         "x_pipeline": ensemble.x_pipeline.to_json(),
@@ -27,7 +28,7 @@ def encode_metadata(ensemble, created_at):
         "row_noise": ensemble.row_noise,
         "classes": None if ensemble.classes is None else list(ensemble.classes),
         "diagnostics": ensemble.diagnostics,
-        "provenance": provenance,
+        "provenance": provenance.to_json(),
     }
     return np.frombuffer(to_json(metadata), np.uint8)
 
@@ -62,6 +63,7 @@ def decode_metadata(array, num_parameters):
         # Entries that the model does not know must not pass unseen.
         if parsed[name].to_json() != metadata[name]:
             raise ModelFileError(f"{name} in metadata has entries that are unknown or missing.")
+    parsed["provenance"] = Provenance.from_json(metadata["provenance"])
     for name in ("feature_names", "classes"):
         parsed[name] = None if metadata[name] is None else tuple(metadata[name])
     return parsed
