@@ -52,8 +52,10 @@ class WorkerWarning(UserWarning):
 
 
 class ConvergenceWarning(UserWarning):
-    """Issued when the draws of a run should not be trusted yet: a chain stands still, or, once after
-    the run, its diagnostics fail."""
+    """Issued when the draws of a run should not be trusted yet.
+
+    A chain stands still, or, once after the run, its diagnostics fail.
+    """
 
 
 class DataWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Checks of a user's rows and inputs: those of a fit, and against the ensemble that is to use them."""
+"""Checks of a user's rows and inputs: those of a fit, and against the ensemble they are for."""
 
 from tfbnn.data.rows import check_range, prepare_rows, transform_rows
 from tfbnn.data.transforms import check_domain

@@ -169,8 +169,8 @@ def _csv_lines(stream, source):
                 yield reader.line_num, cells
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(
-            f"{source}, line {reader.line_num + 1}: not comma-separated text ({error}). Other formats "
-            "are known by the ending of the file's name: .npz, .h5, .parquet."
+            f"{source}, line {reader.line_num + 1}: not comma-separated text ({error}). Other "
+            "formats are known by the ending of the file's name: .npz, .h5, .parquet."
         ) from error
 
 

@@ -77,10 +77,9 @@ def _draw_truth(axes, truth, quantiles, is_log, name):
 def _draw_points(axis, x, middle, ends):
     # A bound may pass the median by rounding; a bar of negative length is an error to Matplotlib.
     bars = [np.maximum(middle - ends[0], 0.0), np.maximum(ends[1] - middle, 0.0)]
-    axis.errorbar(
-        x, middle, yerr=bars, fmt="o", markersize=2.5, markeredgewidth=0, color=BLUE,
-        ecolor=BLUE, elinewidth=0.7, alpha=0.6, rasterized=True,
-    )  # fmt: skip
+    style = {"fmt": "o", "markersize": 2.5, "markeredgewidth": 0, "color": BLUE}
+    style |= {"ecolor": BLUE, "elinewidth": 0.7, "alpha": 0.6, "rasterized": True}
+    axis.errorbar(x, middle, yerr=bars, **style)
 
 
 def plot_pulls(model, x, y, *, noise_scale=None):
@@ -173,10 +172,9 @@ def _draw_tails(axis, outside, names):
         at = levels + 0.12 * (index - (count - 1) / 2)
         some = share > 0
         error = np.sqrt(share * (1 - share) / num_rows)
-        axis.errorbar(
-            at[some], share[some], yerr=np.minimum(error, 0.999 * share)[some], fmt="o",
-            color=color, markersize=4, label=name,
-        )  # fmt: skip
+        bars = np.minimum(error, 0.999 * share)[some]
+        style = {"fmt": "o", "color": color, "markersize": 4, "label": name}
+        axis.errorbar(at[some], share[some], yerr=bars, **style)
         axis.plot(at[~some], np.full(np.sum(~some), 1 / num_rows), "v", color=color, markersize=5)
     axis.set_yscale("log")
     axis.set(xlabel="k standard deviations", ylabel="share of rows outside")

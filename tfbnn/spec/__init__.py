@@ -1,1 +1,1 @@
-"""What a model is: layers, priors, likelihoods, the layout of its parameters, its settings as JSON."""
+"""What a model is: layers, priors, likelihoods, the layout of parameters, settings as JSON."""

@@ -1,10 +1,10 @@
 """The one table of activation functions.
 
 Each entry holds the NumPy function used for prediction, the TensorFlow function used for sampling
-(given the module, so that this file imports none of it), the operations that an ONNX file holds, and
-whether its derivative is continuous.
-For a network with a kinked activation the leapfrog error is of first order, and a lower acceptance
-rate is optimal (Dinh, Ho and Nguyen, NeurIPS 2024, arXiv:2410.22065).
+(given the module, so that this file imports none of it), the operations that an ONNX file holds,
+and whether its derivative is continuous. For a network with a kinked activation the leapfrog error
+is of first order, and a lower acceptance rate is optimal (Dinh, Ho and Nguyen, NeurIPS 2024,
+arXiv:2410.22065).
 """
 
 from collections.abc import Callable
@@ -29,9 +29,9 @@ class Activation:
         numpy: (array, out=None) -> array of the same shape and dtype, like a ufunc; `out` may be
             the array itself, which saves prediction from allocating memory.
         tensorflow: (tensorflow module, tensor) -> tensor of the same shape and dtype.
-        onnx: (op, name of a tensor) -> name of the result, where op(kind, *inputs) adds an operation
-            of the ONNX standard and takes numbers as inputs too. Operations that runtimes have for
-            float32 alone (Elu, Selu, Softplus) are put together from others.
+        onnx: (op, name of a tensor) -> name of the result, where op(kind, *inputs) adds an
+            operation of the ONNX standard and takes numbers as inputs too. Operations that runtimes
+            have for float32 alone (Elu, Selu, Softplus) are put together from others.
         smooth: Whether the first derivative is continuous.
     """
 

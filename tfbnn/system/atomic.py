@@ -1,8 +1,8 @@
 """Files that appear under their name only when they are complete and on the disk.
 
 The temporary file has a name that nobody can guess and must be new, so that a link planted under
-such a name is never followed. It is locked while it is written: one that is not was left behind by a
-process that was killed, and goes at the next write in its folder.
+such a name is never followed. It is locked while it is written: one that is not was left behind by
+a process that was killed, and goes at the next write in its folder.
 """
 
 import contextlib
