@@ -94,7 +94,8 @@ def line(model, problem, count, label, options, density):
     began = time.perf_counter()
     small = model.compress(count, **options)
     seconds = time.perf_counter() - began
-    change = measure_change(model.posterior, small.posterior, problem.test[0])
+    x = model.posterior.x_pipeline.forward(problem.test[0])
+    change = measure_change(model.posterior, small.posterior, x)
     found = small.evaluate(*problem.test)["log_predictive_density"]
     return [
         count,

@@ -6,12 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.data.checks import (
-    check_names,
-    require_noise,
-    rows_to_fit,
-)
-from tfbnn.data.rows import prepare_rows, transform_rows
+from tfbnn.data.rows import check_names, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.data.transforms import unfitted_pipeline
 from tfbnn.data.validation import (
     as_float_array,
@@ -22,6 +17,7 @@ from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.fit.assemble import load_run
 from tfbnn.fit.fitting import fit
 from tfbnn.fit.resuming import read_run
+from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.model_spec import make_spec

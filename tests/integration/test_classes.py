@@ -13,8 +13,8 @@ from tests.support.builders import make_rows
 from tests.support.model_file_edits import rewrite
 from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn import BayesianMLP, plots
-from tfbnn.data.checks import checked_rows
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
+from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.metrics import expected_calibration_error
 from tfbnn.posterior.stacking.stacking import chain_log_densities
 
@@ -166,7 +166,7 @@ def test_stacking(case):
     model, rows = case.model, (case.x, case.labels)
     stacking = model.stack_chains(*rows)
     chains = case.true.prod(axis=-1).reshape(case.ensemble.num_chains, -1, 40).mean(axis=1)
-    checked = checked_rows(case.ensemble, *rows, None, "stack_chains")
+    _, checked = checked_rows(case.ensemble, *rows, None, "stack_chains")
     found = chain_log_densities(case.ensemble, checked)
     np.testing.assert_allclose(found, np.log(chains), rtol=1e-10)
     score = model.evaluate(*rows)["log_predictive_density"]

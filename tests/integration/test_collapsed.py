@@ -112,11 +112,12 @@ class TestPredictions:
         ensemble = with_readouts(synthetic_ensemble((2, 5, 1)))
         bare = replace(ensemble, readouts=Readouts(ensemble.readouts.mean))
         x = np.random.default_rng(5).normal(size=(7, 2))
-        mean, _ = function_moments(ensemble, ensemble.x_pipeline.forward(x))
+        transformed = ensemble.x_pipeline.forward(x)
+        mean, _ = function_moments(ensemble, transformed)
         prediction = tfbnn.BayesianMLP.from_ensemble(bare).predict(x, space="transformed")
         np.testing.assert_allclose(prediction.mean, mean, rtol=1e-12)
-        drawn = function_draws(ensemble, x)
-        images = function_draws(bare.mirrored, x).reshape(2, 2, -1, 7, 1)[:, 1]
+        drawn = function_draws(ensemble, transformed)
+        images = function_draws(bare.mirrored, transformed).reshape(2, 2, -1, 7, 1)[:, 1]
         images = images.reshape(drawn.shape)
         variance = np.mean(0.5 * ((drawn - mean) ** 2 + (images - mean) ** 2), axis=0)
         np.testing.assert_allclose(prediction.stddev**2, variance, rtol=1e-10)
@@ -141,7 +142,8 @@ class TestPredictions:
     def test_the_mean_has_a_smaller_monte_carlo_error(self, collapsed):
         """Drawn readouts add the variance v / n of n independent draws; the closed form has none."""
         ensemble = collapsed[0].posterior
-        x, shape = ensemble.x_reference, (ensemble.num_chains, ensemble.num_results, -1)
+        x = ensemble.x_pipeline.forward(ensemble.x_reference)
+        shape = (ensemble.num_chains, ensemble.num_results, -1)
         drawn = function_draws(ensemble, x).reshape(shape)
         images = function_draws(ensemble.mirrored, x).reshape(ensemble.num_chains, 2, *shape[1:])
         means = images.mean(axis=1)

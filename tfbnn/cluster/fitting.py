@@ -2,7 +2,7 @@
 
 from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
-from tfbnn.data.checks import rows_to_fit
+from tfbnn.data.rows import rows_to_fit
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.settings_json import Pretraining
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tfbnn.data.rows import transform_rows
+from tfbnn.data.rows import NetworkRows, transform_rows
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, fit_pipeline
 
@@ -12,15 +12,14 @@ class TransformedRows(NamedTuple):
 
     Attributes:
         x_pipeline, y_pipeline: Transforms fitted to the training rows.
-        train, held_out: (x, y, noise or None) of training and validation rows; the latter may be
-            None.
+        train, held_out: Training and validation rows; the latter may be None.
         inputs: TrainingInputs.
     """
 
     x_pipeline: Pipeline
     y_pipeline: Pipeline
-    train: tuple
-    held_out: tuple | None
+    train: NetworkRows
+    held_out: NetworkRows | None
     inputs: TrainingInputs
 
     @classmethod
@@ -32,4 +31,4 @@ class TransformedRows(NamedTuple):
         held_out = None
         if validation is not None:
             held_out = transform_rows(spec, x_pipeline, y_pipeline, validation)
-        return cls(x_pipeline, y_pipeline, train, held_out, summarise_inputs(train[0]))
+        return cls(x_pipeline, y_pipeline, train, held_out, summarise_inputs(train.x))

@@ -2,12 +2,14 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.data.labels import as_labels, class_numbers, learn_classes
-from tfbnn.data.transforms import check_domain
+from tfbnn.data.transforms import checked_forward
 from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_rows, column_names
+from tfbnn.system.arrays import Array
 
 _MAX_REFERENCE_ROWS = 200
 
@@ -24,6 +26,35 @@ class Rows:
     noise: np.ndarray | None
     feature_names: tuple | None
     classes: tuple | None = None
+
+
+class NetworkRows(NamedTuple):
+    """Rows on the scale the network sees: x [N, D], y [N, K], noise [N, K] or None."""
+
+    x: Array
+    y: Array
+    noise: Array | None
+
+
+def rows_to_fit(spec, x, y, noise_scale, validation_data):
+    """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
+
+    Raises:
+        TypeError, ValueError: Where the model cannot take them.
+    """
+    rows = prepare_rows(spec, x, y, noise_scale)
+    if validation_data is None:
+        return rows, None
+    if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
+        raise ValueError(
+            "validation_data must be (x, y) or (x, y, noise_scale), received "
+            f"{type(validation_data).__name__}."
+        )
+    x, y, *noise = validation_data
+    noise = noise[0] if noise else None
+    validation = prepare_rows(spec, x, y, noise, name="validation ", classes=rows.classes)
+    check_names(validation.feature_names, rows.feature_names, "validation x")
+    return rows, validation
 
 
 def prepare_rows(spec, x, y, noise_scale, name="", classes=None):
@@ -67,16 +98,15 @@ def _class_targets(spec, y, name, classes):
 
 
 def transform_rows(spec, x_pipeline, y_pipeline, rows):
-    """Rows on the scale the network sees: (x, y, noise or None), checked in the model's dtype."""
-    check_domain(x_pipeline, rows.x, "x")
-    check_domain(y_pipeline, rows.y, "y")
+    """Rows as NetworkRows, checked in the model's dtype."""
+    x = checked_forward(x_pipeline, rows.x, "x")
+    y = checked_forward(y_pipeline, rows.y, "y")
     noise = None
     if rows.noise is not None:
         noise = rows.noise * np.abs(y_pipeline.derivative(rows.y))
-    transformed = (x_pipeline.forward(rows.x), y_pipeline.forward(rows.y), noise)
-    for name, values in zip(("x", "y", "noise_scale"), transformed):
+    for name, values in (("x", x), ("y", y), ("noise_scale", noise)):
         check_range(spec, name, values)
-    return transformed
+    return NetworkRows(x, y, noise)
 
 
 def data_hash(rows):
@@ -91,6 +121,15 @@ def reference_rows(x):
     """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
     count = min(len(x), _MAX_REFERENCE_ROWS)
     return x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
+
+
+def check_names(names, expected, what):
+    """Refuses columns other than the expected ones, where both are known."""
+    if names is not None and expected is not None and names != expected:
+        raise ValueError(
+            f"{what} must have the columns {list(expected)} in this order, received "
+            f"{list(names)}. Select them by name."
+        )
 
 
 def check_range(spec, name, values):

@@ -138,12 +138,13 @@ def unfitted_pipeline(names):
     return Pipeline.from_json([{"name": name} for name in names])
 
 
-def check_domain(pipeline, values, argument):
-    """Refuses values, [N, K] in original units, for which a fitted pipeline is not defined."""
+def checked_forward(pipeline, values, argument):
+    """`forward` of a fitted pipeline; refuses values [N, K] for which it is not defined."""
     for step in pipeline.steps:
         if isinstance(step, Log10):
             _refuse_non_positive(values, argument)
         values = step.forward(values)
+    return values
 
 
 def _fit_log10(values, argument):

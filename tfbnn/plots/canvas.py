@@ -1,6 +1,6 @@
 """What all figures share: style, colours, labels, and rows that are checked as in `evaluate`."""
 
-from tfbnn.data import checks
+from tfbnn.posterior import checks
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -55,7 +55,7 @@ def target_names(model):
 
 
 def checked_rows(model, x, y, noise_scale):
-    """Rows with x [N, D], y [N, K], noise [N, K] or None, refused where they do not fit."""
+    """(Rows, NetworkRows), refused where they do not fit."""
     ensemble = model.posterior
     if ensemble.spec.has_classes:
         raise ValueError(

@@ -36,7 +36,7 @@ def plot_truth(model, x, y, *, noise_scale=None):
     Returns:
         Figure.
     """
-    rows = checked_rows(model, x, y, noise_scale)
+    rows, _ = checked_rows(model, x, y, noise_scale)
     count = min(len(rows.x), _MAX_POINTS)
     shown = np.unique(np.linspace(0, len(rows.x) - 1, count).astype(int))
     noise = None if rows.noise is None else rows.noise[shown]
@@ -96,8 +96,8 @@ def plot_pulls(model, x, y, *, noise_scale=None):
     Returns:
         Figure.
     """
-    rows = checked_rows(model, x, y, noise_scale)
-    values = pulls(model.posterior, rows.x, rows.y, rows.noise)
+    rows, transformed = checked_rows(model, x, y, noise_scale)
+    values = pulls(model.posterior, rows.y, transformed)
     edges = np.arange(-5.0, 5.01, 0.5)
     grid = np.linspace(-5.0, 5.0, 201)
     with style():
@@ -132,7 +132,7 @@ def plot_coverage(model, x, y, *, noise_scale=None):
     Returns:
         Figure.
     """
-    rows = checked_rows(model, x, y, noise_scale)
+    rows, transformed = checked_rows(model, x, y, noise_scale)
     levels = np.linspace(0.05, 0.95, 19)
     ends = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
     found = model.predict(
@@ -140,7 +140,7 @@ def plot_coverage(model, x, y, *, noise_scale=None):
     ).quantiles
     low, high = found[: len(levels)], found[len(levels) :]
     observed = np.mean((low <= rows.y) & (rows.y <= high), axis=1)  # [levels, K]
-    outside = np.abs(pulls(model.posterior, rows.x, rows.y, rows.noise))
+    outside = np.abs(pulls(model.posterior, rows.y, transformed))
     with style():
         figure, axes = figure_of(1, 2, (4.2, 3.9))
         intervals, tails = axes[0]

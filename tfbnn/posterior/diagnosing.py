@@ -5,9 +5,10 @@ from tfbnn.posterior.prediction import function_draws
 
 
 def diagnose_ensemble(ensemble, x_reference=None):
-    """Diagnosis of an ensemble at reference inputs [R, D], by default those saved with it."""
-    x = ensemble.x_reference if x_reference is None else x_reference
-    function = function_draws(ensemble, x)
+    """Diagnosis of an ensemble at transformed inputs [R, D], by default those saved with it."""
+    if x_reference is None:
+        x_reference = ensemble.x_pipeline.forward(ensemble.x_reference)
+    function = function_draws(ensemble, x_reference)
     function = function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
     if provenance.transitions_per_draw > 1:

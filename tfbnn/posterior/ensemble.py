@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tfbnn.data.rows import NetworkRows, Rows, transform_rows
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import NotFittedError
@@ -86,6 +87,14 @@ class Ensemble:
     def is_stopped_early(self):
         """Whether the run ended before it had all draws that were asked for."""
         return self.num_results < (self.provenance.num_results_requested or 0)
+
+    def transform(self, rows: Rows) -> NetworkRows:
+        """Rows on the scale the network sees.
+
+        Raises:
+            ValueError: Where a transform is not defined, or its result out of the dtype's range.
+        """
+        return transform_rows(self.spec, self.x_pipeline, self.y_pipeline, rows)
 
     @cached_property
     def log_noise_scale(self):

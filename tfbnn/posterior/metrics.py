@@ -11,14 +11,13 @@ _CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
 _MAX_ESS_ROWS = 200
 
 
-def evaluate(ensemble, x, y, row_noise=None):
-    """Scores the mixture of all draws on the rows (x, y).
+def evaluate(ensemble, y, transformed):
+    """Scores the mixture of all draws on rows.
 
     Args:
         ensemble: Ensemble.
-        x: Inputs [N, D], original units.
-        y: Targets [N, K], original units, inside the domain of the y transform.
-        row_noise: Known noise standard deviations [N, K] in the units of y, or None.
+        y: Targets [N, K], original units.
+        transformed: NetworkRows.
 
     Returns:
         Dict. Scores per target are floats for one target and arrays [K] for several; log
@@ -26,8 +25,8 @@ def evaluate(ensemble, x, y, row_noise=None):
         `BayesianMLP.evaluate` for the keys.
     """
     ensemble = ensemble.weighted
-    rows = _row_scores(ensemble.mirrored, x, y, row_noise)
-    target = ensemble.y_pipeline.forward(y)
+    rows = _row_scores(ensemble.mirrored, y, transformed)
+    target = transformed.y
     jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
     pull = (target - rows["mean_transformed"]) / rows["stddev_noisy"]
     scores = {
@@ -46,8 +45,8 @@ def evaluate(ensemble, x, y, row_noise=None):
             p: np.mean(np.abs(rows["pit"] - 0.5) < 0.5 * p, axis=0) for p in _CENTRAL_INTERVALS
         },
         "pull_width": np.std(pull, axis=0),
-        "n_effective": effective_draws(ensemble, x),
-        "num_rows": len(x),
+        "n_effective": effective_draws(ensemble, transformed.x),
+        "num_rows": len(y),
     }
     if any(isinstance(step, Log10) for step in ensemble.y_pipeline.steps):
         predicted = np.log10(ensemble.y_pipeline.inverse(rows["mean_transformed"]))
@@ -56,20 +55,20 @@ def evaluate(ensemble, x, y, row_noise=None):
     return {name: simplify(value) for name, value in scores.items()}
 
 
-def pulls(ensemble, x, y, row_noise=None):
-    """(target - mean) / stddev in transformed space, noise included: [N, K]."""
-    rows = _row_scores(ensemble.weighted.mirrored, x, y, row_noise)
-    return (ensemble.y_pipeline.forward(y) - rows["mean_transformed"]) / rows["stddev_noisy"]
+def pulls(ensemble, y, transformed):
+    """(target - mean) / stddev in transformed space, noise included: [N, K]; as `evaluate`."""
+    rows = _row_scores(ensemble.weighted.mirrored, y, transformed)
+    return (transformed.y - rows["mean_transformed"]) / rows["stddev_noisy"]
 
 
-def _row_scores(ensemble, x, y, row_noise):
+def _row_scores(ensemble, y, transformed):
     """Everything that has to look at all draws, tile by tile: dict name -> [N, K] or [N]."""
     likelihood, weights = ensemble.spec.likelihood, ensemble.draw_weights
-    target = ensemble.y_pipeline.forward(y)
+    x, target, noise = transformed
     shape = target.shape
     names = ("mean", "mean_transformed", "stddev_noisy", "crps", "pit")
     scores = {name: np.empty(shape) for name in names} | {"log_density": np.empty(len(x))}
-    for rows, location, scale in noise_tiles(ensemble, x, row_noise, y):
+    for rows, location, scale in noise_tiles(ensemble, x, noise):
         mean = np.einsum("s,snk->nk", weights, location)
         variance = np.einsum("s,snk->nk", weights, np.square(location - mean) + np.square(scale))
         scores["mean_transformed"][rows], scores["stddev_noisy"][rows] = mean, np.sqrt(variance)
@@ -119,7 +118,7 @@ def _crps(points, weights, y):
 
 
 def effective_draws(ensemble, x):
-    """Median bulk effective sample size of the predictions at up to 200 of the rows.
+    """Median bulk effective sample size of the predictions at up to 200 of transformed inputs x.
 
     NaN for a compressed ensemble, whose draws are no chains.
     """
@@ -157,20 +156,19 @@ def simplify(value):
 _NUM_BINS = 15
 
 
-def evaluate_classes(ensemble, x, y):
-    """Scores the class probabilities averaged over all draws on the rows (x, y).
+def evaluate_classes(ensemble, rows):
+    """Scores the class probabilities averaged over all draws on rows.
 
     Args:
         ensemble: Ensemble of a class likelihood.
-        x: Inputs [N, D], original units.
-        y: Class numbers [N, K].
+        rows: NetworkRows, their y the class numbers [N, K].
 
     Returns:
         Dict; see `BayesianMLP.evaluate` for the keys. Bernoulli targets count as two classes.
     """
     ensemble = ensemble.weighted
-    probabilities, log_density = _class_row_scores(ensemble, x, y)
-    truth = y.astype(int)
+    probabilities, log_density = _class_row_scores(ensemble, rows.x, rows.y)
+    truth = rows.y.astype(int)
     best = probabilities.argmax(axis=-1)
     one_hot = np.arange(probabilities.shape[-1]) == truth[..., None]
     scores = {
@@ -178,8 +176,8 @@ def evaluate_classes(ensemble, x, y):
         "brier": np.mean(np.square(probabilities - one_hot).sum(axis=-1), axis=0),
         "ece": expected_calibration_error(probabilities.max(axis=-1), best == truth),
         "log_predictive_density": np.mean(log_density),
-        "n_effective": effective_draws(ensemble, x),
-        "num_rows": len(x),
+        "n_effective": effective_draws(ensemble, rows.x),
+        "num_rows": len(rows.x),
     }
     return {name: simplify(value) for name, value in scores.items()}
 

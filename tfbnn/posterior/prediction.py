@@ -48,12 +48,12 @@ class Prediction:
 
 
 def function_draws(ensemble, x):
-    """Noise-free predictions of all draws in transformed space: x [N, D] -> [C * S, N, K].
+    """Noise-free predictions of all draws: x [N, D] -> [C * S, N, K], both in transformed space.
 
     Of classes they are logits, which have no bounds and so suit diagnostics better than
     probabilities.
     """
-    outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x))
+    outputs = network_outputs(ensemble, x)
     return ensemble.spec.likelihood.location(np.moveaxis(outputs, 1, 2)).astype(np.float64)
 
 
@@ -71,40 +71,36 @@ def row_tiles(ensemble, num_rows):
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
 
 
-def noise_tiles(ensemble, x, row_noise=None, y=None):
+def noise_tiles(ensemble, x, noise=None):
     """Iterates over tiles of rows with location and noise scale of every draw.
 
     Args:
         ensemble: Ensemble.
-        x: Inputs [N, D], original units.
-        row_noise: Known noise standard deviations [N, K] in the units of y, or None.
-        y: Targets [N, K] at which `row_noise` is carried to transformed space; without them it is
-            carried at each draw's own prediction.
+        x: Inputs [N, D], transformed.
+        noise: Known noise standard deviations [N, K], transformed, or None.
 
     Yields:
         (slice of rows, location [C * S, n, K], scale broadcastable to it), in transformed space;
         for classes logits, and None for the scale.
     """
+    likelihood = ensemble.spec.likelihood
     for rows in row_tiles(ensemble, len(x)):
-        outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x[rows]))
-        parts = (None if part is None else part[rows] for part in (row_noise, y))
-        yield rows, *_location_and_scale(ensemble, outputs, *parts)
+        outputs = _by_rows(network_outputs(ensemble, x[rows]))
+        known = None if noise is None else noise[rows]
+        scale = likelihood.scale(outputs, ensemble.log_noise_scale, known)
+        yield rows, likelihood.location(outputs), scale
 
 
-def _location_and_scale(ensemble, outputs, row_noise=None, y=None):
-    """What `noise_tiles` yields, of network outputs [C * S, num_outputs, n]."""
-    likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
-    outputs = np.moveaxis(outputs, 1, 2).astype(np.float64)
-    location = likelihood.location(outputs)
-    noise = None
-    if row_noise is not None:
-        at = pipeline.inverse(location) if y is None else y
-        noise = row_noise * np.abs(pipeline.derivative(at))
-    return location, likelihood.scale(outputs, ensemble.log_noise_scale, noise)
+def _by_rows(outputs):
+    """Network outputs [C * S, num_outputs, n] as [C * S, n, num_outputs], float64."""
+    return np.moveaxis(outputs, 1, 2).astype(np.float64)
 
 
 def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend):
-    """Summarises the predictive distribution; arguments as in `BayesianMLP.predict`, checked."""
+    """Summarises the predictive distribution at transformed inputs x [N, D].
+
+    Other arguments are those of `BayesianMLP.predict`, checked.
+    """
     collapsed = ensemble.weighted
     # A nonlinear transform of a normal distribution has other moments than that of its mean.
     in_closed_form = space == "transformed" or ensemble.y_pipeline.is_affine
@@ -114,12 +110,11 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend)
 
     def summarise(tiles):
         first, last = tiles[0].start, tiles[-1].stop
-        inputs = ensemble.x_pipeline.forward(x[first:last])
-        outputs = forward(inputs)
+        outputs = forward(x[first:last])
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
-            moments = function_moments(collapsed, inputs[places]) if in_closed_form else None
+            moments = function_moments(collapsed, x[rows]) if in_closed_form else None
             part = outputs[..., places]
             summary = _summary(ensemble, part, moments, noise, include_noise, quantiles, space)
             mean[rows], stddev[rows] = summary
@@ -141,7 +136,8 @@ def _summary(ensemble, outputs, moments, row_noise, include_noise, quantiles, sp
     `moments` are the transformed mean and standard deviation of the function [n, K] where they are
     known in closed form, or None.
     """
-    location, scale = _location_and_scale(ensemble, outputs, row_noise)
+    outputs = _by_rows(outputs)
+    location = ensemble.spec.likelihood.location(outputs)
     inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
     values, weights = inverse(location), ensemble.draw_weights
     if moments is None:
@@ -149,6 +145,7 @@ def _summary(ensemble, outputs, moments, row_noise, include_noise, quantiles, sp
     else:
         mean, stddev = inverse(moments[0]), moments[1] * _unit(ensemble, space)
     if include_noise:
+        scale = _scale_at(ensemble, outputs, location, row_noise)
         points, weights = sample_noisy(ensemble, location, scale)
         values = inverse(points)
         if space == "transformed" or ensemble.y_pipeline.is_affine:
@@ -161,6 +158,14 @@ def _summary(ensemble, outputs, moments, row_noise, include_noise, quantiles, sp
             mean, stddev = _moments(values, weights)
     found = None if quantiles is None else weighted_quantiles(values, weights, quantiles)
     return Prediction(mean, stddev, found)
+
+
+def _scale_at(ensemble, outputs, location, row_noise):
+    """Transformed noise scale; a known one is carried there at each draw's own prediction."""
+    noise, pipeline = row_noise, ensemble.y_pipeline
+    if row_noise is not None:
+        noise = row_noise * np.abs(pipeline.derivative(pipeline.inverse(location)))
+    return ensemble.spec.likelihood.scale(outputs, ensemble.log_noise_scale, noise)
 
 
 def _unit(ensemble, space):

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfbnn.data.checks import checked_inputs, checked_rows, require_noise
 from tfbnn.data.labels import most_probable
 from tfbnn.data.rows import prepare_noise
 from tfbnn.data.trust import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.exceptions import NotFittedError
+from tfbnn.posterior.checks import checked_inputs, checked_rows, require_noise
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.prediction import function_draws, inverse_draws, predict, row_tiles
 
@@ -133,8 +133,7 @@ class SampledModel:
         )
         if not return_trust:
             return prediction
-        trust = trust_levels(ensemble.training_inputs, ensemble.x_pipeline.forward(x))
-        return replace(prediction, trust=trust)
+        return replace(prediction, trust=trust_levels(ensemble.training_inputs, x))
 
     def predict_classes(self, x):
         """Class labels of the largest mean probability; of Bernoulli targets that above one half.
@@ -208,10 +207,10 @@ class SampledModel:
         from tfbnn.posterior.metrics import evaluate, evaluate_classes
 
         ensemble = self._fitted()
-        rows = checked_rows(ensemble, x, y, noise_scale, "evaluate")
+        rows, transformed = checked_rows(ensemble, x, y, noise_scale, "evaluate")
         if self.spec.has_classes:
-            return evaluate_classes(ensemble, rows.x, rows.y)
-        return evaluate(ensemble, rows.x, rows.y, rows.noise)
+            return evaluate_classes(ensemble, transformed)
+        return evaluate(ensemble, rows.y, transformed)
 
     def diagnose(self, x_reference=None):
         """R-hat and effective sample sizes, of predictions first.
@@ -281,9 +280,9 @@ class SampledModel:
 
         ensemble = self._fitted()
         if x_validation is None and y_validation is None:
-            rows = self._rows_of_the_fit(
-                noise_scale, "stack_chains without validation rows", "x_validation and y_validation"
-            )
+            names = "x_validation and y_validation"
+            rows = self._rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
+            transformed = ensemble.transform(rows)
         elif x_validation is None or y_validation is None:
             missing = "x_validation" if x_validation is None else "y_validation"
             raise ValueError(
@@ -291,10 +290,10 @@ class SampledModel:
                 f"{missing}=None. Pass both, or neither for leave-one-out on the training rows."
             )
         else:
-            rows = checked_rows(
+            _, transformed = checked_rows(
                 ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
             )
-        stacking = stack(ensemble, rows, leave_one_out=x_validation is None)
+        stacking = stack(ensemble, transformed, leave_one_out=x_validation is None)
         self._ensemble = replace(
             ensemble.with_chain_weights(stacking.weights),
             provenance=ensemble.provenance.stating(chain_weights=stacking.provenance()),
@@ -433,4 +432,4 @@ class SampledModel:
                 "method='stein' needs x and y together, received "
                 f"{'x' if x is None else 'y'}=None. Pass all rows of the fit."
             )
-        return checked_rows(self._ensemble, x, y, noise_scale, "method='stein'")
+        return checked_rows(self._ensemble, x, y, noise_scale, "method='stein'")[0]

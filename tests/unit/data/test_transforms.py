@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tfbnn.data.transforms import Pipeline, check_domain, fit_pipeline, parse_names
+from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline, parse_names
 from tfbnn.exceptions import DataWarning
 
 NAMES = [(), ("standardize",), ("log10",), ("log10", "standardize"), ("standardize", "standardize")]
@@ -108,7 +108,7 @@ def test_log10_refuses_what_is_not_positive(bad):
         fit_pipeline(("log10",), values, "y")
     fitted = fit_pipeline(("log10", "standardize"), np.array([[1.0], [2.0]]), "y")
     with pytest.raises(ValueError, match="y must be positive"):
-        check_domain(fitted, values, "y")
+        checked_forward(fitted, values, "y")
 
 
 def test_steps_act_in_the_order_given():

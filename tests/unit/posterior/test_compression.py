@@ -232,15 +232,17 @@ def test_the_statement_is_what_predictions_say(model, small):
 def test_given_inputs_choose_and_saved_ones_state(model):
     small = model.compress(60, x_reference=X)
     assert small.compression.num_inputs == 80
-    expected = measure_change(model.posterior, small.posterior, model.posterior.x_reference)
+    x = model.posterior.x_pipeline.forward(model.posterior.x_reference)
+    expected = measure_change(model.posterior, small.posterior, x)
     assert small.compression.change == expected
 
 
 def test_kernel_thinning_is_closer_than_a_stride_at_new_inputs(model):
     """Independent draws, 600 to 60; halving every change takes far more than luck."""
+    x = model.posterior.x_pipeline.forward(X[1::2])
     changes = {
         method: measure_change(
-            model.posterior, model.compress(60, method, x_reference=X[::2]).posterior, X[1::2]
+            model.posterior, model.compress(60, method, x_reference=X[::2]).posterior, x
         )
         for method in ("kernel_thinning", "stride")
     }

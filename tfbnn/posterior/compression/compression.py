@@ -28,9 +28,9 @@ def compress(ensemble, num_draws, method, *, x_reference=None, rows=None, seed=0
         ensemble: Ensemble; its chain weights count.
         num_draws: Draws to choose, at most as many as the chains with a weight have.
         method: One of METHODS.
-        x_reference: Inputs [R, D], original units, at which predictions are to be kept. The change
-            is then stated at the reference inputs saved with the ensemble. Default: three quarters
-            of those, and the change is stated at the others.
+        x_reference: Inputs [R, D], transformed, at which predictions are to be kept. The change is
+            then stated at the reference inputs saved with the ensemble. Default: three quarters of
+            those, and the change is stated at the others.
         rows: For "stein": checked Rows of the fit.
         seed: Of kernel thinning.
 
@@ -44,7 +44,7 @@ def compress(ensemble, num_draws, method, *, x_reference=None, rows=None, seed=0
     """
     _check(ensemble, num_draws, method)
     full = ensemble.weighted
-    choosing, stating = _split(ensemble.x_reference, x_reference)
+    choosing, stating = _split(ensemble.x_pipeline.forward(ensemble.x_reference), x_reference)
     candidates = np.arange(full.num_draws)
     if method == "stride":
         chosen = stride(full.draw_weights, num_draws)
@@ -116,7 +116,7 @@ def measure_change(before, after, x):
 
     Args:
         before, after: Ensembles of one model.
-        x: Inputs [R, D], original units.
+        x: Inputs [R, D], transformed.
 
     Returns:
         Dict. num_rows: R. mean_stddev: relative change of the standard deviation averaged over

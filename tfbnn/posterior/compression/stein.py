@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from tfbnn.data.rows import data_hash, transform_rows
+from tfbnn.data.rows import data_hash
 from tfbnn.posterior.compression.thinning import stride
 from tfbnn.spec.priors import Uniform
 
@@ -109,5 +109,4 @@ def posterior_scores(ensemble, theta, rows):
         )
     from tfbnn.engine.density.log_prob import log_prob_gradients
 
-    transformed = transform_rows(spec, ensemble.x_pipeline, ensemble.y_pipeline, rows)
-    return log_prob_gradients(spec, theta, *transformed).astype(np.float64)
+    return log_prob_gradients(spec, theta, *ensemble.transform(rows)).astype(np.float64)

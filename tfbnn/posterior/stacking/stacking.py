@@ -85,7 +85,7 @@ def stack(ensemble, rows, *, leave_one_out=False):
 
     Args:
         ensemble: Ensemble; its present chain weights play no role.
-        rows: Checked Rows: held out from the fit, or the training rows for `leave_one_out`.
+        rows: NetworkRows: held out from the fit, or the training rows for `leave_one_out`.
         leave_one_out: Whether to leave out every row in turn by PSIS, which takes some tenths of
             a millisecond per chain and row.
 
@@ -132,7 +132,7 @@ def chain_log_densities(ensemble, rows):
 
     Args:
         ensemble: Ensemble.
-        rows: Checked Rows in original units.
+        rows: NetworkRows.
     """
     found = np.empty((ensemble.num_chains, len(rows.x)))
     equal = np.full(ensemble.num_results, 1.0 / ensemble.num_results)
@@ -147,7 +147,7 @@ def loo_log_densities(ensemble, rows):
 
     Args:
         ensemble: Ensemble.
-        rows: Training Rows in original units.
+        rows: NetworkRows of the training.
 
     Returns:
         (log densities [C, n], Pareto k [C, n]).
@@ -214,10 +214,9 @@ def weighting_note(ensemble):
 
 def _log_likelihood_tiles(ensemble, rows):
     """Yields (slice of rows, log density of their targets under every draw [C, S, rows])."""
-    target = ensemble.y_pipeline.forward(rows.y)
-    for part, location, scale in noise_tiles(ensemble, rows.x, rows.noise, rows.y):
+    for part, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
         with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
-            values = ensemble.spec.likelihood.log_density(target[part], location, scale)
+            values = ensemble.spec.likelihood.log_density(rows.y[part], location, scale)
         yield part, values.reshape(ensemble.num_chains, ensemble.num_results, -1)
 
 
