@@ -6,9 +6,8 @@ that only load a saved model and predict never import TensorFlow.
 
 import importlib
 
-from tfbnn.system.version import __version__
-
 _EXPORTS = {
+    "__version__": "system.version",
     "BayesianMLP": "model",
     "load": "model",
     "resume": "model",
@@ -37,7 +36,7 @@ _SUBMODULES = (
     "trust",
 )
 
-__all__ = [*_EXPORTS, *_SUBMODULES, "__version__"]
+__all__ = [*_EXPORTS, *_SUBMODULES]
 
 
 def __getattr__(name):
