@@ -23,9 +23,9 @@ from tfbnn.engine.basis.adaptation import (
     restart_moments,
 )
 from tfbnn.engine.density.potential import make_data
-from tfbnn.engine.kernels import HMC
 from tfbnn.engine.sampling.block import BlockControl, ChainState, bootstrap, make_block
 from tfbnn.engine.sampling.linear_map import DiagonalMap, identity_map
+from tfbnn.kernels import HMC
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
 from tfbnn.spec.model_spec import make_spec

@@ -1,6 +1,17 @@
 """Settings of the samplers, for `fit_posterior(kernel=...)`."""
 
-from tfbnn.engine import kernels
-from tfbnn.engine.kernels import *  # noqa: F403 - the list of samplers stands there, once
+from typing import Any
 
-__all__ = kernels.__all__
+from tfbnn.engine.kernels import available, kernel_classes
+
+__all__ = ["available", *kernel_classes()]
+
+
+def __getattr__(name: str) -> Any:
+    if name in kernel_classes():
+        return kernel_classes()[name]
+    raise AttributeError(f"module 'tfbnn.kernels' has no attribute {name!r}.")
+
+
+def __dir__() -> list[str]:
+    return sorted(["available", *kernel_classes()])

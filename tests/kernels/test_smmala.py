@@ -17,8 +17,7 @@ from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices, gauss_newton_matrix
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.mala import LangevinProposal
-from tfbnn.engine.kernels.metric_tensor import cholesky_metric, softabs, softabs_metric
-from tfbnn.engine.kernels.smmala import ManifoldProposal
+from tfbnn.engine.kernels.smmala import ManifoldProposal, cholesky_metric, softabs, softabs_metric
 from tfbnn.kernels import SMMALA
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import HierarchicalNormal

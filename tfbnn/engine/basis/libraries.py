@@ -6,6 +6,8 @@ takes seconds to import or is not installed.
 
 import importlib
 import os
+from collections.abc import Callable
+from typing import Any
 
 
 class _Library:
@@ -40,3 +42,10 @@ def _set_up_tensorflow(tensorflow):
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = _Library("tensorflow", _set_up_tensorflow)
 tfp = _Library("tensorflow_probability")
+
+# Names for readers: neither library says anything of its types.
+Tensor = Any
+# The named tuple of tensors that a kernel of `tfp.mcmc` hands to its next transition.
+Results = Any
+# z [C, P] -> log density [C].
+LogDensity = Callable[[Tensor], Tensor]

@@ -1,228 +1,203 @@
-"""What a sampler's settings must offer to the runner, and the helpers they share.
+"""What a sampler is to the rest of the package: settings that say how transitions are made.
 
-A sampler is one file: a frozen dataclass of settings that builds a `tfp.mcmc` kernel, reads its
-statistics and, before every transition, puts its step size in place:
-
-    prepare(results, step_size, key, adapting)
-
-returns the kernel's results with the step size [C, 1] and whatever else the next transition needs;
-`key` is for what it has to draw, `adapting` a scalar bool tensor, for kernels with a tuner of their
-own: it may learn only while `adapting`. Nothing else in the package knows about a particular
-sampler.
+A sampler is one file of this folder: a frozen dataclass of settings that builds a `tfp.mcmc` kernel,
+reads its statistics and, before every transition, puts its step size in place. The class statement
+registers it: `class HMC(TunedKernel, name="hmc")`. Its name, its options on the command line and its
+place in `tfbnn.kernels` follow from that; nothing else in the package knows about a particular
+sampler. docs/developers/new_kernel.md shows how to write one.
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
-from tfbnn.data.validation import check_choice, check_flag, check_number
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.data.validation import check_integer
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
 
-# Energy errors beyond this count as divergent, as in Stan and TFP.
-_MAX_ENERGY_ERROR = 1000.0
-
-# Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
-_LARGEST_WHITENING = 4000
-# "auto" whitens while the two products with the P x P factor cost no more than a gradient (measured
-# on two cores: 3.4 P / (N K) gradients), and while the factor stays in the processor's cache.
-_LARGEST_AUTO_WHITENING = 1500
-_LINES_PER_PARAMETER = 4
-PRECONDITIONERS = ("auto", "identity", "diagonal", "gauss_newton")
+# Every sampler by its name; `Kernel.__init_subclass__` fills it.
+KERNELS: dict[str, type["Kernel"]] = {}
 
 
-class TransitionStatistics(NamedTuple):
-    """What one transition reports, each a tensor [C]."""
+class Kernel(ABC):
+    """Settings of a sampler, and all that the runner asks of them.
 
-    acceptance_rate: object
-    n_steps: object
-    diverging: object
-    energy: object
+    Subclasses are frozen dataclasses, because compiled programs are kept by equal settings. Most
+    derive from `TunedKernel`. What has a default here describes a kernel that is left as it is:
+    nothing is adapted, and chains run in theta.
 
-
-@dataclass(frozen=True, kw_only=True)
-class Kernel:
-    """Settings that all kernels share.
-
-    Attributes:
-        step_size: Step size in preconditioned coordinates, as the kernel's own docstring defines
-            it; a leapfrog step where it says nothing. None (default): found at the start and
-            adapted during warm-up. A number is used as it is, unless `adapt_step_size`.
-        adapt_step_size: Adapt also a given step size, which is then the first guess.
-        target_accept_prob: Acceptance aimed at while adapting. None (default): the kernel's own
-            `accept_targets`, for smooth activations or for ReLU-like ones, whose optimum is lower
-            because the leapfrog error is of first order (Dinh, Ho and Nguyen 2024,
-            arXiv:2410.22065).
-        preconditioner: "diagonal" rescales every coordinate by its standard deviation, measured
-            in the windows of warm-up; "gauss_newton" whitens by the Gauss-Newton matrix at the
-            chain's own point, taken at the start and at the ends of the windows, for up to 4000
-            parameters; "identity" does neither; "auto" (default) means "gauss_newton" for up to
-            1500 parameters and at least four times as many target values N K, where its products
-            cost no more than a gradient; else "diagonal".
+    C is the number of chains in a lane, P that of the coordinates. Where a chain has several
+    `temperatures`, every C below but that of `rung_log_likelihood` counts all of its walkers.
     """
 
-    step_size: float | None = None
-    adapt_step_size: bool = False
-    target_accept_prob: float | None = None
-    preconditioner: str = "auto"
+    def __init_subclass__(cls, *, name: str | None = None) -> None:
+        """Registers the class under a name for `fit_posterior(kernel=name)`; None: not at all.
 
-    # What every report must say of draws that do not have the posterior as their distribution.
-    bias_note = None
-    # Whether chains learn from each other, so that all of them advance in one program.
-    couples_chains = False
-    # Why "gauss_newton" is refused, where coordinates may be scaled only.
-    no_whitening = None
-    # Why Repriorised cannot give the kernel coordinates other than theta, or None.
-    theta_obstacle = None
-    # Powers of the likelihood, one for each walker that makes up a chain; see tfbnn.engine.density.rungs.
-    temperatures = (1.0,)
+        Raises:
+            ValueError: When another class has the name, or another kernel's class is called so.
+        """
+        super().__init_subclass__()
+        if name is None:
+            return
+        for other, kernel in KERNELS.items():
+            # A class that is defined anew, as in a notebook, takes its own place.
+            if (other == name) != (kernel.__name__ == cls.__name__):
+                raise ValueError(
+                    f"The kernel {name!r} must have a name and a class name of its own, received "
+                    f"{cls.__name__}; there is {other!r}, {kernel.__name__}. Choose another name."
+                )
+        KERNELS[name] = cls
 
-    def __post_init__(self):
-        if self.step_size is not None:
-            check_number("step_size", self.step_size, above=0)
-        check_flag("adapt_step_size", self.adapt_step_size)
-        if self.target_accept_prob is not None:
-            check_number("target_accept_prob", self.target_accept_prob, above=0, below=1)
-        check_choice("preconditioner", self.preconditioner, PRECONDITIONERS)
-        if self.no_whitening and self.preconditioner == "gauss_newton":
-            raise ValueError(
-                f"preconditioner of {type(self).__name__} must be 'auto', 'diagonal' or 'identity', "
-                f"received 'gauss_newton': {self.no_whitening}."
-            )
+    def _check_integer(self, name: str, minimum: int) -> None:
+        # Plain integers: NumPy ones would decide dtypes in the compiled program.
+        object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=minimum))
+
+    # How it is tuned.
 
     @property
-    def adapts(self):
-        """Whether warm-up tunes the step size."""
-        return self.step_size is None or self.adapt_step_size
+    def step_size(self) -> float | None:
+        """The step size that was given, if one was."""
+        return None
 
     @property
-    def preconditions(self):
+    def adapts(self) -> bool:
+        """Whether warm-up tunes the step size; if not, and none is given, the kernel has its own."""
+        return False
+
+    @property
+    def preconditioner(self) -> str:
+        """What makes the coordinates: identity, diagonal, gauss_newton; auto before `resolve`."""
+        return "identity"
+
+    @property
+    def preconditions(self) -> bool:
         """Whether warm-up tunes a preconditioner."""
         return self.preconditioner != "identity"
 
+    def accept_target(self, spec: ModelSpec) -> float | None:
+        """The acceptance rate that adaptation aims at, for the model `spec`; None: no adaptation."""
+        return None
+
+    def accept_reason(self, spec: ModelSpec) -> str:
+        """Why `accept_target` is what it is, for the report."""
+        return ""
+
+    def pooled_acceptance(self, acceptance: Tensor) -> Tensor:
+        """What the step sizes [C] learn from: each chain's from its own acceptance rate [C]."""
+        return acceptance
+
+    def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
+        """The step sizes [C] to start from where one leapfrog step of these sizes is accepted."""
+        return leapfrog_step
+
+    # What is special about it.
+
     @property
-    def rung_obstacle(self):
+    def bias_note(self) -> str | None:
+        """What every report must say of draws that do not have the posterior as distribution."""
+        return None
+
+    @property
+    def couples_chains(self) -> bool:
+        """Whether chains learn from each other, so that all of them advance in one program."""
+        return False
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.rungs`."""
+        return (1.0,)
+
+    @property
+    def theta_obstacle(self) -> str | None:
+        """Why Repriorised cannot give the kernel coordinates other than theta, or None."""
+        return None
+
+    @property
+    def rung_obstacle(self) -> str | None:
         """Why PowerPosterior cannot move its rungs with this kernel, or None."""
         if self.couples_chains:
             return "its chains learn from each other, and rungs have different densities"
         return None if self.bias_note is None else "its bias would enter every rung"
 
-    def potential(self, spec):
+    def potential(self, spec: ModelSpec) -> Potential:
         """The density in the coordinates that the kernel samples: of theta itself."""
         return Potential(spec)
 
-    def gains_from_xla(self, spec, num_rows):
-        """Whether XLA makes faster programs of this kernel than TensorFlow itself."""
-        return True
+    # Before anything is compiled.
 
-    def check_model(self, spec, row_noise):
-        """Refuses a model these settings cannot handle, before anything is compiled.
+    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
+        """Refuses a model these settings cannot handle.
 
         Args:
-            spec: ModelSpec.
+            spec: The model.
             row_noise: Whether the noise scale of every row is known.
         """
-        del row_noise
-        size = spec.layout.num_parameters
-        if self.preconditioner == "gauss_newton" and size > _LARGEST_WHITENING:
-            raise ValueError(
-                "preconditioner='gauss_newton' needs matrices of P x P float64, "
-                f"{8e-9 * size**2:.2g} GB each for P = {size}, and is offered up to P = "
-                f"{_LARGEST_WHITENING}. Use preconditioner='diagonal'."
-            )
+        del spec, row_noise  # any will do
 
-    def check_chains(self, num_chains):
-        """Refuses too few chains, before anything is compiled."""
+    def check_chains(self, num_chains: int) -> None:
+        """Refuses too few chains."""
         if self.couples_chains and num_chains < 2:
             raise ValueError(
                 f"{type(self).__name__} learns from what several chains do and needs num_chains of "
                 f"at least 2, received {num_chains}. Use more chains, or kernel='nuts'."
             )
 
-    def resolve(self, spec, num_rows):
+    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple["Kernel", str]:
         """These settings with a definite preconditioner, and a line on why that one.
 
         Args:
-            spec: ModelSpec.
+            spec: The model.
             num_rows: Training rows N.
         """
-        if self.preconditioner != "auto":
-            return self, f"{self.preconditioner}, as asked"
-        if self.no_whitening:
-            return replace(self, preconditioner="diagonal"), f"diagonal: {self.no_whitening}"
-        size, lines = spec.layout.num_parameters, num_rows * spec.layer_sizes[-1]
-        affordable = size <= min(_LARGEST_AUTO_WHITENING, lines / _LINES_PER_PARAMETER)
-        chosen = "gauss_newton" if affordable else "diagonal"
-        cost = "no more than a gradient" if affordable else "too much"
-        why = f"whitening costs {cost} for N = {num_rows}, P = {size}"
-        return replace(self, preconditioner=chosen), f"{chosen}, chosen because {why}"
+        return self, f"{self.preconditioner}, as asked"
 
-    def work(self, spec):
+    def gains_from_xla(self, spec: ModelSpec, num_rows: int) -> bool:
+        """Whether XLA makes faster programs of this kernel than TensorFlow itself."""
+        return True
+
+    def work(self, spec: ModelSpec) -> float:
         """About how many gradients a transition costs; sets how many of them share a block."""
-        del spec
         return self.gradients_per_transition
 
-    def check_start(self, results, chains):
+    def check_start(self, results: Results, chains: Sequence[int]) -> None:
         """Refuses kernel results at the starts of `chains` from which the kernel cannot move."""
+        del results, chains  # any will do
 
-    def accept_target(self, spec):
-        """The acceptance rate that adaptation aims at, for the model `spec`."""
-        if self.target_accept_prob is not None:
-            return self.target_accept_prob
-        smooth, kinked = self.accept_targets
-        return smooth if spec.is_smooth else kinked
+    # The transitions.
 
-    def accept_reason(self, spec):
-        """Why `accept_target` is what it is, for the report."""
-        if self.target_accept_prob is not None:
-            return "as asked"
-        smooth, kinked = self.accept_targets
-        if smooth == kinked:
-            return "default"
-        return f"default for {'smooth' if spec.is_smooth else 'ReLU-like'} activations"
+    @property
+    @abstractmethod
+    def gradients_per_transition(self) -> int:
+        """Gradients that a transition takes, at most or about."""
 
-    def pooled_acceptance(self, acceptance):
-        """What the step sizes [C] learn from: each chain's from its own acceptance rate [C]."""
-        return acceptance
+    @abstractmethod
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
+        """The transition kernel; `step_size` has shape [C, 1]."""
 
-    def first_step_size(self, leapfrog_step, num_parameters):
-        """The step sizes [C] to start from where one leapfrog step of these sizes is accepted."""
-        del num_parameters
-        return leapfrog_step
+    @abstractmethod
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
+        """The kernel's results with whatever the next transition needs.
 
+        Args:
+            before: What the last transition left.
+            step_size: Of the next transition [C, 1].
+            key: For what has to be drawn.
+            adapting: Scalar bool tensor; a kernel with a tuner of its own learns only while it holds.
+        """
 
-def acceptance_from_log_ratio(log_accept_ratio):
-    """min(1, exp(ratio)), with 0 for NaN."""
-    probability = tf.exp(tf.minimum(log_accept_ratio, 0.0))
-    return tf.where(tf.math.is_finite(probability), probability, tf.zeros_like(probability))
+    @abstractmethod
+    def target_log_prob(self, results: Results) -> Tensor:
+        """Log density of the current state [C]."""
 
+    @abstractmethod
+    def statistics(self, results: Results) -> TransitionStatistics:
+        """Statistics of the last transition."""
 
-def unknown(like):
-    """NaN for every chain [C]: a statistic that a transition does not have."""
-    return tf.fill(like.shape, tf.constant(float("nan"), like.dtype))
-
-
-def is_divergent(log_accept_ratio):
-    """Whether the energy error is so large, or NaN, that the integrator must have failed."""
-    return ~(log_accept_ratio > -_MAX_ENERGY_ERROR)
-
-
-def minus_infinity_for_nan(log_accept_ratio):
-    """The ratio, with minus infinity where it is not finite: such a proposal is rejected."""
-    return tf.where(tf.math.is_finite(log_accept_ratio), log_accept_ratio, -float("inf"))
-
-
-def accepts(log_accept_ratio, seed, adjusted):
-    """Whether to move [C]: by Metropolis' rule, or if not `adjusted`, unless divergent."""
-    if not adjusted:
-        # Without this a chain that overflows would be NaN for ever.
-        return ~is_divergent(log_accept_ratio)
-    uniform = tf.random.stateless_uniform(
-        log_accept_ratio.shape, seed, dtype=log_accept_ratio.dtype
-    )
-    return tf.math.log(uniform) < log_accept_ratio
-
-
-def partly_refreshed(momentum, persistence, seed):
-    """Keeps a share of momenta [C, P] and replaces the rest, so that N(0, I) is kept."""
-    noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
-    return persistence * momentum + tf.sqrt(1.0 - persistence**2) * noise
+    def rung_log_likelihood(self, results: Results) -> Tensor:
+        """Log likelihoods of the current states of all m `temperatures` [C, m], float64."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has {len(self.temperatures)} temperatures and must say the log "
+            "likelihoods of its rungs. Define rung_log_likelihood."
+        )

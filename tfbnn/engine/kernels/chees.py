@@ -5,11 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfbnn.data.validation import check_integer, check_number
+from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.adaptation import select
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels.base import Kernel, acceptance_from_log_ratio
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.hmc import HMC, hmc_statistics
+from tfbnn.engine.kernels.transition import (
+    TransitionKernel,
+    TransitionStatistics,
+    acceptance_from_log_ratio,
+)
+from tfbnn.engine.kernels.tuned import TunedKernel
+from tfbnn.system.arrays import Array
 
 # ADAM without momentum, as in Hoffman, Radul and Sountsov 2021, but learning twice as fast: a window
 # of warm-up has some hundred transitions, in which the length may have to grow by a factor of 100.
@@ -30,10 +36,10 @@ class TrajectoryLength(NamedTuple):
         count: Number of updates.
     """
 
-    log_length: object
-    log_average: object
-    square: object
-    count: object
+    log_length: Tensor
+    log_average: Tensor
+    square: Tensor
+    count: Tensor
 
     def update(self, gradient, log_limit):
         """One step uphill, up to `log_limit`."""
@@ -57,10 +63,10 @@ class ChEESResults(NamedTuple):
         adapting: Whether the length learns from the next transition, scalar.
     """
 
-    hmc: object
+    hmc: Tensor
     length: TrajectoryLength
-    share: object
-    adapting: object
+    share: Tensor
+    adapting: Tensor
 
     @property
     def is_accepted(self):
@@ -68,7 +74,7 @@ class ChEESResults(NamedTuple):
         return self.hmc.is_accepted
 
 
-class ChEESKernel(tfp.mcmc.TransitionKernel):
+class ChEESKernel(TransitionKernel):
     """TFP's HMC, and the lesson from each of its transitions."""
 
     is_calibrated = True
@@ -92,7 +98,7 @@ class ChEESKernel(tfp.mcmc.TransitionKernel):
             store_parameters_in_results=True,
         )
 
-    def bootstrap_results(self, init_state):
+    def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [C, P]."""
         step_size = self.step_size[0, 0]
         zero = tf.zeros_like(step_size)
@@ -105,16 +111,15 @@ class ChEESKernel(tfp.mcmc.TransitionKernel):
             adapting=tf.constant(False),
         )
 
-    def one_step(self, current_state, previous_kernel_results, seed=None):
+    def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], ChEESResults)."""
-        before = previous_kernel_results
-        z, hmc = self.hmc.one_step(current_state, before.hmc, seed=seed)
-        gradient = before.share * _criterion_gradient(current_state, hmc)
+        end, hmc = self.hmc.one_step(z, before.hmc, seed=seed)
+        gradient = before.share * _criterion_gradient(z, hmc)
         step_size = before.hmc.accepted_results.step_size[0, 0]
         log_limit = tf.math.log(self.max_leapfrog_steps * step_size)
         learned = before.length.update(gradient, log_limit)
         length = select(before.adapting, learned, before.length)
-        return z, before._replace(hmc=hmc, length=length)
+        return end, before._replace(hmc=hmc, length=length)
 
 
 def _criterion_gradient(start, hmc):
@@ -134,7 +139,7 @@ def _criterion_gradient(start, hmc):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChEESHMC(Kernel):
+class ChEESHMC(TunedKernel, name="chees_hmc"):
     """HMC with a trajectory length that all chains learn together by the ChEES criterion.
 
     Each transition draws t uniform on (0, T), for all chains alike, and makes ceil(t / step_size)
@@ -154,7 +159,7 @@ class ChEESHMC(Kernel):
             and not adapted, because then nothing is learned.
         max_leapfrog_steps: A transition takes at most so many steps, default 512, whatever T.
 
-    The other attributes are described in `Kernel`; `preconditioner` is "auto" (default, meaning
+    The other attributes are described in `TunedKernel`; `preconditioner` is "auto" (default, meaning
     "diagonal"), "diagonal" or "identity". At least two chains are needed.
 
     Raises:
@@ -174,7 +179,7 @@ class ChEESHMC(Kernel):
     )
     accept_targets = HMC.accept_targets
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.trajectory_length is not None:
             check_number("trajectory_length", self.trajectory_length, above=0)
@@ -183,46 +188,45 @@ class ChEESHMC(Kernel):
                 "trajectory_length must be given with a step_size that is not adapted, received "
                 f"None with step_size={self.step_size}. Give it, or use adapt_step_size=True."
             )
-        steps = check_integer("max_leapfrog_steps", self.max_leapfrog_steps, minimum=1)
-        object.__setattr__(self, "max_leapfrog_steps", steps)
+        self._check_integer("max_leapfrog_steps", minimum=1)
 
     @property
-    def gradients_per_transition(self):
+    def gradients_per_transition(self) -> int:
         # A guess, as lengths adapt; it only sets how many transitions share a block.
         return min(self.max_leapfrog_steps, 64)
 
-    def pooled_acceptance(self, acceptance):
+    def pooled_acceptance(self, acceptance: Tensor) -> Tensor:
         """The harmonic mean of the acceptance rates, for every chain [C]."""
         floor = np.finfo(acceptance.dtype.as_numpy_dtype).tiny
         harmonic = 1.0 / tf.reduce_mean(1.0 / tf.maximum(acceptance, floor))
         return tf.fill(acceptance.shape, harmonic)
 
-    def first_step_size(self, leapfrog_step, num_parameters):
+    def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """The smallest of the chains' leapfrog steps, for every chain."""
         del num_parameters
         return np.full_like(leapfrog_step, leapfrog_step.min())
 
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1], and is the same for all chains."""
         return ChEESKernel(
             target_log_prob_fn, step_size, self.trajectory_length, self.max_leapfrog_steps
         )
 
-    def prepare(self, results, step_size, key, adapting):
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results for the next transition, with its number of steps."""
         adapting &= self.trajectory_length is None
-        log_length = tf.where(adapting, results.length.log_length, results.length.log_average)
+        log_length = tf.where(adapting, before.length.log_length, before.length.log_average)
         share = tf.random.stateless_uniform([], key, dtype=step_size.dtype)
         steps = tf.math.ceil(share * tf.exp(log_length) / step_size[0, 0])
         steps = tf.cast(tf.clip_by_value(steps, 1.0, float(self.max_leapfrog_steps)), tf.int32)
-        inner = results.hmc.accepted_results._replace(step_size=step_size, num_leapfrog_steps=steps)
-        hmc = results.hmc._replace(accepted_results=inner)
-        return results._replace(hmc=hmc, share=share, adapting=adapting)
+        inner = before.hmc.accepted_results._replace(step_size=step_size, num_leapfrog_steps=steps)
+        hmc = before.hmc._replace(accepted_results=inner)
+        return before._replace(hmc=hmc, share=share, adapting=adapting)
 
-    def target_log_prob(self, results):
+    def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         return results.hmc.accepted_results.target_log_prob
 
-    def statistics(self, results):
+    def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
         return hmc_statistics(results.hmc)

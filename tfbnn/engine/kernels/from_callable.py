@@ -2,18 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.kernels.base import (
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.kernels.transition import (
+    TransitionKernel,
     TransitionStatistics,
     acceptance_from_log_ratio,
     unknown,
 )
+from tfbnn.spec.model_spec import ModelSpec
 
 
 @dataclass(frozen=True, eq=False)
-class CallableKernel:
+class CallableKernel(Kernel):
     """Runs a user's kernel as it is: tfbnn neither tunes its step size nor preconditions it.
 
     Statistics are looked for in the kernel's results and in the results nested in them; what the
@@ -25,20 +28,13 @@ class CallableKernel:
         function: target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P] to [C].
     """
 
-    function: Callable
+    function: Callable[[LogDensity], TransitionKernel]
 
-    adapts = False
-    preconditions = False
-    preconditioner = "identity"
-    bias_note = None
-    couples_chains = False
-    temperatures = (1.0,)
     theta_obstacle = "a run keeps the settings of kernels, and of a function there are none"
     rung_obstacle = "nothing is known of how it uses the density, which changes from rung to rung"
-    step_size = float("nan")  # the user's kernel has its own
     gradients_per_transition = 16  # unknown; only sets how many transitions share a block
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         try:
             kernel = self.function(lambda theta: tf.reduce_sum(theta, axis=-1))
         except TypeError as error:
@@ -52,53 +48,21 @@ class CallableKernel:
                 f"{self.function!r}, which returns {kernel!r}."
             )
 
-    def check_model(self, spec, row_noise):
-        """Nothing is known of what a user's kernel can handle."""
-
-    def check_chains(self, num_chains):
-        """Nor of how many chains it needs."""
-
-    def potential(self, spec):
-        """The density of theta."""
-        return Potential(spec)
-
-    def gains_from_xla(self, spec, num_rows):
-        """Unknown for a user's kernel."""
-        del spec, num_rows
-        return True
-
-    def resolve(self, spec, num_rows):
+    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
         """Runs in the coordinates of theta."""
-        del spec, num_rows
         return self, "identity, as for every kernel built by the user"
 
-    def work(self, spec):
-        """Unknown for a user's kernel."""
-        del spec
-        return self.gradients_per_transition
-
-    def check_start(self, results, chains):
-        """Nothing is known of what a user's kernel needs."""
-
-    def accept_target(self, spec):
-        """Unknown for a user's kernel."""
-        return None
-
-    def accept_reason(self, spec):
-        """Nothing, as there is no target."""
-        return ""
-
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The user's kernel."""
         del step_size
         return self.function(target_log_prob_fn)
 
-    def prepare(self, results, step_size, key, adapting):
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Results as they are."""
         del step_size, key, adapting
-        return results
+        return before
 
-    def target_log_prob(self, results):
+    def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         found = _find(results, "target_log_prob")
         if found is None:
@@ -108,7 +72,7 @@ class CallableKernel:
             )
         return found
 
-    def statistics(self, results):
+    def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition, as far as the kernel reports them."""
         log_prob = self.target_log_prob(results)
         ratio, accepted = _find(results, "log_accept_ratio"), _find(results, "is_accepted")
@@ -131,7 +95,7 @@ class CallableKernel:
         )
 
 
-def _find(results, name):
+def _find(results: Results, name: str) -> Tensor | None:
     """The first field called `name` in kernel results, outer levels before inner ones."""
     if getattr(results, name, None) is not None and not isinstance(getattr(results, name), list):
         return getattr(results, name)

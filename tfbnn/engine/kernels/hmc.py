@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 
-from tfbnn.data.validation import check_integer, check_number
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels.base import (
-    Kernel,
+from tfbnn.data.validation import check_number
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.transition import (
+    TransitionKernel,
     TransitionStatistics,
-    acceptance_from_log_ratio,
-    is_divergent,
+    ratio_statistics,
 )
+from tfbnn.engine.kernels.tuned import TunedKernel
+from tfbnn.spec.model_spec import ModelSpec
 
 
-def hmc_statistics(results):
+def hmc_statistics(results: Results) -> TransitionStatistics:
     """Statistics of the last transition of `tfp.mcmc.HamiltonianMonteCarlo`."""
     proposed = results.proposed_results
     # The momentum that goes with the state the chain is in now.
@@ -20,16 +21,13 @@ def hmc_statistics(results):
     momentum = tf.where(results.is_accepted[:, None], final, initial)
     kinetic = 0.5 * tf.reduce_sum(momentum**2, axis=-1)
     ratio = results.log_accept_ratio
-    return TransitionStatistics(
-        acceptance_rate=acceptance_from_log_ratio(ratio),
-        n_steps=tf.fill(ratio.shape, tf.cast(proposed.num_leapfrog_steps, tf.int32)),
-        diverging=is_divergent(ratio),
-        energy=kinetic - results.accepted_results.target_log_prob,
-    )
+    steps = tf.fill(ratio.shape, tf.cast(proposed.num_leapfrog_steps, tf.int32))
+    energy = kinetic - results.accepted_results.target_log_prob
+    return ratio_statistics(ratio, steps)._replace(energy=energy)
 
 
 @dataclass(frozen=True, kw_only=True)
-class HMC(Kernel):
+class HMC(TunedKernel, name="hmc"):
     """Hamiltonian Monte Carlo (leapfrog, Metropolis-corrected), by `tfp.mcmc`.
 
     Attributes:
@@ -38,7 +36,7 @@ class HMC(Kernel):
             uniform on (-1, 1), so that no trajectory length resonates with the target; default
             0.2; 0 switches it off.
 
-    The other attributes are described in `Kernel`. By default, adaptation aims at an acceptance of
+    The other attributes are described in `TunedKernel`. By default, adaptation aims at an acceptance of
     0.651 (smooth activations) or 0.6 (ReLU-like), and at 0.8 in whitened coordinates.
 
     References:
@@ -56,22 +54,20 @@ class HMC(Kernel):
     # 0.651, sampling accepted 0.08 to 0.30 (benchmarks/results/geometry.md), aimed at 0.8 as much.
     whitened_target = 0.8
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        # A plain integer: a NumPy one would decide dtypes in the compiled program.
-        steps = check_integer("num_leapfrog_steps", self.num_leapfrog_steps, minimum=1)
-        object.__setattr__(self, "num_leapfrog_steps", steps)
+        self._check_integer("num_leapfrog_steps", minimum=1)
         check_number("trajectory_jitter", self.trajectory_jitter, minimum=0, below=1)
 
     @property
-    def gradients_per_transition(self):
+    def gradients_per_transition(self) -> int:
         return self.num_leapfrog_steps
 
-    def accept_target(self, spec):
+    def accept_target(self, spec: ModelSpec) -> float:
         """The acceptance rate that adaptation aims at, for the model `spec`."""
         return self.whitened_target if self._aims_at_whitened else super().accept_target(spec)
 
-    def accept_reason(self, spec):
+    def accept_reason(self, spec: ModelSpec) -> str:
         """Why `accept_target` is what it is, for the report."""
         if self._aims_at_whitened:
             return "default in whitened coordinates"
@@ -81,7 +77,7 @@ class HMC(Kernel):
     def _aims_at_whitened(self):
         return self.target_accept_prob is None and self.preconditioner == "gauss_newton"
 
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The TFP kernel; `step_size` has shape [C, 1]."""
         return tfp.mcmc.HamiltonianMonteCarlo(
             target_log_prob_fn,
@@ -91,19 +87,19 @@ class HMC(Kernel):
             store_parameters_in_results=True,
         )
 
-    def prepare(self, results, step_size, key, adapting):
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results with the step size [C, 1] for the next transition, jittered."""
         del adapting  # the number of steps is the user's
         if self.trajectory_jitter:
             spread = tf.random.stateless_uniform(step_size.shape, key, -1.0, 1.0, step_size.dtype)
             step_size = step_size * (1.0 + self.trajectory_jitter * spread)
-        inner = results.accepted_results._replace(step_size=step_size)
-        return results._replace(accepted_results=inner)
+        inner = before.accepted_results._replace(step_size=step_size)
+        return before._replace(accepted_results=inner)
 
-    def target_log_prob(self, results):
+    def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         return results.accepted_results.target_log_prob
 
-    def statistics(self, results):
+    def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
         return hmc_statistics(results)

@@ -7,7 +7,7 @@ Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24, 311 (arXiv:2212.08549).
 
 from typing import NamedTuple
 
-from tfbnn.engine.basis.libraries import tf, tfp
+from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 
 
 class Flight(NamedTuple):
@@ -21,11 +21,11 @@ class Flight(NamedTuple):
         kinetic: Growth of the kinetic energy since the start [C].
     """
 
-    z: object
-    direction: object
-    log_prob: object
-    gradient: object
-    kinetic: object
+    z: Tensor
+    direction: Tensor
+    log_prob: Tensor
+    gradient: Tensor
+    kinetic: Tensor
 
 
 def unit(vector):

@@ -2,23 +2,24 @@
 
 from dataclasses import dataclass
 
-from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.kernels.metropolis import MetropolisKernel, Proposal
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
+from tfbnn.system.arrays import Array
 
 
 class LangevinProposal(Proposal):
     """z' ~ N(z + (h / 2) grad, h I), h the step size."""
 
-    def mean(self, point, step_size):
+    def mean(self, point: Point, step_size: Tensor) -> Tensor:
         """Where the proposal from a Point is centred [C, P]."""
         return point.z + 0.5 * step_size * point.gradient
 
-    def draw(self, here, step_size, seed):
+    def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
         """A new position [C, P]."""
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
         return self.mean(here, step_size) + tf.sqrt(step_size) * noise
 
-    def log_ratio(self, here, there, step_size):
+    def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """log q(here | there) - log q(there | here) [C]; the normalisers cancel."""
         forward = (there.z - self.mean(here, step_size)) ** 2
         backward = (here.z - self.mean(there, step_size)) ** 2
@@ -26,14 +27,14 @@ class LangevinProposal(Proposal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MALA(MetropolisKernel):
+class MALA(MetropolisKernel, name="mala"):
     """Metropolis-adjusted Langevin: theta' ~ N(theta + (h / 2) M grad, h M).
 
     `step_size` is h, the variance of the proposal in preconditioned coordinates, as in TFP's
     `MetropolisAdjustedLangevinAlgorithm`; libraries that take epsilon mean h = epsilon^2, and one
     leapfrog step of HMC of size epsilon is this kernel. M is what `preconditioner` makes it: the
     proposal is made in coordinates in which M is the identity. One gradient per transition. The
-    attributes are described in `Kernel`.
+    attributes are described in `TunedKernel`.
 
     References:
         Roberts and Tweedie 1996, Bernoulli 2, 341. Roberts and Rosenthal 1998, J. R. Stat. Soc. B
@@ -44,7 +45,7 @@ class MALA(MetropolisKernel):
     accept_targets = (0.574, 0.574)
     proposal = LangevinProposal
 
-    def first_step_size(self, leapfrog_step, num_parameters):
+    def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """One leapfrog step of size epsilon is this kernel with h = epsilon^2."""
         del num_parameters
         return leapfrog_step**2

@@ -5,16 +5,12 @@ Langevin kernel keeps the drift of the last step there, multiplied by a step siz
 changed since. The accept step is TFP's.
 """
 
-from typing import NamedTuple
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
 
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels.base import (
-    Kernel,
-    TransitionStatistics,
-    acceptance_from_log_ratio,
-    is_divergent,
-    unknown,
-)
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, ratio_statistics
+from tfbnn.engine.kernels.tuned import TunedKernel
 
 
 class Point(NamedTuple):
@@ -26,9 +22,9 @@ class Point(NamedTuple):
         metric: MetricTensor there, () where unused.
     """
 
-    z: object
-    gradient: object
-    metric: object = ()
+    z: Tensor
+    gradient: Tensor
+    metric: Tensor = ()
 
 
 class ProposalResults(NamedTuple):
@@ -42,14 +38,14 @@ class ProposalResults(NamedTuple):
         log_acceptance_correction: log q(old | new) - log q(new | old), [C].
     """
 
-    target_log_prob: object
-    gradient: object
-    metric: object
-    step_size: object
-    log_acceptance_correction: object
+    target_log_prob: Tensor
+    gradient: Tensor
+    metric: Tensor
+    step_size: Tensor
+    log_acceptance_correction: Tensor
 
 
-class Proposal(tfp.mcmc.TransitionKernel):
+class Proposal(TransitionKernel):
     """A move that is not yet accepted; subclasses give `draw` and `log_ratio`."""
 
     is_calibrated = False
@@ -64,34 +60,33 @@ class Proposal(tfp.mcmc.TransitionKernel):
         self.target_log_prob_fn = target_log_prob_fn
         self.step_size = step_size
 
-    def draw(self, here, step_size, seed):
+    @abstractmethod
+    def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
         """A new position [C, P] from the Point `here`."""
-        raise NotImplementedError
 
-    def log_ratio(self, here, there, step_size):
+    @abstractmethod
+    def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """log q(here | there) - log q(there | here) of two Points, [C]."""
-        raise NotImplementedError
 
     def metric_at(self, z):
         """What stands for `metric` in the Point at z [C, P]: nothing."""
         del z
         return ()
 
-    def bootstrap_results(self, init_state):
+    def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [C, P]."""
         value, gradient = self._evaluate(init_state)
         metric = self.metric_at(init_state)
         return ProposalResults(value, gradient, metric, self.step_size, tf.zeros_like(value))
 
-    def one_step(self, current_state, previous_kernel_results, seed=None):
+    def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """Proposes; returns (new position [C, P], ProposalResults there)."""
-        before = previous_kernel_results
-        here = Point(current_state, before.gradient, before.metric)
-        z = self.draw(here, before.step_size, seed)
-        value, gradient = self._evaluate(z)
-        there = Point(z, gradient, self.metric_at(z))
+        here = Point(z, before.gradient, before.metric)
+        end = self.draw(here, before.step_size, seed)
+        value, gradient = self._evaluate(end)
+        there = Point(end, gradient, self.metric_at(end))
         correction = self.log_ratio(here, there, before.step_size)
-        return z, ProposalResults(value, gradient, there.metric, before.step_size, correction)
+        return end, ProposalResults(value, gradient, there.metric, before.step_size, correction)
 
     def _evaluate(self, z):
         if self.uses_gradient:
@@ -99,33 +94,30 @@ class Proposal(tfp.mcmc.TransitionKernel):
         return self.target_log_prob_fn(z), ()
 
 
-class MetropolisKernel(Kernel):
+class MetropolisKernel(TunedKernel):
     """Settings of a kernel that is one accepted or rejected proposal, named by `proposal`."""
 
+    proposal: ClassVar[type[Proposal]]
     gradients_per_transition = 1
 
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The TFP kernel; `step_size` has shape [C, 1]."""
         return tfp.mcmc.MetropolisHastings(self.proposal(target_log_prob_fn, step_size))
 
-    def prepare(self, results, step_size, key, adapting):
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results with the step size [C, 1] for the next transition."""
         del key, adapting  # one step has no trajectory that could resonate, or be tuned
-        inner = results.accepted_results._replace(step_size=step_size)
-        return results._replace(accepted_results=inner)
+        inner = before.accepted_results._replace(step_size=step_size)
+        return before._replace(accepted_results=inner)
 
-    def target_log_prob(self, results):
+    def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         return results.accepted_results.target_log_prob
 
-    def statistics(self, results):
+    def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition; there is no momentum, hence no energy."""
         ratio = results.log_accept_ratio
         follows_gradient = self.proposal.uses_gradient
-        return TransitionStatistics(
-            acceptance_rate=acceptance_from_log_ratio(ratio),
-            n_steps=tf.fill(ratio.shape, 1 if follows_gradient else 0),
-            # A random walk that falls off the density is no integrator that fails.
-            diverging=is_divergent(ratio) & follows_gradient,
-            energy=unknown(ratio),
-        )
+        statistics = ratio_statistics(ratio, tf.fill(ratio.shape, int(follows_gradient)))
+        # A random walk that falls off the density is no integrator that fails.
+        return statistics._replace(diverging=statistics.diverging & follows_gradient)

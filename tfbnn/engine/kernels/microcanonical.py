@@ -3,20 +3,22 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tfbnn.data.validation import check_flag, check_integer, check_number
+from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.adaptation import RunningMoments, restart_moments, select
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels.base import (
-    Kernel,
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.isokinetic import Flight, fly, unit
+from tfbnn.engine.kernels.transition import (
+    TransitionKernel,
     TransitionStatistics,
-    acceptance_from_log_ratio,
     accepts,
-    is_divergent,
+    bias_of_unadjusted,
     minus_infinity_for_nan,
     partly_refreshed,
-    unknown,
+    ratio_statistics,
 )
-from tfbnn.engine.kernels.isokinetic import Flight, fly, unit
+from tfbnn.engine.kernels.tuned import TunedKernel
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
 
 # As how many draws unit variances count in the trajectory length: successive draws are correlated.
 _PRIOR_DRAWS = 50.0
@@ -38,38 +40,38 @@ class MicrocanonicalResults(NamedTuple):
         log_accept_ratio: Minus its energy error [C].
     """
 
-    target_log_prob: object
-    gradient: object
-    direction: object
-    step_size: object
-    num_steps: object
-    persistence: object
-    adapting: object
+    target_log_prob: Tensor
+    gradient: Tensor
+    direction: Tensor
+    step_size: Tensor
+    num_steps: Tensor
+    persistence: Tensor
+    adapting: Tensor
     moments: RunningMoments
-    is_accepted: object
-    log_accept_ratio: object
+    is_accepted: Tensor
+    log_accept_ratio: Tensor
 
 
-class MicrocanonicalKernel(tfp.mcmc.TransitionKernel):
-    """Refreshes the direction, flies, and accepts the end or turns round at the start."""
+@dataclass(eq=False)
+class MicrocanonicalKernel(TransitionKernel):
+    """Refreshes the direction, flies, and accepts the end or turns round at the start.
 
-    def __init__(self, target_log_prob_fn, step_size, adjusted):
-        """
-        Args:
-            target_log_prob_fn: z [C, P] -> [C].
-            step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
-            adjusted: As in Microcanonical.
-        """
-        self.target_log_prob_fn = target_log_prob_fn
-        self.step_size = step_size
-        self.adjusted = adjusted
+    Attributes:
+        target_log_prob_fn: z [C, P] -> [C].
+        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
+        adjusted: As in Microcanonical.
+    """
+
+    target_log_prob_fn: LogDensity
+    step_size: Tensor
+    adjusted: bool
 
     @property
-    def is_calibrated(self):
+    def is_calibrated(self) -> bool:
         """Whether the target is left exactly invariant."""
         return self.adjusted
 
-    def bootstrap_results(self, init_state):
+    def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [C, P].
 
         Raises:
@@ -95,14 +97,13 @@ class MicrocanonicalKernel(tfp.mcmc.TransitionKernel):
             log_accept_ratio=tf.zeros_like(value),
         )
 
-    def one_step(self, current_state, previous_kernel_results, seed=None):
+    def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], MicrocanonicalResults)."""
-        before = previous_kernel_results
         noise_seed, accept_seed = tf.unstack(tf.random.split(seed, 2))
         # As momenta of unit variance, of which only the direction is kept.
         momentum = before.direction * before.direction.shape[-1] ** 0.5
         start = Flight(
-            z=current_state,
+            z=z,
             direction=unit(partly_refreshed(momentum, before.persistence, noise_seed)),
             log_prob=before.target_log_prob,
             gradient=before.gradient,
@@ -112,7 +113,7 @@ class MicrocanonicalKernel(tfp.mcmc.TransitionKernel):
         log_ratio = minus_infinity_for_nan(end.log_prob - start.log_prob - end.kinetic)
         accepted = accepts(log_ratio, accept_seed, self.adjusted)
         moves = accepted[:, None]
-        z = tf.where(moves, end.z, current_state)
+        z = tf.where(moves, end.z, z)
         return z, before._replace(
             target_log_prob=tf.where(accepted, end.log_prob, start.log_prob),
             gradient=tf.where(moves, end.gradient, start.gradient),
@@ -124,7 +125,7 @@ class MicrocanonicalKernel(tfp.mcmc.TransitionKernel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Microcanonical(Kernel):
+class Microcanonical(TunedKernel, name="microcanonical"):
     """Microcanonical HMC (adjusted) and microcanonical Langevin (unadjusted).
 
     A particle flies at speed one through the preconditioned coordinates and is turned by the
@@ -148,7 +149,7 @@ class Microcanonical(Kernel):
         energy_variance: Unadjusted only: the step size adapts until the squared energy error of a
             step, per parameter, is this on average; default 5e-4, as published.
 
-    The other attributes are described in `Kernel`. Adjusted, adaptation aims at an acceptance of
+    The other attributes are described in `TunedKernel`. Adjusted, adaptation aims at an acceptance of
     0.9, as published. Unadjusted there is no acceptance; in its place stands
     exp(-error^2 / (2 P energy_variance)), which has the mean 0.707 for normal errors of that
     variance, and that is aimed at.
@@ -164,60 +165,53 @@ class Microcanonical(Kernel):
     max_leapfrog_steps: int = 512
     energy_variance: float = 5e-4
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_flag("adjusted", self.adjusted)
         if self.trajectory_length is not None:
             check_number("trajectory_length", self.trajectory_length, above=0)
-        steps = check_integer("max_leapfrog_steps", self.max_leapfrog_steps, minimum=1)
-        object.__setattr__(self, "max_leapfrog_steps", steps)
+        self._check_integer("max_leapfrog_steps", minimum=1)
         check_number("energy_variance", self.energy_variance, above=0)
 
     @property
-    def gradients_per_transition(self):
+    def gradients_per_transition(self) -> int:
         # A guess, as lengths adapt; it only sets how many transitions share a block.
         return min(self.max_leapfrog_steps, 64) if self.adjusted else 1
 
     @property
-    def accept_targets(self):
+    def accept_targets(self) -> tuple[float, float]:
         """For smooth and for ReLU-like activations."""
         return (0.9, 0.9) if self.adjusted else (0.5**0.5, 0.5**0.5)
 
-    def accept_reason(self, spec):
+    def accept_reason(self, spec: ModelSpec) -> str:
         """Why `accept_target` is what it is, for the report."""
         if self.adjusted or self.target_accept_prob is not None:
             return super().accept_reason(spec)
         return f"stands for an energy variance of {self.energy_variance:g} per parameter"
 
     @property
-    def bias_note(self):
+    def bias_note(self) -> str | None:
         """The line that reports of unadjusted runs carry, else None."""
-        if self.adjusted:
-            return None
-        return (
-            "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior "
-            "only up to an error that grows with the step size, which no diagnostic here sees. Use "
-            "adjusted=True, or compare with a run at half the step size."
-        )
+        return bias_of_unadjusted(self.adjusted, "that grows with the step size")
 
-    def first_step_size(self, leapfrog_step, num_parameters):
+    def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """A leapfrog step moves sqrt(P) times its size, the length of its momentum."""
         return leapfrog_step * leapfrog_step.dtype.type(num_parameters**0.5)
 
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""
         return MicrocanonicalKernel(target_log_prob_fn, step_size, self.adjusted)
 
-    def prepare(self, results, step_size, key, adapting):
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results for the next transition, with its number of steps or its refreshment."""
-        results = results._replace(step_size=step_size, adapting=adapting)
-        mean_steps = self.length(results)[:, None] / step_size
+        before = before._replace(step_size=step_size, adapting=adapting)
+        mean_steps = self.length(before)[:, None] / step_size
         if not self.adjusted:
-            return results._replace(persistence=tf.exp(-1.0 / mean_steps))
+            return before._replace(persistence=tf.exp(-1.0 / mean_steps))
         share = tf.random.stateless_uniform(step_size.shape, key, dtype=step_size.dtype)
         steps = tf.math.ceil(share * (2.0 * mean_steps - 1.0))
         steps = tf.clip_by_value(steps, 1.0, float(self.max_leapfrog_steps))
-        return results._replace(num_steps=tf.cast(steps[:, 0], tf.int32))
+        return before._replace(num_steps=tf.cast(steps[:, 0], tf.int32))
 
     def length(self, results):
         """Trajectory lengths [C]."""
@@ -227,21 +221,16 @@ class Microcanonical(Kernel):
         total = tf.reduce_sum(squares, axis=-1) + _PRIOR_DRAWS * squares.shape[-1]
         return tf.sqrt(total / (count + _PRIOR_DRAWS))
 
-    def target_log_prob(self, results):
+    def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         return results.target_log_prob
 
-    def statistics(self, results):
+    def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
         ratio = results.log_accept_ratio
+        statistics = ratio_statistics(ratio, results.num_steps)
         if self.adjusted:
-            acceptance = acceptance_from_log_ratio(ratio)
-        else:
-            size = results.gradient.shape[-1]
-            acceptance = tf.exp(-(ratio**2) / (2.0 * size * self.energy_variance))
-        return TransitionStatistics(
-            acceptance_rate=acceptance,
-            n_steps=results.num_steps,
-            diverging=is_divergent(ratio),
-            energy=unknown(ratio),
-        )
+            return statistics
+        size = results.gradient.shape[-1]
+        acceptance = tf.exp(-(ratio**2) / (2.0 * size * self.energy_variance))
+        return statistics._replace(acceptance_rate=acceptance)

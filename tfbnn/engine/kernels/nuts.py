@@ -2,27 +2,27 @@
 
 from dataclasses import dataclass
 
-from tfbnn.data.validation import check_integer
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels.base import (
-    Kernel,
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.transition import (
+    TransitionKernel,
     TransitionStatistics,
     acceptance_from_log_ratio,
 )
+from tfbnn.engine.kernels.tuned import TunedKernel
 
 # TFP tabulates a matrix of 2**depth x 2**depth entries before it starts: 134 MB here.
 _MAX_TREE_DEPTH = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class NUTS(Kernel):
+class NUTS(TunedKernel, name="nuts"):
     """The No-U-Turn sampler with multinomial sampling of trajectories, by `tfp.mcmc`.
 
     Attributes:
         max_tree_depth: A transition takes at most 2**max_tree_depth - 1 leapfrog steps; default
             10.
 
-    The other attributes are described in `Kernel`.
+    The other attributes are described in `TunedKernel`.
 
     References:
         Hoffman and Gelman 2014, JMLR 15, 1593. Betancourt 2017, arXiv:1701.02434.
@@ -34,10 +34,9 @@ class NUTS(Kernel):
     # to 0.8; the upper end copes with varying curvature.
     accept_targets = (0.8, 0.7)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        depth = check_integer("max_tree_depth", self.max_tree_depth, minimum=1)
-        object.__setattr__(self, "max_tree_depth", depth)
+        self._check_integer("max_tree_depth", minimum=1)
         if self.max_tree_depth > _MAX_TREE_DEPTH:
             raise ValueError(
                 f"max_tree_depth must be at most {_MAX_TREE_DEPTH}, received "
@@ -45,26 +44,26 @@ class NUTS(Kernel):
             )
 
     @property
-    def gradients_per_transition(self):
+    def gradients_per_transition(self) -> int:
         # Trees rarely saturate; this guess only sets how many transitions share a block.
         return min(2**self.max_tree_depth - 1, 127)
 
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The TFP kernel; `step_size` has shape [C, 1]."""
         return tfp.mcmc.NoUTurnSampler(
             target_log_prob_fn, step_size=step_size, max_tree_depth=self.max_tree_depth
         )
 
-    def prepare(self, results, step_size, key, adapting):
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results with the step size [C, 1] for the next transition."""
         del key, adapting  # trajectories vary in length by themselves
-        return results._replace(step_size=step_size)
+        return before._replace(step_size=step_size)
 
-    def target_log_prob(self, results):
+    def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         return results.target_log_prob
 
-    def statistics(self, results):
+    def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
         return TransitionStatistics(
             acceptance_rate=acceptance_from_log_ratio(results.log_accept_ratio),

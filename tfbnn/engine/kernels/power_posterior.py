@@ -1,16 +1,19 @@
 """Power posteriors: a ladder of tempered posteriors that exchange their states."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from tfbnn.data.validation import check_integer, check_number
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels.base import TransitionStatistics, unknown
+from tfbnn.data.validation import check_number
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf
+from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.mala import MALA
-from tfbnn.engine.kernels.outer import OuterKernel
 from tfbnn.engine.kernels.swaps import sweep
+from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, unknown
+from tfbnn.spec.model_spec import ModelSpec
 
 
 class LadderResults(NamedTuple):
@@ -22,12 +25,12 @@ class LadderResults(NamedTuple):
         log_likelihood: Log likelihood at the current states [C, m], float64.
     """
 
-    inner: object
+    inner: Tensor
     moved: TransitionStatistics
-    log_likelihood: object
+    log_likelihood: Tensor
 
 
-class LadderKernel(tfp.mcmc.TransitionKernel):
+class LadderKernel(TransitionKernel):
     """Moves every rung by the inner kernel, then offers every rung a swap."""
 
     def __init__(self, target_log_prob_fn, step_size, inner, temperatures):
@@ -46,11 +49,11 @@ class LadderKernel(tfp.mcmc.TransitionKernel):
         self._kernel = inner.build(target_log_prob_fn, step_size)
 
     @property
-    def is_calibrated(self):
+    def is_calibrated(self) -> bool:
         """Whether the target is left exactly invariant."""
         return self._kernel.is_calibrated
 
-    def bootstrap_results(self, init_state):
+    def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [R, P]."""
         inner = self._kernel.bootstrap_results(init_state)
         return LadderResults(
@@ -59,12 +62,10 @@ class LadderKernel(tfp.mcmc.TransitionKernel):
             log_likelihood=self._log_likelihood(init_state),
         )
 
-    def one_step(self, current_state, previous_kernel_results, seed=None):
+    def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [R, P], LadderResults)."""
         move_seed, swap_seed = tf.unstack(tf.random.split(seed, 2))
-        z, inner = self._kernel.one_step(
-            current_state, previous_kernel_results.inner, seed=move_seed
-        )
+        z, inner = self._kernel.one_step(z, before.inner, seed=move_seed)
         log_likelihood = self._log_likelihood(z)
         order = sweep(log_likelihood, self.temperatures, swap_seed)
         z = self.target_log_prob_fn.gather(z, _rows(order))
@@ -87,7 +88,7 @@ def _rows(order):
 
 
 @dataclass(frozen=True)
-class PowerPosterior(OuterKernel):
+class PowerPosterior(ComposedKernel, name="power_posterior"):
     """Power posteriors: every chain is a ladder of m rungs that exchange their states.
 
     Rung i samples p(D | theta)^t_i p(theta) with t_i = (i / (m - 1))^power: the likelihood is
@@ -123,84 +124,66 @@ class PowerPosterior(OuterKernel):
         arXiv:1910.06539, sections 3.1.5 and 4.2.
     """
 
-    inner: object = MALA()
+    inner: Kernel = MALA()
     _: KW_ONLY
     num_temperatures: int = 10
     power: float = 4.0
 
-    bias_note = None
-    couples_chains = False
     rung_obstacle = "its rungs would be ladders themselves"
     theta_obstacle = "the readout of every rung would have a map of its own"
 
-    def __post_init__(self):
-        # The list of all kernels has this one in it.
-        from tfbnn.engine.kernels import resolve_kernel
-
-        count = check_integer("num_temperatures", self.num_temperatures, minimum=2)
-        power = check_number("power", self.power, above=0)
-        inner = resolve_kernel(self.inner)
-        if inner.rung_obstacle is not None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_integer("num_temperatures", minimum=2)
+        object.__setattr__(self, "power", check_number("power", self.power, above=0))
+        if self.inner.rung_obstacle is not None:
             raise ValueError(
-                "The inner kernel of PowerPosterior must leave every power posterior exact, "
-                f"received {inner!r}: {inner.rung_obstacle}. Use for example 'mala' or 'hmc'."
+                "The inner kernel of PowerPosterior must leave every power posterior exact, received "
+                f"{self.inner!r}: {self.inner.rung_obstacle}. Use for example 'mala' or 'hmc'."
             )
-        if inner.preconditioner == "gauss_newton":
+        if self.inner.preconditioner == "gauss_newton":
             raise ValueError(
                 "preconditioner of the inner kernel of PowerPosterior must be 'auto', 'diagonal' "
                 "or 'identity', received 'gauss_newton', which is the curvature of the posterior "
                 "and of no other rung."
             )
-        for name, value in (("num_temperatures", count), ("power", power), ("inner", inner)):
-            object.__setattr__(self, name, value)
 
     @property
-    def temperatures(self):
+    def temperatures(self) -> tuple[float, ...]:
         """The powers of the likelihood, from 0 to 1."""
         last = self.num_temperatures - 1
         return tuple((rung / last) ** self.power for rung in range(last + 1))
 
     @property
-    def gradients_per_transition(self):
+    def gradients_per_transition(self) -> int:
         """Gradients of one rung."""
         return self.inner.gradients_per_transition + 1
 
-    def check_chains(self, num_chains):
-        """Any number will do."""
-
-    def check_start(self, results, chains):
+    def check_start(self, results: Results, chains: Sequence[int]) -> None:
         """Refuses starts from which the inner kernel cannot move at one of the rungs."""
         self.inner.check_start(results.inner, np.repeat(chains, self.num_temperatures))
 
-    def work(self, spec):
+    def work(self, spec: ModelSpec) -> float:
         """About how many gradients a transition of one rung costs."""
         return self.inner.work(spec) + 1
 
-    def resolve(self, spec, num_rows):
-        """These settings with a definite preconditioner, and a line on why that one."""
-        inner, why = self.inner.resolve(spec, num_rows)
-        if inner.preconditioner == "gauss_newton":
-            inner = replace(inner, preconditioner="diagonal")
-            why = "diagonal, measured at every rung by itself"
-        return replace(self, inner=inner), why
+    def instead_of_whitening(self, spec: ModelSpec) -> str:
+        """The Gauss-Newton matrix of the posterior is that of no other rung."""
+        return "diagonal, measured at every rung by itself"
 
-    def pooled_acceptance(self, acceptance):
-        """What the step sizes [R] learn from: each rung's from its own acceptance rate [R]."""
-        return acceptance
-
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [R, 1]."""
         return LadderKernel(target_log_prob_fn, step_size, self.inner, self.temperatures)
 
-    def prepare(self, results, step_size, key, adapting):
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results for the next transition, with the step size [R, 1]."""
-        return results._replace(inner=self.inner.prepare(results.inner, step_size, key, adapting))
+        return before._replace(inner=self.inner.prepare(before.inner, step_size, key, adapting))
 
-    def target_log_prob(self, results):
+    def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [R], each to the power of its rung."""
         return self.inner.target_log_prob(results.inner)
 
-    def statistics(self, results):
+    def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the inner kernel's last move [R]."""
         moved = results.moved
         # The fresh start after the swaps takes a gradient too.
@@ -208,6 +191,6 @@ class PowerPosterior(OuterKernel):
         # Swaps change the energy between one transition and the next, which E-BFMI compares.
         return moved._replace(n_steps=steps, energy=unknown(moved.energy))
 
-    def rung_log_likelihood(self, results):
+    def rung_log_likelihood(self, results: Results) -> Tensor:
         """Log likelihoods of the current states of all rungs [C, m], float64."""
         return results.log_likelihood

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.kernels.metropolis import MetropolisKernel, Proposal
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
+from tfbnn.system.arrays import Array
 
 
 class RandomWalkProposal(Proposal):
@@ -11,24 +12,24 @@ class RandomWalkProposal(Proposal):
 
     uses_gradient = False
 
-    def draw(self, here, step_size, seed):
+    def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
         """A new position [C, P]."""
         return here.z + step_size * tf.random.stateless_normal(
             here.z.shape, seed, dtype=here.z.dtype
         )
 
-    def log_ratio(self, here, there, step_size):
+    def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """Zero [C]: the proposal is symmetric."""
         del there, step_size
         return tf.zeros(here.z.shape[:1], here.z.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomWalkMetropolis(MetropolisKernel):
+class RandomWalkMetropolis(MetropolisKernel, name="random_walk_metropolis"):
     """Random-walk Metropolis: theta' = theta + s * eps in preconditioned coordinates.
 
     `step_size` is s, the standard deviation of the step in every coordinate. No gradients are
-    taken, so `n_steps` is 0. The attributes are described in `Kernel`.
+    taken, so `n_steps` is 0. The attributes are described in `TunedKernel`.
 
     References:
         Metropolis et al. 1953, J. Chem. Phys. 21, 1087. Roberts, Gelman and Gilks 1997, Ann. Appl.
@@ -38,6 +39,6 @@ class RandomWalkMetropolis(MetropolisKernel):
     accept_targets = (0.234, 0.234)
     proposal = RandomWalkProposal
 
-    def first_step_size(self, leapfrog_step, num_parameters):
+    def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """The scaling of Roberts, Gelman and Gilks, in units of the leapfrog step."""
         return leapfrog_step * leapfrog_step.dtype.type(2.38 / num_parameters**0.5)

@@ -1,9 +1,11 @@
 """Repriorisation: any kernel, in coordinates in which the readout is nearly its prior."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.compile import has_gpu
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.reparametrisation import (
     Collapsed,
     is_conjugate,
@@ -11,9 +13,11 @@ from tfbnn.engine.density.reparametrisation import (
     readout_place,
 )
 from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
+from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.hmc import HMC
-from tfbnn.engine.kernels.outer import OuterKernel
 from tfbnn.spec import regression_likelihoods as likelihoods
+from tfbnn.spec.model_spec import ModelSpec
 
 # Features up to which the square root of the readout's covariance is kept with every draw.
 _MOST_KEPT_FEATURES = 64
@@ -23,7 +27,7 @@ _LARGEST_XLA_FACTOR = 48
 
 
 @dataclass(frozen=True)
-class Repriorised(OuterKernel):
+class Repriorised(ComposedKernel, name="repriorised"):
     """Runs a kernel on the posterior reparametrised by its readout, the network's last layer.
 
     Given the earlier weights, the readout of a network with Gaussian noise and a normal prior is
@@ -66,7 +70,7 @@ class Repriorised(OuterKernel):
         same paper's factorisation, with the readout integrated out.
     """
 
-    inner: object = HMC()
+    inner: Kernel = HMC()
     _: KW_ONLY
     regulariser: float | None = None
     collapse_readout: bool = False
@@ -75,16 +79,12 @@ class Repriorised(OuterKernel):
     rung_obstacle = "its map belongs to the posterior, and rungs have other densities"
     theta_obstacle = "it is reparametrised already"
 
-    def __post_init__(self):
-        # The list of all kernels has this one in it.
-        from tfbnn.engine.kernels import resolve_kernel
-
-        inner = resolve_kernel(self.inner)
-        object.__setattr__(self, "inner", inner)
-        if inner.theta_obstacle is not None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inner.theta_obstacle is not None:
             raise ValueError(
                 "The inner kernel of Repriorised must work in any coordinates, received "
-                f"{inner!r}: {inner.theta_obstacle}. Use for example 'hmc' or 'nuts'."
+                f"{self.inner!r}: {self.inner.theta_obstacle}. Use for example 'hmc' or 'nuts'."
             )
         check_flag("collapse_readout", self.collapse_readout)
         if self.regulariser is not None:
@@ -103,19 +103,19 @@ class Repriorised(OuterKernel):
                     f"{self.keep_readout_factor} without it. Leave it None."
                 )
 
-    def potential(self, spec):
+    def potential(self, spec: ModelSpec) -> Potential:
         """The density in the coordinates that the inner kernel samples."""
         if not self.collapse_readout:
             return RepriorisedPotential(spec, self.regulariser)
         keep = self.keep_readout_factor
         return Collapsed(spec, num_features(spec) <= _MOST_KEPT_FEATURES if keep is None else keep)
 
-    def gains_from_xla(self, spec, num_rows):
+    def gains_from_xla(self, spec: ModelSpec, num_rows: int) -> bool:
         """Whether the matrices to factorise are small, or there is a GPU."""
         small = min(num_features(spec), num_rows) <= _LARGEST_XLA_FACTOR
         return (small or has_gpu()) and self.inner.gains_from_xla(spec, num_rows)
 
-    def check_model(self, spec, row_noise):
+    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
         """Refuses a model whose readout cannot be reparametrised or collapsed as asked."""
         self.inner.check_model(spec, row_noise)
         likelihood = type(spec.likelihood).__name__
@@ -146,17 +146,15 @@ class Repriorised(OuterKernel):
                 "collapse_readout=True leaves nothing to sample of a network without hidden layers "
                 "and with a fixed noise scale. Use collapse_readout=False."
             )
-        if self.preconditioner == "gauss_newton" and not self._whitens(spec):
+        if self.preconditioner == "gauss_newton" and self.instead_of_whitening(spec):
             raise ValueError(
                 "preconditioner='gauss_newton' in Repriorised needs regulariser=None, a Gaussian "
                 "likelihood and a Normal prior on the readout. Use 'diagonal'."
             )
 
-    def resolve(self, spec, num_rows):
+    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite preconditioner, and a line on it and on the readout."""
-        inner, why = self.inner.resolve(spec, num_rows)
-        if inner.preconditioner == "gauss_newton" and not self._whitens(spec):
-            inner, why = replace(inner, preconditioner="diagonal"), "diagonal"
+        resolved, why = super().resolve(spec, num_rows)
         size = num_features(spec)
         space = "feature space" if size <= num_rows else "data space"
         what = "collapsed" if self.collapse_readout else "repriorised"
@@ -164,15 +162,16 @@ class Repriorised(OuterKernel):
         if self.collapse_readout and self.potential(spec).keep_factor:
             count = size * (size + 1) // 2
             why += f", {count} numbers per draw and noise scale kept for its covariance"
-        return replace(self, inner=inner), why
+        return resolved, why
 
-    def work(self, spec):
+    def instead_of_whitening(self, spec: ModelSpec) -> str | None:
+        """Only a map of the likelihood's own noise and a normal prior has the Schur complement."""
+        return None if self.regulariser is None and is_conjugate(spec) else "diagonal"
+
+    def work(self, spec: ModelSpec) -> float:
         """About how many gradients a transition costs, with the products of the features."""
         size = num_features(spec)
         return self.inner.work(spec) * (1.0 + size**2 / spec.layout.num_parameters)
-
-    def _whitens(self, spec):
-        return self.regulariser is None and is_conjugate(spec)
 
     @staticmethod
     def _readout_size(spec):

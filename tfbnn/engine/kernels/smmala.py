@@ -1,14 +1,18 @@
 """The simplified manifold Metropolis-adjusted Langevin algorithm."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from tfbnn.data.validation import check_choice, check_number
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels.metric_tensor import cholesky_metric, softabs_metric
-from tfbnn.engine.kernels.metropolis import MetropolisKernel, Proposal
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
+from tfbnn.engine.kernels.transition import TransitionKernel
 from tfbnn.exceptions import StartError
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
 
 METRICS = ("softabs", "gauss_newton")
 
@@ -19,6 +23,92 @@ _MATRICES = 12
 # output for the Jacobian (measured, 5-12-1 and 5-8-8-2, with and without XLA).
 _HESSIAN_NUMBERS, _JACOBIAN_NUMBERS = 7, 3
 _MOST_BYTES = 1e9
+# Below this, x coth(x) is 1 + x^2 / 3 to the last bit.
+_SMALL = 1e-4
+
+
+class MetricTensor(NamedTuple):
+    """Positive definite matrices G = root root^T that depend on the position, factorised once per point.
+
+    All float64. A matrix that is not finite gives a metric whose log determinant is NaN, so that a
+    proposal there is rejected; its factors are those of the identity, because a factorisation that
+    meets a NaN stops the program (TensorFlow) or the other chains of the batch (XLA).
+
+    Attributes:
+        root: [C, P, P].
+        inverse_root: Its inverse transposed [C, P, P]: G^-1 = inverse_root inverse_root^T.
+        log_det: log det G [C]; NaN where G is not finite.
+    """
+
+    root: Tensor
+    inverse_root: Tensor
+    log_det: Tensor
+
+    def raised(self, gradient):
+        """G^-1 times gradients [C, P]."""
+        return self.spread(tf.linalg.matvec(self.inverse_root, gradient, transpose_a=True))
+
+    def spread(self, noise):
+        """Standard normal noise [C, P] -> noise of covariance G^-1."""
+        return tf.linalg.matvec(self.inverse_root, noise)
+
+    def squared_length(self, shift):
+        """shift^T G shift [C] of shifts [C, P]."""
+        return tf.reduce_sum(tf.linalg.matvec(self.root, shift, transpose_a=True) ** 2, axis=-1)
+
+
+def softabs(values, alpha):
+    """x coth(alpha x): |x| for |x| >> 1 / alpha, never below its limit 1 / alpha at 0."""
+    scaled = alpha * tf.abs(values)
+    limit = 1.0 + scaled**2 / 3.0
+    return tf.where(scaled < _SMALL, limit, scaled / tf.tanh(scaled)) / alpha
+
+
+def softabs_metric(hessian, alpha):
+    """The symmetric matrices [C, P, P] with the SoftAbs of their eigenvalues.
+
+    XLA's eigendecomposition on a CPU stops at errors of 1e-7 of the largest eigenvalue. The
+    eigenvectors are orthonormal to rounding, so the metric is one, if not quite this one.
+
+    References:
+        Betancourt 2013, arXiv:1212.4693.
+    """
+    hessian, is_finite = _finite(hessian)
+    values, vectors = tf.linalg.eigh(hessian)
+    values = softabs(values, alpha)
+    scale = tf.sqrt(values)[:, None, :]
+    return _metric(vectors * scale, vectors / scale, values, is_finite)
+
+
+def cholesky_metric(matrix):
+    """Positive semi-definite matrices [C, P, P], damped at the level of rounding errors.
+
+    Their diagonals are raised by P^2 units in the last place, with which the factorisation of a
+    matrix of positive diagonal cannot fail (Higham 2002, Accuracy and Stability of Numerical
+    Algorithms, theorem 10.7).
+    """
+    matrix, is_finite = _finite(matrix)
+    size = matrix.shape[-1]
+    diagonal = tf.linalg.diag_part(matrix)
+    damped = diagonal * (1.0 + size**2 * np.finfo(np.float64).eps)
+    root = tf.linalg.cholesky(tf.linalg.set_diag(matrix, damped))
+    identity = tf.eye(size, batch_shape=matrix.shape[:1], dtype=matrix.dtype)
+    inverse = tf.linalg.triangular_solve(root, identity)
+    squares = tf.linalg.diag_part(root) ** 2
+    return _metric(root, tf.linalg.matrix_transpose(inverse), squares, is_finite)
+
+
+def _finite(matrix):
+    """(matrices with the identity in place of those that are not finite, which are [C])."""
+    is_finite = tf.reduce_all(tf.math.is_finite(matrix), axis=[-2, -1])
+    identity = tf.eye(matrix.shape[-1], dtype=matrix.dtype)
+    return tf.where(is_finite[:, None, None], matrix, identity), is_finite
+
+
+def _metric(root, inverse_root, factors, is_finite):
+    log_det = tf.reduce_sum(tf.math.log(factors), axis=-1)
+    missing = tf.constant(np.nan, log_det.dtype)
+    return MetricTensor(root, inverse_root, tf.where(is_finite, log_det, missing))
 
 
 class ManifoldProposal(Proposal):
@@ -34,19 +124,19 @@ class ManifoldProposal(Proposal):
         super().__init__(target_log_prob_fn, step_size)
         self.metric_at = metric
 
-    def mean(self, point, step_size):
+    def mean(self, point: Point, step_size: Tensor) -> Tensor:
         """Where the proposal from a Point is centred [C, P]."""
         gradient = tf.cast(point.gradient, tf.float64)
         return tf.cast(point.z, tf.float64) + 0.5 * step_size * point.metric.raised(gradient)
 
-    def draw(self, here, step_size, seed):
+    def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
         """A new position [C, P]."""
         step_size = tf.cast(step_size, tf.float64)
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=tf.float64)
         z = self.mean(here, step_size) + tf.sqrt(step_size) * here.metric.spread(noise)
         return tf.cast(z, here.z.dtype)
 
-    def log_ratio(self, here, there, step_size):
+    def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """log q(here | there) - log q(there | here) [C], with the determinants of both metrics."""
         step_size = tf.cast(step_size, tf.float64)
         ratio = self._log_density(here, there, step_size) - self._log_density(
@@ -62,7 +152,7 @@ class ManifoldProposal(Proposal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SMMALA(MetropolisKernel):
+class SMMALA(MetropolisKernel, name="smmala"):
     """Simplified manifold MALA: theta' ~ N(theta + (h / 2) G^-1 grad, h G^-1), G the metric at theta.
 
     The ratio has both normal densities in full, with the determinants of G at theta and at theta'.
@@ -88,7 +178,7 @@ class SMMALA(MetropolisKernel):
         target_accept_prob: Default 0.7, Girolami and Calderhead's advice; no theory is known.
         preconditioner: "auto" (default) or "identity", which it means: the metric takes its place.
 
-    The other attributes are described in `Kernel`.
+    The other attributes are described in `TunedKernel`.
 
     Raises:
         ValueError: For other preconditioners, and for models whose metric does not fit in memory.
@@ -105,7 +195,7 @@ class SMMALA(MetropolisKernel):
     theta_obstacle = "its metric is computed in theta"
     proposal = ManifoldProposal
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("metric", self.metric, METRICS)
         check_number("softabs_alpha", self.softabs_alpha, above=0)
@@ -115,12 +205,12 @@ class SMMALA(MetropolisKernel):
                 f"{self.preconditioner!r}: the metric takes its place."
             )
 
-    def check_model(self, spec, row_noise):
+    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
         """Refuses models whose matrices P x P do not fit in memory."""
         super().check_model(spec, row_noise)
         self._check_memory(spec, num_rows=0)
 
-    def resolve(self, spec, num_rows):
+    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
         """Leaves the coordinates as they are; refuses rows whose derivatives do not fit in memory."""
         self._check_memory(spec, num_rows)
         return replace(self, preconditioner="identity"), "identity: the metric takes its place"
@@ -138,7 +228,7 @@ class SMMALA(MetropolisKernel):
                 "its geometry from one Gauss-Newton matrix per window, or a smaller network."
             )
 
-    def check_start(self, results, chains):
+    def check_start(self, results: Results, chains: Sequence[int]) -> None:
         """Refuses starts whose metric is not finite: every proposal from there would be rejected."""
         log_det = results.accepted_results.metric.log_det.numpy()
         for chain, value in zip(chains, log_det):
@@ -148,15 +238,15 @@ class SMMALA(MetropolisKernel):
                     "Use Pretraining, a narrower prior, or kernel='nuts'."
                 )
 
-    def work(self, spec):
+    def work(self, spec: ModelSpec) -> float:
         """Second derivatives and factorisation, in gradients."""
         return spec.layout.num_parameters
 
-    def first_step_size(self, leapfrog_step, num_parameters):
+    def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """The optimum of MALA for a standard normal density, 1.65^2 P^(-1/3), for every chain."""
         return np.full_like(leapfrog_step, 1.65**2 / num_parameters ** (1 / 3))
 
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The TFP kernel; `target_log_prob_fn` has methods `hessian`, `gauss_newton` as `Target`."""
 
         def metric(z):

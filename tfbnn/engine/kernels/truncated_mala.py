@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from math import log, pi
 
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels import truncated_mala as truncated_normal
+from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 from tfbnn.engine.kernels.mala import MALA, LangevinProposal
+from tfbnn.engine.kernels.metropolis import Point
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import Uniform
 
 
@@ -21,15 +22,15 @@ class TruncatedProposal(LangevinProposal):
         super().__init__(target_log_prob_fn, step_size)
         self.low, self.high = target_log_prob_fn.box()
 
-    def draw(self, here, step_size, seed):
+    def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
         """A new position [C, P]."""
         uniform = tf.random.stateless_uniform(here.z.shape, seed, dtype=tf.float64)
         mean, spread = self._normal(here, step_size)
-        z = mean + spread * truncated_normal.quantile(uniform, *self._limits(mean, spread))
+        z = mean + spread * quantile(uniform, *self._limits(mean, spread))
         # The sum may round to a point just outside.
         return tf.cast(tf.clip_by_value(z, self.low, self.high), here.z.dtype)
 
-    def log_ratio(self, here, there, step_size):
+    def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """log q(here | there) - log q(there | here) [C], with both truncations."""
         ratio = super().log_ratio(here, there, step_size)
         mass = self._log_mass(here, step_size) - self._log_mass(there, step_size)
@@ -38,7 +39,7 @@ class TruncatedProposal(LangevinProposal):
     def _log_mass(self, point, step_size):
         """Log probability [C] that MALA's own proposal from a Point falls into the box."""
         limits = self._limits(*self._normal(point, step_size))
-        return tf.reduce_sum(truncated_normal.log_mass(*limits), axis=-1)
+        return tf.reduce_sum(log_mass(*limits), axis=-1)
 
     def _normal(self, point, step_size):
         mean = tf.cast(self.mean(point, step_size), tf.float64)
@@ -49,7 +50,7 @@ class TruncatedProposal(LangevinProposal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TruncatedMALA(MALA):
+class TruncatedMALA(MALA, name="truncated_mala"):
     """MALA for `priors.Uniform` on all weights: proposals are truncated to the box.
 
     Each coordinate is drawn from MALA's normal, N(theta + (h / 2) M grad, h M), conditioned to lie
@@ -57,7 +58,7 @@ class TruncatedMALA(MALA):
     probabilities that the untruncated proposals fall into the box. Learned noise scales, which have
     no limits, are proposed as in MALA. `step_size` is h, as in MALA. M has to be diagonal, for the
     box to stay a box: `preconditioner` is "auto" (default, meaning "diagonal"), "diagonal" or
-    "identity". The other attributes are described in `Kernel`.
+    "identity". The other attributes are described in `TunedKernel`.
 
     Raises:
         ValueError: For preconditioner="gauss_newton", and for models with other priors.
@@ -71,7 +72,7 @@ class TruncatedMALA(MALA):
     theta_obstacle = "the prior's box is one of theta"
     no_whitening = "whitened, the prior's box would no longer be a box"
 
-    def check_model(self, spec, row_noise):
+    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
         """Refuses models that have weights without a box."""
         super().check_model(spec, row_noise)
         others = [

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tfbnn.data.validation import check_flag, check_number
-from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.kernels.base import (
-    Kernel,
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.transition import (
+    TransitionKernel,
     TransitionStatistics,
-    acceptance_from_log_ratio,
     accepts,
-    is_divergent,
+    bias_of_unadjusted,
     minus_infinity_for_nan,
     partly_refreshed,
-    unknown,
+    ratio_statistics,
 )
+from tfbnn.engine.kernels.tuned import TunedKernel
 
 
 class UnderdampedResults(NamedTuple):
@@ -31,37 +31,37 @@ class UnderdampedResults(NamedTuple):
         log_accept_ratio: Minus its energy error [C].
     """
 
-    target_log_prob: object
-    gradient: object
-    momentum: object
-    step_size: object
-    persistence: object
-    is_accepted: object
-    log_accept_ratio: object
+    target_log_prob: Tensor
+    gradient: Tensor
+    momentum: Tensor
+    step_size: Tensor
+    persistence: Tensor
+    is_accepted: Tensor
+    log_accept_ratio: Tensor
 
 
-class UnderdampedKernel(tfp.mcmc.TransitionKernel):
-    """Refreshes part of the momentum, makes a leapfrog step, accepts it or reverses."""
+@dataclass(eq=False)
+class UnderdampedKernel(TransitionKernel):
+    """Refreshes part of the momentum, makes a leapfrog step, accepts it or reverses.
 
-    def __init__(self, target_log_prob_fn, step_size, persistence, adjusted):
-        """
-        Args:
-            target_log_prob_fn: z [C, P] -> [C].
-            step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
-            persistence: As in UnderdampedLangevin.
-            adjusted: As in UnderdampedLangevin.
-        """
-        self.target_log_prob_fn = target_log_prob_fn
-        self.step_size = step_size
-        self.persistence = persistence
-        self.adjusted = adjusted
+    Attributes:
+        target_log_prob_fn: z [C, P] -> [C].
+        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
+        persistence: As in UnderdampedLangevin.
+        adjusted: As in UnderdampedLangevin.
+    """
+
+    target_log_prob_fn: LogDensity
+    step_size: Tensor
+    persistence: float
+    adjusted: bool
 
     @property
-    def is_calibrated(self):
+    def is_calibrated(self) -> bool:
         """Whether the target is left exactly invariant."""
         return self.adjusted
 
-    def bootstrap_results(self, init_state):
+    def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [C, P]."""
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, init_state)
         return UnderdampedResults(
@@ -74,17 +74,16 @@ class UnderdampedKernel(tfp.mcmc.TransitionKernel):
             log_accept_ratio=tf.zeros_like(value),
         )
 
-    def one_step(self, current_state, previous_kernel_results, seed=None):
+    def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], UnderdampedResults)."""
-        before = previous_kernel_results
         noise_seed, accept_seed = tf.unstack(tf.random.split(seed, 2))
         start = partly_refreshed(before.momentum, before.persistence, noise_seed)
-        z, end, value, gradient = self._leapfrog(current_state, start, before)
+        new, end, value, gradient = self._leapfrog(z, start, before)
         kinetic = 0.5 * tf.reduce_sum(start**2 - end**2, axis=-1)
         log_ratio = minus_infinity_for_nan(value - before.target_log_prob + kinetic)
         accepted = accepts(log_ratio, accept_seed, self.adjusted)
         moves = accepted[:, None]
-        return tf.where(moves, z, current_state), UnderdampedResults(
+        return tf.where(moves, new, z), UnderdampedResults(
             target_log_prob=tf.where(accepted, value, before.target_log_prob),
             gradient=tf.where(moves, gradient, before.gradient),
             # Leapfrog and flip of the momentum is its own inverse; only so is a rejection exact.
@@ -104,7 +103,7 @@ class UnderdampedKernel(tfp.mcmc.TransitionKernel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnderdampedLangevin(Kernel):
+class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
     """Underdamped Langevin dynamics: partial refreshment of the momentum, then one leapfrog step.
 
     The splitting is OBABO, whose two adjacent half refreshments are made as one. With friction
@@ -119,7 +118,7 @@ class UnderdampedLangevin(Kernel):
             default 0.9, so that the direction lasts for about ten steps. 0 is MALA with
             h = step_size^2.
 
-    The other attributes are described in `Kernel`.
+    The other attributes are described in `TunedKernel`.
 
     References:
         Horowitz 1991, Phys. Lett. B 268, 247 (adjusted, with the flip). Bussi and Parrinello 2007,
@@ -131,14 +130,14 @@ class UnderdampedLangevin(Kernel):
 
     gradients_per_transition = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_flag("adjusted", self.adjusted)
         share = check_number("persistence", self.persistence, minimum=0, below=1)
         object.__setattr__(self, "persistence", share)
 
     @property
-    def accept_targets(self):
+    def accept_targets(self) -> tuple[float, float]:
         """For smooth and for ReLU-like activations.
 
         Adjusted: a rejection turns the chain round, so it should be no more frequent than
@@ -149,35 +148,24 @@ class UnderdampedLangevin(Kernel):
         return (0.85, 0.85) if self.adjusted else (0.99, 0.99)
 
     @property
-    def bias_note(self):
+    def bias_note(self) -> str | None:
         """The line that reports of unadjusted runs carry, else None."""
-        if self.adjusted:
-            return None
-        return (
-            "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior "
-            "only up to an error of the order of step_size^2, which no diagnostic here sees. Use "
-            "adjusted=True, or compare with a run at half the step size."
-        )
+        return bias_of_unadjusted(self.adjusted, "of the order of step_size^2")
 
-    def build(self, target_log_prob_fn, step_size):
+    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""
         return UnderdampedKernel(target_log_prob_fn, step_size, self.persistence, self.adjusted)
 
-    def prepare(self, results, step_size, key, adapting):
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results with the step size [C, 1] for the next transition."""
         del key, adapting  # the refreshment makes trajectories of random length by itself
-        return results._replace(step_size=step_size)
+        return before._replace(step_size=step_size)
 
-    def target_log_prob(self, results):
+    def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         return results.target_log_prob
 
-    def statistics(self, results):
+    def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
         ratio = results.log_accept_ratio
-        return TransitionStatistics(
-            acceptance_rate=acceptance_from_log_ratio(ratio),
-            n_steps=tf.fill(ratio.shape, 1),
-            diverging=is_divergent(ratio),
-            energy=unknown(ratio),
-        )
+        return ratio_statistics(ratio, tf.fill(ratio.shape, 1))

@@ -229,12 +229,14 @@ class Lane:
         """(Re)starts the kernel at a point [R, P] under a new linear map."""
         program = self.program
         z = np.asarray(linear_map.inverse(point))
-        if program.settings.step_size is None:
+        if program.settings.step_size is not None:
+            step_size = np.full(len(point), program.settings.step_size, np.float32)
+        elif program.settings.adapts:
             generator = seeds.generator(program.seed, "step size", self.key_chain, self.leg_index)
             leapfrog = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
             step_size = program.settings.first_step_size(leapfrog, z.shape[-1])
-        else:
-            step_size = np.full(len(point), program.settings.step_size, np.float32)
+        else:  # a kernel that the user built has its own, which is not known
+            step_size = np.full(len(point), np.nan, np.float32)
         step = DualAveraging(*map(tf.constant, restart_dual_averaging(step_size)))
         linear_map = as_tensors(linear_map)
         reference = tf.constant(program.value_and_gradient(point)[0])

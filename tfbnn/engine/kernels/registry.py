@@ -1,0 +1,77 @@
+"""Kernels by name, by class, by callable and from JSON."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tfbnn.engine.kernels.base import KERNELS, Kernel
+from tfbnn.engine.kernels.from_callable import CallableKernel
+from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+
+_CALLABLE = CallableKernel.__name__
+
+
+def available() -> list[str]:
+    """The names that `fit_posterior(kernel=...)` understands."""
+    return sorted(KERNELS)
+
+
+def kernel_classes() -> dict[str, type[Kernel]]:
+    """The settings' classes by their own names, as files hold them."""
+    return {KERNELS[name].__name__: KERNELS[name] for name in available()}
+
+
+def resolve_kernel(kernel: str | Kernel | type[Kernel] | Callable[..., Any]) -> Kernel:
+    """Turns a name, a settings object or a callable into settings that the runner can use."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type) and kernel in KERNELS.values():
+        return kernel()
+    if isinstance(kernel, str):
+        # Class names are understood too, in any case.
+        plain = {_plain(name): KERNELS[name] for name in KERNELS}
+        plain |= {_plain(name): found for name, found in kernel_classes().items()}
+        if _plain(kernel) not in plain:
+            raise ValueError(
+                f"kernel must be one of {available()} in this version, received {kernel!r}. "
+                "Any other TFP kernel can be given as a callable "
+                "target_log_prob_fn -> TransitionKernel."
+            )
+        return plain[_plain(kernel)]()
+    if callable(kernel):
+        return CallableKernel(kernel)
+    raise TypeError(
+        f"kernel must be one of the names {available()}, an instance from tfbnn.kernels, or a "
+        f"callable target_log_prob_fn -> TransitionKernel, received {kernel!r}."
+    )
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def kernel_to_json(settings: Kernel) -> dict[str, Any]:
+    """Settings as a JSON-able dict; of a kernel that the user built, its qualified name only."""
+    if isinstance(settings, CallableKernel):
+        return {"name": _CALLABLE, "function": _qualified_name(settings.function)}
+    return settings_to_json(settings)
+
+
+def kernel_from_json(entry: dict[str, Any]) -> Kernel:
+    """The settings that `kernel_to_json` wrote; names are looked up among the samplers only.
+
+    Raises:
+        ValueError: For anything that is none of them, and for a kernel that the user built: a name
+            in a file is not called.
+        TypeError: For settings that the sampler does not have.
+    """
+    if isinstance(entry, dict) and entry.get("name") == _CALLABLE:
+        raise ValueError(
+            f"the kernel is the callable {entry.get('function')!r}, of which a file holds the name "
+            "only. Go on with fit_posterior(..., output=, resume=True, kernel=that callable)."
+        )
+    return settings_from_json(entry, kernel_classes())
+
+
+def _qualified_name(function: Callable[..., Any]) -> str:
+    place = function if hasattr(function, "__qualname__") else type(function)
+    return f"{place.__module__}.{place.__qualname__}"

@@ -1,0 +1,98 @@
+"""What one transition is to `tfp.mcmc` and to the runner, and what the samplers' transitions share."""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from tfbnn.engine.basis.libraries import Results, Tensor, tf
+
+# Energy errors beyond this count as divergent, as in Stan and TFP.
+_MAX_ENERGY_ERROR = 1000.0
+
+
+class TransitionKernel(ABC):
+    """What `tfp.mcmc` asks of a kernel; TFP's own have it too.
+
+    Ours do not derive from `tfp.mcmc.TransitionKernel`: a class statement that names it would import
+    TensorFlow with the settings beside it. TFP's drivers and `MetropolisHastings` take either.
+    """
+
+    @property
+    @abstractmethod
+    def is_calibrated(self) -> bool:
+        """Whether the target is left exactly invariant."""
+
+    @abstractmethod
+    def bootstrap_results(self, init_state: Tensor) -> Results:
+        """Results at a start [C, P]."""
+
+    @abstractmethod
+    def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
+        """One transition; returns (position [C, P], results)."""
+
+
+class TransitionStatistics(NamedTuple):
+    """What one transition reports, each a tensor [C]."""
+
+    acceptance_rate: Tensor
+    n_steps: Tensor
+    diverging: Tensor
+    energy: Tensor
+
+
+def ratio_statistics(log_accept_ratio: Tensor, n_steps: Tensor) -> TransitionStatistics:
+    """Statistics of a proposal with this log acceptance ratio [C], made in so many steps [C]."""
+    return TransitionStatistics(
+        acceptance_rate=acceptance_from_log_ratio(log_accept_ratio),
+        n_steps=n_steps,
+        diverging=is_divergent(log_accept_ratio),
+        energy=unknown(log_accept_ratio),
+    )
+
+
+def acceptance_from_log_ratio(log_accept_ratio: Tensor) -> Tensor:
+    """min(1, exp(ratio)), with 0 for NaN."""
+    probability = tf.exp(tf.minimum(log_accept_ratio, 0.0))
+    return tf.where(tf.math.is_finite(probability), probability, tf.zeros_like(probability))
+
+
+def unknown(like: Tensor) -> Tensor:
+    """NaN for every chain [C]: a statistic that a transition does not have."""
+    return tf.fill(like.shape, tf.constant(float("nan"), like.dtype))
+
+
+def is_divergent(log_accept_ratio: Tensor) -> Tensor:
+    """Whether the energy error is so large, or NaN, that the integrator must have failed."""
+    return ~(log_accept_ratio > -_MAX_ENERGY_ERROR)
+
+
+def minus_infinity_for_nan(log_accept_ratio: Tensor) -> Tensor:
+    """The ratio, with minus infinity where it is not finite: such a proposal is rejected."""
+    return tf.where(tf.math.is_finite(log_accept_ratio), log_accept_ratio, -float("inf"))
+
+
+def accepts(log_accept_ratio: Tensor, seed: Tensor, adjusted: bool) -> Tensor:
+    """Whether to move [C]: by Metropolis' rule, or if not `adjusted`, unless divergent."""
+    if not adjusted:
+        # Without this a chain that overflows would be NaN for ever.
+        return ~is_divergent(log_accept_ratio)
+    uniform = tf.random.stateless_uniform(
+        log_accept_ratio.shape, seed, dtype=log_accept_ratio.dtype
+    )
+    return tf.math.log(uniform) < log_accept_ratio
+
+
+def bias_of_unadjusted(adjusted: bool, error: str) -> str | None:
+    """The line that reports of unadjusted runs carry, else None; `error` says how large it is."""
+    if adjusted:
+        return None
+    return (
+        "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior only up "
+        f"to an error {error}, which no diagnostic here sees. Use adjusted=True, or compare with a "
+        "run at half the step size."
+    )
+
+
+def partly_refreshed(momentum: Tensor, persistence: Tensor | float, seed: Tensor) -> Tensor:
+    """Keeps a share of momenta [C, P] and replaces the rest, so that N(0, I) is kept."""
+    noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
+    return persistence * momentum + tf.sqrt(1.0 - persistence**2) * noise
