@@ -3,75 +3,217 @@
 A `Pipeline` is what the names in `x_transform` and `y_transform` become once they have seen data.
 """
 
+from __future__ import annotations
+
 import warnings
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from tfbnn.exceptions import DataWarning
+from tfbnn.system.arrays import Array
+
+# (kind, *names of tensors or numbers) -> name of the result.
+Operation = Callable[..., str]
+# Every transform by its name.
+TRANSFORMS: dict[str, type[Transform]] = {}
 
 
 @dataclass(frozen=True)
-class Log10:
+class Transform(ABC):
+    """One elementwise transform wherever it is computed. Its fields are what it learns from data.
+
+    `forward` takes rows [N, D] and `inverse` values [..., K]; but for TensorFlow and ONNX `inverse`
+    has the rows innermost, [S, K, N]. TensorFlow's module is handed in, so that this file imports
+    none of it; op(kind, *inputs) adds an operation of the ONNX standard and gives the name of the
+    result, as in `tfbnn.spec.activations`.
+
+    Attributes:
+        name: What `x_transform` and `y_transform` call it, and files; of every subclass.
+        is_affine: Whether it only shifts and rescales, so that moments carry over exactly.
+    """
+
+    name: ClassVar[str]
+    is_affine: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        TRANSFORMS[cls.name] = cls
+
+    @classmethod
+    def fit(cls, values: Array, argument: str) -> Self:
+        """The transform for the training rows [N, K], which messages call `argument`."""
+        transform = cls()
+        transform.check_domain(values, argument)
+        return transform
+
+    def check_domain(self, values: Array, argument: str) -> None:
+        """Refuses values [N, K] for which the transform does not exist."""
+        del values, argument  # by default it exists for all
+
+    def to_json(self) -> dict[str, Any]:
+        """Its name and the lists of what it has learned."""
+        return {"name": self.name} | {key: list(value) for key, value in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> Self:
+        """What `to_json` wrote, checked; by default of a transform that learns nothing."""
+        del entry
+        return cls()
+
+    @abstractmethod
+    def forward(self, y: Array) -> Array: ...
+
+    @abstractmethod
+    def inverse(self, t: Array) -> Array: ...
+
+    @abstractmethod
+    def derivative(self, y: Array) -> Array: ...
+
+    @abstractmethod
+    def forward_tensorflow(self, tf: Any, y: Any) -> Any: ...
+
+    @abstractmethod
+    def inverse_tensorflow(self, tf: Any, t: Any) -> Any: ...
+
+    @abstractmethod
+    def forward_onnx(self, op: Operation, y: str) -> str: ...
+
+    @abstractmethod
+    def inverse_onnx(self, op: Operation, t: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class Log10(Transform):
     """y -> log10(y), for positive values."""
 
     name = "log10"
 
-    def forward(self, y):
+    def forward(self, y: Array) -> Array:
         return np.log10(y)
 
-    def inverse(self, t):
+    def inverse(self, t: Array) -> Array:
         with np.errstate(over="ignore"):  # a wild draw may exceed 1e308: infinity is the answer
-            return 10.0**t
+            values: Array = 10.0**t
+        return values
 
-    def derivative(self, y):
-        return 1.0 / (np.log(10.0) * y)
+    def derivative(self, y: Array) -> Array:
+        slope: Array = 1.0 / (np.log(10.0) * y)
+        return slope
 
-    def to_json(self):
-        return {"name": self.name}
+    def forward_tensorflow(self, tf: Any, y: Any) -> Any:
+        return tf.math.log(y) / np.log(10.0)
+
+    def inverse_tensorflow(self, tf: Any, t: Any) -> Any:
+        return tf.pow(tf.constant(10.0, tf.float64), t)
+
+    def forward_onnx(self, op: Operation, y: str) -> str:
+        return op("Div", op("Log", y), np.log(10.0))
+
+    def inverse_onnx(self, op: Operation, t: str) -> str:
+        return op("Pow", 10.0, t)
+
+    def check_domain(self, values: Array, argument: str) -> None:
+        bad = np.argwhere(values <= 0)
+        if len(bad):
+            row, column = bad[0]
+            raise ValueError(
+                f"{argument} must be positive for the transform 'log10', received {len(bad)} values "
+                f"<= 0, the first ({values[row, column]}) in row {row}. Drop these rows or leave "
+                "'log10' out."
+            )
 
 
 @dataclass(frozen=True)
-class Standardize:
+class Standardize(Transform):
     """y -> (y - mean) / scale, per column; mean and scale come from the training rows."""
 
-    mean: tuple
-    scale: tuple
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
 
     name = "standardize"
+    is_affine = True
 
-    def forward(self, y):
-        return (y - np.asarray(self.mean)) / np.asarray(self.scale)
+    @classmethod
+    def fit(cls, values: Array, argument: str) -> Self:
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = values.mean(axis=0)
+            # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
+            exponent = np.frexp(np.abs(values).max(axis=0))[1]
+            scale = np.ldexp(np.ldexp(values, -exponent).std(axis=0), exponent)
+        if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(scale))):
+            columns = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))).tolist()
+            raise ValueError(
+                f"Columns {columns} of {argument} are too large to standardise: their mean or spread "
+                "overflows. Rescale them first."
+            )
+        # Rounding makes the spread of a constant column tiny but not zero.
+        constant = scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
+        if np.any(constant):
+            columns = np.flatnonzero(constant).tolist()
+            warnings.warn(
+                f"Columns {columns} of {argument} are constant; they are shifted, not rescaled.",
+                DataWarning,
+                stacklevel=2,
+            )
+        scale = np.where(constant, 1.0, scale)
+        return cls(tuple(mean.tolist()), tuple(scale.tolist()))
 
-    def inverse(self, t):
-        return t * np.asarray(self.scale) + np.asarray(self.mean)
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> Self:
+        mean, scale = tuple(map(float, entry["mean"])), tuple(map(float, entry["scale"]))
+        if len(mean) != len(scale) or not np.all(np.isfinite(mean)):
+            raise ValueError("the mean of 'standardize' is not finite or has a wrong length")
+        if not all(np.isfinite(s) and s > 0 for s in scale):
+            raise ValueError("the scale of 'standardize' is not positive and finite")
+        return cls(mean, scale)
 
-    def derivative(self, y):
+    def forward(self, y: Array) -> Array:
+        values: Array = (y - np.asarray(self.mean)) / np.asarray(self.scale)
+        return values
+
+    def inverse(self, t: Array) -> Array:
+        values: Array = t * np.asarray(self.scale) + np.asarray(self.mean)
+        return values
+
+    def derivative(self, y: Array) -> Array:
         return np.broadcast_to(1.0 / np.asarray(self.scale), np.shape(y))
 
-    def to_json(self):
-        return {"name": self.name, "mean": list(self.mean), "scale": list(self.scale)}
+    def forward_tensorflow(self, tf: Any, y: Any) -> Any:
+        return self.forward(y)
+
+    def inverse_tensorflow(self, tf: Any, t: Any) -> Any:
+        return t * np.array(self.scale)[:, None] + np.array(self.mean)[:, None]
+
+    def forward_onnx(self, op: Operation, y: str) -> str:
+        return op("Div", op("Sub", y, np.array(self.mean)), np.array(self.scale))
+
+    def inverse_onnx(self, op: Operation, t: str) -> str:
+        scaled = op("Mul", t, np.array(self.scale)[:, None])
+        return op("Add", scaled, np.array(self.mean)[:, None])
 
 
 @dataclass(frozen=True)
 class Pipeline:
     """Transforms applied one after the other to arrays [..., K], columns kept apart."""
 
-    steps: tuple = ()
+    steps: tuple[Transform, ...] = ()
 
-    def forward(self, y):
+    def forward(self, y: Array) -> Array:
         """Original units -> the scale the network sees."""
         for step in self.steps:
             y = step.forward(y)
         return y
 
-    def inverse(self, t):
+    def inverse(self, t: Array) -> Array:
         """The scale the network sees -> original units."""
         for step in reversed(self.steps):
             t = step.inverse(t)
         return t
 
-    def derivative(self, y):
+    def derivative(self, y: Array) -> Array:
         """d forward(y) / dy, elementwise, at `y` in original units; the shape of `y`."""
         product = np.ones_like(y)
         for step in self.steps:
@@ -80,20 +222,25 @@ class Pipeline:
         return product
 
     @property
-    def is_affine(self):
-        """Whether the inverse only shifts and rescales, so that moments carry over exactly."""
-        return all(isinstance(step, Standardize) for step in self.steps)
+    def names(self) -> tuple[str, ...]:
+        """Names of the transforms."""
+        return tuple(step.name for step in self.steps)
 
-    def to_json(self):
+    @property
+    def is_affine(self) -> bool:
+        """Whether the inverse only shifts and rescales, so that moments carry over exactly."""
+        return all(step.is_affine for step in self.steps)
+
+    def to_json(self) -> list[dict[str, Any]]:
         return [step.to_json() for step in self.steps]
 
     @classmethod
-    def from_json(cls, entries):
+    def from_json(cls, entries: list[dict[str, Any]]) -> Pipeline:
         """The pipeline written by `to_json`. Raises ValueError or TypeError for anything else."""
-        return cls(tuple(_step_from_json(entry) for entry in entries))
+        return cls(tuple(map(_step_from_json, entries)))
 
 
-def parse_names(value, argument):
+def parse_names(value: Any, argument: str) -> tuple[str, ...]:
     """Turns None, a name or a list of names into a tuple of known transform names."""
     names = () if value is None else (value,) if isinstance(value, str) else value
     if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
@@ -109,7 +256,7 @@ def parse_names(value, argument):
     return tuple(names)
 
 
-def fit_pipeline(names, values, argument):
+def fit_pipeline(names: tuple[str, ...], values: Array, argument: str) -> Pipeline:
     """Fits the named transforms to the training rows.
 
     Args:
@@ -125,80 +272,29 @@ def fit_pipeline(names, values, argument):
     """
     steps = []
     for name in names:
-        step = TRANSFORMS[name](values, argument)
+        step = TRANSFORMS[name].fit(values, argument)
         values = step.forward(values)
         steps.append(step)
     return Pipeline(tuple(steps))
 
 
-def unfitted_pipeline(names):
+def unfitted_pipeline(names: tuple[str, ...]) -> Pipeline | None:
     """The pipeline of transforms that learn nothing from data, or None if one of them does."""
-    if "standardize" in names:
+    if any(fields(TRANSFORMS[name]) for name in names):
         return None
     return Pipeline.from_json([{"name": name} for name in names])
 
 
-def checked_forward(pipeline, values, argument):
+def checked_forward(pipeline: Pipeline, values: Array, argument: str) -> Array:
     """`forward` of a fitted pipeline; refuses values [N, K] for which it is not defined."""
     for step in pipeline.steps:
-        if isinstance(step, Log10):
-            _refuse_non_positive(values, argument)
+        step.check_domain(values, argument)
         values = step.forward(values)
     return values
 
 
-def _fit_log10(values, argument):
-    _refuse_non_positive(values, argument)
-    return Log10()
-
-
-def _refuse_non_positive(values, argument):
-    bad = np.argwhere(values <= 0)
-    if len(bad):
-        row, column = bad[0]
-        raise ValueError(
-            f"{argument} must be positive for the transform 'log10', received {len(bad)} values "
-            f"<= 0, the first ({values[row, column]}) in row {row}. Drop these rows or leave "
-            "'log10' out."
-        )
-
-
-def _fit_standardize(values, argument):
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = values.mean(axis=0)
-        # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
-        exponent = np.frexp(np.abs(values).max(axis=0))[1]
-        scale = np.ldexp(np.ldexp(values, -exponent).std(axis=0), exponent)
-    if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(scale))):
-        columns = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))).tolist()
-        raise ValueError(
-            f"Columns {columns} of {argument} are too large to standardise: their mean or spread "
-            "overflows. Rescale them first."
-        )
-    # Rounding makes the spread of a constant column tiny but not zero.
-    constant = scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
-    if np.any(constant):
-        columns = np.flatnonzero(constant).tolist()
-        warnings.warn(
-            f"Columns {columns} of {argument} are constant; they are shifted, not rescaled.",
-            DataWarning,
-            stacklevel=2,
-        )
-    scale = np.where(constant, 1.0, scale)
-    return Standardize(tuple(mean.tolist()), tuple(scale.tolist()))
-
-
-def _step_from_json(entry):
-    if entry["name"] == "log10":
-        return Log10()
-    if entry["name"] == "standardize":
-        mean, scale = tuple(map(float, entry["mean"])), tuple(map(float, entry["scale"]))
-        if len(mean) != len(scale) or not np.all(np.isfinite(mean)):
-            raise ValueError("the mean of 'standardize' is not finite or has a wrong length")
-        if not all(np.isfinite(s) and s > 0 for s in scale):
-            raise ValueError("the scale of 'standardize' is not positive and finite")
-        return Standardize(mean, scale)
+def _step_from_json(entry: dict[str, Any]) -> Transform:
+    for name, transform in TRANSFORMS.items():
+        if entry["name"] == name:
+            return transform.from_json(entry)
     raise ValueError(f"unknown transform {entry['name']!r}")
-
-
-TRANSFORMS = {"log10": _fit_log10, "standardize": _fit_standardize}

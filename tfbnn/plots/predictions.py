@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from tfbnn.data.transforms import Log10
 from tfbnn.plots.canvas import (
     BLUE,
     GREY,
@@ -43,7 +42,7 @@ def plot_truth(model, x, y, *, noise_scale=None):
     quantiles = model.predict(
         rows.x[shown], include_noise=True, quantiles=[0.16, 0.5, 0.84], noise_scale=noise
     ).quantiles
-    is_log = any(isinstance(step, Log10) for step in model.posterior.y_pipeline.steps)
+    is_log = "log10" in model.posterior.y_pipeline.names
     names = target_names(model)
     with style():
         figure, axes = figure_of(2, len(names), (5.2, 2.8), height_ratios=[3, 1], sharex="col")

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from tfbnn.data.transforms import Log10
 from tfbnn.diagnostics import bulk_ess
 from tfbnn.posterior.prediction import function_draws, noise_tiles, sample_noisy
 
@@ -48,7 +47,7 @@ def evaluate(ensemble, y, transformed):
         "n_effective": effective_draws(ensemble, transformed.x),
         "num_rows": len(y),
     }
-    if any(isinstance(step, Log10) for step in ensemble.y_pipeline.steps):
+    if "log10" in ensemble.y_pipeline.names:
         predicted = np.log10(ensemble.y_pipeline.inverse(rows["mean_transformed"]))
         scores["rmse_log10"] = _rmse(np.log10(y), predicted)
         scores["r2_log10"] = _r2(np.log10(y), predicted)
