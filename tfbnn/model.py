@@ -20,9 +20,9 @@ from tfbnn.fit.resuming import read_run
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.run.options import FitOptions
+from tfbnn.spec.likelihoods import Gaussian
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.priors import Normal
-from tfbnn.spec.regression_likelihoods import Gaussian
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.signals import signals_interrupt

@@ -5,7 +5,7 @@ import numpy as np
 from tfbnn.cli.columns import Labels, as_noise, remember_columns
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import (
-    CLASS_LIKELIHOODS,
+    LIKELIHOODS,
     add_options,
     fit_arguments,
     make_model,
@@ -42,10 +42,10 @@ def run(args):
     """Reads, fits, reports and saves."""
     check_model_file(args.model_file)
     targets, noise = args.target, args.noise_column or []
-    label_names = targets if args.likelihood in CLASS_LIKELIHOODS else ()
+    label_names = targets if LIKELIHOODS[args.likelihood].has_classes else ()
     table, features = _read(args.data, args.features, targets, noise, label_names)
     labels = Labels.learn(table, label_names) if label_names else None
-    num_classes = len(np.unique(labels.read(table))) if labels else None
+    num_classes = len(np.unique(labels.read(table))) if labels else 0
     table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
     model = make_model(args, len(features), len(targets), num_classes)
     options = fit_arguments(args)

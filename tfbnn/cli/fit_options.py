@@ -4,12 +4,14 @@ An option that is not given is not passed on, so the defaults are those of the P
 """
 
 import argparse
+import dataclasses
 
 from tfbnn.cli.console import comma_list
 from tfbnn.cli.kernel_options import add_kernel_options
 from tfbnn.cli.options import flag, given, optional
+from tfbnn.spec import likelihoods
 
-CLASS_LIKELIHOODS = ("bernoulli", "categorical")
+LIKELIHOODS = {cls.name: cls for cls in likelihoods.REGISTRY.values()}
 
 _RUN = (
     "num_chains",
@@ -83,7 +85,7 @@ def _add_model(group):
     )
     add(
         "--likelihood", default="gaussian",
-        choices=["gaussian", "student_t", "heteroscedastic", *CLASS_LIKELIHOODS],
+        choices=list(LIKELIHOODS),
         help="noise model, default gaussian; heteroscedastic: the network also gives the noise; "
         "bernoulli, categorical: the target holds two, several class labels",
     )  # fmt: skip
@@ -181,7 +183,7 @@ def add_results_options(group):
     add("--strict", action="store_true", help="exit with 3 if the diagnosis has warnings")
 
 
-def make_model(args, num_features, num_targets, num_classes=None):
+def make_model(args, num_features, num_targets, num_classes=0):
     """The `BayesianMLP` that the options describe.
 
     Args:
@@ -195,34 +197,24 @@ def make_model(args, num_features, num_targets, num_classes=None):
     settings = given(args, _MODEL)
     if hasattr(args, "prior_scale"):
         settings["prior"] = priors.Normal(args.prior_scale)
-    settings["likelihood"] = _likelihood(args)
-    if args.likelihood == "categorical" and num_targets > 1:
+    settings["likelihood"] = likelihood = _likelihood(args)
+    num_outputs = likelihood.num_outputs(num_targets, num_classes)
+    if likelihood.num_targets(num_outputs) != num_targets:
         raise ValueError(
-            f"--likelihood categorical takes one column of labels, received {num_targets} targets. "
-            "Fit one model per target."
+            f"--likelihood {args.likelihood} takes one column of labels, received {num_targets} "
+            "targets. Fit one model per target."
         )
-    special = {"heteroscedastic": 2 * num_targets, "categorical": num_classes}
-    num_outputs = special.get(args.likelihood, num_targets)
     return BayesianMLP([num_features, *args.layers, num_outputs], **settings)
 
 
 def _likelihood(args):
-    from tfbnn.spec import regression_likelihoods as likelihoods
-
-    scale = given(args, ("noise_scale",))
-    kinds = {
-        "gaussian": likelihoods.Gaussian,
-        "student_t": likelihoods.StudentT,
-        "heteroscedastic": likelihoods.HeteroscedasticGaussian,
-        "bernoulli": likelihoods.Bernoulli,
-        "categorical": likelihoods.Categorical,
-    }
-    if scale and args.likelihood not in ("gaussian", "student_t"):
+    scale, cls = given(args, ("noise_scale",)), LIKELIHOODS[args.likelihood]
+    if scale and "noise_scale" not in {field.name for field in dataclasses.fields(cls)}:
         raise ValueError(
             f"--noise-scale does not go with --likelihood {args.likelihood}, which has no noise "
             "scale besides the network. Leave it out."
         )
-    return kinds[args.likelihood](**scale)
+    return cls(**scale)
 
 
 def fit_arguments(args):

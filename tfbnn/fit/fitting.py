@@ -234,7 +234,7 @@ def _precision_notes(spec, train, ensemble):
     if spec.layout.num_noise:
         learned = float(np.exp(np.median(ensemble.log_noise_scale)))
         scale = learned if noise is None else np.hypot(learned, scale)
-    elif noise is None and hasattr(spec.likelihood, "noise_scale"):
+    elif noise is None and spec.likelihood.noise_scale is not None:
         scale = float(np.min(spec.likelihood.noise_scale))
     # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
     rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale

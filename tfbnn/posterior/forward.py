@@ -1,11 +1,19 @@
 """The forward pass of all networks: with NumPy alone, or handed over to TensorFlow."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.system.arrays import Array
+
+if TYPE_CHECKING:
+    from tfbnn.posterior.ensemble import Ensemble
 
 # Hidden activations of one tile of draws: as much as the cache of one core holds.
 _HIDDEN_VALUES = 250_000
@@ -13,7 +21,7 @@ _HIDDEN_VALUES = 250_000
 _GPU_VALUES = 1_000_000
 
 
-def forward_pass(ensemble, num_rows, backend):
+def forward_pass(ensemble: Ensemble, num_rows: int, backend: str) -> Callable[[Array], Array]:
     """The function of transformed inputs [n, D] that gives outputs [C * S, num_outputs, n].
 
     Args:
@@ -32,7 +40,7 @@ def forward_pass(ensemble, num_rows, backend):
     return partial(network_outputs, ensemble)
 
 
-def _gpu_is_at_hand():
+def _gpu_is_at_hand() -> bool:
     """Whether TensorFlow is in use already and sees a GPU; importing it takes seconds."""
     if "tensorflow" not in sys.modules:
         return False
@@ -41,7 +49,7 @@ def _gpu_is_at_hand():
     return has_gpu()
 
 
-def network_outputs(ensemble, x, weights=None):
+def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | None = None) -> Array:
     """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
 
     Rows are innermost, as in the engine. Biases are multiplied by a line of ones behind the inputs

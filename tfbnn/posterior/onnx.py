@@ -4,14 +4,28 @@ The graph is put together from the weights, without TensorFlow, in operations th
 for float32 and float64.
 """
 
+from __future__ import annotations
+
 import json
+import os
+from collections.abc import Callable
 from functools import partial
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from tfbnn.data.transforms import Log10
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.regression_likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
+from tfbnn.spec.likelihoods import (
+    Bernoulli,
+    Categorical,
+    HeteroscedasticGaussian,
+    Likelihood,
+    LocationScale,
+)
+from tfbnn.spec.required import required_of
+from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 from tfbnn.system.version import __version__
 
@@ -22,7 +36,7 @@ _OPSET, _IR_VERSION = 17, 8
 _MOST_BYTES = 2**31 - 2**20
 
 
-def write_onnx(ensemble, path):
+def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
     """Writes an ensemble to `path`; what it holds is said in `BayesianMLP.to_onnx`.
 
     Raises:
@@ -41,7 +55,8 @@ def write_onnx(ensemble, path):
             f"An ONNX file holds at most 2 GiB, the draws take {ensemble.draws.nbytes / 2**30:.1f}. "
             "Use to_savedmodel."
         )
-    nodes, tensors = [], []
+    nodes: list[Any] = []
+    tensors: list[Any] = []
     _add_moments(ensemble, partial(_Operations, onnx, nodes, tensors))
     double, size = onnx.TensorProto.DOUBLE, ensemble.spec.num_predicted
     graph = onnx.helper.make_graph(
@@ -62,8 +77,8 @@ def write_onnx(ensemble, path):
         producer_version=__version__,
     )
     known = {"feature_names": ensemble.feature_names, "classes": ensemble.classes}
-    known = {name: json.dumps(value) for name, value in known.items() if value is not None}
-    onnx.helper.set_model_props(model, known)
+    texts = {name: json.dumps(value) for name, value in known.items() if value is not None}
+    onnx.helper.set_model_props(model, texts)
     with replacing(path) as temporary:
         onnx.save(model, temporary, format="protobuf")
 
@@ -71,11 +86,13 @@ def write_onnx(ensemble, path):
 class _Operations:
     """Adds operations to a graph; numbers among their inputs become constants of one dtype."""
 
-    def __init__(self, onnx, nodes, tensors, dtype):
+    def __init__(self, onnx: ModuleType, nodes: list[Any], tensors: list[Any], dtype: Any) -> None:
         self._onnx, self._nodes, self._tensors = onnx, nodes, tensors
         self._dtype = np.dtype(dtype)
 
-    def __call__(self, kind, *inputs, output=None, **attributes):
+    def __call__(
+        self, kind: str, *inputs: Any, output: str | None = None, **attributes: Any
+    ) -> str:
         """Adds one operation.
 
         Args:
@@ -92,12 +109,12 @@ class _Operations:
         self._nodes.append(self._onnx.helper.make_node(kind, names, [output], **attributes))
         return output
 
-    def cast(self, name):
+    def cast(self, name: str) -> str:
         """Adds a conversion to the dtype of the constants."""
         to = self._onnx.helper.np_dtype_to_tensor_dtype(self._dtype)
         return self("Cast", name, to=to)
 
-    def _constant(self, value):
+    def _constant(self, value: Any) -> str:
         value = np.asarray(value)
         if value.dtype.kind == "f":
             value = value.astype(self._dtype)
@@ -106,13 +123,17 @@ class _Operations:
         return name
 
 
-def _add_moments(ensemble, operations):
+def _add_moments(ensemble: Ensemble, operations: Callable[[Any], _Operations]) -> None:
     """Adds everything between x [N, D] and mean, stddev [N, K]; rows are innermost in between."""
     op, network_op = operations(np.float64), operations(ensemble.spec.dtype)
-    x = op("Transpose", _forward(op, ensemble.x_pipeline, "x"), perm=[1, 0])
-    outputs = _network_outputs(network_op, ensemble, network_op.cast(x))
-    location = _predicted(op, ensemble.spec, op.cast(outputs))
-    values = _inverse(op, ensemble.y_pipeline, location)
+    x, spec = "x", ensemble.spec
+    for step in ensemble.x_pipeline.steps:
+        x = step.forward_onnx(op, x)
+    x = network_op.cast(op("Transpose", x, perm=[1, 0]))
+    outputs = op.cast(_network_outputs(network_op, ensemble, x))
+    values = predicted(spec.likelihood, op, outputs, spec.num_targets)
+    for step in reversed(ensemble.y_pipeline.steps):
+        values = step.inverse_onnx(op, values)
     average = partial(_average, op, ensemble.draw_weights)
     mean = average(values)
     deviation = op("Sub", values, mean)
@@ -121,7 +142,7 @@ def _add_moments(ensemble, operations):
     op("Transpose", stddev, perm=[1, 0], output="stddev")
 
 
-def _network_outputs(op, ensemble, x):
+def _network_outputs(op: _Operations, ensemble: Ensemble, x: str) -> str:
     """Outputs of all networks [S, num_outputs, N] at transformed inputs [D, N]."""
     hidden = x
     for index, weights in enumerate(ensemble.effective_weights):
@@ -132,38 +153,39 @@ def _network_outputs(op, ensemble, x):
     return hidden
 
 
-def _predicted(op, spec, outputs):
-    """Location of the targets, or probability of the classes [S, K, N]."""
-    if isinstance(spec.likelihood, HeteroscedasticGaussian):
-        first, count, axis = (np.array([number]) for number in (0, spec.num_targets, 1))
-        return op("Slice", outputs, first, count, axis)
-    if isinstance(spec.likelihood, Bernoulli):
-        return op("Sigmoid", outputs)
-    if isinstance(spec.likelihood, Categorical):
-        return op("Softmax", outputs, axis=1)
+@required_of(Likelihood)
+def predicted(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> Any:
+    """Location of the targets, or probability of the classes: the name of a tensor [S, K, N].
+
+    Args:
+        likelihood: A likelihood settings object.
+        op: Adds operations to the graph.
+        outputs: Name of the network outputs [S, num_outputs, N].
+        num_targets: K.
+    """
+
+
+@predicted.register(LocationScale)
+def _as_they_are(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> str:
     return outputs
 
 
-def _average(op, weights, values):
+@predicted.register(HeteroscedasticGaussian)
+def _means(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> str:
+    first, count, axis = (np.array([number]) for number in (0, num_targets, 1))
+    return op("Slice", outputs, first, count, axis)
+
+
+@predicted.register(Bernoulli)
+def _sigmoid(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> str:
+    return op("Sigmoid", outputs)
+
+
+@predicted.register(Categorical)
+def _softmax(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> str:
+    return op("Softmax", outputs, axis=1)
+
+
+def _average(op: _Operations, weights: Array, values: str) -> str:
     """Average over draws: weights [S], values [S, K, N] -> [K, N]."""
     return op("ReduceSum", op("Mul", values, weights[:, None, None]), np.array([0]), keepdims=0)
-
-
-def _forward(op, pipeline, values):
-    for step in pipeline.steps:
-        if isinstance(step, Log10):
-            values = op("Div", op("Log", values), np.log(10.0))
-        else:
-            values = op("Div", op("Sub", values, np.array(step.mean)), np.array(step.scale))
-    return values
-
-
-def _inverse(op, pipeline, values):
-    """Undoes the transforms of values [S, K, N]."""
-    for step in reversed(pipeline.steps):
-        if isinstance(step, Log10):
-            values = op("Pow", 10.0, values)
-        else:
-            mean, scale = (np.array(numbers)[:, None] for numbers in (step.mean, step.scale))
-            values = op("Add", op("Mul", values, scale), mean)
-    return values

@@ -7,7 +7,6 @@ import numpy as np
 
 from tfbnn.posterior.collapsed import function_moments
 from tfbnn.posterior.forward import forward_pass, network_outputs
-from tfbnn.spec.regression_likelihoods import StudentT
 from tfbnn.system.threads import on_all_cores
 
 # Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows x
@@ -151,8 +150,8 @@ def _summary(ensemble, outputs, moments, row_noise, include_noise, quantiles, sp
         if space == "transformed" or ensemble.y_pipeline.is_affine:
             variance = _mean_noise_variance(ensemble, location, scale)
             stddev = np.sqrt(stddev**2 + variance * _unit(ensemble, space) ** 2)
-        elif isinstance(ensemble.spec.likelihood, StudentT):
-            # 10**t has no mean when t has the tails of a Student-t.
+        elif not ensemble.spec.likelihood.has_exponential_moments:
+            # 10**t has no mean, for example where t has the tails of a Student-t.
             mean, stddev = np.full_like(mean, np.inf), np.full_like(stddev, np.inf)
         else:
             mean, stddev = _moments(values, weights)

@@ -1,5 +1,6 @@
 """The frozen, validated, JSON-able description of a model: everything but data and draws."""
 
+from collections import ChainMap
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,8 +8,7 @@ import numpy as np
 
 from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_integer
-from tfbnn.spec import priors
-from tfbnn.spec import regression_likelihoods as likelihoods
+from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.layout import make_layout
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
@@ -16,7 +16,7 @@ from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
 _MAX_LAYERS, _MAX_WIDTH = 64, 65536
 
-_REGISTRY = {**priors.REGISTRY, **likelihoods.REGISTRY}
+_REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ModelSpec:
     @cached_property
     def layout(self):
         has_scale = [
-            tuple(isinstance(p, priors.HierarchicalNormal) for p in (layer.kernel, layer.bias))
+            tuple(prior.scale_prior is not None for prior in (layer.kernel, layer.bias))
             for layer in self.priors
         ]
         noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
@@ -137,11 +137,15 @@ def make_spec(
         y_transform=_y_transform(y_transform, likelihood),
         dtype=check_choice("dtype", dtype, {"float32", "float64"}),
     )
-    if spec.is_ntk and any(
-        isinstance(p, priors.Uniform) for layer in spec.priors for p in (layer.kernel, layer.bias)
-    ):
+    unscaled = [
+        prior
+        for layer in spec.priors
+        for prior in (layer.kernel, layer.bias)
+        if not prior.has_scale
+    ]
+    if spec.is_ntk and unscaled:
         raise ValueError(
-            "A Uniform prior has no scale for the ntk parameterisation, received "
+            f"A {type(unscaled[0]).__name__} prior has no scale for the ntk parameterisation, received "
             "parameterization='ntk'. Use parameterization='standard'."
         )
     return spec

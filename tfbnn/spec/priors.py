@@ -1,130 +1,198 @@
 """Priors on weights and on positive scales: settings and draws, in NumPy.
 
-Their log densities, in TensorFlow, are in `tfbnn.engine.density.densities`; tests hold the two together.
+Their log densities, in TensorFlow, are in `tfbnn.engine.density.densities`, registered for each class
+(see `tfbnn.spec.required`); tests hold the two together.
 Weight priors are independent over the entries of a kernel or bias. Scale priors are densities of a
 positive scale s; s is sampled as log(s), and the density of log(s) includes the Jacobian.
 """
 
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Any
 
 import numpy as np
 
 from tfbnn.data.validation import check_number
+from tfbnn.system.arrays import Array
+
+# Every class by its name, as files have it; a family lists those who inherit from it.
+SCALE_PRIORS: dict[str, type[ScalePrior]] = {}
+WEIGHT_PRIORS: dict[str, type[WeightPrior]] = {}
+REGISTRY: dict[str, type] = {}
+
+
+class ScalePrior(ABC):
+    """A density of a positive scale s. A new one is a frozen dataclass that inherits from this."""
+
+    def __init_subclass__(cls) -> None:
+        SCALE_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
+
+    @abstractmethod
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Draws of s."""
+
+
+class WeightPrior(ABC):
+    """A density of each entry of a kernel or bias. A new one is a frozen dataclass as well.
+
+    Attributes:
+        scale: What the ntk parameterisation takes out of the weights; None where there is nothing of
+            the kind, or where it is sampled.
+        scale_prior: Prior of a scale that is sampled together with the weights, or None.
+        is_normal: Whether the weights are N(0, s^2), s the scale.
+    """
+
+    scale: float | None = None
+    scale_prior: ScalePrior | None = None
+    is_normal: bool = False
+
+    def __init_subclass__(cls) -> None:
+        WEIGHT_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
+
+    @abstractmethod
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Draws of the weights; those with a sampled scale take it as their last argument."""
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether the weights have a scale, fixed or sampled."""
+        return self.scale is not None or self.scale_prior is not None
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Ends of the interval outside of which the density is zero."""
+        return -inf, inf
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there are weights without density."""
+        return any(map(isfinite, self.limits))
 
 
 @dataclass(frozen=True)
-class HalfNormal:
+class HalfNormal(ScalePrior):
     """s = |z|, z ~ N(0, scale^2)."""
 
     scale: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("scale", self.scale, above=0)
 
-    def sample(self, generator, shape):
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return self.scale * np.abs(generator.standard_normal(shape))
 
 
 @dataclass(frozen=True)
-class HalfCauchy:
+class HalfCauchy(ScalePrior):
     """s = |z|, z ~ Cauchy(0, scale)."""
 
     scale: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("scale", self.scale, above=0)
 
-    def sample(self, generator, shape):
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return self.scale * np.abs(generator.standard_cauchy(shape))
 
 
 @dataclass(frozen=True)
-class InverseGamma:
+class InverseGamma(ScalePrior):
     """The variance s^2 ~ InverseGamma(concentration, scale): density prop. to v^(-a-1) e^(-b/v)."""
 
     concentration: float = 1.0
     scale: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("concentration", self.concentration, above=0)
         check_number("scale", self.scale, above=0)
 
-    def sample(self, generator, shape):
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return np.sqrt(self.scale / generator.gamma(self.concentration, size=shape))
 
 
 @dataclass(frozen=True)
-class LogNormal:
+class LogNormal(ScalePrior):
     """log(s) ~ N(loc, scale^2)."""
 
     loc: float = 0.0
     scale: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("loc", self.loc)
         check_number("scale", self.scale, above=0)
 
-    def sample(self, generator, shape):
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return np.exp(self.loc + self.scale * generator.standard_normal(shape))
 
 
 @dataclass(frozen=True)
-class Normal:
+class Normal(WeightPrior):
     """Each weight ~ N(0, scale^2). `scale` is a standard deviation, default 1."""
 
     scale: float = 1.0
 
-    def __post_init__(self):
+    is_normal = True
+
+    def __post_init__(self) -> None:
         check_number("scale", self.scale, above=0)
 
-    def sample(self, generator, shape):
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return self.scale * generator.standard_normal(shape)
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(WeightPrior):
     """Each weight ~ Laplace(0, scale), density exp(-|w| / scale) / (2 scale), default scale 1."""
 
     scale: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("scale", self.scale, above=0)
 
-    def sample(self, generator, shape):
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return generator.laplace(scale=self.scale, size=shape)
 
 
 @dataclass(frozen=True)
-class HierarchicalNormal:
+class HierarchicalNormal(WeightPrior):
     """Each weight ~ N(0, s^2), with one s per layer, for kernel and bias apart, sampled as well.
 
     `scale_prior` is the prior of s: HalfCauchy(1.0) by default, or any other scale prior. In the
     ntk parameterisation the unscaled weights are N(0, 1) and s multiplies them in the network.
     """
 
-    scale_prior: HalfNormal | HalfCauchy | InverseGamma | LogNormal = field(
-        default_factory=HalfCauchy
-    )
+    scale_prior: ScalePrior = field(default_factory=HalfCauchy)
 
-    def __post_init__(self):
+    is_normal = True
+
+    def __post_init__(self) -> None:
         check_scale_prior(self.scale_prior)
 
-    def sample(self, generator, shape, scale):
+    def sample(
+        self, generator: np.random.Generator, shape: int | tuple[int, ...], scale: float = 1.0
+    ) -> Array:
         return scale * generator.standard_normal(shape)
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(WeightPrior):
     """Each weight uniform on [low, high]; outside, the log density is minus infinity."""
 
     low: float
     high: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("low", self.low)
         check_number("high", self.high, above=self.low)
 
-    def sample(self, generator, shape):
+    @property
+    def limits(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return generator.uniform(self.low, self.high, size=shape)
 
 
@@ -132,23 +200,22 @@ class Uniform:
 class LayerPrior:
     """The priors of one layer."""
 
-    kernel: Normal | Laplace | HierarchicalNormal | Uniform
-    bias: Normal | Laplace | HierarchicalNormal | Uniform
+    kernel: WeightPrior
+    bias: WeightPrior
 
 
-SCALE_PRIORS = (HalfNormal, HalfCauchy, InverseGamma, LogNormal)
-WEIGHT_PRIORS = (Normal, Laplace, HierarchicalNormal, Uniform)
-REGISTRY = {cls.__name__: cls for cls in (*SCALE_PRIORS, *WEIGHT_PRIORS, LayerPrior)}
+REGISTRY["LayerPrior"] = LayerPrior
 
 
-def check_scale_prior(prior):
+def check_scale_prior(prior: object) -> None:
     """Refuses anything that is not a prior of a positive scale."""
-    if not isinstance(prior, SCALE_PRIORS):
-        names = sorted(cls.__name__ for cls in SCALE_PRIORS)
-        raise TypeError(f"scale_prior must be one of tfbnn.priors {names}, received {prior!r}.")
+    if not isinstance(prior, ScalePrior):
+        raise TypeError(
+            f"scale_prior must be one of tfbnn.priors {sorted(SCALE_PRIORS)}, received {prior!r}."
+        )
 
 
-def resolve_priors(prior, num_layers):
+def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
     """Turns what the user passes as `prior` into one `LayerPrior` per layer.
 
     Args:
@@ -169,7 +236,7 @@ def resolve_priors(prior, num_layers):
     return (_layer_prior(prior),) * num_layers
 
 
-def _layer_prior(entry):
+def _layer_prior(entry: Any) -> LayerPrior:
     if isinstance(entry, LayerPrior):
         return LayerPrior(_weight_prior(entry.kernel), _weight_prior(entry.bias))
     if isinstance(entry, dict):
@@ -182,8 +249,9 @@ def _layer_prior(entry):
     return LayerPrior(_weight_prior(entry), _weight_prior(entry))
 
 
-def _weight_prior(prior):
-    if not isinstance(prior, WEIGHT_PRIORS):
-        names = sorted(cls.__name__ for cls in WEIGHT_PRIORS)
-        raise TypeError(f"prior must be made of tfbnn.priors {names}, received {prior!r}.")
+def _weight_prior(prior: object) -> WeightPrior:
+    if not isinstance(prior, WeightPrior):
+        raise TypeError(
+            f"prior must be made of tfbnn.priors {sorted(WEIGHT_PRIORS)}, received {prior!r}."
+        )
     return prior

@@ -1,7 +1,5 @@
 """The Keras-like table of a model."""
 
-from tfbnn.spec.priors import HierarchicalNormal
-
 
 def describe_model(spec):
     """The table as text: layer, shape, activation, parameters, priors; then everything else."""
@@ -45,8 +43,8 @@ def describe_model(spec):
 
 
 def _prior_text(prior):
-    if isinstance(prior, HierarchicalNormal):
-        return f"HierarchicalNormal({type(prior.scale_prior).__name__})"
+    if prior.scale_prior is not None:
+        return f"{type(prior).__name__}({type(prior.scale_prior).__name__})"
     values = ", ".join(f"{value:g}" for value in vars(prior).values())
     return f"{type(prior).__name__}({values})"
 

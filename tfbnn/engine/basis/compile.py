@@ -19,7 +19,7 @@ def num_traces():
     return sum(function.experimental_get_tracing_count() for function in _functions)
 
 
-def has_gpu():
+def has_gpu() -> bool:
     """Whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
     return bool(tf.config.get_visible_devices("GPU"))
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tfbnn.spec.priors import Uniform
-
 
 def support(spec):
     """Lower and upper limits of theta, float64 [P] each; infinite where there are none."""
@@ -11,6 +9,5 @@ def support(spec):
     high = -low
     for slot, layer in zip(spec.layout.layers, spec.priors):
         for prior, place in ((layer.kernel, slot.kernel), (layer.bias, slot.bias)):
-            if isinstance(prior, Uniform):
-                low[place], high[place] = prior.low, prior.high
+            low[place], high[place] = prior.limits
     return low, high

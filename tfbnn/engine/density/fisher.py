@@ -9,8 +9,8 @@ All float64. Laplace and Uniform priors enter with the precision of the normal o
 from typing import NamedTuple
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.spec import priors
-from tfbnn.spec import regression_likelihoods as likelihoods
+from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.required import required_of
 
 
 class DiagonalInformation(NamedTuple):
@@ -48,6 +48,7 @@ class CategoricalInformation(NamedTuple):
         return tf.sqrt(weights) * (jacobian - mean)
 
 
+@required_of(likelihoods.Likelihood)
 def likelihood_information(likelihood, outputs, log_noise_scale, row_noise):
     """Fisher information in the network outputs and in the learned noise scales.
 
@@ -61,41 +62,54 @@ def likelihood_information(likelihood, outputs, log_noise_scale, row_noise):
         (DiagonalInformation or CategoricalInformation in the outputs, information in the log noise
         scales [their number]).
     """
-    if isinstance(likelihood, likelihoods.Categorical):
-        probabilities = tf.nn.softmax(outputs, axis=0)
-        return CategoricalInformation(probabilities), tf.zeros([0], outputs.dtype)
-    weights, noise = _diagonal_information(likelihood, outputs, log_noise_scale, row_noise)
-    return DiagonalInformation(weights), noise
 
 
-def _diagonal_information(likelihood, outputs, log_noise_scale, row_noise):
-    """(diagonal of Lambda [num_outputs, n], information in the log noise scales)."""
-    if isinstance(likelihood, likelihoods.Bernoulli):
-        # p (1 - p) without the cancellation in 1 - p.
-        variance = tf.sigmoid(outputs) * tf.sigmoid(-outputs)
-        return variance, tf.zeros([0], outputs.dtype)
+@likelihood_information.register(likelihoods.Categorical)
+def _categorical(likelihood, outputs, log_noise_scale, row_noise):
+    return CategoricalInformation(tf.nn.softmax(outputs, axis=0)), tf.zeros([0], outputs.dtype)
+
+
+@likelihood_information.register(likelihoods.Bernoulli)
+def _bernoulli(likelihood, outputs, log_noise_scale, row_noise):
+    # p (1 - p) without the cancellation in 1 - p.
+    variance = tf.sigmoid(outputs) * tf.sigmoid(-outputs)
+    return DiagonalInformation(variance), tf.zeros([0], outputs.dtype)
+
+
+@likelihood_information.register(likelihoods.HeteroscedasticGaussian)
+def _heteroscedastic(likelihood, outputs, log_noise_scale, row_noise):
+    raw = outputs[outputs.shape[0] // 2 :]
+    learned = tf.nn.softplus(raw) ** 2
+    variance = learned + (0.0 if row_noise is None else row_noise**2)
+    spread = 2.0 * learned * tf.sigmoid(raw) ** 2 / variance**2
+    weights = tf.concat([1.0 / variance, spread], axis=0)
+    return DiagonalInformation(weights), tf.zeros([0], outputs.dtype)
+
+
+@likelihood_information.register(likelihoods.Gaussian)
+def _gaussian(likelihood, outputs, log_noise_scale, row_noise):
+    return _location_scale(likelihood, outputs, log_noise_scale, row_noise, 1.0, 2.0)
+
+
+@likelihood_information.register(likelihoods.StudentT)
+def _student_t(likelihood, outputs, log_noise_scale, row_noise):
+    # Lange, Little and Taylor 1989, JASA 84, 881; noise_scale^2 is the variance.
+    df = likelihood.df
+    location, scale = (df + 1) / (df + 3) * df / (df - 2), 2.0 * df / (df + 3)
+    return _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, scale)
+
+
+def _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, scale):
+    """Information of noise that has so much in its location and in its log scale, at variance 1."""
     known = 0.0 if row_noise is None else row_noise**2
-    if isinstance(likelihood, likelihoods.HeteroscedasticGaussian):
-        raw = outputs[outputs.shape[0] // 2 :]
-        learned = tf.nn.softplus(raw) ** 2
-        variance = learned + known
-        spread = 2.0 * learned * tf.sigmoid(raw) ** 2 / variance**2
-        return tf.concat([1.0 / variance, spread], axis=0), tf.zeros([0], outputs.dtype)
     if likelihood.noise_scale == likelihoods.LEARNED:
         learned = tf.exp(2.0 * log_noise_scale)[:, None]
         variance = tf.broadcast_to(learned + known, outputs.shape)
-    else:
-        learned = tf.zeros([0, 1], outputs.dtype)
-        fixed = tf.reshape(tf.constant(likelihood.noise_scale, outputs.dtype), [-1, 1])
-        variance = tf.broadcast_to(fixed**2 if row_noise is None else known, outputs.shape)
-    location, scale = 1.0, 2.0
-    if isinstance(likelihood, likelihoods.StudentT):
-        # Lange, Little and Taylor 1989, JASA 84, 881; noise_scale^2 is the variance.
-        df = likelihood.df
-        location, scale = (df + 1) / (df + 3) * df / (df - 2), 2.0 * df / (df + 3)
-    if not log_noise_scale.shape[0]:
-        return location / variance, tf.zeros([0], outputs.dtype)
-    return location / variance, scale * tf.reduce_sum((learned / variance) ** 2, axis=1)
+        noise = scale * tf.reduce_sum((learned / variance) ** 2, axis=1)
+        return DiagonalInformation(location / variance), noise
+    fixed = tf.reshape(tf.constant(likelihood.noise_scale, outputs.dtype), [-1, 1])
+    variance = tf.broadcast_to(fixed**2 if row_noise is None else known, outputs.shape)
+    return DiagonalInformation(location / variance), tf.zeros([0], outputs.dtype)
 
 
 def prior_curvature(spec, theta):
@@ -114,29 +128,67 @@ def prior_curvature(spec, theta):
             if scale_place is not None:
                 log_scale = theta[scale_place : scale_place + 1]
                 depending = 0.0 if spec.is_ntk else 2.0 * count
-                scales.append(_scale_curvature(prior.scale_prior, log_scale) + depending)
-            precision = tf.cast(_weight_precision(spec, prior, log_scale), tf.float64)
+                scales.append(scale_curvature(prior.scale_prior, log_scale) + depending)
+            precision = tf.cast(weight_precision(prior, log_scale, spec.is_ntk), tf.float64)
             weights.append(tf.broadcast_to(precision, [count]))
     if layout.num_noise:
         log_noise_scale = theta[layout.log_noise_scale]
-        noise.append(_scale_curvature(spec.likelihood.scale_prior, log_noise_scale))
+        noise.append(scale_curvature(spec.likelihood.scale_prior, log_noise_scale))
     return tf.concat([*weights, *noise, *scales], axis=0)
 
 
-def _weight_precision(spec, prior, log_scale):
-    if isinstance(prior, priors.Uniform):
-        return 12.0 / (prior.high - prior.low) ** 2
-    if isinstance(prior, priors.HierarchicalNormal):
-        return 1.0 if spec.is_ntk else tf.exp(-2.0 * log_scale)
-    scale = 1.0 if spec.is_ntk else prior.scale
-    return 0.5 / scale**2 if isinstance(prior, priors.Laplace) else 1.0 / scale**2
+@required_of(priors.WeightPrior)
+def weight_precision(prior, log_scale, is_ntk):
+    """Inverse variance of the weights, or of what stands for them: a number or a tensor [1].
+
+    Args:
+        prior: A weight prior.
+        log_scale: Its sampled log scale [1], or None.
+        is_ntk: Whether the scale sits in the network, so that the weights have the prior scale 1.
+    """
 
 
-def _scale_curvature(prior, log_scale):
+@weight_precision.register(priors.Uniform)
+def _uniform(prior, log_scale, is_ntk):
+    return 12.0 / (prior.high - prior.low) ** 2
+
+
+@weight_precision.register(priors.HierarchicalNormal)
+def _hierarchical(prior, log_scale, is_ntk):
+    return 1.0 if is_ntk else tf.exp(-2.0 * log_scale)
+
+
+@weight_precision.register(priors.Laplace)
+def _laplace(prior, log_scale, is_ntk):
+    return 0.5 / (1.0 if is_ntk else prior.scale) ** 2
+
+
+@weight_precision.register(priors.Normal)
+def _normal(prior, log_scale, is_ntk):
+    return 1.0 / (1.0 if is_ntk else prior.scale) ** 2
+
+
+@required_of(priors.ScalePrior)
+def scale_curvature(prior, log_scale):
     """Minus the second derivatives of the log density of log(s), one per entry."""
-    if isinstance(prior, priors.LogNormal):
-        return tf.ones_like(log_scale) / prior.scale**2
-    if isinstance(prior, priors.InverseGamma):
-        return 4.0 * prior.scale * tf.exp(-2.0 * log_scale)
+
+
+@scale_curvature.register(priors.LogNormal)
+def _log_normal(prior, log_scale):
+    return tf.ones_like(log_scale) / prior.scale**2
+
+
+@scale_curvature.register(priors.InverseGamma)
+def _inverse_gamma(prior, log_scale):
+    return 4.0 * prior.scale * tf.exp(-2.0 * log_scale)
+
+
+@scale_curvature.register(priors.HalfNormal)
+def _half_normal(prior, log_scale):
+    return 2.0 * (tf.exp(2.0 * log_scale) / prior.scale**2)
+
+
+@scale_curvature.register(priors.HalfCauchy)
+def _half_cauchy(prior, log_scale):
     ratio = tf.exp(2.0 * log_scale) / prior.scale**2
-    return 2.0 * ratio if isinstance(prior, priors.HalfNormal) else 4.0 * ratio / (1 + ratio) ** 2
+    return 4.0 * ratio / (1 + ratio) ** 2

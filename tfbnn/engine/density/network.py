@@ -6,7 +6,6 @@ wide vector units for the narrow layers this package is about (measured on two c
 """
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.spec import priors
 from tfbnn.spec.activations import ACTIVATIONS
 
 # Hidden activations of one layer of a tile of networks.
@@ -67,6 +66,6 @@ def weight_scales(spec, theta, index):
 
 
 def _weight_scale(prior, place, theta):
-    if isinstance(prior, priors.HierarchicalNormal):
-        return tf.exp(theta[:, place : place + 1])
-    return tf.constant(prior.scale, theta.dtype, shape=[1, 1])
+    if place is None:
+        return tf.constant(prior.scale, theta.dtype, shape=[1, 1])
+    return tf.exp(theta[:, place : place + 1])

@@ -20,17 +20,14 @@ from tfbnn.engine.density.densities import noise_scale, weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.network import hidden_units, weight_scales
 from tfbnn.engine.density.potential import Potential
-from tfbnn.spec import priors
-from tfbnn.spec import regression_likelihoods as likelihoods
+from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.required import required_of
 
 
 def is_conjugate(spec):
     """Whether the readout's posterior given all else is normal in closed form."""
-    normal = (priors.Normal, priors.HierarchicalNormal)
     readout = spec.priors[-1]
-    return isinstance(spec.likelihood, likelihoods.Gaussian) and all(
-        isinstance(prior, normal) for prior in (readout.kernel, readout.bias)
-    )
+    return spec.likelihood.is_conjugate and readout.kernel.is_normal and readout.bias.is_normal
 
 
 def num_features(spec):
@@ -42,6 +39,27 @@ def readout_place(spec):
     """Where theta has the readout: kernel, then bias, so [p, number of outputs] row by row."""
     slot = spec.layout.layers[-1]
     return slice(slot.kernel.start, slot.bias.stop)
+
+
+@required_of(likelihoods.Likelihood)
+def readout_targets(likelihood, y, num_outputs):
+    """Targets of the readout's regression: y [K, N] or [C, K, N] -> the same with all outputs."""
+
+
+@readout_targets.register(likelihoods.LocationScale)
+@readout_targets.register(likelihoods.Bernoulli)
+def _as_they_are(likelihood, y, num_outputs):
+    return y
+
+
+@readout_targets.register(likelihoods.HeteroscedasticGaussian)
+def _means_and_scales(likelihood, y, num_outputs):
+    return tf.concat([y, tf.zeros_like(y)], axis=-2)
+
+
+@readout_targets.register(likelihoods.Categorical)
+def _one_hot(likelihood, y, num_outputs):
+    return tf.cast(y == tf.range(num_outputs, dtype=y.dtype)[:, None], y.dtype)
 
 
 class _Readout(Potential):
@@ -65,7 +83,7 @@ class _Readout(Potential):
     def _regression(self, theta, data):
         """(x [C, G, p, N], y [C, G, J, N], sum of the log scales they are divided by [C])."""
         features = self._features(theta, data)[:, None]
-        targets = self._targets(data)
+        targets = readout_targets(self.spec.likelihood, data.y, self.spec.layer_sizes[-1])
         if self.regulariser is None:
             log_noise_scale = theta[:, self.spec.layout.log_noise_scale]
             scale = noise_scale(self.spec.likelihood, log_noise_scale, data.row_noise, theta.dtype)
@@ -95,15 +113,6 @@ class _Readout(Potential):
         shape = [theta.shape[0], *hidden.shape[1:]]
         ones = tf.broadcast_to(ones, [shape[0], 1, shape[2]])
         return tf.concat([tf.broadcast_to(hidden, shape), ones], axis=1)
-
-    def _targets(self, data):
-        """Targets of the readout's regression [number of outputs, N], or with the chains in front."""
-        if isinstance(self.spec.likelihood, likelihoods.Categorical):
-            numbers = tf.range(self.spec.layer_sizes[-1], dtype=data.y.dtype)
-            return tf.cast(data.y == numbers[:, None], data.y.dtype)
-        if isinstance(self.spec.likelihood, likelihoods.HeteroscedasticGaussian):
-            return tf.concat([data.y, tf.zeros_like(data.y)], axis=-2)
-        return data.y
 
     def _grouped(self, readout, num_groups):
         """Entries of theta [C, p * outputs] as [C, G, p, J]."""
@@ -281,6 +290,6 @@ class Collapsed(_Readout):
 def _prior_scales(spec, theta, index):
     """Prior scales of kernel and bias [C or 1, 1]; of a prior that has none, 1."""
     readout = spec.priors[index]
-    if isinstance(readout.kernel, priors.Uniform) or isinstance(readout.bias, priors.Uniform):
+    if not (readout.kernel.has_scale and readout.bias.has_scale):
         return (tf.ones([1, 1], theta.dtype),) * 2
     return weight_scales(spec, theta, index)

@@ -1,15 +1,18 @@
 """The forward pass of all networks with TensorFlow: for large batches where there is a GPU."""
 
+from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import network_outputs, network_tiles
+from tfbnn.system.arrays import Array
 
 
-def make_forward(ensemble):
+def make_forward(ensemble: Any) -> Callable[[Array], Array]:
     """A function that does what `tfbnn.posterior.forward.network_outputs` does for this ensemble.
 
     Returns:
@@ -20,7 +23,7 @@ def make_forward(ensemble):
     theta = tf.constant(ensemble.draws.reshape(ensemble.num_draws, -1))
     outputs_of = _compiled_outputs(spec)
 
-    def forward(x):
+    def forward(x: Array) -> Array:
         padded = 1 << (len(x) - 1).bit_length()
         columns = np.zeros((x.shape[1], padded), spec.dtype)
         columns[:, : len(x)] = x.T

@@ -2,12 +2,10 @@
 
 from functools import partial
 
-import numpy as np
-
-from tfbnn.data.transforms import Log10
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.spec import likelihoods
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.regression_likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
+from tfbnn.spec.required import required_of
 
 # Draws x units x rows computed at once, a bound on memory.
 _MOST_VALUES = 4_000_000
@@ -58,9 +56,13 @@ class _Moments(tf.Module):
 
     def _moments_of_tile(self, x):
         x_pipeline, y_pipeline = self._pipelines
-        x = tf.transpose(_forward(x_pipeline, x))
+        for step in x_pipeline.steps:
+            x = step.forward_tensorflow(tf, x)
+        x = tf.transpose(x)
         outputs = tf.cast(self._network_outputs(tf.cast(x, self._spec.dtype)), tf.float64)
-        values = _inverse(y_pipeline, self._predicted(outputs))
+        values = predicted(self._spec.likelihood, outputs, self._spec.num_targets)
+        for step in reversed(y_pipeline.steps):
+            values = step.inverse_tensorflow(tf, values)
         mean = tf.reduce_sum(self._draw_weights * values, axis=0)
         variance = tf.reduce_sum(self._draw_weights * tf.square(values - mean), axis=0)
         return tf.transpose(mean), tf.transpose(tf.sqrt(variance))
@@ -74,33 +76,31 @@ class _Moments(tf.Module):
                 hidden = ACTIVATIONS[self._spec.activations[index]].tensorflow(tf, hidden)
         return hidden
 
-    def _predicted(self, outputs):
-        """Location of the targets, or probability of the classes [S, K, n]."""
-        likelihood = self._spec.likelihood
-        if isinstance(likelihood, HeteroscedasticGaussian):
-            return outputs[:, : self._spec.num_targets]
-        if isinstance(likelihood, Bernoulli):
-            return tf.sigmoid(outputs)
-        if isinstance(likelihood, Categorical):
-            return tf.nn.softmax(outputs, axis=1)
-        return outputs
+
+@required_of(likelihoods.Likelihood)
+def predicted(likelihood, outputs, num_targets):
+    """Location of the targets, or probability of the classes: of outputs [S, num_outputs, n].
+
+    Returns:
+        [S, K, n], transformed; of classes [S, number of predicted columns, n].
+    """
 
 
-def _forward(pipeline, values):
-    for step in pipeline.steps:
-        if isinstance(step, Log10):
-            values = tf.math.log(values) / np.log(10.0)
-        else:
-            values = (values - np.array(step.mean)) / np.array(step.scale)
-    return values
+@predicted.register(likelihoods.LocationScale)
+def _as_they_are(likelihood, outputs, num_targets):
+    return outputs
 
 
-def _inverse(pipeline, values):
-    """Undoes the transforms of values [S, K, n]."""
-    for step in reversed(pipeline.steps):
-        if isinstance(step, Log10):
-            values = tf.pow(tf.constant(10.0, tf.float64), values)
-        else:
-            mean, scale = (np.array(numbers)[:, None] for numbers in (step.mean, step.scale))
-            values = values * scale + mean
-    return values
+@predicted.register(likelihoods.HeteroscedasticGaussian)
+def _means(likelihood, outputs, num_targets):
+    return outputs[:, :num_targets]
+
+
+@predicted.register(likelihoods.Bernoulli)
+def _sigmoid(likelihood, outputs, num_targets):
+    return tf.sigmoid(outputs)
+
+
+@predicted.register(likelihoods.Categorical)
+def _softmax(likelihood, outputs, num_targets):
+    return tf.nn.softmax(outputs, axis=1)

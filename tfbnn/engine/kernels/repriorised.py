@@ -16,7 +16,6 @@ from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPot
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.hmc import HMC
-from tfbnn.spec import regression_likelihoods as likelihoods
 from tfbnn.spec.model_spec import ModelSpec
 
 # Features up to which the square root of the readout's covariance is kept with every draw.
@@ -119,7 +118,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
         """Refuses a model whose readout cannot be reparametrised or collapsed as asked."""
         self.inner.check_model(spec, row_noise)
         likelihood = type(spec.likelihood).__name__
-        gaussian = isinstance(spec.likelihood, likelihoods.Gaussian)
+        gaussian = spec.likelihood.is_conjugate
         if self.collapse_readout and not gaussian:
             raise ValueError(
                 "collapse_readout=True needs the likelihood Gaussian, under which the readout's "

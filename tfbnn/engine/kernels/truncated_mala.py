@@ -7,7 +7,6 @@ from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 from tfbnn.engine.kernels.mala import MALA, LangevinProposal
 from tfbnn.engine.kernels.metropolis import Point
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.priors import Uniform
 
 
 class TruncatedProposal(LangevinProposal):
@@ -79,7 +78,7 @@ class TruncatedMALA(MALA, name="truncated_mala"):
             f"layer {number} {kind}: {prior}"
             for number, layer in enumerate(spec.priors, start=1)
             for kind, prior in (("kernel", layer.kernel), ("bias", layer.bias))
-            if not isinstance(prior, Uniform)
+            if not prior.is_bounded
         ]
         if others:
             raise ValueError(

@@ -12,7 +12,6 @@ from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.rungs import likelihood_weights
 from tfbnn.exceptions import StartError
-from tfbnn.spec.priors import HierarchicalNormal
 
 # Share of a Uniform prior's width that starts keep from its ends.
 _MARGIN = 1e-3
@@ -154,7 +153,7 @@ def _draw(spec, generator):
 
 def _draw_weights(spec, prior, place, scale_place, theta, generator):
     shape = place.stop - place.start
-    if isinstance(prior, HierarchicalNormal):
+    if prior.scale_prior is not None:
         scale = prior.scale_prior.sample(generator, ())
         theta[scale_place] = np.log(scale)
         return prior.sample(generator, shape, 1.0 if spec.is_ntk else scale)

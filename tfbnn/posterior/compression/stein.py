@@ -11,7 +11,6 @@ import numpy as np
 
 from tfbnn.data.rows import data_hash
 from tfbnn.posterior.compression.thinning import stride
-from tfbnn.spec.priors import Uniform
 
 # Draws from which the length scale is found.
 _MAX_MEDIAN_DRAWS = 1000
@@ -94,7 +93,7 @@ def posterior_scores(ensemble, theta, rows):
             "unequally. Use method='kernel_thinning', which keeps the weighted predictions."
         )
     priors = [prior for layer in spec.priors for prior in (layer.kernel, layer.bias)]
-    if any(isinstance(prior, Uniform) for prior in priors):
+    if any(prior.is_bounded for prior in priors):
         raise ValueError(
             "method='stein' needs a density without edges, but this model has a Uniform prior. Use "
             "method='kernel_thinning'."

@@ -1,30 +1,38 @@
 """Likelihoods of class labels, whose probabilities are a function of the outputs, the logits.
 
-Settings and the NumPy side, as in `tfbnn.likelihoods`, which exports both. Targets are class
-numbers 0, 1, ..; the labels that they stand for are kept by `tfbnn.data.labels`. There is no noise scale.
+Targets are class numbers 0, 1, ..; the labels that they stand for are kept by `tfbnn.data.labels`.
+There is no noise scale.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tfbnn.spec.likelihoods.base import Likelihood
+from tfbnn.system.arrays import Array
 
-class _Classes:
+
+class ClassLikelihood(Likelihood):
     """What the two likelihoods share."""
 
     has_classes = True
 
-    def num_noise_parameters(self, num_outputs):
-        """There are no noise parameters besides the weights."""
-        return 0
-
-    def scale(self, outputs, log_noise_scale, row_noise):
+    def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> None:
         """None: a class has no noise besides its probability."""
-        return None
+
+    @abstractmethod
+    def num_classes(self, num_outputs: int) -> int:
+        """Number of classes of every target."""
+
+    @abstractmethod
+    def class_probabilities(self, probabilities: Array) -> Array:
+        """Of every target all classes: predictions [N, columns] -> [N, K, number of classes]."""
 
 
 @dataclass(frozen=True)
-class Bernoulli(_Classes):
+class Bernoulli(ClassLikelihood, name="bernoulli"):
     """Independent binary targets: P(y_k = 1 | x) = 1 / (1 + exp(-f_k(x))).
 
     The last entry of layer_sizes is the number of targets K. Targets are 0 and 1 or False and True,
@@ -32,36 +40,33 @@ class Bernoulli(_Classes):
     1. Probabilities are those of 1, or of the second label.
     """
 
-    def num_targets(self, num_outputs):
-        """Number of target columns K."""
+    def num_targets(self, num_outputs: int) -> int:
         return num_outputs
 
-    def num_classes(self, num_outputs):
-        """Number of classes of every target."""
+    def num_classes(self, num_outputs: int) -> int:
         return 2
 
-    def location(self, outputs):
+    def location(self, outputs: Any) -> Any:
         """Logits [..., K]: the outputs as they are."""
         return outputs
 
-    def inverse_link(self, logits):
+    def inverse_link(self, location: Array) -> Array:
         """Probabilities of class 1 [..., K] out of logits [..., K]."""
-        return np.exp(-np.logaddexp(0.0, -logits))
+        probabilities: Array = np.exp(-np.logaddexp(0.0, -location))
+        return probabilities
 
-    def class_probabilities(self, probabilities):
+    def class_probabilities(self, probabilities: Array) -> Array:
         """Of every target both classes: predictions [N, K] -> [N, K, 2]."""
         return np.stack([1.0 - probabilities, probabilities], axis=-1)
 
-    def log_density(self, target, logits, scale=None):
+    def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
         """Log probability of class numbers [n, K], summed over targets: [..., n, K] -> [..., n]."""
-        return -np.logaddexp(0.0, (1.0 - 2.0 * target) * logits).sum(axis=-1)
-
-    def check_outputs(self, num_outputs):
-        """Every number of outputs will do."""
+        density: Array = -np.logaddexp(0.0, (1.0 - 2.0 * target) * location).sum(axis=-1)
+        return density
 
 
 @dataclass(frozen=True)
-class Categorical(_Classes):
+class Categorical(ClassLikelihood, name="categorical"):
     """One label out of M classes: P(y = k | x) = exp(f_k(x)) / sum_j exp(f_j(x)).
 
     The last entry of layer_sizes is the number of classes M, at least 2. Targets are labels [N],
@@ -69,32 +74,37 @@ class Categorical(_Classes):
     determines: the logits that predictions and diagnostics show are less their mean over classes.
     """
 
-    def num_targets(self, num_outputs):
+    def num_targets(self, num_outputs: int) -> int:
         """One column of labels, whatever the number of classes."""
         return 1
 
-    def num_classes(self, num_outputs):
-        """Number of classes M."""
+    def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
+        """One per class."""
+        return num_classes
+
+    def num_classes(self, num_outputs: int) -> int:
         return num_outputs
 
-    def location(self, outputs):
+    def location(self, outputs: Any) -> Any:
         """Centred logits [..., M] out of network outputs [..., M]."""
         return outputs - outputs.mean(axis=-1, keepdims=True)
 
-    def inverse_link(self, logits):
+    def inverse_link(self, location: Array) -> Array:
         """Probabilities of the classes [..., M] out of logits [..., M]."""
-        return np.exp(_log_softmax(logits))
+        probabilities: Array = np.exp(_log_softmax(location))
+        return probabilities
 
-    def class_probabilities(self, probabilities):
+    def class_probabilities(self, probabilities: Array) -> Array:
         """Of the only target all classes: predictions [N, M] -> [N, 1, M]."""
         return probabilities[:, None, :]
 
-    def log_density(self, target, logits, scale=None):
+    def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
         """Log probability of class numbers [n, 1]: logits [..., n, M] -> [..., n]."""
-        index = np.broadcast_to(target.astype(int), (*logits.shape[:-1], 1))
-        return np.take_along_axis(_log_softmax(logits), index, axis=-1)[..., 0]
+        index = np.broadcast_to(target.astype(int), (*location.shape[:-1], 1))
+        density: Array = np.take_along_axis(_log_softmax(location), index, axis=-1)[..., 0]
+        return density
 
-    def check_outputs(self, num_outputs):
+    def check_outputs(self, num_outputs: int) -> None:
         """Refuses a network with a single output."""
         if num_outputs < 2:
             raise ValueError(
@@ -103,6 +113,7 @@ class Categorical(_Classes):
             )
 
 
-def _log_softmax(logits):
+def _log_softmax(logits: Array) -> Array:
     shifted = logits - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    normalised: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return normalised

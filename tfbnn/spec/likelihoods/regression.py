@@ -1,69 +1,98 @@
-"""Likelihoods: settings and the NumPy side (location, noise scale, density, noise quantiles).
+"""Likelihoods of numbers: settings and the NumPy side (location, noise scale, density, quantiles).
 
 Their log densities in TensorFlow are in `tfbnn.engine.density.densities`; tests hold the two together.
 `noise_scale` is always a standard deviation, on the scale the network sees.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
+from math import lgamma, log, pi
+from typing import Any
 
 import numpy as np
 
 from tfbnn.data.validation import check_number
-from tfbnn.spec.class_likelihoods import Bernoulli, Categorical
-from tfbnn.spec.priors import HalfCauchy, HalfNormal, InverseGamma, LogNormal, check_scale_prior
+from tfbnn.spec.likelihoods.base import Likelihood
+from tfbnn.spec.priors import HalfNormal, ScalePrior, check_scale_prior
+from tfbnn.system.arrays import Array
 
 LEARNED = "learned"
 
 
-class _Regression:
+class Regression(Likelihood):
     """What all likelihoods of numbers share: noise of some scale around a location."""
 
     has_classes = False
 
-    def inverse_link(self, location):
-        """Predictions out of locations, before the y transform is undone: they are the same."""
+    @property
+    @abstractmethod
+    def has_exponential_moments(self) -> bool:
+        """Whether exp(noise) has a mean and a variance, as 10**y needs them."""
+
+    def inverse_link(self, location: Array) -> Array:
+        """Predictions out of locations: they are the same."""
         return location
 
-    def log_density(self, target, location, scale):
-        """Log density summed over targets: [n, K], [..., n, K], broadcastable -> [..., n]."""
-        return self.log_noise_density(target - location, scale).sum(axis=-1)
+    def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
+        """Log density summed over targets."""
+        density: Array = self.log_noise_density(target - location, scale).sum(axis=-1)
+        return density
+
+    @abstractmethod
+    def log_noise_density(self, residual: Array, scale: Any) -> Array:
+        """Elementwise log density of y - location for noise of standard deviation `scale`."""
+
+    @abstractmethod
+    def noise_quantile(self, probability: Array) -> Array:
+        """Quantile of the noise with standard deviation 1."""
 
 
-class _LocationScale(_Regression):
+class NormalNoise(Regression):
+    """Noise with a normal distribution."""
+
+    has_exponential_moments = True
+
+    def log_noise_density(self, residual: Array, scale: Any) -> Array:
+        density: Array = -0.5 * (residual / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
+        return density
+
+    def noise_quantile(self, probability: Array) -> Array:
+        from scipy.special import ndtri
+
+        quantile: Array = ndtri(probability)
+        return quantile
+
+
+class LocationScale(Regression):
     """What Gaussian and StudentT share: every output is a location; the scale is fixed or learned.
 
     A known scale per row (`row_noise`) replaces a fixed scale and adds in quadrature to a learned
     one.
     """
 
-    def num_targets(self, num_outputs):
-        """Number of target columns K of a network with `num_outputs` outputs."""
+    noise_scale: float | tuple[float, ...] | str
+    scale_prior: ScalePrior
+
+    def num_targets(self, num_outputs: int) -> int:
         return num_outputs
 
-    def num_noise_parameters(self, num_outputs):
-        """Number of learned log noise scales: one per output, or none."""
+    def num_noise_parameters(self, num_outputs: int) -> int:
+        """One per output where the scale is learned."""
         return num_outputs if self.noise_scale == LEARNED else 0
 
-    def location(self, outputs):
-        """Noise-free predictions [..., K] out of network outputs [..., num_outputs]."""
+    def location(self, outputs: Any) -> Any:
+        """The outputs."""
         return outputs
 
-    def scale(self, outputs, log_noise_scale, row_noise):
-        """Noise standard deviations, broadcastable to the locations.
-
-        Args:
-            outputs: Network outputs [S, n, num_outputs].
-            log_noise_scale: Learned log scales [S, number of noise parameters].
-            row_noise: Known standard deviations [n, K] or [S, n, K], transformed units, or None.
-        """
+    def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
         if self.noise_scale == LEARNED:
-            learned = np.exp(log_noise_scale)[:, None, :]
+            learned: Array = np.exp(log_noise_scale)[:, None, :]
             return learned if row_noise is None else np.hypot(learned, row_noise)
         if row_noise is not None:
             return row_noise
         return np.asarray(self.noise_scale, dtype=np.float64)
 
-    def _check(self):
+    def __post_init__(self) -> None:
         check_scale_prior(self.scale_prior)
         if isinstance(self.noise_scale, str):
             if self.noise_scale != LEARNED:
@@ -80,8 +109,8 @@ class _LocationScale(_Regression):
         values = tuple(check_number("noise_scale", v, above=0) for v in scales.ravel().tolist())
         object.__setattr__(self, "noise_scale", values if scales.ndim else values[0])
 
-    def check_outputs(self, num_outputs):
-        """Refuses a network that does not fit this likelihood."""
+    def check_outputs(self, num_outputs: int) -> None:
+        """Refuses a number of outputs other than that of the noise scales."""
         if isinstance(self.noise_scale, tuple) and len(self.noise_scale) != num_outputs:
             raise ValueError(
                 f"noise_scale must have one entry per output, {num_outputs}, received "
@@ -90,7 +119,7 @@ class _LocationScale(_Regression):
 
 
 @dataclass(frozen=True)
-class Gaussian(_LocationScale):
+class Gaussian(NormalNoise, LocationScale, name="gaussian"):
     """y ~ N(f(x), noise_scale^2), independent over rows and outputs.
 
     Attributes:
@@ -99,27 +128,14 @@ class Gaussian(_LocationScale):
         scale_prior: Prior of a learned scale, default HalfNormal(1.0).
     """
 
-    noise_scale: float | tuple | str = LEARNED
-    scale_prior: HalfNormal | HalfCauchy | InverseGamma | LogNormal = field(
-        default_factory=HalfNormal
-    )
+    noise_scale: float | tuple[float, ...] | str = LEARNED
+    scale_prior: ScalePrior = field(default_factory=HalfNormal)
 
-    def __post_init__(self):
-        self._check()
-
-    def log_noise_density(self, residual, scale):
-        """Elementwise log density of y - location for noise of standard deviation `scale`."""
-        return -0.5 * (residual / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
-
-    def noise_quantile(self, probability):
-        """Quantile of the noise with standard deviation 1."""
-        from scipy.special import ndtri
-
-        return ndtri(probability)
+    is_conjugate = True
 
 
 @dataclass(frozen=True)
-class StudentT(_LocationScale):
+class StudentT(LocationScale, name="student_t"):
     """Student-t noise around f(x), for targets with outliers.
 
     The noise is t-distributed with `df` degrees of freedom, rescaled so that `noise_scale` is its
@@ -133,60 +149,53 @@ class StudentT(_LocationScale):
     """
 
     df: float = 4.0
-    noise_scale: float | tuple | str = LEARNED
-    scale_prior: HalfNormal | HalfCauchy | InverseGamma | LogNormal = field(
-        default_factory=HalfNormal
-    )
+    noise_scale: float | tuple[float, ...] | str = LEARNED
+    scale_prior: ScalePrior = field(default_factory=HalfNormal)
 
-    def __post_init__(self):
+    has_exponential_moments = False
+
+    def __post_init__(self) -> None:
         check_number("df", self.df, above=2)
-        self._check()
+        super().__post_init__()
 
-    def log_noise_density(self, residual, scale):
-        """Elementwise log density of y - location for noise of standard deviation `scale`."""
-        from math import lgamma, log, pi
-
+    def log_noise_density(self, residual: Array, scale: Any) -> Array:
         spread = scale * np.sqrt((self.df - 2) / self.df)
         constant = lgamma((self.df + 1) / 2) - lgamma(self.df / 2) - 0.5 * log(self.df * pi)
         tail = -0.5 * (self.df + 1) * np.log1p((residual / spread) ** 2 / self.df)
-        return constant - np.log(spread) + tail
+        density: Array = constant - np.log(spread) + tail
+        return density
 
-    def noise_quantile(self, probability):
-        """Quantile of the noise with standard deviation 1."""
+    def noise_quantile(self, probability: Array) -> Array:
         from scipy.special import stdtrit
 
-        return stdtrit(self.df, probability) * np.sqrt((self.df - 2) / self.df)
+        quantile: Array = stdtrit(self.df, probability) * np.sqrt((self.df - 2) / self.df)
+        return quantile
 
 
 @dataclass(frozen=True)
-class HeteroscedasticGaussian(_Regression):
+class HeteroscedasticGaussian(NormalNoise, name="heteroscedastic"):
     """y ~ N(m(x), s(x)^2) where the network gives both: its last layer has 2 K units.
 
     The first K outputs are the means, softplus of the last K the standard deviations, after the y
     transform. A known scale per row adds in quadrature.
     """
 
-    log_noise_density = Gaussian.log_noise_density
-    noise_quantile = Gaussian.noise_quantile
-
-    def num_targets(self, num_outputs):
-        """Number of target columns K of a network with `num_outputs` = 2 K outputs."""
+    def num_targets(self, num_outputs: int) -> int:
         return num_outputs // 2
 
-    def num_noise_parameters(self, num_outputs):
-        """There are no noise parameters besides the weights."""
-        return 0
+    def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
+        """2 K for K targets."""
+        return 2 * num_targets
 
-    def location(self, outputs):
-        """Noise-free predictions [..., K] out of network outputs [..., 2 K]."""
+    def location(self, outputs: Any) -> Any:
+        """The first half of the outputs."""
         return outputs[..., : outputs.shape[-1] // 2]
 
-    def scale(self, outputs, log_noise_scale, row_noise):
-        """Noise standard deviations [S, n, K]; arguments as for Gaussian."""
-        learned = np.logaddexp(0.0, outputs[..., outputs.shape[-1] // 2 :])
+    def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
+        learned: Array = np.logaddexp(0.0, outputs[..., outputs.shape[-1] // 2 :])
         return learned if row_noise is None else np.hypot(learned, row_noise)
 
-    def check_outputs(self, num_outputs):
+    def check_outputs(self, num_outputs: int) -> None:
         """Refuses a network whose last layer cannot hold means and scales."""
         if num_outputs % 2:
             raise ValueError(
@@ -194,9 +203,3 @@ class HeteroscedasticGaussian(_Regression):
                 f"targets (means, then scales), received {num_outputs}. "
                 f"Use {2 * num_outputs} for {num_outputs} targets."
             )
-
-
-REGISTRY = {
-    cls.__name__: cls
-    for cls in (Gaussian, StudentT, HeteroscedasticGaussian, Bernoulli, Categorical)
-}

@@ -1,0 +1,26 @@
+"""All likelihoods; importing this registers them."""
+
+from tfbnn.spec.likelihoods.base import REGISTRY, Likelihood
+from tfbnn.spec.likelihoods.classes import Bernoulli, Categorical, ClassLikelihood
+from tfbnn.spec.likelihoods.regression import (
+    LEARNED,
+    Gaussian,
+    HeteroscedasticGaussian,
+    LocationScale,
+    Regression,
+    StudentT,
+)
+
+__all__ = [
+    "LEARNED",
+    "REGISTRY",
+    "Bernoulli",
+    "Categorical",
+    "ClassLikelihood",
+    "Gaussian",
+    "HeteroscedasticGaussian",
+    "Likelihood",
+    "LocationScale",
+    "Regression",
+    "StudentT",
+]

@@ -1,0 +1,90 @@
+"""What every likelihood has: settings and the NumPy side.
+
+What TensorFlow and ONNX compute of it is registered for its class; see `tfbnn.spec.required`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from tfbnn.spec.priors import ScalePrior
+from tfbnn.system.arrays import Array
+
+# By the names of the classes, as files have them.
+REGISTRY: dict[str, type[Likelihood]] = {}
+
+
+class Likelihood(ABC):
+    """The distribution of a row's targets given the network's outputs.
+
+    A likelihood is a frozen dataclass of settings, and `class Mine(Likelihood, name="mine")` makes
+    it known: to files by the name of the class, to `tfbnn fit --likelihood` by `name`. Classes
+    without a name are there to be inherited from.
+
+    Attributes:
+        name: What the command line calls it.
+        has_classes: Whether targets are class labels, and predictions probabilities.
+        is_conjugate: Whether a normal prior of the last layer has a normal posterior given all else:
+            normal noise around the outputs, of a scale that does not depend on them.
+        noise_scale: A fixed scale of the noise, one per output, or "learned"; None where there is no
+            such setting.
+        scale_prior: Prior of learned noise scales; None where there are none.
+    """
+
+    name: ClassVar[str]
+    has_classes: ClassVar[bool]
+    is_conjugate: ClassVar[bool] = False
+    noise_scale: float | tuple[float, ...] | str | None = None
+    scale_prior: ScalePrior | None = None
+
+    def __init_subclass__(cls, name: str | None = None) -> None:
+        if name is not None:
+            cls.name = name
+            REGISTRY[cls.__name__] = cls
+
+    @abstractmethod
+    def num_targets(self, num_outputs: int) -> int:
+        """Number of target columns K of a network with `num_outputs` outputs."""
+
+    def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
+        """Number of outputs of a network for K target columns of so many classes, if of any."""
+        return num_targets
+
+    def check_outputs(self, num_outputs: int) -> None:
+        """Refuses a network that does not fit this likelihood."""
+        del num_outputs  # by default every number will do
+
+    def num_noise_parameters(self, num_outputs: int) -> int:
+        """Number of learned log noise scales besides the weights; by default none."""
+        return 0
+
+    @abstractmethod
+    def location(self, outputs: Any) -> Any:
+        """Noise-free predictions out of network outputs [..., num_outputs], an array or a tensor.
+
+        Of targets that are numbers [..., K]; of classes logits, [..., K] or [..., classes].
+        """
+
+    @abstractmethod
+    def inverse_link(self, location: Array) -> Array:
+        """Predictions out of locations of the same shape, before the y transform is undone."""
+
+    @abstractmethod
+    def scale(
+        self, outputs: Array, log_noise_scale: Array, row_noise: Array | None
+    ) -> Array | None:
+        """Noise standard deviations, broadcastable to the locations; None for classes.
+
+        Args:
+            outputs: Network outputs [S, n, num_outputs].
+            log_noise_scale: Learned log scales [S, number of noise parameters].
+            row_noise: Known standard deviations [n, K] or [S, n, K], transformed units, or None.
+        """
+
+    @abstractmethod
+    def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
+        """Log density summed over targets: [n, K], [..., n, K] and a broadcastable scale -> [..., n].
+
+        Targets of classes are class numbers.
+        """
