@@ -1,4 +1,4 @@
-"""Shared models and data; skips the tests whose markers ask for what is not there."""
+"""Fixtures that many rooms use; the tiers are in `support/tiers.py`."""
 
 import os
 import warnings
@@ -12,21 +12,7 @@ from tests.support import builders
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Processes that tests start find the package and tests.support wherever they work.
 os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
-
-
-def pytest_runtest_setup(item):
-    if item.get_closest_marker("slow") and "slow" not in item.config.option.markexpr:
-        pytest.skip("slow: select it with -m slow")
-    if item.get_closest_marker("realdata") and not os.environ.get("TFBNN_DATA"):
-        pytest.skip("needs the folder of data that TFBNN_DATA names")
-    if item.get_closest_marker("gpu") and not _tensorflow_sees_a_gpu():
-        pytest.skip("needs a GPU that TensorFlow sees")
-
-
-def _tensorflow_sees_a_gpu():
-    import tensorflow as tf
-
-    return bool(tf.config.list_physical_devices("GPU"))
+pytest_plugins = ["tests.support.tiers"]
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.durability import killing
 
+pytestmark = pytest.mark.processes
+
 
 def trials(what, count, folder, store="segments", seed=1):
     """What came of some trials, made in a process without TensorFlow."""

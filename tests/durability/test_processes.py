@@ -19,6 +19,8 @@ from tests.support.durability import readers
 from tfbnn.storage import RunFolder
 from tfbnn.system.atomic import remove_abandoned, replacing, write_file
 
+pytestmark = pytest.mark.processes
+
 HOLD = """
 import sys, time
 from tfbnn.storage import RunFolder

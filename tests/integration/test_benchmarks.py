@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.benchmarks
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -361,6 +361,7 @@ def fitted(folder):
     return code, out.getvalue(), err.getvalue()
 
 
+@pytest.mark.tensorflow
 def test_fit(fitted, folder):
     code, out, err = fitted
     assert code == 0
@@ -376,6 +377,7 @@ def test_fit(fitted, folder):
     assert len(ensemble.x_reference) == 12
 
 
+@pytest.mark.tensorflow
 def test_fitted_model_in_every_command(fitted, run):
     for command in ("predict fitted.h5 points.csv", "evaluate fitted.h5 rows.csv"):
         code, out, err = run(command)
@@ -385,6 +387,7 @@ def test_fitted_model_in_every_command(fitted, run):
     assert code == 0 and "warnings after the fit; see tfbnn diagnose" in out
 
 
+@pytest.mark.tensorflow
 def test_fit_json_strict_with_row_noise(run, folder):
     options = "--noise-column sd --likelihood student_t --noise-scale 0.5 --prior-scale 0.7"
     options += " --kernel nuts --max-tree-depth 2 --no-pretraining --no-jit-compile --seed 3"
@@ -414,6 +417,7 @@ def stop_in(phase, monkeypatch):
     monkeypatch.setattr(Progress, "__call__", stop)
 
 
+@pytest.mark.tensorflow
 def test_fit_that_is_stopped_saves_what_it_has(run, monkeypatch, folder):
     stop_in("sampling", monkeypatch)
     options = "--no-pretraining --kernel hmc --num-leapfrog-steps 1 --num-results 100000"
@@ -428,6 +432,7 @@ def test_fit_that_is_stopped_saves_what_it_has(run, monkeypatch, folder):
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.tensorflow
 def test_fit_that_is_stopped_too_early(run, monkeypatch, folder):
     stop_in("warmup", monkeypatch)
     options = "--no-pretraining --no-jit-compile --kernel hmc --num-leapfrog-steps 1"
@@ -468,6 +473,7 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
     check_refusal(result, word)
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -493,6 +499,7 @@ def test_fit_refuses(run, options, word):
     assert word in lines[0]
 
 
+@pytest.mark.tensorflow
 def test_a_kernel_inside_another_has_its_options():
     from tfbnn import kernels
     from tfbnn.cli.fit_options import add_options
@@ -521,6 +528,7 @@ def test_fit_without_tensorflow(folder):
     assert "Sampling needs TensorFlow" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.tensorflow
 def test_demo(run, monkeypatch, folder):
     pytest.importorskip("matplotlib")
     size = demo.Size(

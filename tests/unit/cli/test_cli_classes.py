@@ -90,6 +90,7 @@ def test_plot(run):
     check_refusal(run("plot iris.h5 iris.csv -o figures"), "plot_truth", "Categorical")
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("data", "likelihood", "classes"),
     [
@@ -110,6 +111,7 @@ def test_fit(run, folder, data, likelihood, classes):
     assert run(f"evaluate fitted.h5 {data}")[0] == 0
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -396,6 +396,7 @@ def test_predictions_have_to_differ_and_to_be_finite(synthetic_ensemble):
 # The benchmark.
 
 
+@pytest.mark.benchmarks
 def test_the_quick_benchmark_runs(monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.setattr(sys, "argv", ["compress.py", "--quick"])

@@ -486,6 +486,7 @@ def test_predictions_of_a_sampled_model_agree_with_the_loop(tiny_model, tiny_dat
     np.testing.assert_allclose(stddev, expected_stddev, atol=5e-6)
 
 
+@pytest.mark.tensorflow
 class TestBackends:
     @each_configuration
     def test_tensorflow_agrees_with_numpy(self, synthetic_ensemble, configuration):

@@ -1,12 +1,11 @@
 """The formulas of the log evidence, on draws whose moments are known."""
 
 import numpy as np
+from scipy import stats
 
-from tests.support.kernels.ladders import Conjugate
-from tfbnn.kernels import PowerPosterior
 from tfbnn.run.evidence import Ladder, log_evidence
 
-TEMPERATURES = PowerPosterior(num_temperatures=5).temperatures
+TEMPERATURES = np.linspace(0.0, 1.0, 5) ** 4
 
 
 def test_formulas():
@@ -26,15 +25,17 @@ def test_formulas():
 
 def test_the_correction_of_the_trapezoid_rule_and_its_share_of_the_error():
     """Two values per rung give any mean and variance, here those of a conjugate model."""
-    potential, exact = Conjugate(), Conjugate().log_evidence
-    t = PowerPosterior(num_temperatures=10).temperatures
-    mean, spread = potential.law(t)
+    prior, noise, seen = 2.0, 0.5, np.array([1.5, -1.0])
+    exact = stats.norm.logpdf(seen, 0.0, np.hypot(prior, noise)).sum()
+    t = np.linspace(0.0, 1.0, 10) ** 4
+    precision = (prior**-2 + t * noise**-2)[:, None]
+    mean, spread = t[:, None] * noise**-2 * seen / precision, precision**-0.5
     # |theta - seen|^2 is noncentral chi-square at every rung.
-    shift = ((mean - potential.SEEN) ** 2).sum(axis=1, keepdims=True) / spread**2
+    shift = ((mean - seen) ** 2).sum(axis=1, keepdims=True) / spread**2
     squares = spread**2 * (2 + shift), spread**4 * 2 * (2 + 2 * shift)
-    level = -2 * np.log(potential.NOISE * np.sqrt(2 * np.pi))
-    means = level - 0.5 * squares[0].ravel() / potential.NOISE**2
-    spreads = 0.5 * np.sqrt(squares[1].ravel()) / potential.NOISE**2
+    level = -2 * np.log(noise * np.sqrt(2 * np.pi))
+    means = level - 0.5 * squares[0].ravel() / noise**2
+    spreads = 0.5 * np.sqrt(squares[1].ravel()) / noise**2
     signs = np.random.default_rng(13).permutation(np.repeat([-1.0, 1.0], 500))
     estimate = log_evidence(t, (means + spreads * signs[:, None])[None]).thermodynamic
     plain = np.sum(np.diff(t) * (means[1:] + means[:-1]) / 2)

@@ -39,6 +39,7 @@ def test_numpy_agrees_with_the_formula(name):
     )
 
 
+@pytest.mark.tensorflow
 @each_activation
 @each_dtype
 def test_numpy_agrees_with_tensorflow(name, dtype):

@@ -1,0 +1,69 @@
+"""The tree of the tests: no test imports a test, and what tests share lies in tests.support."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+MODULES = sorted(path for path in TESTS.rglob("*.py") if path.name != "__init__.py")
+# How many lines of a file can still be held in the head; longer ones are to be split by subject.
+MOST_LINES = 500
+
+
+def name_of(path):
+    return str(path.relative_to(TESTS))
+
+
+def imports_of(path):
+    """Dotted names of all modules that a file imports, inside functions and programs, too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    # Programs for other processes stand in strings.
+    texts = (
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value
+    )
+    for part in (tree, *filter(None, map(_parsed, texts))):
+        for node in ast.walk(part):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _parsed(text):
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return None
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_tests_import_from_support_only(path):
+    ours = [name for name in imports_of(path) if name.split(".")[0] in ("tests", "conftest")]
+    strangers = [name for name in ours if not name.startswith("tests.support")]
+    assert not strangers, "move what is shared to tests/support"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_files_are_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def test_only_support_is_a_package():
+    """Tests are found by their files; names like `tests.unit.data` must not be imported."""
+    packages = {path.parent for path in TESTS.rglob("__init__.py")}
+    outside = (
+        packages
+        - {TESTS}
+        - {path for path in packages if TESTS / "support" in (path, *path.parents)}
+    )
+    assert not outside
+
+
+def test_units_mirror_the_rooms_of_the_package():
+    """tests/unit/engine/density holds tests of tfbnn/engine/density."""
+    unit, package = TESTS / "unit", TESTS.parent / "tfbnn"
+    rooms = {path.parent.relative_to(unit) for path in unit.rglob("test_*.py")}
+    assert rooms and not [str(room) for room in rooms if not (package / room).is_dir()]

@@ -1,0 +1,82 @@
+"""Which tier a test belongs to: CONTRIBUTING.md says what for.
+
+A test is `fast` unless its place or a marker says that it needs TensorFlow or belongs to another tier.
+`pytest -m fast` collects nothing else and lets nothing import TensorFlow.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+# All of what lies here needs TensorFlow.
+WITH_TENSORFLOW = [
+    TESTS / place
+    for place in (
+        "cluster",
+        "durability/fits",
+        "integration",
+        "kernels",
+        "processes",
+        "truth",
+        "unit/engine",
+    )
+]
+# Fixtures that need it, too, and markers of tests that are not fast.
+ENGINE_FIXTURES = {"engine", "lanes", "tiny_model"}
+NOT_FAST = {"tensorflow", "processes", "cluster", "statistics", "benchmarks", "slow", "gpu"}
+
+
+class NoTensorFlow:
+    """Finds none, and says so in a way that no code takes for a missing extra."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("tensorflow", "tensorflow_probability", "keras", "tf_keras"):
+            raise RuntimeError(f"a fast test imports {name}: mark it with pytest.mark.tensorflow")
+
+
+def _only_fast(config):
+    return config.option.markexpr == "fast"
+
+
+def pytest_configure(config):
+    if _only_fast(config):
+        sys.meta_path.insert(0, NoTensorFlow())
+
+
+def _needs_tensorflow(path):
+    return any(path.is_relative_to(place) for place in WITH_TENSORFLOW)
+
+
+def pytest_ignore_collect(collection_path, config):
+    return True if _only_fast(config) and _needs_tensorflow(collection_path) else None
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        place = item.path.relative_to(TESTS).parts[0]
+        if place in ("cluster", "processes"):
+            item.add_marker(place)
+        if not (
+            _needs_tensorflow(item.path)
+            or ENGINE_FIXTURES & set(item.fixturenames)
+            or NOT_FAST & {mark.name for mark in item.iter_markers()}
+        ):
+            item.add_marker("fast")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("slow") and "slow" not in item.config.option.markexpr:
+        pytest.skip("slow: select it with -m slow")
+    if item.get_closest_marker("realdata") and not os.environ.get("TFBNN_DATA"):
+        pytest.skip("needs the folder of data that TFBNN_DATA names")
+    if item.get_closest_marker("gpu") and not _tensorflow_sees_a_gpu():
+        pytest.skip("needs a GPU that TensorFlow sees")
+
+
+def _tensorflow_sees_a_gpu():
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))
