@@ -1,7 +1,5 @@
 """The command line: every command, every exit code, and what a user gets wrong."""
 
-import argparse
-import contextlib
 import dataclasses
 import inspect
 import io
@@ -17,9 +15,8 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
-from tests.support.commands import QUICK, check_refusal
+from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.without_tensorflow import command_without_tensorflow
-from tfbnn.cli import demo, main
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.model import BayesianMLP
@@ -27,30 +24,16 @@ from tfbnn.model import BayesianMLP
 COMMANDS = ("demo", "fit", "predict", "evaluate", "diagnose", "plot", "info", "resume")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory, synthetic_ensemble):
-    """A table with text and noise columns, and models saved with and without column names."""
-    folder = tmp_path_factory.mktemp("cli")
-    x, y = make_rows(60, 2, 1)
-    write_csv(folder / "points.csv", ["b", "a"], x[:, ::-1])
-    write_csv(folder / "rows.csv", ["a", "b", "y"], np.column_stack([x, y]))
-    values = np.column_stack([x, y, np.full(60, 0.3)]).tolist()
-    lines = ["name,a,b,y,sd", *(f"row,{','.join(map(repr, row))}" for row in values)]
-    (folder / "train.csv").write_text("\n".join(lines) + "\n")
-    named = {"feature_names": ("a", "b"), "provenance": {"target_names": ["y"]}}
-    for name, settings in {
-        "named": named,
-        "unnamed": {},
-        "two": {"layer_sizes": (2, 4, 2)},
-        "noisy": named | {"row_noise": True},
-    }.items():
-        BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / f"{name}.h5")
-    return folder
-
-
 # ----------------------------------------------------------------------------------------
 # The parser.
 # ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    write_tables_and_models(folder)
+    return folder
 
 
 def test_version_and_help(run):
@@ -344,103 +327,6 @@ def test_plot_without_matplotlib(run, monkeypatch):
     check_refusal(run("plot named.h5 -o figures"), "tfbnn[plots]")
 
 
-# ----------------------------------------------------------------------------------------
-# fit and demo: these sample.
-# ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def fitted(folder):
-    """(exit code, standard output, standard error) of a fit that wrote fitted.h5."""
-    options = "--epochs 5 --batch-size full --kernel hmc --num-leapfrog-steps 4"
-    command = ["fit", "train.csv", "--target", "y", "--features", "b,a", *QUICK, *options.split()]
-    command += "--validation-fraction 0.2 --y-transform log10,standardize -o fitted.h5".split()
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(command)
-    return code, out.getvalue(), err.getvalue()
-
-
-@pytest.mark.tensorflow
-def test_fit(fitted, folder):
-    code, out, err = fitted
-    assert code == 0
-    assert "Acceptance" in out and "R-hat" in out
-    assert "48 training rows: b, a -> y." in err and "Saved fitted.h5." in err
-    warnings = [line for line in err.splitlines() if line.startswith("Warning: ")]
-    assert len(warnings) == 1 and "diagnostics failed" in warnings[0]
-    ensemble = tfbnn.load(folder / "fitted.h5").posterior
-    assert ensemble.feature_names == ("b", "a")
-    assert ensemble.spec.layer_sizes == (2, 3, 1)
-    assert ensemble.spec.y_transform == ("log10", "standardize")
-    assert (ensemble.num_chains, ensemble.num_results) == (2, 12)
-    assert len(ensemble.x_reference) == 12
-
-
-@pytest.mark.tensorflow
-def test_fitted_model_in_every_command(fitted, run):
-    for command in ("predict fitted.h5 points.csv", "evaluate fitted.h5 rows.csv"):
-        code, out, err = run(command)
-        assert (code, err) == (0, "") and out
-    assert run("diagnose fitted.h5")[0] == 0
-    code, out, _ = run("info fitted.h5")
-    assert code == 0 and "warnings after the fit; see tfbnn diagnose" in out
-
-
-@pytest.mark.tensorflow
-def test_fit_json_strict_with_row_noise(run, folder):
-    options = "--noise-column sd --likelihood student_t --noise-scale 0.5 --prior-scale 0.7"
-    options += " --kernel nuts --max-tree-depth 2 --no-pretraining --no-jit-compile --seed 3"
-    options += " --validation rows2.csv --json --strict -o noisy_fit.h5"
-    text = (folder / "train.csv").read_text().splitlines()
-    (folder / "rows2.csv").write_text("\n".join(text[:11]))
-    code, out, _ = run(f"fit train.csv --target y {options}", *QUICK)
-    assert code == 3
-    record = json.loads(out)
-    assert record["num_results"] == 12 and "max_tree_depth=2" in record["kernel"]
-    ensemble = tfbnn.load(folder / "noisy_fit.h5").posterior
-    assert ensemble.row_noise and ensemble.provenance.seed == 3
-    assert len(ensemble.x_reference) == 10
-    # The name of the noise column is remembered.
-    assert run("evaluate noisy_fit.h5 train.csv")[0] == 0
-    assert run("predict noisy_fit.h5 train.csv --include-noise")[0] == 0
-
-
-def stop_in(phase, monkeypatch):
-    """Lets the run receive SIGTERM in a phase, once five draws are kept where it keeps any."""
-    from tfbnn.run.progress import Progress
-
-    def stop(self, event):
-        if event["phase"] == phase and (phase == "warmup" or event["num_kept"] >= 5):
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(Progress, "__call__", stop)
-
-
-@pytest.mark.tensorflow
-def test_fit_that_is_stopped_saves_what_it_has(run, monkeypatch, folder):
-    stop_in("sampling", monkeypatch)
-    options = "--no-pretraining --kernel hmc --num-leapfrog-steps 1 --num-results 100000"
-    code, out, err = run(f"fit rows.csv --target y -o part.h5 {' '.join(QUICK)} {options}")
-    assert (code, out) == (85, "")
-    kept = tfbnn.load(folder / "part.h5")
-    num_kept = kept._ensemble.num_results
-    assert 5 <= num_kept < 100000
-    assert f"Stopped with {num_kept} draws kept per chain." in err and "Saved part.h5." in err
-    code, _, err = run("predict part.h5 points.csv")
-    assert code == 0 and err.startswith("Warning: The run was stopped early")
-    assert len(err.splitlines()) == 1
-
-
-@pytest.mark.tensorflow
-def test_fit_that_is_stopped_too_early(run, monkeypatch, folder):
-    stop_in("warmup", monkeypatch)
-    options = "--no-pretraining --no-jit-compile --kernel hmc --num-leapfrog-steps 1"
-    code, out, err = run(f"fit rows.csv --target y -o none.h5 {options}", *QUICK)
-    assert (code, out) == (85, "")
-    assert "nothing is saved" in err and not (folder / "none.h5").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -473,79 +359,7 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
     check_refusal(result, word)
 
 
-@pytest.mark.tensorflow
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ("--kernel gibbs", "gibbs"),
-        ("--kernel hmc --max-tree-depth 3", "--max-tree-depth is no setting of the kernel hmc"),
-        ("--kernel hmc --step-size -1", "step_size"),
-        ("--kernel hmc --inner nuts", "--inner is no setting of the kernel hmc"),
-        ("--kernel repriorised --max-tree-depth 3", "--max-tree-depth is no setting"),
-        ("--kernel repriorised --collapse-readout --regulariser 1", "collapse_readout"),
-        ("--output named.h5", "named.h5"),
-        ("--resume", "resume=True"),
-        ("--commit-interval -1", "commit_interval"),
-        ("--num-workers 0", "num_workers"),
-        ("--num-results 0", "num_results"),
-        ("--early-stopping 5", "early_stopping"),
-        ("--verbose 7", "verbose"),
-    ],
-)
-def test_fit_refuses(run, options, word):
-    code, out, err = run(f"fit rows.csv --target y --layers 3 {options}")
-    lines = [line for line in err.splitlines() if "error" in line]
-    assert (code, out, len(lines)) == (2, "", 1)
-    assert word in lines[0]
-
-
-@pytest.mark.tensorflow
-def test_a_kernel_inside_another_has_its_options():
-    from tfbnn import kernels
-    from tfbnn.cli.fit_options import add_options
-    from tfbnn.cli.kernel_options import kernel_argument
-
-    parser = argparse.ArgumentParser()
-    add_options(parser)
-    options = "--inner nuts --max-tree-depth 3 --step-size 0.1 --collapse-readout"
-    options += " --no-keep-readout-factor"
-    given = f"t.csv --target y --layers 3 --kernel repriorised {options}".split()
-    assert kernel_argument(parser.parse_args(given)) == {
-        "kernel": kernels.Repriorised(
-            kernels.NUTS(max_tree_depth=3, step_size=0.1),
-            collapse_readout=True,
-            keep_readout_factor=False,
-        )
-    }
-    given = "t.csv --target y --layers 3 --kernel power_posterior --num-temperatures 4".split()
-    expected = kernels.PowerPosterior(num_temperatures=4)
-    assert kernel_argument(parser.parse_args(given)) == {"kernel": expected}
-
-
 def test_fit_without_tensorflow(folder):
     done = command_without_tensorflow(folder, "fit", "rows.csv", "--target", "y", "--layers", "3")
     assert done.returncode == 2
     assert "Sampling needs TensorFlow" in done.stderr and "Traceback" not in done.stderr
-
-
-@pytest.mark.tensorflow
-def test_demo(run, monkeypatch, folder):
-    pytest.importorskip("matplotlib")
-    size = demo.Size(
-        num_rows=60, epochs=5, num_leapfrog_steps=2, num_burnin_steps=8, num_results=12
-    )
-    monkeypatch.setattr(demo, "SIZE", size)
-    code, out, err = run("demo -o story")
-    assert code == 0, err
-    for words in ("GeV", "R-hat", "Within 2 sigma", "+-", "exact", "What next?"):
-        assert words in out
-    files = set(os.listdir(folder / "story"))
-    assert {"demo.h5", "train.csv", "test.csv", "truth.png", "coverage.png"} <= files
-    assert tfbnn.load(folder / "story" / "demo.h5").posterior.feature_names[0] == "m_chi10_GeV"
-    assert run("predict story/demo.h5 story/test.csv --quantiles 0.16,0.84")[0] == 0
-    assert run("evaluate story/demo.h5 story/test.csv")[0] == 0
-
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(demo, "_fit", lambda data: tfbnn.load("story/demo.h5"))
-    code, out, _ = run("demo -o story")
-    assert code == 0 and "No figures:" in out and "tfbnn[plots]" in out

@@ -24,6 +24,7 @@ def test_few_rows_are_enough(sizes, num_rows, engine):
     assert np.isfinite(np.asarray(engine.data.x)).all()
 
 
+@pytest.mark.tensorflow
 @pytest.mark.filterwarnings("ignore::tfbnn.DataWarning")
 def test_one_row_is_enough_for_the_real_engine():
     model = BayesianMLP([1, 3, 1])

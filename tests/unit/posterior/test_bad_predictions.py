@@ -78,6 +78,7 @@ def test_bad_theta_is_refused(theta, error, words, fitted, engine):
     refuses(lambda: fitted.log_prob(theta, X, Y), fitted, engine, error, ["theta", *words])
 
 
+@pytest.mark.tensorflow
 def test_no_draws_of_theta_have_no_densities(fitted):
     assert fitted.log_prob(np.zeros((0, 22)), X, Y).shape == (0,)
 

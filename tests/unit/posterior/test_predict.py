@@ -2,51 +2,28 @@
 
 import warnings
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import tfbnn.posterior.prediction as predict_module
-from tests.support.builders import make_rows
+from tests.support.predictions import (
+    CONFIGURATIONS,
+    LOG,
+    assert_same,
+    each_configuration,
+    pick,
+    rows_for,
+)
 from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.forward import network_outputs
 from tfbnn.posterior.prediction import weighted_quantiles
-from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
+from tfbnn.priors import HierarchicalNormal
 from tfbnn.spec.activations import ACTIVATIONS
 
-LOG = ["log10", "standardize"]
 PROBABILITIES = [0.02275, 0.16, 0.5, 0.84, 0.97725]
-
-CONFIGURATIONS = {
-    "plain": {},
-    "two targets": {"layer_sizes": (3, 4, 2)},
-    "deep": {"layer_sizes": (2, 4, 5, 3, 1), "activation": ["relu", "gelu", "sin"]},
-    "linear": {"layer_sizes": (2, 1), "x_transform": None, "y_transform": None},
-    "logarithm": {"y_transform": LOG},
-    "raw inputs": {"x_transform": None, "y_transform": LOG},
-    "fixed noise": {"likelihood": Gaussian([0.2, 0.5]), "layer_sizes": (2, 5, 2)},
-    "Student-t": {"likelihood": StudentT(3.5)},
-    "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
-    "uniform": {"prior": Uniform(-2.0, 2.0)},
-    "hierarchical": {"prior": HierarchicalNormal()},
-    "ntk": {"parameterization": "ntk", "layer_sizes": (3, 6, 4, 2)},
-    "ntk, priors apart": {
-        "parameterization": "ntk",
-        "prior": [{"kernel": Normal(2.0), "bias": Laplace(0.3)}, Normal(0.7)],
-    },
-    "ntk, hierarchical": {
-        "parameterization": "ntk",
-        "prior": [{"kernel": HierarchicalNormal(), "bias": Normal(0.5)}, HierarchicalNormal()],
-    },
-    "weighted chains": {"num_chains": 3, "chain_weights": [0.2, 0.7, 0.1]},
-}
-each_configuration = pytest.mark.parametrize(
-    "configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS
-)
 
 
 def naive_outputs(ensemble, theta, x):
@@ -121,11 +98,6 @@ def mixture_cdf(ensemble, locations, scales, weights, t):
     else:
         values = stats.norm.cdf((t - locations) / scales)
     return np.tensordot(weights, values, 1)
-
-
-def rows_for(ensemble, num_rows=7, seed=5):
-    x, y = make_rows(num_rows, ensemble.spec.num_inputs, ensemble.spec.num_targets, seed)
-    return x, y
 
 
 @each_configuration
@@ -349,27 +321,6 @@ PREDICTIONS = {
 each_prediction = pytest.mark.parametrize("settings", PREDICTIONS.values(), ids=PREDICTIONS)
 
 
-def assert_same(found, expected, rtol):
-    """Equal to `rtol` of the largest entry."""
-    for a, b in ((found.mean, expected.mean), (found.stddev, expected.stddev)):
-        np.testing.assert_allclose(a, b, rtol=0, atol=rtol * np.abs(b).max())
-    if expected.quantiles is not None:
-        size = np.abs(expected.quantiles).max()
-        np.testing.assert_allclose(found.quantiles, expected.quantiles, rtol=0, atol=rtol * size)
-
-
-def pick(prediction, rows):
-    quantiles = None if prediction.quantiles is None else prediction.quantiles[:, rows]
-    return predict_module.Prediction(prediction.mean[rows], prediction.stddev[rows], quantiles)
-
-
-@pytest.fixture
-def single(synthetic_ensemble):
-    """A float32 ensemble, for which the order of additions matters most."""
-    ensemble = synthetic_ensemble((3, 8, 8, 2), y_transform=LOG, dtype="float32", num_results=40)
-    return BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=60)[0]
-
-
 @each_prediction
 def test_rows_can_be_permuted(single, settings):
     model, x = single
@@ -484,50 +435,3 @@ def test_predictions_of_a_sampled_model_agree_with_the_loop(tiny_model, tiny_dat
     expected_mean, expected_stddev = average(locations, weights)
     np.testing.assert_allclose(mean, expected_mean, atol=5e-6)  # float32 outputs of order one
     np.testing.assert_allclose(stddev, expected_stddev, atol=5e-6)
-
-
-@pytest.mark.tensorflow
-class TestBackends:
-    @each_configuration
-    def test_tensorflow_agrees_with_numpy(self, synthetic_ensemble, configuration):
-        ensemble = synthetic_ensemble(**configuration)
-        model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=11)
-        options = {"quantiles": [0.1, 0.9], "include_noise": True}
-        expected = model.predict(x, **options, backend="numpy")
-        assert_same(model.predict(x, **options, backend="tensorflow"), expected, rtol=1e-5)
-
-    def test_few_programs_are_compiled_and_draws_are_tiled(self, single, monkeypatch):
-        from tfbnn.engine.export import forward
-
-        model, x = single
-        expected = model.predict(x)
-        monkeypatch.setattr(
-            "tfbnn.engine.density.network._HIDDEN_VALUES", 8 * 64 * 30
-        )  # 30 draws of 80, then 20
-        forward._compiled_outputs.cache_clear()
-        for num_rows in (60, 33, 40, 64, 50):
-            found = model.predict(x[:num_rows], backend="tensorflow")
-            assert_same(found, pick(expected, slice(num_rows)), rtol=1e-5)
-        function = forward._compiled_outputs(model.posterior.spec)
-        assert function.experimental_get_tracing_count() == 2
-
-    def test_auto_takes_a_gpu_for_large_batches_only(self, single, monkeypatch):
-        model, x = single
-        used = []
-        monkeypatch.setattr("tfbnn.engine.basis.compile.has_gpu", lambda: True)
-        monkeypatch.setattr(
-            "tfbnn.engine.export.forward.make_forward",
-            lambda ensemble: used.append(1) or partial(network_outputs, ensemble),
-        )
-        model.predict(x)
-        assert not used
-        monkeypatch.setattr(
-            "tfbnn.posterior.forward._GPU_VALUES", len(x) * model.posterior.num_draws
-        )
-        model.predict(x)
-        assert used
-
-    def test_an_unknown_backend_is_refused(self, single):
-        model, x = single
-        with pytest.raises(ValueError, match="backend must be one of.*numpy"):
-            model.predict(x, backend="torch")

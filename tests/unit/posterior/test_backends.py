@@ -1,0 +1,57 @@
+"""Predictions by NumPy and by TensorFlow, and who chooses."""
+
+from functools import partial
+
+import pytest
+
+from tests.support.predictions import assert_same, each_configuration, pick, rows_for
+from tfbnn import BayesianMLP
+from tfbnn.posterior.forward import network_outputs
+
+pytestmark = pytest.mark.tensorflow
+
+
+@each_configuration
+def test_tensorflow_agrees_with_numpy(synthetic_ensemble, configuration):
+    ensemble = synthetic_ensemble(**configuration)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=11)
+    options = {"quantiles": [0.1, 0.9], "include_noise": True}
+    expected = model.predict(x, **options, backend="numpy")
+    assert_same(model.predict(x, **options, backend="tensorflow"), expected, rtol=1e-5)
+
+
+def test_few_programs_are_compiled_and_draws_are_tiled(single, monkeypatch):
+    from tfbnn.engine.export import forward
+
+    model, x = single
+    expected = model.predict(x)
+    monkeypatch.setattr(
+        "tfbnn.engine.density.network._HIDDEN_VALUES", 8 * 64 * 30
+    )  # 30 draws of 80, then 20
+    forward._compiled_outputs.cache_clear()
+    for num_rows in (60, 33, 40, 64, 50):
+        found = model.predict(x[:num_rows], backend="tensorflow")
+        assert_same(found, pick(expected, slice(num_rows)), rtol=1e-5)
+    function = forward._compiled_outputs(model.posterior.spec)
+    assert function.experimental_get_tracing_count() == 2
+
+
+def test_auto_takes_a_gpu_for_large_batches_only(single, monkeypatch):
+    model, x = single
+    used = []
+    monkeypatch.setattr("tfbnn.engine.basis.compile.has_gpu", lambda: True)
+    monkeypatch.setattr(
+        "tfbnn.engine.export.forward.make_forward",
+        lambda ensemble: used.append(1) or partial(network_outputs, ensemble),
+    )
+    model.predict(x)
+    assert not used
+    monkeypatch.setattr("tfbnn.posterior.forward._GPU_VALUES", len(x) * model.posterior.num_draws)
+    model.predict(x)
+    assert used
+
+
+def test_an_unknown_backend_is_refused(single):
+    model, x = single
+    with pytest.raises(ValueError, match="backend must be one of.*numpy"):
+        model.predict(x, backend="torch")
