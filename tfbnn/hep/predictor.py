@@ -8,8 +8,9 @@ which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "tru
 import os
 
 from tfbnn.data.validation import check_number
-from tfbnn.hep.process_folder import FB, pid_pair, read_processes
+from tfbnn.hep.process_folder import FB, Pids, Process, pid_pair, read_processes
 from tfbnn.hep.slha import place_text, read_places
+from tfbnn.system.paths import StrPath
 
 _QUANTILES = [0.16, 0.5, 0.84]
 
@@ -35,16 +36,16 @@ class CrossSectionPredictor:
         result["central"], result["tot_err_down"], result["tot_err_up"]    # fb
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: StrPath):
         self.processes = read_processes(folder)
-        self.parameters = {}
+        self.parameters: dict[str, float] = {}
         self._places = {
             name: place
             for process in self.processes.values()
             for name, place in process.inputs.items()
         }
 
-    def set_parameters(self, parameters):
+    def set_parameters(self, parameters: dict[str, float]) -> None:
         """Sets inputs of the networks by name, in the units of the fit; the others stay.
 
         Args:
@@ -65,12 +66,12 @@ class CrossSectionPredictor:
         values = {name: check_number(name, value) for name, value in parameters.items()}
         self.parameters.update(values)
 
-    def import_slha(self, path):
+    def import_slha(self, path: StrPath) -> None:
         """Sets the inputs of all processes from an SLHA file, as `import_slha_string` does."""
         with open(os.fspath(path), encoding="utf-8") as file:
             self.import_slha_string(file.read())
 
-    def import_slha_string(self, text):
+    def import_slha_string(self, text: str) -> None:
         """Sets the inputs of all processes from SLHA text; needs the extra `hep`.
 
         Args:
@@ -82,7 +83,7 @@ class CrossSectionPredictor:
         """
         self.parameters.update(read_places(text, self._places))
 
-    def get_xsection(self, pids):
+    def get_xsection(self, pids: Pids) -> dict[str, float]:
         """The cross section of one process at the present point.
 
         Args:
@@ -112,11 +113,11 @@ class CrossSectionPredictor:
             "trust_level": int(prediction.trust[0]),
         }
 
-    def get_xsections(self):
+    def get_xsections(self) -> dict[Pids, dict[str, float]]:
         """The cross sections of all processes: dict (pid1, pid2), sorted -> as `get_xsection`."""
         return {pids: self.get_xsection(pids) for pids in self.processes}
 
-    def _process(self, pids):
+    def _process(self, pids: Pids) -> Process:
         pids = pid_pair(pids)
         if pids not in self.processes:
             known = ", ".join(map(str, self.processes))
@@ -129,7 +130,7 @@ class CrossSectionPredictor:
             )
         return process
 
-    def _point(self, process):
+    def _point(self, process: Process) -> list[float]:
         """The present point as a row, in the order of the columns of the fit."""
         missing = [name for name in process.inputs if name not in self.parameters]
         if missing:

@@ -2,13 +2,18 @@
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from tfbnn.data.validation import check_choice, check_flag, check_number
 from tfbnn.exceptions import ModelFileError
-from tfbnn.hep.slha import check_place, place_text
+from tfbnn.hep.slha import Place, check_place, place_text
 from tfbnn.model import BayesianMLP, load
 from tfbnn.system.atomic import replacing
+from tfbnn.system.paths import StrPath
+
+Pids = tuple[int, int]  # PDG codes of two particles
 
 # How many fb one unit of a target is.
 FB = {"fb": 1.0, "pb": 1000.0}
@@ -37,15 +42,15 @@ class Process:
         TypeError, ValueError: For anything that does not fit together.
     """
 
-    pids: tuple
+    pids: Pids
     model: BayesianMLP
     unit: str
     energy: float
-    inputs: dict
+    inputs: dict[str, Place]
     include_noise: bool = True
     description: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.model, BayesianMLP):
             raise TypeError(f"model must be a BayesianMLP, received {type(self.model).__name__}.")
         ensemble, spec = self.model.posterior, self.model.spec
@@ -85,17 +90,18 @@ class Process:
             object.__setattr__(self, name, value)
 
 
-def pid_pair(pids):
+def pid_pair(pids: Any) -> Pids:
     """PDG codes of two particles as a sorted tuple, as processes have no order."""
     codes = tuple(pids) if isinstance(pids, (tuple, list)) else ()
     if len(codes) != 2 or not all(hasattr(code, "__index__") for code in codes):
         raise TypeError(
             f"A process is named by two PDG codes, such as (1000022, 1000023), received {pids!r}."
         )
-    return tuple(sorted(int(code) for code in codes))
+    first, second = sorted(map(int, codes))
+    return first, second
 
 
-def write_processes(folder, processes):
+def write_processes(folder: StrPath, processes: Iterable[Process]) -> None:
     """Writes a folder for `CrossSectionPredictor`; an index that is there already is replaced.
 
     To add to a folder, pass the values of its `CrossSectionPredictor(folder).processes` too.
@@ -114,24 +120,17 @@ def write_processes(folder, processes):
     os.makedirs(folder, exist_ok=True)
     for process in processes:
         process.model.save(os.path.join(folder, _file_name(process.pids)))
-    entries = [
-        {
-            "pids": process.pids,
-            "unit": process.unit,
-            "energy_gev": process.energy,
-            "inputs": [{"name": name, "slha": place} for name, place in process.inputs.items()],
-            "include_noise": process.include_noise,
-            "description": process.description,
-        }
-        for process in processes
-    ]
-    index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
+    index = {
+        "format": _FORMAT,
+        "format_version": _VERSION,
+        "processes": [_to_json(one) for one in processes],
+    }
     with replacing(os.path.join(folder, _INDEX)) as temporary:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(index, file, indent=1)
 
 
-def read_processes(folder):
+def read_processes(folder: StrPath) -> dict[Pids, Process]:
     """Reads the folder that `write_processes` wrote: dict of sorted PDG codes -> Process.
 
     Raises:
@@ -149,7 +148,7 @@ def read_processes(folder):
             index = json.load(file)
         if (index["format"], index["format_version"]) != (_FORMAT, _VERSION):
             raise ValueError(f"this release reads {_FORMAT!r} version {_VERSION}")
-        processes = [_read_process(folder, entry) for entry in index["processes"]]
+        processes = [_from_json(entry, folder) for entry in index["processes"]]
         _check_together(processes)
     except ModelFileError:
         raise
@@ -161,7 +160,18 @@ def read_processes(folder):
     return {process.pids: process for process in processes}
 
 
-def _read_process(folder, entry):
+def _to_json(process: Process) -> dict[str, Any]:
+    return {
+        "pids": process.pids,
+        "unit": process.unit,
+        "energy_gev": process.energy,
+        "inputs": [{"name": name, "slha": place} for name, place in process.inputs.items()],
+        "include_noise": process.include_noise,
+        "description": process.description,
+    }
+
+
+def _from_json(entry: dict[str, Any], folder: str) -> Process:
     pids = pid_pair(entry["pids"])
     return Process(
         pids=pids,
@@ -174,13 +184,14 @@ def _read_process(folder, entry):
     )
 
 
-def _file_name(pids):
+def _file_name(pids: Pids) -> str:
     return f"{pids[0]}_{pids[1]}.h5"
 
 
-def _check_together(processes):
+def _check_together(processes: Iterable[Process]) -> None:
     """Refuses particles that occur twice, and one name for two places."""
-    known, places = set(), {}
+    known: set[Pids] = set()
+    places: dict[str, Place] = {}
     for process in processes:
         if process.pids in known:
             raise ValueError(f"There are two processes {process.pids}; keep one.")

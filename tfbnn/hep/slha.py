@@ -1,9 +1,14 @@
 """Numbers out of SUSY Les Houches Accord text (Skands et al. 2004, hep-ph/0311123)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tfbnn.data.csv_tables import is_number
 
+Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 
-def check_place(place):
+
+def check_place(place: Any) -> Place:
     """The place of a number, (block, index, ..), as a tuple; the name of the block in capitals.
 
     Raises:
@@ -18,12 +23,12 @@ def check_place(place):
     return (place[0].upper(), *place[1:])
 
 
-def place_text(place):
+def place_text(place: Place) -> str:
     """A place as it stands in a file: 'NMIX 1 1'."""
     return " ".join(map(str, place))
 
 
-def read_places(text, places):
+def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
     """Reads numbers; needs the package pyslha.
 
     Args:
@@ -51,8 +56,8 @@ def read_places(text, places):
         blocks = pyslha.readSLHA(text, ignorenomass=True).blocks
     except (pyslha.ParseError, ValueError, LookupError, AssertionError, TypeError) as error:
         raise ValueError(
-            f"The text is not SLHA: {type(error).__name__}: {error}. Pass the content of a spectrum "
-            "file."
+            f"The text is not SLHA: {type(error).__name__}: {error}. Pass the content of a "
+            "spectrum file."
         ) from error
     found = {name: _entry(blocks, place) for name, place in places.items()}
     missing = [name for name, value in found.items() if value is None]
@@ -68,10 +73,10 @@ def read_places(text, places):
     return {name: float(value) for name, value in found.items()}
 
 
-def _entry(blocks, place):
+def _entry(blocks: Mapping[str, Any], place: Place) -> Any:
     name, *indices = place
     if name not in blocks:
         return None
     # pyslha's keys: None without an index, the index itself, or a tuple of several.
-    key = tuple(indices) if len(indices) > 1 else (indices or [None])[0]
+    key = tuple(indices) if len(indices) > 1 else next(iter(indices), None)
     return blocks[name].entries.get(key)

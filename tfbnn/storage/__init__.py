@@ -4,8 +4,7 @@ from tfbnn.storage.format.sealing import seal
 from tfbnn.storage.model.file import read_model, write_model
 from tfbnn.storage.run.checkpoint import Checkpoint
 from tfbnn.storage.run.folder import RunFolder
-from tfbnn.storage.run.lane_reader import LaneDraws
-from tfbnn.storage.run.lane_writer import LaneWriter
+from tfbnn.storage.run.lane import LaneDraws, LaneWriter
 
 __all__ = [
     "Checkpoint",

@@ -8,6 +8,8 @@ checks; for them there is `tfbnn.storage.model.untrusted`.
 
 import contextlib
 import math
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
@@ -15,6 +17,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
 
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage.format import schema
+from tfbnn.storage.format.schema import FileKind
 from tfbnn.storage.format.sealing import content_size
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -26,7 +29,9 @@ _TYPES = {dtype: h5t.py_create(np.dtype(dtype)) for dtype in schema.ARRAY_DTYPES
 
 
 @contextlib.contextmanager
-def opened_datasets(file, max_bytes, kind=schema.MODEL):
+def opened_datasets(
+    file: BinaryIO, max_bytes: int, kind: FileKind = schema.MODEL
+) -> Iterator[dict[str, h5py.Dataset]]:
     """Yields all datasets of the schema, dict name -> h5py.Dataset, none of them read yet.
 
     Args:
@@ -45,11 +50,12 @@ def opened_datasets(file, max_bytes, kind=schema.MODEL):
         _check_attributes(root, kind)
         datasets = _find_datasets(root, kind)
         counts = [_check_dataset(name, node, kind) for name, node in datasets.items()]
-        _check_totals(*map(sum, zip(*counts)), size, max_bytes)
+        declared, stored = map(sum, zip(*counts))
+        _check_totals(declared, stored, size, max_bytes)
         yield {name: h5py.Dataset(dataset) for name, dataset in datasets.items()}
 
 
-def _check_superblock(file, size, kind):
+def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
     """Refuses a file that does not begin at byte 0 or does not end where its content does.
 
     The layout is that of the superblock versions 2 and 3 in the HDF5 file format specification.
@@ -69,7 +75,7 @@ def _check_superblock(file, size, kind):
         )
 
 
-def _check_attributes(root, kind):
+def _check_attributes(root: h5g.GroupID, kind: FileKind) -> None:
     names, other = _attribute_names(root), f"this HDF5 file is not a {kind.title}"
     if "format" not in names:
         raise ModelFileError(f"{other}: it has no attribute 'format'.")
@@ -87,7 +93,7 @@ def _check_attributes(root, kind):
         )
 
 
-def _attribute_names(node):
+def _attribute_names(node: h5g.GroupID) -> list[str]:
     count = h5a.get_num_attrs(node)
     if count > len(schema.ATTRIBUTES):
         raise ModelFileError(
@@ -96,7 +102,7 @@ def _attribute_names(node):
     return [h5a.open(node, index=i).name.decode(errors="replace") for i in range(count)]
 
 
-def _attribute(root, name):
+def _attribute(root: h5g.GroupID, name: str) -> str | int:
     attribute = h5a.open(root, name.encode())
     kind, space = attribute.get_type(), attribute.get_space()
     expected = schema.ATTRIBUTES[name]
@@ -110,10 +116,10 @@ def _attribute(root, name):
         raise ModelFileError(f"the attribute {name!r} must be {wanted}.")
     value = np.empty((), attribute.dtype)
     attribute.read(value)
-    return expected(value) if expected is int else value.item().decode()
+    return int(value) if expected is int else str(value.item().decode())
 
 
-def _find_datasets(root, kind):
+def _find_datasets(root: h5g.GroupID, kind: FileKind) -> dict[str, h5d.DatasetID]:
     """The datasets of the schema, dict name -> open dataset; other entries are refused."""
     nodes, groups, limit = {"": root}, _groups(kind), kind.max_entries
     for group, members in groups.items():
@@ -129,9 +135,11 @@ def _find_datasets(root, kind):
     return {name: node for name, node in nodes.items() if name not in groups}
 
 
-def _groups(kind):
+def _groups(kind: FileKind) -> dict[str, list[str]]:
     """Dict group -> its entries, groups and datasets but numbered ones; the root comes first."""
-    groups = {"": [schema.ARRAYS], schema.ARRAYS: []} if kind.has_arrays else {"": []}
+    groups: dict[str, list[str]] = {"": []}
+    if kind.has_arrays:
+        groups = {"": [schema.ARRAYS], schema.ARRAYS: []}
     for name in kind.datasets:
         group = name.rpartition("/")[0]
         if group not in groups:
@@ -141,21 +149,21 @@ def _groups(kind):
     return groups
 
 
-def _entry_names(group, limit):
+def _entry_names(group: h5g.GroupID, limit: int) -> list[str]:
     count = group.get_num_objs()
     if count > limit:
         raise ModelFileError(f"expected at most {limit} entries in a group, found {count}.")
     return [name.decode(errors="replace") for name in group]
 
 
-def _refuse_others(what, found, expected):
+def _refuse_others(what: str, found: Iterable[str], expected: Iterable[str]) -> None:
     if sorted(found) != sorted(expected):
         raise ModelFileError(
             f"{what} must be {sorted(expected)!r:.500}, found {sorted(found)!r:.500}."
         )
 
 
-def _open(group, name, kind):
+def _open(group: h5g.GroupID, name: str, kind: type) -> Any:
     """Opens one entry of a group if it is a hard link to an object of the kind, no attributes."""
     member = name.rpartition("/")[2].encode()
     if group.links.get_info(member).type != h5l.TYPE_HARD:
@@ -169,7 +177,7 @@ def _open(group, name, kind):
     return node
 
 
-def _check_dataset(name, dataset, file_kind):
+def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tuple[int, int]:
     """Refuses a dataset that is not plain numbers kept whole in this file.
 
     Returns:
@@ -212,16 +220,22 @@ def _check_dataset(name, dataset, file_kind):
     return declared, stored
 
 
-def _has_all_chunks(name, dataset, shape, chunk, itemsize):
+def _has_all_chunks(
+    name: str,
+    dataset: h5d.DatasetID,
+    shape: tuple[int, ...],
+    chunk: tuple[int, ...],
+    itemsize: int,
+) -> bool:
     if math.prod(chunk) * itemsize > schema.MAX_CHUNK_BYTES:
         raise ModelFileError(
             f"{name} must have chunks of at most {schema.MAX_CHUNK_BYTES} bytes, found the chunk "
             f"shape {list(chunk)}."
         )
-    return dataset.get_num_chunks() == math.prod(-(-n // c) for n, c in zip(shape, chunk))
+    return bool(dataset.get_num_chunks() == math.prod(-(-n // c) for n, c in zip(shape, chunk)))
 
 
-def _check_totals(declared, stored, file_size, max_bytes):
+def _check_totals(declared: int, stored: int, file_size: int, max_bytes: int) -> None:
     if declared > max_bytes:
         raise ModelFileError(
             f"its arrays take {declared} bytes, expected at most {max_bytes}. Pass a larger "

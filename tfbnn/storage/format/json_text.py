@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.storage.format import schema
 
 
-def to_json(value):
+def to_json(value: Any) -> bytes:
     """The bytes of a value.
 
     Raises:
@@ -18,7 +19,7 @@ def to_json(value):
     return json.dumps(value, allow_nan=False, default=_plain).encode()
 
 
-def parse_json(text, max_depth=schema.MAX_DEPTH):
+def parse_json(text: bytes, max_depth: int = schema.MAX_DEPTH) -> Any:
     """Parses UTF-8 JSON without duplicate keys, NaN, infinity or deep nesting.
 
     Raises:
@@ -35,23 +36,23 @@ def parse_json(text, max_depth=schema.MAX_DEPTH):
     return value
 
 
-def _unique(pairs):
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         raise ModelFileError("metadata must not name a key twice in one object.")
     return value
 
 
-def _refuse_constant(text):
+def _refuse_constant(text: str) -> NoReturn:
     raise ModelFileError(f"metadata must hold finite numbers, found {text}.")
 
 
-def _finite(text):
+def _finite(text: str) -> float:
     value = float(text)
     return value if math.isfinite(value) else _refuse_constant(text)
 
 
-def _depth(value):
+def _depth(value: Any) -> int:
     """How many objects and lists lie inside each other."""
     if not isinstance(value, (dict, list)):
         return 0
@@ -59,7 +60,7 @@ def _depth(value):
     return 1 + max(map(_depth, entries), default=0)
 
 
-def _plain(value):
+def _plain(value: object) -> Any:
     """NumPy numbers as Python's."""
     if isinstance(value, np.generic):
         return value.item()

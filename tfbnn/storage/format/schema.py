@@ -2,10 +2,10 @@
 
 Groups and statistics carry ArviZ names. A dataset is described by the dtypes it may have and by the
 names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
-model (param, input) or free: chain, draw, row (of reference inputs), byte; level is 2, and column is
-`input`, or 1 where only variances are kept. Of runs with collapsed readout, readout is the number of
-the last layer's parameters, group 1 or the number of outputs, and triangle the number of entries on
-and above the diagonal of a square matrix of the last layer's inputs and bias.
+model (param, input) or free: chain, draw, row (of reference inputs), byte; level is 2, and column
+is `input`, or 1 where only variances are kept. Of runs with collapsed readout, readout is the
+number of the last layer's parameters, group 1 or the number of outputs, and triangle the number of
+entries on and above the diagonal of a square matrix of the last layer's inputs and bias.
 
 Files of a run folder hold metadata and numbered arrays, whose names and shapes the metadata list:
 the state of a chain is what its kernel says, so no list of names could be complete.
@@ -13,12 +13,14 @@ the state of a chain is what its kernel says, so no list of names could be compl
 
 from dataclasses import dataclass, field
 
+Description = tuple[tuple[str, ...], tuple[str, ...]]  # dtypes, names of the dimensions
+
 FORMAT = "tfbnn-model"
 # Every version from 1 on is read by all later releases; tests/golden holds files of each.
 FORMAT_VERSION = 1
 
 # Attributes of the root; other objects have none.
-ATTRIBUTES = {
+ATTRIBUTES: dict[str, type[str] | type[int]] = {
     "format": str,
     "format_version": int,
     "inference_library": str,
@@ -59,8 +61,7 @@ TRAINING_INPUTS = {
 
 READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_factor"}
 
-# name -> (dtypes, dimensions)
-DATASETS = {
+DATASETS: dict[str, Description] = {
     METADATA: (("|u1",), ("byte",)),
     THETA: (("<f4", "<f8"), ("chain", "draw", "param")),
     CHAIN_WEIGHTS: (("<f8",), ("chain",)),
@@ -73,7 +74,7 @@ DATASETS = {
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
 }
 # Files of runs with collapsed readout have these too, or the first of them.
-OPTIONAL_DATASETS = {
+OPTIONAL_DATASETS: dict[str, Description] = {
     READOUTS["mean"]: (("<f4", "<f8"), ("chain", "draw", "readout")),
     READOUTS["factor"]: (("<f4", "<f8"), ("chain", "draw", "group", "triangle")),
 }
@@ -87,7 +88,7 @@ DIGESTS, LENGTHS, STATE = "segments/sha256", "segments/length", "state"
 DIGEST_BYTES = 32
 
 
-def array_name(index):
+def array_name(index: int) -> str:
     """Name of the dataset of a numbered array."""
     return f"{ARRAYS}/{index}"
 
@@ -100,7 +101,7 @@ class FileKind:
         title: What such a file is called in messages.
         format: Value of the attribute 'format'.
         version: Value of the attribute 'format_version'.
-        datasets: Dict name -> (dtypes, dimensions).
+        datasets: Dict name -> Description.
         optional: The same of datasets that may be missing, in groups that have others.
         has_arrays: Whether numbered arrays come on top.
     """
@@ -108,17 +109,17 @@ class FileKind:
     title: str
     format: str
     version: int
-    datasets: dict = field(default_factory=lambda: {METADATA: DATASETS[METADATA]})
-    optional: dict = field(default_factory=dict)
+    datasets: dict[str, Description] = field(default_factory=lambda: {METADATA: DATASETS[METADATA]})
+    optional: dict[str, Description] = field(default_factory=dict)
     has_arrays: bool = True
 
     @property
-    def max_entries(self):
+    def max_entries(self) -> int:
         """Largest number of entries of a group."""
         return MAX_ARRAYS if self.has_arrays else len(self.datasets) + len(self.optional)
 
-    def describe(self, name):
-        """(dtypes, dimensions) of a dataset, listed or numbered."""
+    def describe(self, name: str) -> Description:
+        """The Description of a dataset, listed or numbered."""
         return (self.datasets | self.optional).get(name, (ARRAY_DTYPES, ("any",)))
 
 

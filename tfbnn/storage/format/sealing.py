@@ -5,16 +5,60 @@ the seal off.
 """
 
 import hashlib
+import io
 import os
+from collections.abc import Callable
+from typing import BinaryIO
+
+import h5py
+import numpy as np
 
 from tfbnn.exceptions import ModelFileError
+from tfbnn.storage.format import schema
+from tfbnn.storage.format.schema import FileKind
+from tfbnn.system.atomic import write_file
+from tfbnn.system.paths import StrPath
+from tfbnn.system.version import __version__
 
 _MARK = b"TFBNNSHA"
 _SIZE = len(_MARK) + hashlib.sha256().digest_size
 _BLOCK = 2**20
 
 
-def seal(path):
+def write_sealed(path: StrPath, kind: FileKind, fill: Callable[[h5py.File], None]) -> bytes:
+    """Writes an HDF5 file that says what it is, with its seal, at once or not at all.
+
+    The file is made in memory. A full disk then meets plain writes: where the HDF5 library itself
+    runs out of space, it cannot close its file, and may end the process. It costs memory of the
+    size of the file for the time of the write. What is there is replaced once the new file is
+    complete.
+
+    Args:
+        path: File name.
+        kind: FileKind of the file.
+        fill: Function of the open h5py.File that writes the datasets.
+
+    Returns:
+        The SHA-256 of the file without its seal, 32 bytes.
+
+    Raises:
+        FileNotFoundError: When the folder does not exist.
+        OSError: When the file cannot be written.
+    """
+    image = io.BytesIO()
+    with h5py.File(image, "w", libver=("v110", "v110")) as file:
+        values = (kind.format, kind.version, "tfbnn", __version__)
+        for name, value in zip(schema.ATTRIBUTES, values):
+            # Texts of fixed length: others lie on a heap, which is one more thing to go wrong.
+            file.attrs[name] = np.bytes_(value) if isinstance(value, str) else value
+        fill(file)
+    content = image.getbuffer()
+    mark = _seal_of(content)
+    write_file(path, content, mark)
+    return mark[-schema.DIGEST_BYTES :]
+
+
+def seal(path: StrPath) -> None:
     """Writes the seal of a tfbnn file anew, after a deliberate edit.
 
     Whether the content makes sense is not judged here but when it is loaded.
@@ -35,12 +79,12 @@ def seal(path):
         file.truncate()
 
 
-def seal_of(content):
+def _seal_of(content: memoryview) -> bytes:
     """The seal that belongs behind the given bytes."""
     return _MARK + hashlib.sha256(content).digest()
 
 
-def check_seal(file, title="tfbnn model"):
+def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
     """Refuses an open file whose seal is missing or does not fit its content.
 
     Args:
@@ -68,12 +112,12 @@ def check_seal(file, title="tfbnn model"):
     return expected
 
 
-def content_size(file):
+def content_size(file: BinaryIO) -> int:
     """Number of bytes before the seal of an open file that has one."""
     return os.fstat(file.fileno()).st_size - _SIZE
 
 
-def _is_sealed(file):
+def _is_sealed(file: BinaryIO) -> bool:
     """Whether there is a seal, behind whose mark the file then stands."""
     size = content_size(file)
     if size < 0:
@@ -82,14 +126,14 @@ def _is_sealed(file):
     return file.read(len(_MARK)) == _MARK
 
 
-def _digest(file, size):
+def _digest(file: BinaryIO, size: int) -> bytes:
     """SHA-256 of the first `size` bytes."""
-    digest, block = hashlib.sha256(), memoryview(bytearray(_BLOCK))
+    digest = hashlib.sha256()
     file.seek(0)
     while size:
-        count = file.readinto(block[: min(size, _BLOCK)])
-        if not count:
+        block = file.read(min(size, _BLOCK))
+        if not block:
             raise ModelFileError("it became shorter while it was read. Load it again.")
-        digest.update(block[:count])
-        size -= count
+        digest.update(block)
+        size -= len(block)
     return digest.digest()

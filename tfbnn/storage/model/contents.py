@@ -1,5 +1,9 @@
 """Between an ensemble and the named arrays of a model file, with the checks that they agree."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import h5py
 import numpy as np
 
 from tfbnn.data.labels import check_classes
@@ -7,11 +11,13 @@ from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.storage.format import schema
 from tfbnn.storage.model.metadata import decode_metadata, encode_metadata
+from tfbnn.system.arrays import Array
 
 
-def to_arrays(ensemble, created_at=None):
+def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Array]:
     """The arrays of a model file that hold an ensemble: dict name -> array.
 
     Args:
@@ -34,21 +40,21 @@ def to_arrays(ensemble, created_at=None):
     return arrays
 
 
-def from_arrays(arrays):
+def from_arrays(datasets: Mapping[str, Array | h5py.Dataset]) -> Ensemble:
     """The ensemble that the arrays of a model file hold.
 
     Args:
-        arrays: Dict name -> NumPy array, or dataset of an open file. Datasets are read once their
-            sizes are known to be those of the model.
+        datasets: Dict name -> NumPy array, or dataset of an open file. Datasets are read once
+            their sizes are known to be those of the model.
 
     Raises:
         ModelFileError: When they contradict each other or cannot be of a fitted model.
         ValueError, TypeError, KeyError: For metadata that describe no model.
     """
-    sizes = _common_sizes(arrays)
-    metadata = decode_metadata(arrays[schema.METADATA], sizes["param"])
+    sizes = _common_sizes(datasets)
+    metadata = decode_metadata(datasets[schema.METADATA], sizes["param"])
     _check_sizes(sizes, metadata["spec"])
-    arrays = {name: array[()] for name, array in arrays.items()}
+    arrays: dict[str, Array] = {name: array[()] for name, array in datasets.items()}
     statistics = {key: arrays[f"{schema.SAMPLE_STATS}/{key}"] for key in schema.STATISTICS}
     _check_statistics(statistics)
     statistics["diverging"] = statistics["diverging"].astype(bool)
@@ -67,18 +73,19 @@ def from_arrays(arrays):
     return ensemble
 
 
-def _readouts(arrays):
-    found = {key: arrays.get(name) for key, name in schema.READOUTS.items()}
-    if found["mean"] is not None:
-        return Readouts(**found)
-    if found["factor"] is not None:
+def _readouts(arrays: Mapping[str, Array]) -> Readouts | None:
+    mean, factor = (arrays.get(schema.READOUTS[key]) for key in ("mean", "factor"))
+    if mean is not None:
+        return Readouts(mean, factor)
+    if factor is not None:
         raise ModelFileError(f"{schema.READOUTS['factor']} needs {schema.READOUTS['mean']}.")
     return None
 
 
-def _common_sizes(arrays):
+def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
     """Dict dimension -> size, the same in all arrays, at least one."""
-    sizes, present = {}, set(schema.DATASETS) | set(arrays)
+    sizes: dict[str, int] = {}
+    present = set(schema.DATASETS) | set(arrays)
     for name, (_, dimensions) in (schema.DATASETS | schema.OPTIONAL_DATASETS).items():
         if name not in present:
             continue
@@ -94,7 +101,7 @@ def _common_sizes(arrays):
     return sizes
 
 
-def _check_sizes(sizes, spec):
+def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
     """Refuses sizes of dimensions that do not belong to the model."""
     features, outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
     expected = {
@@ -114,7 +121,7 @@ def _check_sizes(sizes, spec):
             )
 
 
-def _check_arrays(ensemble, arrays):
+def _check_arrays(ensemble: Ensemble, arrays: Mapping[str, Array]) -> None:
     of_draws = [name for name in (schema.THETA, *schema.OPTIONAL_DATASETS) if name in arrays]
     for name in of_draws:
         if arrays[name].dtype != ensemble.spec.dtype:
@@ -141,14 +148,14 @@ def _check_arrays(ensemble, arrays):
         raise ModelFileError("the distances of the training inputs must be >= 0 and ascending.")
 
 
-def _check_statistics(statistics):
+def _check_statistics(statistics: Mapping[str, Array]) -> None:
     if statistics["diverging"].max() > 1:
         raise ModelFileError("sample_stats/diverging must hold 0 and 1, found larger numbers.")
     if statistics["n_steps"].min() < 0:
         raise ModelFileError("sample_stats/n_steps must hold counts, found negative numbers.")
 
 
-def _check_metadata(ensemble):
+def _check_metadata(ensemble: Ensemble) -> None:
     spec, names = ensemble.spec, ensemble.feature_names
     if names is not None and not _is_texts(names, spec.num_inputs):
         raise ModelFileError(
@@ -178,5 +185,5 @@ def _check_metadata(ensemble):
             raise ModelFileError(f"{name} must have {columns} columns, found {sorted(widths)}.")
 
 
-def _is_texts(values, count=None):
+def _is_texts(values: Sequence[Any], count: int | None = None) -> bool:
     return (count is None or len(values) == count) and all(isinstance(v, str) for v in values)

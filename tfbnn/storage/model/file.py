@@ -1,4 +1,4 @@
-"""The model file: one sealed HDF5 file with the sampled networks and all that is needed to use them.
+"""The model file: one sealed HDF5 file with the sampled networks and all it takes to use them.
 
 It is read as far as needed to know that it is sound, in this order: size and seal, in plain Python;
 every object of the HDF5 file, before its content; the content, against the model it describes.
@@ -7,15 +7,21 @@ every object of the HDF5 file, before its content; the content, against the mode
 import functools
 import math
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
+
+import h5py
 
 from tfbnn.exceptions import ModelFileError
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.allow_list import opened_datasets
-from tfbnn.storage.format.sealed_file import write_sealed
-from tfbnn.storage.format.sealing import check_seal
+from tfbnn.storage.format.sealing import check_seal, write_sealed
 from tfbnn.storage.model.contents import from_arrays, to_arrays
 from tfbnn.storage.model.untrusted import read_foreign
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
 
 # Draws become 15 % smaller, more where proposals were rejected, and 100 MB of them load in 0.2 s
 # instead of 0.1 s; a higher level or other arrays would gain nothing.
@@ -23,7 +29,7 @@ _COMPRESSION = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 _CHUNK_BYTES, _COMPRESSED_FROM_BYTES = 2**20, 2**16
 
 
-def write_model(ensemble, path):
+def write_model(ensemble: Ensemble, path: StrPath) -> None:
     """Writes an ensemble to `path`, replacing what is there only once the new file is complete.
 
     Args:
@@ -45,7 +51,9 @@ def write_model(ensemble, path):
     write_sealed(path, schema.MODEL, functools.partial(_fill, arrays))
 
 
-def read_model(path, *, untrusted=False, max_bytes=schema.MAX_BYTES):
+def read_model(
+    path: StrPath, *, untrusted: bool = False, max_bytes: int = schema.MAX_BYTES
+) -> Ensemble:
     """Reads the ensemble that `write_model` wrote.
 
     Args:
@@ -83,15 +91,15 @@ def read_model(path, *, untrusted=False, max_bytes=schema.MAX_BYTES):
             ) from error
 
 
-def _fill(arrays, file):
+def _fill(arrays: Mapping[str, Array], file: h5py.File) -> None:
     for name, array in arrays.items():
-        settings = {}
+        settings: dict[str, Any] = {}
         if name == schema.THETA and array.nbytes >= _COMPRESSED_FROM_BYTES:
             settings = {"chunks": _chunks(array), **_COMPRESSION}
         file.create_dataset(name, data=array, **settings)
 
 
-def _chunks(theta):
+def _chunks(theta: Array) -> tuple[int, int, int]:
     """A chunk shape of about 1 MiB that divides the draws of a chain evenly."""
     _, num_results, num_parameters = theta.shape
     columns = min(num_parameters, _CHUNK_BYTES // theta.itemsize)
@@ -99,7 +107,7 @@ def _chunks(theta):
     return 1, math.ceil(num_results / min(count, num_results)), columns
 
 
-def _check_size(size, max_bytes):
+def _check_size(size: int, max_bytes: int) -> None:
     if size > max_bytes:
         raise ModelFileError(
             f"it has {size} bytes, expected at most {max_bytes}. Pass a larger max_bytes "

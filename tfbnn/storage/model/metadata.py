@@ -1,16 +1,21 @@
 """The JSON of a model file: everything that is not an array."""
 
+from typing import Any
+
+import h5py
 import numpy as np
 
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import ModelFileError
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json, to_json
+from tfbnn.system.arrays import Array
 
 
-def encode_metadata(ensemble, created_at):
+def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
     """The metadata of an ensemble as an array of bytes.
 
     Args:
@@ -33,7 +38,7 @@ def encode_metadata(ensemble, created_at):
     return np.frombuffer(to_json(metadata), np.uint8)
 
 
-def decode_metadata(array, num_parameters):
+def decode_metadata(array: Array | h5py.Dataset, num_parameters: int) -> dict[str, Any]:
     """Parses the bytes of the metadata; names of classes and functions are looked up in tables.
 
     Args:

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from io import BufferedReader
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json
 from tfbnn.storage.model.untrusted_child import READY, SIZE_BYTES
+from tfbnn.system.arrays import Array
 from tfbnn.system.children import describe_ending, search_path
 
 _START_SECONDS, _SECONDS_PER_BYTE = 60, 1e-7
@@ -26,7 +29,7 @@ _MAX_HEADER_BYTES, _MAX_MESSAGE = 64 * 2**10, 1000
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
 
 
-def read_foreign(file, max_bytes):
+def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
     """Reads the arrays of a model file in a child process.
 
     Args:
@@ -56,15 +59,16 @@ def read_foreign(file, max_bytes):
             stderr=complaints,
             env=_environment(),
         )
+        stream = cast(BufferedReader, process.stdout)
         limit = _START_SECONDS + _SECONDS_PER_BYTE * file_size
         timer = threading.Timer(limit, process.kill)
         timer.start()
         try:
-            if process.stdout.read(len(READY)) != READY:
+            if stream.read(len(READY)) != READY:
                 process.wait()
                 raise ChildProcessError(_start_failure(complaints))
-            arrays = _receive(process.stdout, max_bytes)
-            process.stdout.close()  # ends a child that has more to say
+            arrays = _receive(stream, max_bytes)
+            stream.close()  # ends a child that has more to say
             code = process.wait()
             if arrays is None or code:
                 raise ModelFileError(
@@ -76,11 +80,11 @@ def read_foreign(file, max_bytes):
             timer.cancel()
             timer.join()
             process.kill()
-            process.stdout.close()
+            stream.close()
             process.wait()
 
 
-def _environment():
+def _environment() -> dict[str, str]:
     """Variables with which the child finds the very packages that this process uses."""
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     return kept | {
@@ -91,7 +95,7 @@ def _environment():
     }
 
 
-def _receive(stream, max_bytes):
+def _receive(stream: BufferedReader, max_bytes: int) -> dict[str, Array] | None:
     """The arrays that the child sends, None where it sends too little or too much.
 
     Nothing it says is trusted.
@@ -108,30 +112,31 @@ def _receive(stream, max_bytes):
     arrays = {}
     for name, (dtype, shape) in _described_arrays(header, max_bytes).items():
         arrays[name] = np.empty(shape, dtype)
-        view = memoryview(arrays[name].reshape(-1).view(np.uint8))
+        view = arrays[name].reshape(-1).view(np.uint8).data
         if stream.readinto(view) < len(view):
             return None
     return None if stream.read(1) else arrays
 
 
-def _described_arrays(header, max_bytes):
+def _described_arrays(header: Any, max_bytes: int) -> dict[str, tuple[str, list[int]]]:
     """Dict name -> (dtype, shape), of the schema's names and dtypes, not too large in total."""
     known = schema.DATASETS | schema.OPTIONAL_DATASETS
-    names = list(header) if isinstance(header, dict) else []
+    described: dict[str, tuple[str, list[int]]] = header if isinstance(header, dict) else {}
+    names = list(described)
     if names != [name for name in known if name in names or name in schema.DATASETS]:
         raise ModelFileError("the process that reads foreign files must send the known datasets.")
     total = 0
-    for name, (dtype, shape) in header.items():
+    for name, (dtype, shape) in described.items():
         sizes_are_sound = all(type(size) is int and 0 < size <= max_bytes for size in shape)
         if dtype not in known[name][0] or not sizes_are_sound:
             raise ModelFileError(f"{name} must have a known dtype and shape, found {dtype!r:.20}.")
         total += math.prod(shape) * np.dtype(dtype).itemsize
     if total > max_bytes:
         raise ModelFileError(f"its arrays must take at most {max_bytes} bytes, found {total}.")
-    return header
+    return described
 
 
-def _start_failure(complaints):
+def _start_failure(complaints: IO[bytes]) -> str:
     complaints.seek(0)
     lines = complaints.read(10**5).decode(errors="replace").strip().splitlines()
     return (

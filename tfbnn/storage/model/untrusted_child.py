@@ -1,6 +1,6 @@
-"""The process that reads a foreign model file: `python -m tfbnn.storage.model.untrusted_child MAX_BYTES`.
+"""The process that reads a foreign model file.
 
-The file is standard input. On standard output come `READY`, then the size of a JSON text
+It is `python -m tfbnn.storage.model.untrusted_child MAX_BYTES`. The file is standard input. On standard output come `READY`, then the size of a JSON text
 (`SIZE_BYTES` bytes, little-endian) and this text: why the file is refused, or an object
 {name: [dtype, shape]}, followed by the bytes of these arrays.
 """
@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import sys
+from typing import Any, BinaryIO
 
 READY = b"ready\n"
 SIZE_BYTES = 8
@@ -19,7 +20,7 @@ _BASE_MEMORY, _MEMORY_PER_FILE_BYTE = 2**30, 4
 _BASE_SECONDS, _SECONDS_PER_FILE_BYTE = 20, 1e-7
 
 
-def main():
+def main() -> None:
     """Reads, sends and ends."""
     from tfbnn.exceptions import ModelFileError
     from tfbnn.storage.format.allow_list import opened_datasets
@@ -41,15 +42,15 @@ def main():
         return
     _send(stream, {name: [array.dtype.str, array.shape] for name, array in arrays.items()})
     for array in arrays.values():
-        stream.write(memoryview(array.reshape(-1).view("u1")))
+        stream.write(array.reshape(-1).view("u1").data)
 
 
-def _send(stream, value):
+def _send(stream: BinaryIO, value: Any) -> None:
     text = json.dumps(value).encode()
     stream.write(len(text).to_bytes(SIZE_BYTES, "little") + text)
 
 
-def _limit_resources(file_size):
+def _limit_resources(file_size: int) -> None:
     """Bounds memory and time; from here on no file can be opened and no process started."""
     try:
         import resource

@@ -5,14 +5,19 @@ Each is written in place of the one before the last; its new name is the moment 
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tfbnn.exceptions import RunFolderError, RunFolderWarning
 from tfbnn.storage.format import schema
 from tfbnn.storage.run.record import read_record, write_record
-from tfbnn.storage.run.segments import segment_indices
+from tfbnn.storage.run.segments import LanePlace, segment_indices
+from tfbnn.system.arrays import Array
+
+_Found = TypeVar("_Found")
 
 CHECKPOINT_NAMES = ("checkpoint-a.h5", "checkpoint-b.h5")
 
@@ -29,43 +34,35 @@ class Checkpoint:
         lengths: Number of draws in each [n], int64.
     """
 
-    arrays: dict
-    counters: dict
+    arrays: dict[str, Array]
+    counters: dict[str, Any]
     generation: int
-    digests: np.ndarray = field(default_factory=lambda: np.empty((0, 32), np.uint8))
-    lengths: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    digests: Array = field(default_factory=lambda: np.empty((0, 32), np.uint8))
+    lengths: Array = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
-    def num_draws(self):
+    def num_draws(self) -> int:
         """Draws committed so far, per chain."""
         return int(self.lengths.sum())
 
 
-def write_checkpoint(folder, owner, checkpoint):
-    """Commits: once this returns, the checkpoint is what a reader or the next writer finds.
-
-    Args:
-        folder: Folder of the lane.
-        owner: Dict that names the run and the lane.
-        checkpoint: Checkpoint.
-    """
-    content = {
-        **owner,
+def write_checkpoint(place: LanePlace, checkpoint: Checkpoint) -> None:
+    """Commits: once this returns, the checkpoint is what a reader or the next writer finds."""
+    content = place.owner | {
         "generation": checkpoint.generation,
         "counters": checkpoint.counters,
     }
     state = {f"{schema.STATE}/{name}": array for name, array in checkpoint.arrays.items()}
     arrays = {schema.DIGESTS: checkpoint.digests, schema.LENGTHS: checkpoint.lengths, **state}
     name = CHECKPOINT_NAMES[checkpoint.generation % 2]
-    write_record(os.path.join(folder, name), schema.CHECKPOINT, content, arrays)
+    write_record(os.path.join(place.folder, name), schema.CHECKPOINT, content, arrays)
 
 
-def newest_usable(folder, owner, use):
+def newest_usable(place: LanePlace, use: Callable[[Checkpoint], _Found]) -> _Found | None:
     """What `use` makes of the newest checkpoint that is sound.
 
     Args:
-        folder: Folder of the lane.
-        owner: Dict that names the run and the lane.
+        place: The lane.
         use: Function of a Checkpoint; it raises RunFolderError when that cannot be used.
 
     Returns:
@@ -75,11 +72,12 @@ def newest_usable(folder, owner, use):
         RunFolderError: When all is damaged.
     """
     # Listed first: whoever wrote the second segment had committed the first.
-    num_segments = len(segment_indices(folder))
-    found, faults = [], []
+    num_segments = len(segment_indices(place.folder))
+    found: list[Checkpoint] = []
+    faults: list[RunFolderError] = []
     for name in CHECKPOINT_NAMES:
         try:
-            found.append(_read(os.path.join(folder, name), owner))
+            found.append(_read(os.path.join(place.folder, name), place.owner))
         except FileNotFoundError:
             continue
         except RunFolderError as error:
@@ -92,22 +90,24 @@ def newest_usable(folder, owner, use):
             continue
         if faults:
             warnings.warn(
-                f"{folder!r}: commit {checkpoint.generation} with {checkpoint.num_draws} draws is "
+                f"{place.folder!r}: commit {checkpoint.generation} with {checkpoint.num_draws} draws is "
                 f"used; later ones, if any, are lost: {faults[0]}",
                 RunFolderWarning,
                 stacklevel=2,
             )
         return result
     if faults or num_segments > 1:
-        fault = faults[0] if faults else f"there are {num_segments} segments and no checkpoint."
+        fault = (
+            str(faults[0]) if faults else f"there are {num_segments} segments and no checkpoint."
+        )
         raise RunFolderError(
-            f"{folder!r} has no commit that can be used: {fault} Restore the folder from a copy, "
+            f"{place.folder!r} has no commit that can be used: {fault} Restore the folder from a copy, "
             "or delete it to start this part of the run anew."
         )
     return None
 
 
-def _read(path, owner):
+def _read(path: str, owner: dict[str, Any]) -> Checkpoint:
     record = read_record(path, schema.CHECKPOINT)
     content, arrays = dict(record.content), dict(record.arrays)
     other = {name: content.pop(name, None) for name in owner}
@@ -127,7 +127,7 @@ def _read(path, owner):
     return checkpoint
 
 
-def _check(path, checkpoint):
+def _check(path: str, checkpoint: Checkpoint) -> None:
     sound = (
         type(checkpoint.generation) is int
         and isinstance(checkpoint.counters, dict)

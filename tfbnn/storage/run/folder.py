@@ -11,18 +11,24 @@ any time and see what was committed.
 import contextlib
 import os
 import secrets
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, Self
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage.format import schema
-from tfbnn.storage.run.checkpoint import newest_usable
-from tfbnn.storage.run.lane_reader import read_lane
-from tfbnn.storage.run.lane_writer import LaneWriter
+from tfbnn.storage.run.checkpoint import Checkpoint, newest_usable
+from tfbnn.storage.run.lane import LaneDraws, LaneWriter, read_lane
 from tfbnn.storage.run.lease import held_lease, is_held
 from tfbnn.storage.run.record import read_record, write_record
+from tfbnn.storage.run.segments import LanePlace
+from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import is_temporary, make_folder
+from tfbnn.system.paths import StrPath
 
 _RUN, _LEASE = "run.h5", "lease"
+_Json = dict[str, Any]
+_Arrays = Mapping[str, Array]
 # Where those who let others make the run put what is needed for that.
 PREPARATION = "preparation"
 # What names of files begin with that ask others to stop.
@@ -40,12 +46,12 @@ class RunFolder:
         arrays: Dict name -> array, which belong to the description.
     """
 
-    def __init__(self, path, run_id, num_lanes, description, arrays):
+    def __init__(self, path: str, run_id: str, num_lanes: int, description: _Json, arrays: _Arrays):
         self.path, self.run_id, self.num_lanes = path, run_id, num_lanes
         self.description, self.arrays = description, arrays
 
     @classmethod
-    def create(cls, path, description, arrays, num_lanes):
+    def create(cls, path: StrPath, description: _Json, arrays: _Arrays, num_lanes: int) -> Self:
         """Makes a run folder.
 
         Args:
@@ -65,7 +71,7 @@ class RunFolder:
 
     @classmethod
     @contextlib.contextmanager
-    def reserved(cls, path):
+    def reserved(cls, path: StrPath) -> Iterator[Callable[[_Json, _Arrays, int], "RunFolder"]]:
         """Keeps others from making a run in a folder, and yields a function that does.
 
         Args:
@@ -80,14 +86,14 @@ class RunFolder:
         with held_lease(os.path.join(path, _LEASE)):
             _refuse_content(path)
 
-            def make(description, arrays, num_lanes):
+            def make(description: _Json, arrays: _Arrays, num_lanes: int) -> RunFolder:
                 _write(path, secrets.token_hex(16), num_lanes, description, arrays)
                 return cls.open(path)
 
             yield make
 
     @classmethod
-    def open(cls, path):
+    def open(cls, path: StrPath) -> Self:
         """Opens a run folder. Nothing in it is changed.
 
         Raises:
@@ -112,7 +118,7 @@ class RunFolder:
         return cls(path, run_id, num_lanes, content["description"], record.arrays)
 
     @classmethod
-    def find(cls, path):
+    def find(cls, path: StrPath) -> Self | None:
         """The run at `path`, or None where `create` can make one: no folder, or one without files.
 
         What a process leaves that is killed while it makes a run does not count.
@@ -125,12 +131,12 @@ class RunFolder:
         return cls.open(path)
 
     @staticmethod
-    def in_use(path):
-        """Whether a process has a lease in this folder: makes a run there, or writes a lane of it."""
+    def in_use(path: StrPath) -> bool:
+        """Whether a process has a lease here: makes a run in this folder, or writes a lane of it."""
         leases = [*Path(path).glob(_LEASE), *Path(path).glob(f"lane-*/{_LEASE}")]
         return any(map(is_held, leases))
 
-    def replace_description(self, description):
+    def replace_description(self, description: _Json) -> None:
         """Gives the run another description, to extend it say; arrays and draws stay.
 
         Where that fails, the description is as it was.
@@ -143,14 +149,14 @@ class RunFolder:
         with contextlib.ExitStack() as stack:
             stack.enter_context(held_lease(os.path.join(self.path, _LEASE)))
             for lane in range(self.num_lanes):
-                folder, _ = self._lane(lane)
+                folder = self._lane(lane).folder
                 if os.path.isdir(folder):  # else nobody has written it yet
                     stack.enter_context(held_lease(os.path.join(folder, _LEASE)))
             _write(self.path, self.run_id, self.num_lanes, description, self.arrays)
         self.description = RunFolder.open(self.path).description
 
     @contextlib.contextmanager
-    def writer(self, lane):
+    def writer(self, lane: int) -> Iterator[LaneWriter]:
         """Yields the `LaneWriter` of a lane, after removing what a killed one did not commit.
 
         Draws that were appended and not committed are gone at the end.
@@ -161,38 +167,37 @@ class RunFolder:
                 one before it is taken, with a RunFolderWarning.
             OSError: When the folder cannot be written.
         """
-        folder, owner = self._lane(lane)
-        make_folder(folder)
-        with held_lease(os.path.join(folder, _LEASE)) as lease:
-            yield LaneWriter(folder, owner, lease)
+        place = self._lane(lane)
+        make_folder(place.folder)
+        with held_lease(os.path.join(place.folder, _LEASE)) as lease:
+            yield LaneWriter(place, lease)
 
-    def checkpoint(self, lane):
+    def checkpoint(self, lane: int) -> Checkpoint | None:
         """The last commit of a lane, without its draws, or None where there is none."""
-        return newest_usable(*self._lane(lane), lambda checkpoint: checkpoint)
+        return newest_usable(self._lane(lane), lambda checkpoint: checkpoint)
 
-    def read(self, lane):
+    def read(self, lane: int) -> LaneDraws:
         """The `LaneDraws` that a lane has committed so far.
 
         Raises:
             RunFolderError: When they are damaged. Where only the last commit is, the one before it
                 is read, with a RunFolderWarning.
         """
-        return read_lane(*self._lane(lane))
+        return read_lane(self._lane(lane))
 
-    def _lane(self, lane):
-        """(Folder, owner) of a lane."""
+    def _lane(self, lane: int) -> LanePlace:
         if lane not in range(self.num_lanes):
             raise ValueError(f"lane must be one of 0 .. {self.num_lanes - 1}, found {lane!r}.")
-        owner = {"run": self.run_id, "lane": int(lane)}
-        return os.path.join(self.path, f"lane-{int(lane):03d}"), owner
+        folder = os.path.join(self.path, f"lane-{int(lane):03d}")
+        return LanePlace(folder, self.run_id, int(lane))
 
 
-def _content(path):
+def _content(path: StrPath) -> list[str]:
     names = set(os.listdir(path)) - {_LEASE, PREPARATION}
     return [name for name in names if not (is_temporary(name) or name.startswith(STOP))]
 
 
-def _refuse_content(path):
+def _refuse_content(path: str) -> None:
     names = _content(path)
     if _RUN in names:
         raise RunFolderError(f"{path!r} holds a run already. Resume it, or choose another folder.")
@@ -202,7 +207,7 @@ def _refuse_content(path):
         )
 
 
-def _write(path, run_id, num_lanes, description, arrays):
+def _write(path: str, run_id: str, num_lanes: int, description: _Json, arrays: _Arrays) -> None:
     if num_lanes not in range(1, schema.MAX_LANES + 1):
         raise ValueError(f"num_lanes must be 1 .. {schema.MAX_LANES}, found {num_lanes!r}.")
     content = {"run": run_id, "num_lanes": int(num_lanes), "description": description}

@@ -11,10 +11,12 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.system.locks import is_locked, lock, open_plainly
+from tfbnn.system.paths import StrPath
 
 _MAX_BYTES = 4096
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -23,7 +25,7 @@ _SECOND_TRY_SECONDS = 0.05
 
 
 @contextlib.contextmanager
-def held_lease(path):
+def held_lease(path: str) -> Iterator["Lease"]:
     """Takes the lease, or refuses at once, and yields it.
 
     Args:
@@ -43,14 +45,14 @@ def held_lease(path):
         lease.release()
 
 
-def is_held(path):
+def is_held(path: StrPath) -> bool:
     """Whether somebody has the lease, who is not disturbed, nor is one who takes it now.
 
     Args:
         path: The file; one that is missing nobody has.
     """
     try:
-        handle = open_plainly(path, os.O_RDONLY)
+        handle = open_plainly(os.fspath(path), os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
@@ -62,11 +64,11 @@ def is_held(path):
 class Lease:
     """A lease on an open file. Use `held_lease`."""
 
-    def __init__(self, path, handle):
-        self._path, self._handle = path, handle
+    def __init__(self, path: str, handle: int):
+        self._path, self._handle, self._is_released = path, handle, False
         self._text = json.dumps(_this_process()).encode()
 
-    def take(self):
+    def take(self) -> None:
         """Locks the file and writes in it who has it."""
         try:
             self._lock()
@@ -88,20 +90,20 @@ class Lease:
             raise OSError(error.errno, error.strerror, self._path) from error
         self.check()
 
-    def _lock(self):
+    def _lock(self) -> None:
         try:
             lock(self._handle)
         except BlockingIOError:
             time.sleep(_SECOND_TRY_SECONDS)  # somebody may only have asked whether it is held
             lock(self._handle)
 
-    def check(self):
+    def check(self) -> None:
         """Refuses to go on where another process has taken the lease all the same.
 
         Raises:
             RunLockedError: In that case, and when it was released.
         """
-        if self._handle is None:
+        if self._is_released:
             raise RunLockedError(f"The lease {self._path!r} has been released: open it again.")
         if _content(self._path) != self._text:
             raise RunLockedError(
@@ -109,13 +111,13 @@ class Lease:
                 "written here; what was committed is intact."
             )
 
-    def release(self):
+    def release(self) -> None:
         """Gives the lease back."""
         os.close(self._handle)
-        self._handle = None
+        self._is_released = True
 
 
-def _this_process():
+def _this_process() -> dict[str, str | int | None]:
     boot_id = None
     with contextlib.suppress(OSError), open(_BOOT_ID, encoding="ascii") as file:
         boot_id = file.read().strip()
@@ -128,7 +130,7 @@ def _this_process():
     }
 
 
-def _holder(path):
+def _holder(path: str) -> str:
     """Who has the lease, in words; what the file says is not trusted."""
     try:
         who = json.loads(_content(path))
@@ -137,7 +139,7 @@ def _holder(path):
         return "another process"
 
 
-def _content(path):
+def _content(path: str) -> bytes:
     """What the file says, nothing where it is gone."""
     try:
         with open(path, "rb") as file:

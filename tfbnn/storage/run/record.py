@@ -2,16 +2,21 @@
 
 import contextlib
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, BinaryIO
 
+import h5py
 import numpy as np
 
 from tfbnn.exceptions import ModelFileError, RunFolderError
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.allow_list import opened_datasets
 from tfbnn.storage.format.json_text import parse_json, to_json
-from tfbnn.storage.format.sealed_file import write_sealed
-from tfbnn.storage.format.sealing import check_seal, content_size
+from tfbnn.storage.format.schema import FileKind
+from tfbnn.storage.format.sealing import check_seal, content_size, write_sealed
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
 
 _BOOL = np.dtype(bool)
 
@@ -25,11 +30,13 @@ class Record:
         arrays: Dict name -> array.
     """
 
-    content: dict
-    arrays: dict
+    content: dict[str, Any]
+    arrays: dict[str, Array]
 
 
-def write_record(path, kind, content, arrays):
+def write_record(
+    path: StrPath, kind: FileKind, content: dict[str, Any], arrays: Mapping[str, Array]
+) -> bytes:
     """Writes a file, replacing what is there only once the new one is complete.
 
     Args:
@@ -57,7 +64,7 @@ def write_record(path, kind, content, arrays):
     text = to_json({"content": content, "arrays": listed})
     _parse(np.frombuffer(text, np.uint8))  # what could not be read must not be written
 
-    def fill(file):
+    def fill(file: h5py.File) -> None:
         file.create_dataset(schema.METADATA, data=np.frombuffer(text, np.uint8))
         file.create_group(schema.ARRAYS)
         for index, array in enumerate(arrays.values()):
@@ -67,7 +74,7 @@ def write_record(path, kind, content, arrays):
     return write_sealed(path, kind, fill)
 
 
-def read_record(path, kind, digest=None):
+def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> Record:
     """Reads the file that `write_record` wrote.
 
     Args:
@@ -98,7 +105,7 @@ def read_record(path, kind, digest=None):
             ) from error
 
 
-def check_record(path, kind, digest):
+def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
     """Refuses a file that is not the one of the digest, without a look at what it says.
 
     Raises:
@@ -109,7 +116,7 @@ def check_record(path, kind, digest):
 
 
 @contextlib.contextmanager
-def _opened(path, kind, digest):
+def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryIO]:
     """Yields the open file, after a check of its seal."""
     if os.path.lexists(path) and not os.path.isfile(path):
         raise RunFolderError(f"{path!r} is not a file. Expected a {kind.title}.")
@@ -125,7 +132,7 @@ def _opened(path, kind, digest):
         yield file
 
 
-def _parse(text):
+def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:
     """The metadata in an array of bytes, or a dataset of them."""
     if text.size > schema.MAX_METADATA_BYTES:
         raise ModelFileError(
@@ -144,13 +151,15 @@ def _parse(text):
     return metadata
 
 
-def _arrays(listed, datasets):
+def _arrays(
+    listed: Sequence[tuple[str, str, list[int]]], datasets: Mapping[str, h5py.Dataset]
+) -> dict[str, Array]:
     """Dict name -> array, each as the metadata say."""
     if len(datasets) != len(listed) + 1:
         raise ModelFileError(f"expected {len(listed)} arrays, found {len(datasets) - 1}.")
-    arrays = {}
+    arrays: dict[str, Array] = {}
     for index, (name, dtype, shape) in enumerate(listed):
-        array = datasets[schema.array_name(index)][()]
+        array: Array = datasets[schema.array_name(index)][()]
         if dtype == _BOOL.str and array.dtype == np.uint8 and array.max(initial=0) <= 1:
             array = array.view(_BOOL)
         if array.dtype.str != dtype or list(array.shape) != (shape or [1]):

@@ -2,40 +2,64 @@
 
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage.format import schema
+from tfbnn.storage.format.schema import FileKind
 from tfbnn.storage.run.record import check_record, read_record, write_record
+from tfbnn.system.arrays import Array
 
 _NAME = re.compile(r"segment-(\d{6,})\.h5")
+_Found = TypeVar("_Found")
 
 
-def segment_path(folder, index):
+@dataclass(frozen=True)
+class LanePlace:
+    """Where a lane is.
+
+    Attributes:
+        folder: The folder, which need not exist yet.
+        run: The id of the run.
+        number: The lane's.
+    """
+
+    folder: str
+    run: str
+    number: int
+
+    @property
+    def owner(self) -> dict[str, Any]:
+        """What its files say of where they belong."""
+        return {"run": self.run, "lane": self.number}
+
+
+def segment_path(folder: str, index: int) -> str:
     """File name of a segment."""
     return os.path.join(folder, f"segment-{index:06d}.h5")
 
 
-def segment_indices(folder):
+def segment_indices(folder: str) -> list[int]:
     """Indices of the segments in a folder, committed or not; none where there is no folder."""
     names = os.listdir(folder) if os.path.isdir(folder) else ()
     return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
 
 
-def write_segment(folder, owner, index, arrays):
+def write_segment(place: LanePlace, index: int, arrays: Mapping[str, Array]) -> bytes:
     """Writes a segment and returns its digest.
 
     Args:
-        folder: Folder of the lane.
-        owner: Dict that names the run and the lane.
-        index: Its number.
+        place: The lane.
+        index: The segment's number.
         arrays: Dict name -> array [n, ...], one row per draw.
     """
-    return write_record(
-        segment_path(folder, index), schema.SEGMENT, {**owner, "index": index}, arrays
-    )
+    content = place.owner | {"index": index}
+    return write_record(segment_path(place.folder, index), schema.SEGMENT, content, arrays)
 
 
-def read_segment(folder, index, digest):
+def read_segment(folder: str, index: int, digest: bytes) -> dict[str, Array]:
     """The arrays of the committed segment of this digest.
 
     Raises:
@@ -44,7 +68,7 @@ def read_segment(folder, index, digest):
     return _committed(read_record, folder, index, digest).arrays
 
 
-def check_segments(folder, digests):
+def check_segments(folder: str, digests: Sequence[bytes]) -> None:
     """Refuses segments that are not those of the digests, in this order.
 
     Raises:
@@ -54,14 +78,16 @@ def check_segments(folder, digests):
         _committed(check_record, folder, index, digest)
 
 
-def remove_segments(folder, first):
+def remove_segments(folder: str, first: int) -> None:
     """Removes the segments from `first` on, which no checkpoint names."""
     for index in segment_indices(folder):
         if index >= first:
             os.unlink(segment_path(folder, index))
 
 
-def _committed(use, folder, index, digest):
+def _committed(
+    use: Callable[[str, FileKind, bytes], _Found], folder: str, index: int, digest: bytes
+) -> _Found:
     path = segment_path(folder, index)
     try:
         return use(path, schema.SEGMENT, digest)

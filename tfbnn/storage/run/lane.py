@@ -1,0 +1,207 @@
+"""The draws of a lane, and its state: written and committed by one process, read by any.
+
+Readers take no lock, so that a writer is never disturbed.
+"""
+
+import functools
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfbnn.exceptions import RunFolderError
+from tfbnn.storage.format import schema
+from tfbnn.storage.run.checkpoint import Checkpoint, newest_usable, write_checkpoint
+from tfbnn.storage.run.lease import Lease
+from tfbnn.storage.run.segments import (
+    LanePlace,
+    check_segments,
+    read_segment,
+    remove_segments,
+    segment_path,
+    write_segment,
+)
+from tfbnn.system.arrays import Array
+from tfbnn.system.atomic import remove_abandoned
+
+_PREFIX = f"{schema.SAMPLE_STATS}/"
+_Rows = dict[str, tuple[tuple[int, ...], str]]
+
+
+class LaneWriter:
+    """The one writer of a lane. `RunFolder.writer` makes it.
+
+    A commit that fails (a full disk, say) can be repeated: draws wait until they are committed.
+
+    Attributes:
+        checkpoint: The last commit, None where there is none: where to go on.
+        waiting_bytes: Size of the draws and statistics that wait for the next commit.
+    """
+
+    def __init__(self, place: LanePlace, lease: Lease):
+        """
+        Args:
+            place: The lane.
+            lease: The lease of its folder, which this process holds.
+        """
+        self._place, self._lease = place, lease
+        self._waiting: list[dict[str, Array]] = []
+        self.waiting_bytes = 0
+        self.checkpoint = newest_usable(place, self._checked)
+        self._remove_what_was_not_committed()
+        self._kept_rows = self._committed_rows()
+
+    def append(self, draws: Array, statistics: Mapping[str, Array]) -> None:
+        """Takes draws that the next commit will write; they are copied.
+
+        Args:
+            draws: [n, c, P], float32 or float64.
+            statistics: Dict name -> array [n, c, ...], the same names every time.
+
+        Raises:
+            ValueError: When they do not fit each other or those before.
+        """
+        arrays = {schema.THETA: np.array(draws)}
+        arrays |= {f"{_PREFIX}{name}": np.array(array) for name, array in statistics.items()}
+        _check_rows(arrays)
+        rows = _rows(arrays)
+        if self._kept_rows not in (None, rows):
+            raise ValueError(
+                f"draws and statistics must be like those before, {self._kept_rows}, found {rows}."
+            )
+        if len(arrays[schema.THETA]):
+            self._kept_rows = rows
+            self._waiting.append(arrays)
+            self.waiting_bytes += sum(array.nbytes for array in arrays.values())
+
+    def commit(self, arrays: Mapping[str, Array], counters: dict[str, Any]) -> None:
+        """Writes the draws that wait, then the state that belongs to them.
+
+        Args:
+            arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool.
+            counters: JSON object: texts, whole and finite numbers, None, lists, objects; keys are
+                texts.
+
+        Raises:
+            RunLockedError: When the lease is lost.
+            TypeError, ValueError: For arrays or counters that cannot be written.
+            OSError: When the files cannot be written; the last commit is intact.
+        """
+        self._lease.check()
+        last = self.checkpoint or Checkpoint({}, {}, generation=0)
+        digests, lengths = last.digests, last.lengths
+        if self._waiting:
+            segment = {
+                name: np.concatenate([part[name] for part in self._waiting])
+                for name in self._waiting[0]
+            }
+            digest = write_segment(self._place, len(lengths), segment)
+            digests = np.concatenate([digests, [np.frombuffer(digest, np.uint8)]])
+            lengths = np.append(lengths, len(segment[schema.THETA]))
+        kept = {name: np.array(array) for name, array in arrays.items()}
+        new = Checkpoint(kept, counters, last.generation + 1, digests, lengths)
+        write_checkpoint(self._place, new)
+        self.checkpoint = new
+        self._waiting, self.waiting_bytes = [], 0
+
+    def _checked(self, checkpoint: Checkpoint) -> Checkpoint:
+        check_segments(self._place.folder, [digest.tobytes() for digest in checkpoint.digests])
+        return checkpoint
+
+    def _committed_rows(self) -> _Rows | None:
+        """What `_rows` says of the committed draws, None where there are none."""
+        if self.checkpoint is None or not self.checkpoint.num_draws:
+            return None
+        first = read_segment(self._place.folder, 0, self.checkpoint.digests[0].tobytes())
+        return _rows(first)
+
+    def _remove_what_was_not_committed(self) -> None:
+        """Removes temporary files, and segments beyond the last commit."""
+        remove_abandoned(self._place.folder)
+        first = 0 if self.checkpoint is None else len(self.checkpoint.lengths)
+        remove_segments(self._place.folder, first)
+
+
+def _check_rows(arrays: Mapping[str, Array]) -> None:
+    shape, dtype = arrays[schema.THETA].shape, arrays[schema.THETA].dtype
+    if len(shape) != 3 or dtype not in (np.float32, np.float64):
+        raise ValueError(
+            f"draws must be float32 or float64 of shape [n, chains, parameters], found {dtype}, "
+            f"{list(shape)}."
+        )
+    for name, array in arrays.items():
+        if array.shape[:2] != shape[:2]:
+            raise ValueError(f"{name} must begin with {shape[:2]}, found {list(array.shape)}.")
+
+
+def _rows(arrays: Mapping[str, Array]) -> _Rows:
+    """What must be the same in all draws: dict name -> (shape without draws, dtype)."""
+    return {name: (array.shape[1:], array.dtype.str) for name, array in arrays.items()}
+
+
+@dataclass(frozen=True)
+class LaneDraws:
+    """What was committed.
+
+    Attributes:
+        draws: [S, c, P]; [0, 0, 0] before the first draw.
+        statistics: Dict name -> array [S, c, ...]; empty before the first draw.
+        counters: Those of the checkpoint, None where there is none.
+    """
+
+    draws: Array
+    statistics: dict[str, Array]
+    counters: dict[str, Any] | None
+
+
+def read_lane(place: LanePlace) -> LaneDraws:
+    """Reads the draws of a lane, whose folder need not exist yet.
+
+    Raises:
+        RunFolderError: When what was committed is damaged. Where only the last commit is, the one
+            before it is read, with a RunFolderWarning.
+    """
+    found = newest_usable(place, functools.partial(_load, place.folder))
+    return found or _lane_draws({}, None)
+
+
+def _load(folder: str, checkpoint: Checkpoint) -> LaneDraws:
+    """The draws that a checkpoint names; the memory for them is taken once."""
+    arrays: dict[str, Array] = {}
+    start = 0
+    for index, digest in enumerate(checkpoint.digests):
+        segment = read_segment(folder, index, digest.tobytes())
+        if not arrays:
+            arrays = _room(folder, checkpoint, segment)
+        stop = start + int(checkpoint.lengths[index])
+        parts = {name: array[start:stop] for name, array in arrays.items()}
+        if _shapes(parts) != _shapes(segment):
+            raise RunFolderError(f"{folder!r}: the segments do not belong together.")
+        for name, part in parts.items():
+            part[...] = segment[name]
+        start = stop
+    return _lane_draws(arrays, checkpoint.counters)
+
+
+def _shapes(arrays: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
+
+
+def _room(folder: str, checkpoint: Checkpoint, first: Mapping[str, Array]) -> dict[str, Array]:
+    """Empty arrays for all draws, refused where the files cannot hold that many."""
+    count = checkpoint.num_draws
+    needed = sum(count * math.prod(a.shape[1:]) * a.itemsize for a in first.values())
+    paths = (segment_path(folder, index) for index in range(len(checkpoint.digests)))
+    stored = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+    if schema.THETA not in first or needed > stored:
+        raise RunFolderError(f"{folder!r}: the segments do not hold the {count} draws committed.")
+    return {name: np.empty((count, *a.shape[1:]), a.dtype) for name, a in first.items()}
+
+
+def _lane_draws(arrays: dict[str, Array], counters: dict[str, Any] | None) -> LaneDraws:
+    draws = arrays.pop(schema.THETA, np.empty((0, 0, 0), np.float32))
+    statistics = {name.removeprefix(_PREFIX): array for name, array in arrays.items()}
+    return LaneDraws(draws, statistics, counters)
