@@ -48,7 +48,7 @@ def run(args):
     num_classes = len(np.unique(labels.read(table))) if labels else 0
     table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
     model = make_model(args, len(features), len(targets), num_classes)
-    options = fit_arguments(args)
+    options = fit_arguments(args) | kernel_argument(args)
     say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
     folder = getattr(args, "output", None)
     if args.model_file is None and folder is None:
@@ -57,7 +57,6 @@ def run(args):
     x, y, noise_scale = _parts(table, features, targets, noise, labels)
     if held_out is not None:
         options["validation_data"] = _parts(held_out, features, targets, noise, labels)
-    options |= kernel_argument(args)
     remember_columns(model, targets, noise)
     return run_to_the_end(
         model, lambda: model.fit_posterior(x, y, noise_scale=noise_scale, **options), folder, args

@@ -1,100 +1,48 @@
-"""The options of `tfbnn fit` for kernels, and the settings that they stand for."""
+"""The options of `tfbnn fit` for kernels, and the settings that they stand for.
+
+Every field of a kernel's settings is an option. Its type and the first sentence of what the class's
+docstring says of it make the option and its help.
+"""
 
 import argparse
 import dataclasses
+import inspect
+import re
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
-from tfbnn.cli.options import flag, given, optional
+from tfbnn.cli.options import flag, given
+from tfbnn.engine.kernels import available, resolve_kernel
+from tfbnn.engine.kernels.base import KERNELS, Kernel
+from tfbnn.engine.kernels.composed import ComposedKernel
+from tfbnn.engine.kernels.tuned import TunedKernel
 
-_KERNEL = (
-    "step_size",
-    "adapt_step_size",
-    "target_accept_prob",
-    "preconditioner",
-    "num_leapfrog_steps",
-    "trajectory_jitter",
-    "max_tree_depth",
-    "adjusted",
-    "persistence",
-    "trajectory_length",
-    "max_leapfrog_steps",
-    "energy_variance",
-    "num_temperatures",
-    "power",
-    "metric",
-    "softabs_alpha",
-    "inner",
-    "regulariser",
-    "collapse_readout",
-    "keep_readout_factor",
-)
+_METAVARS = {int: "N", float: "X", str: "NAME", Kernel: "NAME"}
+# What the docstrings say of settings whose default is None, in a sentence of its own.
+_NONE = "None (default): "
 
 
-def add_kernel_options(group):
+def add_kernel_options(group: argparse._ArgumentGroup) -> None:
     """Adds --kernel and the settings of all kernels."""
-    add = group.add_argument
-    add(
-        "--kernel", default="nuts", metavar="NAME",
-        help="nuts (default), hmc, chees_hmc, mala, smmala, truncated_mala, "
-        "random_walk_metropolis, underdamped_langevin, microcanonical, power_posterior, repriorised",
-    )  # fmt: skip
-    optional(add, "--step-size", "fixed step size; default: found and adapted", "E", float)
-    add("--adapt-step-size", action="store_true", default=argparse.SUPPRESS,
-        help="adapt also a given step size")  # fmt: skip
-    optional(
-        add,
-        "--target-accept-prob",
-        "acceptance to adapt to; default by kernel and activation",
-        "A",
-        float,
-    )
-    optional(add, "--preconditioner", "auto (default), gauss_newton, diagonal, identity", "NAME")
-    optional(add, "--num-leapfrog-steps", "hmc: steps per transition, default 64", "L", int)
-    optional(add, "--trajectory-jitter", "hmc: jitter of the step size, default 0.2", "J", float)
-    optional(add, "--max-tree-depth", "nuts: at most 2^D - 1 steps, default 10", "D", int)
-    add("--adjusted", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
-        help="underdamped_langevin, microcanonical: accept or reject, default yes; without, biased")  # fmt: skip
-    optional(
-        add,
-        "--persistence",
-        "underdamped_langevin: share of the momentum that is kept, default 0.9",
-        "A",
-        float,
-    )
-    optional(add, "--trajectory-length", "microcanonical, chees_hmc: default adapted", "L", float)
-    optional(
-        add, "--max-leapfrog-steps", "microcanonical, chees_hmc: at most, default 512", "L", int
-    )
-    optional(
-        add,
-        "--energy-variance",
-        "unadjusted microcanonical: aimed at, per parameter, default 0.0005",
-        "V",
-        float,
-    )
-    optional(add, "--num-temperatures", "power_posterior: rungs, default 10", "M", int)
-    optional(add, "--power", "power_posterior: exponent of the ladder, default 4", "C", float)
-    optional(add, "--metric", "smmala: softabs (default) or gauss_newton", "NAME")
-    optional(add, "--softabs-alpha", "smmala: sharpness of the SoftAbs, default 1", "A", float)
-    optional(
-        add,
-        "--inner",
-        "repriorised, power_posterior: the kernel inside, whose options are taken as well",
-        "NAME",
-    )
-    optional(add, "--regulariser", "repriorised: default the noise variance", "L", float)
-    add("--collapse-readout", action="store_true", default=argparse.SUPPRESS,
-        help="repriorised: sample the other layers only, and draw the last one exactly")  # fmt: skip
-    add("--keep-readout-factor", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS,
-        help="repriorised, collapsed: keep its covariance; default for up to 64 features")  # fmt: skip
+    names = ", ".join(available())
+    group.add_argument("--kernel", default="nuts", metavar="NAME", help=f"{names}; default nuts")
+    for name, owners in _settings().items():
+        (kind,) = {_kind(owner, name) for owner in owners}
+        options: dict[str, Any] = {"type": str if kind is Kernel else kind}
+        if kind is bool:
+            off = all(getattr(owner, name) is False for owner in owners)
+            options = {"action": "store_true" if off else argparse.BooleanOptionalAction}
+        else:
+            options["metavar"] = _METAVARS[kind]
+        text = _help(name, owners) + ("; its options are taken as well" if kind is Kernel else "")
+        group.add_argument(flag(name), default=argparse.SUPPRESS, help=text, **options)
 
 
-def kernel_argument(args):
-    """{"kernel": settings}; imports TensorFlow."""
-    from tfbnn.engine.kernels import resolve_kernel
-
-    settings, asked = resolve_kernel(args.kernel), given(args, _KERNEL)
+def kernel_argument(args: argparse.Namespace) -> dict[str, Kernel]:
+    """{"kernel": settings}."""
+    settings, asked = resolve_kernel(args.kernel), given(args, _settings())
     known = _field_names(settings)
-    if "inner" in known:
+    if isinstance(settings, ComposedKernel):
         inner = resolve_kernel(asked.get("inner", settings.inner))
         known_inside = _field_names(inner)
         inside = {name: asked.pop(name) for name in list(asked) if name in known_inside - known}
@@ -104,10 +52,59 @@ def kernel_argument(args):
         if name not in known:
             raise ValueError(
                 f"{flag(name)} is no setting of the kernel {args.kernel}, which has "
-                f"{', '.join(map(flag, filter(known.__contains__, _KERNEL)))}. Leave it out."
+                f"{', '.join(map(flag, filter(known.__contains__, _settings())))}. Leave it out."
             )
     return {"kernel": dataclasses.replace(settings, **asked)}
 
 
-def _field_names(settings):
-    return {field.name for field in dataclasses.fields(settings)}
+def _field_names(kernel: Kernel | type[Kernel]) -> set[str]:
+    return {field.name for field in dataclasses.fields(kernel)}
+
+
+def _settings() -> dict[str, dict[type[Kernel], list[str]]]:
+    """For each setting the classes that declare it, each with the kernels that have it."""
+    found: dict[str, dict[type[Kernel], list[str]]] = {}
+    for kernel_name, kernel in sorted(KERNELS.items()):
+        for field in dataclasses.fields(kernel):
+            owner = next(c for c in kernel.__mro__ if field.name in inspect.get_annotations(c))
+            found.setdefault(field.name, {}).setdefault(owner, []).append(kernel_name)
+    return found
+
+
+def _kind(owner: type[Kernel], name: str) -> type:
+    """The type of a setting, of which its annotation may say "or None"."""
+    annotation = get_type_hints(owner)[name]
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType]
+    if len(kinds) != 1 or kinds[0] not in (bool, *_METAVARS):
+        raise TypeError(
+            f"{owner.__name__}.{name} must be annotated as bool, int, float, str or Kernel, or one "
+            f"of them or None, received {annotation}: options are made of it."
+        )
+    return kinds[0]
+
+
+def _help(name: str, owners: dict[type[Kernel], list[str]]) -> str:
+    texts: dict[str, list[str]] = {}
+    for owner, kernels in owners.items():
+        texts.setdefault(_short(_description(owner, name)), []).extend(kernels)
+    # What TunedKernel declares, all have, or the kernel inside has it.
+    parts = [
+        text if TunedKernel in owners else f"{', '.join(kernels)}: {text}"
+        for text, kernels in texts.items()
+    ]
+    return "; ".join(parts).replace("%", "%%")
+
+
+def _description(owner: type[Kernel], name: str) -> str:
+    """What the docstring of a class says of an attribute, in one line; python -OO has none."""
+    entry = rf"^    {name}: (.*(?:\n        .*)*)"
+    found = re.search(entry, inspect.cleandoc(owner.__doc__ or ""), re.MULTILINE)
+    return " ".join(found[1].split()) if found else ""
+
+
+def _short(description: str) -> str:
+    """The first sentence, and what the default None means."""
+    first, *others = description.removesuffix(".").split(". ")
+    meaning = [text.removeprefix(_NONE) for text in others if text.startswith(_NONE)]
+    text = "; default: ".join([first, *meaning]).replace("`", "").replace('"', "")
+    return text[:1].lower() + text[1:]

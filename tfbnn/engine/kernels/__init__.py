@@ -1,4 +1,4 @@
-"""The samplers, one file each: every file of this folder is imported, and registers what it defines."""
+"""The samplers, one file each: the files of this folder are imported, and register them."""
 
 import importlib
 import pkgutil

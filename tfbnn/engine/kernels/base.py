@@ -1,14 +1,15 @@
 """What a sampler is to the rest of the package: settings that say how transitions are made.
 
-A sampler is one file of this folder: a frozen dataclass of settings that builds a `tfp.mcmc` kernel,
-reads its statistics and, before every transition, puts its step size in place. The class statement
-registers it: `class HMC(TunedKernel, name="hmc")`. Its name, its options on the command line and its
-place in `tfbnn.kernels` follow from that; nothing else in the package knows about a particular
-sampler. docs/developers/new_kernel.md shows how to write one.
+A sampler is one file of this folder: a frozen dataclass of settings that builds a `tfp.mcmc`
+kernel, reads its statistics and, before every transition, puts its step size in place. The class
+statement registers it: `class HMC(TunedKernel, name="hmc")`. Its name, its options on the command
+line and its place in `tfbnn.kernels` follow from that; nothing else in the package knows about a
+particular sampler. docs/developers/new_kernel.md shows how to write one.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tfbnn.data.validation import check_integer
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
@@ -21,6 +22,7 @@ from tfbnn.system.arrays import Array
 KERNELS: dict[str, type["Kernel"]] = {}
 
 
+@dataclass(frozen=True, eq=False)
 class Kernel(ABC):
     """Settings of a sampler, and all that the runner asks of them.
 
@@ -63,7 +65,7 @@ class Kernel(ABC):
 
     @property
     def adapts(self) -> bool:
-        """Whether warm-up tunes the step size; if not, and none is given, the kernel has its own."""
+        """Whether warm-up tunes the step size; if not, and none is given, it is the kernel's own."""
         return False
 
     @property
@@ -77,7 +79,7 @@ class Kernel(ABC):
         return self.preconditioner != "identity"
 
     def accept_target(self, spec: ModelSpec) -> float | None:
-        """The acceptance rate that adaptation aims at, for the model `spec`; None: no adaptation."""
+        """The acceptance rate that adaptation aims at for the model `spec`; None: no adaptation."""
         return None
 
     def accept_reason(self, spec: ModelSpec) -> str:
@@ -161,7 +163,7 @@ class Kernel(ABC):
         """About how many gradients a transition costs; sets how many of them share a block."""
         return self.gradients_per_transition
 
-    def check_start(self, results: Results, chains: Sequence[int]) -> None:
+    def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
         """Refuses kernel results at the starts of `chains` from which the kernel cannot move."""
         del results, chains  # any will do
 
@@ -184,7 +186,7 @@ class Kernel(ABC):
             before: What the last transition left.
             step_size: Of the next transition [C, 1].
             key: For what has to be drawn.
-            adapting: Scalar bool tensor; a kernel with a tuner of its own learns only while it holds.
+            adapting: Scalar bool tensor; what a kernel tunes by itself learns only while it holds.
         """
 
     @abstractmethod

@@ -41,7 +41,7 @@ class TrajectoryLength(NamedTuple):
     square: Tensor
     count: Tensor
 
-    def update(self, gradient, log_limit):
+    def update(self, gradient: Tensor, log_limit: Tensor) -> "TrajectoryLength":
         """One step uphill, up to `log_limit`."""
         count = self.count + 1.0
         square = _DECAY * self.square + (1.0 - _DECAY) * gradient**2
@@ -63,36 +63,39 @@ class ChEESResults(NamedTuple):
         adapting: Whether the length learns from the next transition, scalar.
     """
 
-    hmc: Tensor
+    hmc: Results
     length: TrajectoryLength
     share: Tensor
     adapting: Tensor
 
     @property
-    def is_accepted(self):
+    def is_accepted(self) -> Tensor:
         """Whether the last proposal was accepted [C]."""
         return self.hmc.is_accepted
 
 
+@dataclass(eq=False)
 class ChEESKernel(TransitionKernel):
-    """TFP's HMC, and the lesson from each of its transitions."""
+    """TFP's HMC, and the lesson from each of its transitions.
+
+    Attributes:
+        target_log_prob_fn: z [C, P] -> [C].
+        step_size: [C, 1], the same for all chains; for `bootstrap_results` only, later ones travel
+            in the results.
+        trajectory_length, max_leapfrog_steps: As in ChEESHMC.
+    """
 
     is_calibrated = True
 
-    def __init__(self, target_log_prob_fn, step_size, trajectory_length, max_leapfrog_steps):
-        """
-        Args:
-            target_log_prob_fn: z [C, P] -> [C].
-            step_size: [C, 1], the same for all chains; for `bootstrap_results` only, later ones
-                travel in the results.
-            trajectory_length, max_leapfrog_steps: As in ChEESHMC.
-        """
-        self.step_size = step_size
-        self.trajectory_length = trajectory_length
-        self.max_leapfrog_steps = max_leapfrog_steps
+    target_log_prob_fn: LogDensity
+    step_size: Tensor
+    trajectory_length: float | None
+    max_leapfrog_steps: int
+
+    def __post_init__(self) -> None:
         self.hmc = tfp.mcmc.HamiltonianMonteCarlo(
-            target_log_prob_fn,
-            step_size=step_size,
+            self.target_log_prob_fn,
+            step_size=self.step_size,
             num_leapfrog_steps=1,
             # Without this the kernel would ignore what `prepare` puts there.
             store_parameters_in_results=True,
@@ -122,12 +125,12 @@ class ChEESKernel(TransitionKernel):
         return end, before._replace(hmc=hmc, length=length)
 
 
-def _criterion_gradient(start, hmc):
+def _criterion_gradient(start: Tensor, hmc: Results) -> Tensor:
     """Derivative of the ChEES criterion along the trajectories, weighted by acceptance; scalar."""
     (velocity,) = hmc.proposed_results.final_momentum
     acceptance = acceptance_from_log_ratio(hmc.log_accept_ratio)
 
-    def criterion(time):
+    def criterion(time: Tensor) -> Tensor:
         end = hmc.proposed_state + time[:, None] * velocity
         return tfp.experimental.mcmc.chees_criterion(start, end, acceptance, None)
 
@@ -154,13 +157,14 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
     it smaller. With more chains, results change, and the length is learned faster.
 
     Attributes:
-        trajectory_length: T, in preconditioned coordinates; the mean trajectory is half as long.
-            None (default): learned. A number is used as it is; needed where `step_size` is given
-            and not adapted, because then nothing is learned.
-        max_leapfrog_steps: A transition takes at most so many steps, default 512, whatever T.
+        trajectory_length: Longest trajectory T, in preconditioned coordinates; the mean one is half
+            as long. None (default): learned. A number is used as it is; needed where `step_size` is
+            given and not adapted, because then nothing is learned.
+        max_leapfrog_steps: A transition takes at most so many steps; default 512. That holds
+            whatever T.
 
-    The other attributes are described in `TunedKernel`; `preconditioner` is "auto" (default, meaning
-    "diagonal"), "diagonal" or "identity". At least two chains are needed.
+    The other attributes are described in `TunedKernel`; `preconditioner` is "auto" (default,
+    meaning "diagonal"), "diagonal" or "identity". At least two chains are needed.
 
     Raises:
         ValueError: For preconditioner="gauss_newton", a fixed step size without trajectory length,

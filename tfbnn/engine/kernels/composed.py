@@ -38,7 +38,8 @@ class ComposedKernel(_OfInner, Kernel):  # type: ignore[misc, valid-type]
         inner, why = self.inner.resolve(spec, num_rows)
         instead = self.instead_of_whitening(spec)
         if instead is not None and inner.preconditioner == "gauss_newton":
-            inner, why = replace(inner, preconditioner="diagonal"), instead
+            # Whoever would whiten has the setting.
+            inner, why = replace(inner, preconditioner="diagonal"), instead  # type: ignore[call-arg]
         return replace(self, inner=inner), why
 
     def instead_of_whitening(self, spec: ModelSpec) -> str | None:

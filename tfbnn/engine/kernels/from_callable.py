@@ -19,6 +19,8 @@ from tfbnn.spec.model_spec import ModelSpec
 class CallableKernel(Kernel):
     """Runs a user's kernel as it is: tfbnn neither tunes its step size nor preconditions it.
 
+    Nothing is known of what it needs, so no model, number of chains or start is refused.
+
     Statistics are looked for in the kernel's results and in the results nested in them; what the
     kernel does not report is NaN (energy), 1 (n_steps), or taken from `is_accepted`; step_size is
     NaN. Compared by identity: a function that reads variables from outside may build another kernel

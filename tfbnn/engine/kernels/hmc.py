@@ -32,12 +32,12 @@ class HMC(TunedKernel, name="hmc"):
 
     Attributes:
         num_leapfrog_steps: Leapfrog steps, hence gradients, per transition; default 64.
-        trajectory_jitter: Each transition multiplies the step size by 1 + jitter * u, with u
-            uniform on (-1, 1), so that no trajectory length resonates with the target; default
-            0.2; 0 switches it off.
+        trajectory_jitter: Jitter of the step size; default 0.2; 0 switches it off. Each transition
+            multiplies the step size by 1 + jitter * u, with u uniform on (-1, 1), so that no
+            trajectory length resonates with the target.
 
-    The other attributes are described in `TunedKernel`. By default, adaptation aims at an acceptance of
-    0.651 (smooth activations) or 0.6 (ReLU-like), and at 0.8 in whitened coordinates.
+    The other attributes are described in `TunedKernel`. By default, adaptation aims at an
+    acceptance of 0.651 (smooth activations) or 0.6 (ReLU-like), and at 0.8 in whitened coordinates.
 
     References:
         Duane et al. 1987, Phys. Lett. B 195, 216. Neal 2011, arXiv:1206.1901.
@@ -74,7 +74,7 @@ class HMC(TunedKernel, name="hmc"):
         return super().accept_reason(spec)
 
     @property
-    def _aims_at_whitened(self):
+    def _aims_at_whitened(self) -> bool:
         return self.target_accept_prob is None and self.preconditioner == "gauss_newton"
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:

@@ -7,7 +7,7 @@ Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24, 311 (arXiv:2212.08549).
 
 from typing import NamedTuple
 
-from tfbnn.engine.basis.libraries import Tensor, tf, tfp
+from tfbnn.engine.basis.libraries import LogDensity, Tensor, tf, tfp
 
 
 class Flight(NamedTuple):
@@ -28,12 +28,12 @@ class Flight(NamedTuple):
     kinetic: Tensor
 
 
-def unit(vector):
+def unit(vector: Tensor) -> Tensor:
     """Vectors [C, P] divided by their lengths; zero stays zero."""
     return tf.math.divide_no_nan(vector, tf.norm(vector, axis=-1, keepdims=True))
 
 
-def kick(direction, gradient, step_size):
+def kick(direction: Tensor, gradient: Tensor, step_size: Tensor) -> tuple[Tensor, Tensor]:
     """The exact flow of the direction u while the gradient is constant.
 
     With e the unit vector along the gradient g and delta = step_size |g| / (P - 1), u becomes
@@ -61,11 +61,11 @@ def kick(direction, gradient, step_size):
     return unit(2.0 * decay * direction + turn * towards), kinetic[:, 0]
 
 
-def fly(target_log_prob_fn, start, step_size, num_steps):
+def fly(target: LogDensity, start: Flight, step_size: Tensor, num_steps: Tensor) -> Flight:
     """Leapfrog steps: half a kick, a move along the direction, half a kick.
 
     Args:
-        target_log_prob_fn: z [C, P] -> [C].
+        target: z [C, P] -> [C].
         start: Flight.
         step_size: How far a step moves [C, 1].
         num_steps: Steps of every chain, int32 [C].
@@ -74,10 +74,10 @@ def fly(target_log_prob_fn, start, step_size, num_steps):
         Flight at the end; chains that need fewer steps wait for the others.
     """
 
-    def step(index, now):
+    def step(index: Tensor, now: Flight) -> tuple[Tensor, Flight]:
         direction, first = kick(now.direction, now.gradient, 0.5 * step_size)
         z = now.z + step_size * direction
-        log_prob, gradient = tfp.math.value_and_gradient(target_log_prob_fn, z)
+        log_prob, gradient = tfp.math.value_and_gradient(target, z)
         direction, second = kick(direction, gradient, 0.5 * step_size)
         new = Flight(z, direction, log_prob, gradient, now.kinetic + first + second)
         return index + 1, _where(index < num_steps, new, now)
@@ -86,10 +86,10 @@ def fly(target_log_prob_fn, start, step_size, num_steps):
     return tf.while_loop(lambda index, _: index < longest, step, (tf.constant(0), start))[1]
 
 
-def _where(chains, new, old):
+def _where(chains: Tensor, new: Flight, old: Flight) -> Flight:
     """Flight whose entries are those of `new` for the `chains` [C] that are true."""
 
-    def choose(a, b):
+    def choose(a: Tensor, b: Tensor) -> Tensor:
         return tf.where(chains[:, None] if a.shape.rank == 2 else chains, a, b)
 
     return Flight(*map(choose, new, old))

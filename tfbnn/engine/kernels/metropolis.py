@@ -6,7 +6,7 @@ changed since. The accept step is TFP's.
 """
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, ratio_statistics
@@ -51,7 +51,7 @@ class Proposal(TransitionKernel):
     is_calibrated = False
     uses_gradient = True
 
-    def __init__(self, target_log_prob_fn, step_size):
+    def __init__(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> None:
         """
         Args:
             target_log_prob_fn: z [C, P] -> [C].
@@ -68,7 +68,7 @@ class Proposal(TransitionKernel):
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """log q(here | there) - log q(there | here) of two Points, [C]."""
 
-    def metric_at(self, z):
+    def metric_at(self, z: Tensor) -> Any:
         """What stands for `metric` in the Point at z [C, P]: nothing."""
         del z
         return ()
@@ -88,7 +88,7 @@ class Proposal(TransitionKernel):
         correction = self.log_ratio(here, there, before.step_size)
         return end, ProposalResults(value, gradient, there.metric, before.step_size, correction)
 
-    def _evaluate(self, z):
+    def _evaluate(self, z: Tensor) -> tuple[Tensor, Tensor]:
         if self.uses_gradient:
             return tfp.math.value_and_gradient(self.target_log_prob_fn, z)
         return self.target_log_prob_fn(z), ()

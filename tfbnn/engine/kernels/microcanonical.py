@@ -137,20 +137,22 @@ class Microcanonical(TunedKernel, name="microcanonical"):
     is replaced. Energies are not reported: there are no momenta whose refreshment E-BFMI could judge.
 
     Attributes:
-        adjusted: Whether trajectories are accepted or rejected, default True. False accepts every
-            step but divergent ones: the draws are biased, and the report says so.
-        trajectory_length: How far a direction lasts, in preconditioned coordinates: the mean length
-            of adjusted trajectories; unadjusted, the distance over which all but 1 / e of it is
-            replaced. None (default): sqrt(P), right for coordinates of unit variance, corrected
-            while warm-up adapts to the root of the chain's summed variances; with a step size that
-            is given and not adapted it remains sqrt(P). The published tuners afterwards turn to the
-            autocorrelation length, which short windows determine too badly; that is left out.
+        adjusted: Accept or reject, default True; False gives biased draws. Adjusted, whole
+            trajectories are accepted or rejected. False accepts every step but divergent ones, and
+            the report says that the draws are biased.
+        trajectory_length: How far a direction lasts, in preconditioned coordinates. That is the
+            mean length of adjusted trajectories; unadjusted, the distance over which all but 1 / e
+            of it is replaced. None (default): sqrt(P), corrected during warm-up. sqrt(P) is right for
+            coordinates of unit variance; while warm-up adapts it is corrected to the root of the
+            chain's summed variances; with a step size that is given and not adapted it remains
+            sqrt(P). The published tuners afterwards turn to the autocorrelation length, which short
+            windows determine too badly; that is left out.
         max_leapfrog_steps: A transition takes at most so many steps; default 512.
         energy_variance: Unadjusted only: the step size adapts until the squared energy error of a
             step, per parameter, is this on average; default 5e-4, as published.
 
-    The other attributes are described in `TunedKernel`. Adjusted, adaptation aims at an acceptance of
-    0.9, as published. Unadjusted there is no acceptance; in its place stands
+    The other attributes are described in `TunedKernel`. Adjusted, adaptation aims at an acceptance
+    of 0.9, as published. Unadjusted there is no acceptance; in its place stands
     exp(-error^2 / (2 P energy_variance)), which has the mean 0.707 for normal errors of that
     variance, and that is aimed at.
 
@@ -213,7 +215,7 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         steps = tf.clip_by_value(steps, 1.0, float(self.max_leapfrog_steps))
         return before._replace(num_steps=tf.cast(steps[:, 0], tf.int32))
 
-    def length(self, results):
+    def length(self, results: MicrocanonicalResults) -> Tensor:
         """Trajectory lengths [C]."""
         if self.trajectory_length is not None:
             return tf.ones_like(results.target_log_prob) * self.trajectory_length

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.swaps import sweep
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, unknown
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
 
 
 class LadderResults(NamedTuple):
@@ -25,28 +26,30 @@ class LadderResults(NamedTuple):
         log_likelihood: Log likelihood at the current states [C, m], float64.
     """
 
-    inner: Tensor
+    inner: Results
     moved: TransitionStatistics
     log_likelihood: Tensor
 
 
+@dataclass(eq=False)
 class LadderKernel(TransitionKernel):
-    """Moves every rung by the inner kernel, then offers every rung a swap."""
+    """Moves every rung by the inner kernel, then offers every rung a swap.
 
-    def __init__(self, target_log_prob_fn, step_size, inner, temperatures):
-        """
-        Args:
-            target_log_prob_fn: z [R, P] -> [R], with the methods `log_likelihood` and `gather` of
-                `Target`.
-            step_size: [R, 1], for `bootstrap_results` only; later ones travel in the results.
-            inner: Settings of the inner kernel.
-            temperatures: Powers of the likelihood of a chain's rungs.
-        """
-        self.target_log_prob_fn = target_log_prob_fn
-        self.step_size = step_size
-        self.inner = inner
-        self.temperatures = temperatures
-        self._kernel = inner.build(target_log_prob_fn, step_size)
+    Attributes:
+        target_log_prob_fn: z [R, P] -> [R], with the methods `log_likelihood` and `gather` of
+            `Target`.
+        step_size: [R, 1], for `bootstrap_results` only; later ones travel in the results.
+        inner: Settings of the inner kernel.
+        temperatures: Powers of the likelihood of a chain's rungs.
+    """
+
+    target_log_prob_fn: Any
+    step_size: Tensor
+    inner: Kernel
+    temperatures: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        self._kernel = self.inner.build(self.target_log_prob_fn, self.step_size)
 
     @property
     def is_calibrated(self) -> bool:
@@ -76,11 +79,11 @@ class LadderKernel(TransitionKernel):
             log_likelihood=tf.gather(log_likelihood, order, batch_dims=1),
         )
 
-    def _log_likelihood(self, z):
+    def _log_likelihood(self, z: Tensor) -> Tensor:
         return tf.reshape(self.target_log_prob_fn.log_likelihood(z), [-1, len(self.temperatures)])
 
 
-def _rows(order):
+def _rows(order: Tensor) -> Tensor:
     """Rungs [C, m] of each chain as rows of the lane [R]."""
     num_chains, num_rungs = order.shape
     first = num_rungs * tf.range(num_chains)[:, None]
@@ -108,12 +111,12 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     for more rungs.
 
     Attributes:
-        inner: Kernel within the rungs, by settings or by name; default MALA(). With
+        inner: Kernel within the rungs; default MALA(). By settings or by name; with
             `preconditioner="auto"` it means "diagonal" where it would whiten. Its `step_size`,
             where given, is that of all rungs.
         num_temperatures: Rungs m per chain, at least 2; default 10.
-        power: Exponent of the ladder, default 4: the log likelihood changes fastest near the
-            prior, where rungs have to be close.
+        power: Exponent of the ladder; default 4. The log likelihood changes fastest near the prior,
+            where rungs have to be close.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown, biased, built by the user,
@@ -159,7 +162,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         """Gradients of one rung."""
         return self.inner.gradients_per_transition + 1
 
-    def check_start(self, results: Results, chains: Sequence[int]) -> None:
+    def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
         """Refuses starts from which the inner kernel cannot move at one of the rungs."""
         self.inner.check_start(results.inner, np.repeat(chains, self.num_temperatures))
 

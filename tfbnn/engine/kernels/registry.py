@@ -20,7 +20,7 @@ def kernel_classes() -> dict[str, type[Kernel]]:
     return {KERNELS[name].__name__: KERNELS[name] for name in available()}
 
 
-def resolve_kernel(kernel: str | Kernel | type[Kernel] | Callable[..., Any]) -> Kernel:
+def resolve_kernel(kernel: Any) -> Kernel:
     """Turns a name, a settings object or a callable into settings that the runner can use."""
     if isinstance(kernel, Kernel):
         return kernel

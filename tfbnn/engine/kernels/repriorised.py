@@ -43,22 +43,23 @@ class Repriorised(ComposedKernel, name="repriorised"):
     rest, the Schur complement of the readout's block.
 
     Attributes:
-        inner: The kernel, by settings or by name; default HMC(). `UnderdampedLangevin(
+        inner: Kernel inside; default HMC(). By settings or by name; `UnderdampedLangevin(
             adjusted=False, target_accept_prob=0.98)` is the setting of the paper. Not SMMALA,
             TruncatedMALA or PowerPosterior, which need to know theta.
         regulariser: Noise variance in the map, on the scale the network sees, in place of the
-            likelihood's; a large one makes the map the identity. Any positive number leaves the
-            posterior as it is. None (default): the likelihood's own, learned ones included, which
+            likelihood's. A large one makes the map the identity. Any positive number leaves the
+            posterior as it is. None (default): the likelihood's own, learned ones included. That
             is the best choice for a Gaussian likelihood and the only one without a number; other
             likelihoods need one. Classes enter the map by their one-hot labels.
-        collapse_readout: Whether to integrate the readout out, default False. Needs a Gaussian
-            likelihood, regulariser=None, a Normal or HierarchicalNormal prior on the readout, and
-            no noise known per row together with a learned scale.
-        keep_readout_factor: With `collapse_readout`, whether draws are kept with a square root of
-            the readout's covariance, so that `predict` has its variance in closed form and not from
-            the drawn readouts: p (p + 1) / 2 numbers per draw for p features (units of the last
-            hidden layer and the bias), times the outputs if their noise scales differ. None
-            (default): for p up to 64, which is 8 kB in float32.
+        collapse_readout: Sample the other layers only, and draw the last one exactly; default
+            False. The readout is integrated out. Needs a Gaussian likelihood, regulariser=None, a
+            Normal or HierarchicalNormal prior on the readout, and no noise known per row together
+            with a learned scale.
+        keep_readout_factor: With `collapse_readout`, keep the covariance of the readout. Draws are
+            kept with a square root of it, so that `predict` has its variance in closed form and not
+            from the drawn readouts: p (p + 1) / 2 numbers per draw for p features (units of the
+            last hidden layer and the bias), times the outputs if their noise scales differ. None
+            (default): for up to 64 features. That is 8 kB in float32.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown or needs theta, a regulariser that
@@ -158,7 +159,8 @@ class Repriorised(ComposedKernel, name="repriorised"):
         space = "feature space" if size <= num_rows else "data space"
         what = "collapsed" if self.collapse_readout else "repriorised"
         why = f"{why}; readout {what} in {space} (p = {size}, N = {num_rows})"
-        if self.collapse_readout and self.potential(spec).keep_factor:
+        potential = self.potential(spec)
+        if isinstance(potential, Collapsed) and potential.keep_factor:
             count = size * (size + 1) // 2
             why += f", {count} numbers per draw and noise scale kept for its covariance"
         return resolved, why
@@ -173,6 +175,6 @@ class Repriorised(ComposedKernel, name="repriorised"):
         return self.inner.work(spec) * (1.0 + size**2 / spec.layout.num_parameters)
 
     @staticmethod
-    def _readout_size(spec):
+    def _readout_size(spec: ModelSpec) -> int:
         place = readout_place(spec)
         return place.stop - place.start

@@ -1,8 +1,8 @@
 """The simplified manifold Metropolis-adjusted Langevin algorithm."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _SMALL = 1e-4
 
 
 class MetricTensor(NamedTuple):
-    """Positive definite matrices G = root root^T that depend on the position, factorised once per point.
+    """Positive definite matrices G = root root^T, one per position and factorised once.
 
     All float64. A matrix that is not finite gives a metric whose log determinant is NaN, so that a
     proposal there is rejected; its factors are those of the identity, because a factorisation that
@@ -44,27 +44,30 @@ class MetricTensor(NamedTuple):
     inverse_root: Tensor
     log_det: Tensor
 
-    def raised(self, gradient):
+    def raised(self, gradient: Tensor) -> Tensor:
         """G^-1 times gradients [C, P]."""
         return self.spread(tf.linalg.matvec(self.inverse_root, gradient, transpose_a=True))
 
-    def spread(self, noise):
+    def spread(self, noise: Tensor) -> Tensor:
         """Standard normal noise [C, P] -> noise of covariance G^-1."""
         return tf.linalg.matvec(self.inverse_root, noise)
 
-    def squared_length(self, shift):
+    def squared_length(self, shift: Tensor) -> Tensor:
         """shift^T G shift [C] of shifts [C, P]."""
         return tf.reduce_sum(tf.linalg.matvec(self.root, shift, transpose_a=True) ** 2, axis=-1)
 
 
-def softabs(values, alpha):
+Metric = Callable[[Tensor], MetricTensor]
+
+
+def softabs(values: Tensor, alpha: float) -> Tensor:
     """x coth(alpha x): |x| for |x| >> 1 / alpha, never below its limit 1 / alpha at 0."""
     scaled = alpha * tf.abs(values)
     limit = 1.0 + scaled**2 / 3.0
     return tf.where(scaled < _SMALL, limit, scaled / tf.tanh(scaled)) / alpha
 
 
-def softabs_metric(hessian, alpha):
+def softabs_metric(hessian: Tensor, alpha: float) -> MetricTensor:
     """The symmetric matrices [C, P, P] with the SoftAbs of their eigenvalues.
 
     XLA's eigendecomposition on a CPU stops at errors of 1e-7 of the largest eigenvalue. The
@@ -80,7 +83,7 @@ def softabs_metric(hessian, alpha):
     return _metric(vectors * scale, vectors / scale, values, is_finite)
 
 
-def cholesky_metric(matrix):
+def cholesky_metric(matrix: Tensor) -> MetricTensor:
     """Positive semi-definite matrices [C, P, P], damped at the level of rounding errors.
 
     Their diagonals are raised by P^2 units in the last place, with which the factorisation of a
@@ -98,14 +101,14 @@ def cholesky_metric(matrix):
     return _metric(root, tf.linalg.matrix_transpose(inverse), squares, is_finite)
 
 
-def _finite(matrix):
+def _finite(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """(matrices with the identity in place of those that are not finite, which are [C])."""
     is_finite = tf.reduce_all(tf.math.is_finite(matrix), axis=[-2, -1])
     identity = tf.eye(matrix.shape[-1], dtype=matrix.dtype)
     return tf.where(is_finite[:, None, None], matrix, identity), is_finite
 
 
-def _metric(root, inverse_root, factors, is_finite):
+def _metric(root: Tensor, inverse_root: Tensor, factors: Tensor, is_finite: Tensor) -> MetricTensor:
     log_det = tf.reduce_sum(tf.math.log(factors), axis=-1)
     missing = tf.constant(np.nan, log_det.dtype)
     return MetricTensor(root, inverse_root, tf.where(is_finite, log_det, missing))
@@ -114,7 +117,7 @@ def _metric(root, inverse_root, factors, is_finite):
 class ManifoldProposal(Proposal):
     """z' ~ N(z + (h / 2) G^-1 grad, h G^-1), h the step size and G the metric at z; in float64."""
 
-    def __init__(self, target_log_prob_fn, step_size, metric):
+    def __init__(self, target_log_prob_fn: LogDensity, step_size: Tensor, metric: Metric) -> None:
         """
         Args:
             target_log_prob_fn: As in Proposal.
@@ -122,7 +125,7 @@ class ManifoldProposal(Proposal):
             metric: z [C, P] -> MetricTensor.
         """
         super().__init__(target_log_prob_fn, step_size)
-        self.metric_at = metric
+        self.metric_at = metric  # type: ignore[assignment, method-assign]
 
     def mean(self, point: Point, step_size: Tensor) -> Tensor:
         """Where the proposal from a Point is centred [C, P]."""
@@ -144,7 +147,7 @@ class ManifoldProposal(Proposal):
         )
         return tf.cast(ratio, here.z.dtype)
 
-    def _log_density(self, end, start, step_size):
+    def _log_density(self, end: Point, start: Point, step_size: Tensor) -> Tensor:
         """log q(end | start) [C] of two Points, up to what is the same for all."""
         shift = tf.cast(end.z, tf.float64) - self.mean(start, step_size)
         squares = start.metric.squared_length(shift) / step_size[:, 0]
@@ -165,10 +168,11 @@ class SMMALA(MetropolisKernel, name="smmala"):
     0.25 for ten of 2-2-1 on four rows (softabs, processor time per transition).
 
     Attributes:
-        metric: "softabs" (default): the Hessian H of minus the log posterior, with its eigenvalues
-            lam replaced by lam coth(softabs_alpha lam), which is |lam| where that is large.
-            "gauss_newton": the Fisher information of the likelihood plus the precision of the
-            prior, positive definite by construction; cheaper, and blind to where H is indefinite.
+        metric: "softabs" (default) or "gauss_newton". "softabs" is the Hessian H of minus the log
+            posterior, with its eigenvalues lam replaced by lam coth(softabs_alpha lam), which is
+            |lam| where that is large. "gauss_newton" is the Fisher information of the likelihood
+            plus the precision of the prior, positive definite by construction; cheaper, and blind
+            to where H is indefinite.
         softabs_alpha: Sharpness of the SoftAbs, default 1. No eigenvalue of G is below
             1 / softabs_alpha, so a proposal spreads by at most sqrt(h softabs_alpha) in any
             direction. The literature has 1e3 to 1e6, where eigenvalues that change sign on the way make
@@ -215,7 +219,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
         self._check_memory(spec, num_rows)
         return replace(self, preconditioner="identity"), "identity: the metric takes its place"
 
-    def _check_memory(self, spec, num_rows):
+    def _check_memory(self, spec: ModelSpec, num_rows: int) -> None:
         size, numbers = spec.layout.num_parameters, _JACOBIAN_NUMBERS * spec.layer_sizes[-1]
         if self.metric == "softabs":
             numbers = _HESSIAN_NUMBERS * sum(spec.layer_sizes[1:])
@@ -228,7 +232,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
                 "its geometry from one Gauss-Newton matrix per window, or a smaller network."
             )
 
-    def check_start(self, results: Results, chains: Sequence[int]) -> None:
+    def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
         """Refuses starts whose metric is not finite: every proposal from there would be rejected."""
         log_det = results.accepted_results.metric.log_det.numpy()
         for chain, value in zip(chains, log_det):
@@ -246,10 +250,10 @@ class SMMALA(MetropolisKernel, name="smmala"):
         """The optimum of MALA for a standard normal density, 1.65^2 P^(-1/3), for every chain."""
         return np.full_like(leapfrog_step, 1.65**2 / num_parameters ** (1 / 3))
 
-    def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
+    def build(self, target_log_prob_fn: Any, step_size: Tensor) -> TransitionKernel:
         """The TFP kernel; `target_log_prob_fn` has methods `hessian`, `gauss_newton` as `Target`."""
 
-        def metric(z):
+        def metric(z: Tensor) -> MetricTensor:
             if self.metric == "softabs":
                 return softabs_metric(-target_log_prob_fn.hessian(z), self.softabs_alpha)
             return cholesky_metric(target_log_prob_fn.gauss_newton(z))

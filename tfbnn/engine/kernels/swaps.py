@@ -17,19 +17,20 @@ References:
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.system.arrays import Array
 
 _DECAY = 0.5
 
 
-def partner_law(num_rungs):
+def partner_law(num_rungs: int) -> Array:
     """Probabilities [m, m] that rung i (row) is offered rung j."""
     distance = np.abs(np.subtract.outer(np.arange(num_rungs), np.arange(num_rungs)))
     weights = np.where(distance > 0, np.exp(-_DECAY * distance), 0.0)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def sweep(log_likelihood, temperatures, seed):
+def sweep(log_likelihood: Tensor, temperatures: tuple[float, ...], seed: Tensor) -> Tensor:
     """Offers every rung one exchange.
 
     Args:
@@ -45,7 +46,7 @@ def sweep(log_likelihood, temperatures, seed):
     temperatures = tf.constant(temperatures, tf.float64)
     partners = draw_partners(uniform[0])
 
-    def offer(rung, order):
+    def offer(rung: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
         held = tf.gather(log_likelihood, order, batch_dims=1)
         ratio = swap_log_ratio(held, temperatures, rung, partners[rung])
         # A likelihood that is not finite gives NaN at worst, which accepts nothing.
@@ -56,7 +57,7 @@ def sweep(log_likelihood, temperatures, seed):
     return tf.while_loop(lambda rung, _: rung < num_rungs, offer, start)[1]
 
 
-def draw_partners(uniform):
+def draw_partners(uniform: Tensor) -> Tensor:
     """The partner that each rung is offered: uniform numbers [m, C] -> int32 [m, C]."""
     cumulative = np.cumsum(partner_law(uniform.shape[0]), axis=1)
     # Exactly 1 at the end; a rung has no share of its own interval, so it never meets itself.
@@ -65,7 +66,7 @@ def draw_partners(uniform):
     return tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1)
 
 
-def swap_log_ratio(held, temperatures, rung, partner):
+def swap_log_ratio(held: Tensor, temperatures: Tensor, rung: Tensor, partner: Tensor) -> Tensor:
     """Log acceptance ratio [C] of an exchange.
 
     Args:
@@ -79,7 +80,7 @@ def swap_log_ratio(held, temperatures, rung, partner):
     return (tf.gather(temperatures, rung) - tf.gather(temperatures, partner)) * gain
 
 
-def exchange(order, rung, partner):
+def exchange(order: Tensor, rung: Tensor, partner: Tensor) -> Tensor:
     """`order` [C, m] with the entries of the rung and of the partner [C] exchanged."""
     columns = tf.range(order.shape[1])
     own = tf.gather(order, [rung], axis=1)

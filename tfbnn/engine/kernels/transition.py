@@ -1,4 +1,4 @@
-"""What one transition is to `tfp.mcmc` and to the runner, and what the samplers' transitions share."""
+"""What a transition is to `tfp.mcmc` and to the runner, and what the samplers' own share."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -12,8 +12,8 @@ _MAX_ENERGY_ERROR = 1000.0
 class TransitionKernel(ABC):
     """What `tfp.mcmc` asks of a kernel; TFP's own have it too.
 
-    Ours do not derive from `tfp.mcmc.TransitionKernel`: a class statement that names it would import
-    TensorFlow with the settings beside it. TFP's drivers and `MetropolisHastings` take either.
+    Ours do not derive from `tfp.mcmc.TransitionKernel`: a class statement that names it would
+    import TensorFlow with the settings beside it. TFP's drivers and `MetropolisHastings` take either.
     """
 
     @property
@@ -86,9 +86,9 @@ def bias_of_unadjusted(adjusted: bool, error: str) -> str | None:
     if adjusted:
         return None
     return (
-        "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior only up "
-        f"to an error {error}, which no diagnostic here sees. Use adjusted=True, or compare with a "
-        "run at half the step size."
+        "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior only "
+        f"up to an error {error}, which no diagnostic here sees. Use adjusted=True, or compare with "
+        "a run at half the step size."
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import log, pi
+from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 from tfbnn.engine.kernels.mala import MALA, LangevinProposal
@@ -12,7 +13,7 @@ from tfbnn.spec.model_spec import ModelSpec
 class TruncatedProposal(LangevinProposal):
     """The proposal of MALA, each coordinate conditioned to lie in the box of the target."""
 
-    def __init__(self, target_log_prob_fn, step_size):
+    def __init__(self, target_log_prob_fn: Any, step_size: Tensor) -> None:
         """
         Args:
             target_log_prob_fn: z [C, P] -> [C], with a method `box` as in `Target`.
@@ -35,16 +36,16 @@ class TruncatedProposal(LangevinProposal):
         mass = self._log_mass(here, step_size) - self._log_mass(there, step_size)
         return ratio + tf.cast(mass, ratio.dtype)
 
-    def _log_mass(self, point, step_size):
+    def _log_mass(self, point: Point, step_size: Tensor) -> Tensor:
         """Log probability [C] that MALA's own proposal from a Point falls into the box."""
         limits = self._limits(*self._normal(point, step_size))
         return tf.reduce_sum(log_mass(*limits), axis=-1)
 
-    def _normal(self, point, step_size):
+    def _normal(self, point: Point, step_size: Tensor) -> tuple[Tensor, Tensor]:
         mean = tf.cast(self.mean(point, step_size), tf.float64)
         return mean, tf.sqrt(tf.cast(step_size, tf.float64))
 
-    def _limits(self, mean, spread):
+    def _limits(self, mean: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
         return (self.low - mean) / spread, (self.high - mean) / spread
 
 
@@ -95,13 +96,13 @@ _TAIL = -5.0
 _NEWTON_STEPS = 5
 
 
-def log_mass(low, high):
+def log_mass(low: Tensor, high: Tensor) -> Tensor:
     """log(Phi(high) - Phi(low)), elementwise, of float64 limits that may be infinite."""
     _, low, high = _lower_side(low, high)
     return tfp.math.log_sub_exp(_log_cdf(high), _log_cdf(low))
 
 
-def quantile(uniform, low, high):
+def quantile(uniform: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Where the share `uniform`, in (0, 1), of the mass between `low` and `high` lies below.
 
     Uniform random numbers give draws. In the upper tail the share is counted from above, which is
@@ -115,13 +116,13 @@ def quantile(uniform, low, high):
     return tf.where(flipped, -z, z)
 
 
-def _lower_side(low, high):
+def _lower_side(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Mirrors limits that are mostly above zero; the lower tail is the one floats resolve."""
     flipped = low > -high
     return flipped, tf.where(flipped, -high, low), tf.where(flipped, -low, high)
 
 
-def _inverse_log_cdf(log_cdf):
+def _inverse_log_cdf(log_cdf: Tensor) -> Tensor:
     in_tail = log_cdf < _TAIL
     tail = tf.where(in_tail, log_cdf, 2.0 * _TAIL)
     # phi(z) / |z| = Phi(z), once iterated.
@@ -134,9 +135,9 @@ def _inverse_log_cdf(log_cdf):
     return tf.where(in_tail, z, centre)
 
 
-def _log_cdf(z):
+def _log_cdf(z: Tensor) -> Tensor:
     return _normal().log_cdf(z)
 
 
-def _normal():
+def _normal() -> Any:
     return tfp.distributions.Normal(tf.zeros([], tf.float64), tf.ones([], tf.float64))

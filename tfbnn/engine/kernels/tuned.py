@@ -1,4 +1,4 @@
-"""Settings of the kernels whose step size and coordinates warm-up can tune: all but the user's own."""
+"""Settings of the kernels whose step size and coordinates warm-up can tune."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -22,9 +22,10 @@ class TunedKernel(Kernel):
     """Settings that all of these kernels share.
 
     Attributes:
-        step_size: Fixed step size in preconditioned coordinates, as the kernel's own docstring
-            defines it; a leapfrog step where it says nothing. None (default): found at the start
-            and adapted during warm-up. A number is used as it is, unless `adapt_step_size`.
+        step_size: Fixed step size. It is one in preconditioned coordinates, as the kernel's own
+            docstring defines it; a leapfrog step where it says nothing. None (default): found at
+            the start and adapted during warm-up. A number is used as it is, unless
+            `adapt_step_size`.
         adapt_step_size: Adapt also a given step size, which is then the first guess.
         target_accept_prob: Acceptance aimed at while adapting. None (default): by kernel and
             activation. The kernel's own `accept_targets` are for smooth activations and for

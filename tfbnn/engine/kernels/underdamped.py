@@ -94,7 +94,9 @@ class UnderdampedKernel(TransitionKernel):
             log_accept_ratio=log_ratio,
         )
 
-    def _leapfrog(self, z, momentum, before):
+    def _leapfrog(
+        self, z: Tensor, momentum: Tensor, before: UnderdampedResults
+    ) -> tuple[Tensor, ...]:
         """(position, momentum, log density, gradient) after one step."""
         half = momentum + 0.5 * before.step_size * before.gradient
         z = z + before.step_size * half
@@ -111,12 +113,13 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
     reported: E-BFMI judges momenta that are drawn anew every time.
 
     Attributes:
-        adjusted: Whether steps are accepted or rejected, default True; the momentum is reversed by
-            a rejection. False accepts every step but divergent ones: the draws then have a bias of
-            the order of step_size^2, and the report says so.
-        persistence: Share a of the momentum that a transition keeps, p' = a p + sqrt(1 - a^2) eps;
-            default 0.9, so that the direction lasts for about ten steps. 0 is MALA with
-            h = step_size^2.
+        adjusted: Accept or reject, default True; False gives biased draws. Adjusted, every step is
+            accepted or rejected, and the momentum is reversed by a rejection. False accepts every
+            step but divergent ones: the draws then have a bias of the order of step_size^2, and the
+            report says so.
+        persistence: Share a of the momentum that a transition keeps; default 0.9. It becomes
+            p' = a p + sqrt(1 - a^2) eps, so that with 0.9 the direction lasts for about ten steps.
+            0 is MALA with h = step_size^2.
 
     The other attributes are described in `TunedKernel`.
 
