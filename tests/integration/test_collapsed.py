@@ -19,9 +19,9 @@ from tfbnn.kernels import (
     UnderdampedLangevin,
 )
 from tfbnn.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.collapsed import Readouts, function_moments
+from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.forward import network_outputs
-from tfbnn.posterior.prediction import function_draws
+from tfbnn.posterior.prediction import function_draws, function_moments
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal
 
 RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, verbose=0, seed=1)

@@ -9,6 +9,8 @@ from tfbnn.data.validation import as_columns, refuse_containers
 
 _SHOWN = 10
 
+Classes = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+
 
 def as_labels(value, name, *, num_targets):
     """Converts labels given as [N, K], or as [N] where K is 1, to an array [N, K].

@@ -6,10 +6,12 @@ which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "tru
 """
 
 import os
+from typing import cast
 
 from tfbnn.data.validation import check_number
 from tfbnn.hep.process_folder import FB, Pids, Process, pid_pair, read_processes
 from tfbnn.hep.slha import place_text, read_places
+from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
 _QUANTILES = [0.16, 0.5, 0.84]
@@ -105,12 +107,13 @@ class CrossSectionPredictor:
             quantiles=_QUANTILES,
             return_trust=True,
         )
-        low, central, high = (prediction.quantiles[:, 0, 0] * FB[process.unit]).tolist()
+        quantiles, trust = cast(Array, prediction.quantiles), cast(Array, prediction.trust)
+        low, central, high = (quantiles[:, 0, 0] * FB[process.unit]).tolist()
         return {
             "central": central,
             "tot_err_down": central - low,
             "tot_err_up": high - central,
-            "trust_level": int(prediction.trust[0]),
+            "trust_level": int(trust[0]),
         }
 
     def get_xsections(self) -> dict[Pids, dict[str, float]]:

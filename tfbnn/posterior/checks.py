@@ -1,11 +1,15 @@
 """Checks of a user's rows and inputs against the ensemble that is to use them."""
 
-from tfbnn.data.rows import check_names, check_range, prepare_rows
+from typing import Any
+
+from tfbnn.data.rows import NetworkRows, Rows, check_names, check_range, prepare_rows
 from tfbnn.data.transforms import checked_forward
 from tfbnn.data.validation import as_matrix, column_names
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.system.arrays import Array
 
 
-def checked_inputs(ensemble, x):
+def checked_inputs(ensemble: Ensemble, x: Any) -> Array:
     """Inputs [N, D] on the scale the network sees, float64: transformed here, once for all uses.
 
     Raises:
@@ -19,7 +23,9 @@ def checked_inputs(ensemble, x):
     return transformed
 
 
-def checked_rows(ensemble, x, y, noise_scale, what, name=""):
+def checked_rows(
+    ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, what: str, name: str = ""
+) -> tuple[Rows, NetworkRows]:
     """Rows whose targets are to be held against the ensemble.
 
     Args:
@@ -40,7 +46,7 @@ def checked_rows(ensemble, x, y, noise_scale, what, name=""):
     return rows, ensemble.transform(rows)
 
 
-def require_noise(ensemble, noise, what):
+def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:
     """Refuses rows without known noise after a fit that had it."""
     if ensemble.row_noise and noise is None:
         raise ValueError(

@@ -1,10 +1,12 @@
 """Convergence of an ensemble, of its predictions first."""
 
-from tfbnn.diagnostics import diagnose
+from tfbnn.diagnostics import Diagnosis, diagnose
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_draws
+from tfbnn.system.arrays import Array
 
 
-def diagnose_ensemble(ensemble, x_reference=None):
+def diagnose_ensemble(ensemble: Ensemble, x_reference: Array | None = None) -> Diagnosis:
     """Diagnosis of an ensemble at transformed inputs [R, D], by default those saved with it."""
     if x_reference is None:
         x_reference = ensemble.x_pipeline.forward(ensemble.x_reference)

@@ -1,17 +1,24 @@
 """The sampled networks with everything needed to use them: what a model file holds."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from tfbnn.data.labels import Classes
 from tfbnn.data.rows import NetworkRows, Rows, transform_rows
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import NotFittedError
-from tfbnn.posterior.collapsed import Readouts, stacked_weights
+from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.priors import WeightPrior
+from tfbnn.system.arrays import Array, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,52 +46,49 @@ class Ensemble:
     spec: ModelSpec
     x_pipeline: Pipeline
     y_pipeline: Pipeline
-    draws: np.ndarray
-    sample_stats: dict
-    chain_weights: np.ndarray
-    x_reference: np.ndarray
+    draws: Array
+    sample_stats: dict[str, Array]
+    chain_weights: Array
+    x_reference: Array
     training_inputs: TrainingInputs
-    feature_names: tuple | None = None
+    feature_names: tuple[str, ...] | None = None
     row_noise: bool = False
-    classes: tuple | None = None
-    diagnostics: dict | None = None
+    classes: Classes | None = None
+    diagnostics: dict[str, Any] | None = None
     provenance: Provenance = Provenance()
     readouts: Readouts | None = None
 
-    def __post_init__(self):
-        for array in (
-            self.draws,
-            self.chain_weights,
-            self.x_reference,
-            *self.sample_stats.values(),
-        ):
-            array.setflags(write=False)
+    def __post_init__(self) -> None:
+        for name in ("draws", "chain_weights", "x_reference"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        statistics = {name: read_only(values) for name, values in self.sample_stats.items()}
+        object.__setattr__(self, "sample_stats", statistics)
 
     @property
-    def num_chains(self):
-        return self.draws.shape[0]
+    def num_chains(self) -> int:
+        return len(self.draws)
 
     @property
-    def num_results(self):
-        return self.draws.shape[1]
+    def num_results(self) -> int:
+        return int(self.draws.shape[1])
 
     @property
-    def num_draws(self):
+    def num_draws(self) -> int:
         """All draws, C * S."""
         return self.num_chains * self.num_results
 
     @property
-    def draw_weights(self):
+    def draw_weights(self) -> Array:
         """Weight of every draw, chain by chain [C * S]."""
         return np.repeat(self.chain_weights / self.num_results, self.num_results)
 
     @property
-    def is_compressed(self):
+    def is_compressed(self) -> bool:
         """Whether the draws were chosen by `compress`, so that they are no chains any more."""
         return self.provenance.compression is not None
 
     @property
-    def is_stopped_early(self):
+    def is_stopped_early(self) -> bool:
         """Whether the run ended before it had all draws that were asked for."""
         return self.num_results < (self.provenance.num_results_requested or 0)
 
@@ -97,12 +101,12 @@ class Ensemble:
         return transform_rows(self.spec, self.x_pipeline, self.y_pipeline, rows)
 
     @cached_property
-    def log_noise_scale(self):
+    def log_noise_scale(self) -> Array:
         """Learned log noise scales of all draws [C * S, number of them]."""
         return self._flat[:, self.spec.layout.log_noise_scale].astype(np.float64)
 
     @cached_property
-    def effective_weights(self):
+    def effective_weights(self) -> list[Array]:
         """Per layer the factors that the network multiplies with, the ntk scales included.
 
         Returns:
@@ -114,7 +118,7 @@ class Ensemble:
             weights.append(layer * self.input_scales(index)[:, None])
         return weights
 
-    def input_scales(self, index):
+    def input_scales(self, index: int) -> Array:
         """What the network multiplies the weights of one layer with, per input and for the bias.
 
         Returns:
@@ -131,7 +135,7 @@ class Ensemble:
         return scales.astype(theta.dtype)
 
     @cached_property
-    def weighted(self):
+    def weighted(self) -> Ensemble:
         """The chains that have a weight: the others would cost time, and 0 * infinity is NaN."""
         used = self.chain_weights > 0
         if used.all():
@@ -146,18 +150,30 @@ class Ensemble:
         )
 
     @cached_property
-    def stacked_weights(self):
-        """`tfbnn.posterior.collapsed.stacked_weights`, None where the readouts' covariances are not there."""
-        has_factor = self.readouts is not None and self.readouts.factor is not None
-        return stacked_weights(self) if has_factor else None
+    def stacked_weights(self) -> list[Array] | None:
+        """`effective_weights` with other lines in the last layer: means of readouts, then factors.
+
+        Returns:
+            List of [C * S, out, in + 1], the last one [C * S, K + G p, p]; None where the readouts'
+            covariances are not there.
+        """
+        num_features, num_outputs = self.spec.layer_sizes[-2] + 1, self.spec.layer_sizes[-1]
+        factors = None if self.readouts is None else self.readouts.factors(num_features)
+        if self.readouts is None or factors is None:
+            return None
+        mean = self.readouts.mean.reshape(-1, num_features, num_outputs)
+        factors = np.swapaxes(factors, 2, 3).reshape(len(mean), -1, num_features)
+        lines = np.concatenate([np.swapaxes(mean, 1, 2), factors], axis=1)
+        scales = self.input_scales(len(self.spec.layer_sizes) - 2)[:, None]
+        return [*self.effective_weights[:-1], lines * scales]
 
     @cached_property
-    def mirrored(self):
+    def mirrored(self) -> Ensemble:
         """Every draw together with its mirror image about the mean of its readout.
 
-        The image is as exact a draw as the other, the distribution of a readout being symmetric, and
-        averages over both have the mean that the distribution of all readouts has: less Monte Carlo
-        error at the price of twice the draws. The ensemble itself where the readout was not
+        The image is as exact a draw as the other, the distribution of a readout being symmetric,
+        and averages over both have the mean that the distribution of all readouts has: less Monte
+        Carlo error at the price of twice the draws. The ensemble itself where the readout was not
         collapsed.
         """
         if self.readouts is None:
@@ -175,11 +191,11 @@ class Ensemble:
             readouts=None,
         )
 
-    def with_chain_weights(self, weights):
+    def with_chain_weights(self, weights: npt.ArrayLike) -> Ensemble:
         """The same draws under other chain weights [C]."""
         return replace(self, chain_weights=np.array(weights, dtype=np.float64))
 
-    def to_arviz(self):
+    def to_arviz(self) -> Any:
         """The draws as ArviZ data, needs the extra `arviz`.
 
         Returns:
@@ -197,18 +213,21 @@ class Ensemble:
             ) from error
         if self.num_draws == 0:
             raise NotFittedError("There are no draws to hand over to ArviZ.")
-        groups = {"posterior": {"theta": self.draws}, "sample_stats": dict(self.sample_stats)}
+        groups: dict[str, Any] = {
+            "posterior": {"theta": self.draws},
+            "sample_stats": dict(self.sample_stats),
+        }
         dims = {"theta": ["param"]}
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups, dims=dims)
         return arviz.from_dict(**groups, dims=dims)
 
     @property
-    def _flat(self):
+    def _flat(self) -> Array:
         return self.draws.reshape(self.num_draws, -1)
 
 
-def _scale(prior, place, theta):
+def _scale(prior: WeightPrior, place: int | None, theta: Array) -> Array:
     """Prior scale of one kernel or bias, broadcastable to [draws, 1]."""
     if place is None:
         return np.full((1, 1), prior.scale)

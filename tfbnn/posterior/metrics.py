@@ -1,16 +1,22 @@
 """Scores of a predictive distribution against known targets."""
 
+from typing import Any, cast
+
 import numpy as np
 
+from tfbnn.data.rows import NetworkRows
 from tfbnn.diagnostics import bulk_ess
+from tfbnn.posterior.averages import log_mean_exp
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_draws, noise_tiles, sample_noisy
+from tfbnn.system.arrays import Array
 
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)
 _CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
 _MAX_ESS_ROWS = 200
 
 
-def evaluate(ensemble, y, transformed):
+def evaluate(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> dict[str, Any]:
     """Scores the mixture of all draws on rows.
 
     Args:
@@ -54,13 +60,13 @@ def evaluate(ensemble, y, transformed):
     return {name: simplify(value) for name, value in scores.items()}
 
 
-def pulls(ensemble, y, transformed):
+def pulls(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> Array:
     """(target - mean) / stddev in transformed space, noise included: [N, K]; as `evaluate`."""
     rows = _row_scores(ensemble.weighted.mirrored, y, transformed)
     return (transformed.y - rows["mean_transformed"]) / rows["stddev_noisy"]
 
 
-def _row_scores(ensemble, y, transformed):
+def _row_scores(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> dict[str, Array]:
     """Everything that has to look at all draws, tile by tile: dict name -> [N, K] or [N]."""
     likelihood, weights = ensemble.spec.likelihood, ensemble.draw_weights
     x, target, noise = transformed
@@ -68,6 +74,7 @@ def _row_scores(ensemble, y, transformed):
     names = ("mean", "mean_transformed", "stddev_noisy", "crps", "pit")
     scores = {name: np.empty(shape) for name in names} | {"log_density": np.empty(len(x))}
     for rows, location, scale in noise_tiles(ensemble, x, noise):
+        scale = cast(Array, scale)  # only classes have none
         mean = np.einsum("s,snk->nk", weights, location)
         variance = np.einsum("s,snk->nk", weights, np.square(location - mean) + np.square(scale))
         scores["mean_transformed"][rows], scores["stddev_noisy"][rows] = mean, np.sqrt(variance)
@@ -83,26 +90,7 @@ def _row_scores(ensemble, y, transformed):
     return scores
 
 
-def log_mean_exp(values, weights):
-    """log of the weighted mean of exp(values): values [S, ...], weights [S] -> [...].
-
-    Weights enter as logarithms: values that carry no weight, or hardly any, then cannot push the
-    others below the smallest number.
-    """
-    with np.errstate(divide="ignore"):  # log 0 of a chain without weight
-        logarithms = np.log(weights)
-    return log_sum_exp(values + logarithms.reshape(-1, *[1] * (np.ndim(values) - 1)))
-
-
-def log_sum_exp(values):
-    """log of the sum of exp(values) over the first axis; -inf where all of them are."""
-    largest = values.max(axis=0)
-    shift = np.where(np.isneginf(largest), 0.0, largest)
-    with np.errstate(divide="ignore"):
-        return shift + np.log(np.exp(values - shift).sum(axis=0))
-
-
-def _crps(points, weights, y):
+def _crps(points: Array, weights: Array, y: Array) -> Array:
     """Continuous ranked probability score of weighted points [M, n, K] against y [n, K].
 
     E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, JASA 102, 359, equation 21), the second
@@ -113,10 +101,11 @@ def _crps(points, weights, y):
     ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
     below = np.cumsum(spread, axis=0)
     with np.errstate(invalid="ignore"):  # infinite points have no finite score
-        return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
+        score: Array = distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
+    return score
 
 
-def effective_draws(ensemble, x):
+def effective_draws(ensemble: Ensemble, x: Array) -> float:
     """Median bulk effective sample size of the predictions at up to 200 of transformed inputs x.
 
     NaN for a compressed ensemble, whose draws are no chains.
@@ -130,11 +119,12 @@ def effective_draws(ensemble, x):
     return np.median(sizes[np.isfinite(sizes)]) if np.isfinite(sizes).any() else np.nan
 
 
-def _rmse(y, predicted):
-    return np.sqrt(np.mean(np.square(y - predicted), axis=0))
+def _rmse(y: Array, predicted: Array) -> Array:
+    error: Array = np.sqrt(np.mean(np.square(y - predicted), axis=0))
+    return error
 
 
-def _r2(y, predicted):
+def _r2(y: Array, predicted: Array) -> Array:
     """1 - residual variance over target variance; NaN where the targets are constant."""
     total = np.sum(np.square(y - y.mean(axis=0)), axis=0)
     residual = np.sum(np.square(y - predicted), axis=0)
@@ -142,7 +132,7 @@ def _r2(y, predicted):
         return np.where(total > 0, 1.0 - residual / total, np.nan)
 
 
-def simplify(value):
+def simplify(value: Any) -> Any:
     """Arrays with one entry become floats, so that results of one target read and print plainly."""
     if isinstance(value, dict):
         return {key: simplify(entry) for key, entry in value.items()}
@@ -155,7 +145,7 @@ def simplify(value):
 _NUM_BINS = 15
 
 
-def evaluate_classes(ensemble, rows):
+def evaluate_classes(ensemble: Ensemble, rows: NetworkRows) -> dict[str, Any]:
     """Scores the class probabilities averaged over all draws on rows.
 
     Args:
@@ -181,7 +171,7 @@ def evaluate_classes(ensemble, rows):
     return {name: simplify(value) for name, value in scores.items()}
 
 
-def expected_calibration_error(confidence, correct):
+def expected_calibration_error(confidence: Array, correct: Array) -> Array:
     """Mean absolute gap of confidence and accuracy over 15 bins of equal width, by their rows.
 
     Args:
@@ -200,9 +190,9 @@ def expected_calibration_error(confidence, correct):
     return np.array(gaps) / len(confidence)
 
 
-def _class_row_scores(ensemble, x, y):
+def _class_row_scores(ensemble: Ensemble, x: Array, y: Array) -> tuple[Array, Array]:
     """(probabilities [N, K, classes] averaged over draws, log density of each row [N])."""
-    likelihood, weights = ensemble.spec.likelihood, ensemble.draw_weights
+    likelihood, weights = ensemble.spec.class_likelihood, ensemble.draw_weights
     shape = (*y.shape, ensemble.spec.num_classes)
     probabilities, log_density = np.empty(shape), np.empty(len(y))
     for rows, logits, _ in noise_tiles(ensemble, x):

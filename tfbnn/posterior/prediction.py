@@ -1,17 +1,20 @@
 """Predictions with NumPy alone: tiled forward passes and summaries over draws."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from tfbnn.posterior.collapsed import function_moments
+from tfbnn.posterior.averages import moments, weighted_quantiles
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
+from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
-# Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows x
-# outputs: enough work to outweigh NumPy's calls, little enough for the processor's cache, and a bound
-# on memory.
+# Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows
+# x outputs: enough work to outweigh NumPy's calls, little enough for the processor's cache, and a
+# bound on memory.
 _TILE_POINTS = 131_072
 _TILE_ROWS = (128, 1024)
 _TILE_VALUES = 4_000_000
@@ -37,31 +40,32 @@ class Prediction:
             for.
     """
 
-    mean: np.ndarray
-    stddev: np.ndarray
-    quantiles: np.ndarray | None = None
-    trust: np.ndarray | None = None
+    mean: Array
+    stddev: Array
+    quantiles: Array | None = None
+    trust: Array | None = None
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))
 
 
-def function_draws(ensemble, x):
+def function_draws(ensemble: Ensemble, x: Array) -> Array:
     """Noise-free predictions of all draws: x [N, D] -> [C * S, N, K], both in transformed space.
 
     Of classes they are logits, which have no bounds and so suit diagnostics better than
     probabilities.
     """
-    outputs = network_outputs(ensemble, x)
-    return ensemble.spec.likelihood.location(np.moveaxis(outputs, 1, 2)).astype(np.float64)
+    outputs = np.moveaxis(network_outputs(ensemble, x), 1, 2)
+    location: Array = ensemble.spec.likelihood.location(outputs)
+    return location.astype(np.float64)
 
 
-def inverse_draws(ensemble, location):
+def inverse_draws(ensemble: Ensemble, location: Array) -> Array:
     """Locations [..., K] in original units; of classes their probabilities."""
     return ensemble.y_pipeline.inverse(ensemble.spec.likelihood.inverse_link(location))
 
 
-def row_tiles(ensemble, num_rows):
+def row_tiles(ensemble: Ensemble, num_rows: int) -> list[slice]:
     """Slices of rows small enough for all draws at once; they depend on nothing but sizes."""
     points = max(ensemble.num_draws, _NOISE_POINTS) * ensemble.spec.layer_sizes[-1]
     least, most = _TILE_ROWS
@@ -70,7 +74,9 @@ def row_tiles(ensemble, num_rows):
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
 
 
-def noise_tiles(ensemble, x, noise=None):
+def noise_tiles(
+    ensemble: Ensemble, x: Array, noise: Array | None = None
+) -> Iterator[tuple[slice, Array, Array | None]]:
     """Iterates over tiles of rows with location and noise scale of every draw.
 
     Args:
@@ -90,12 +96,21 @@ def noise_tiles(ensemble, x, noise=None):
         yield rows, likelihood.location(outputs), scale
 
 
-def _by_rows(outputs):
+def _by_rows(outputs: Array) -> Array:
     """Network outputs [C * S, num_outputs, n] as [C * S, n, num_outputs], float64."""
     return np.moveaxis(outputs, 1, 2).astype(np.float64)
 
 
-def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend):
+def predict(
+    ensemble: Ensemble,
+    x: Array,
+    *,
+    include_noise: bool = False,
+    quantiles: Sequence[float] | None = None,
+    space: str = "original",
+    row_noise: Array | None = None,
+    backend: str = "numpy",
+) -> Prediction:
     """Summarises the predictive distribution at transformed inputs x [N, D].
 
     Other arguments are those of `BayesianMLP.predict`, checked.
@@ -107,17 +122,17 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend)
     ensemble = collapsed.mirrored
     forward = forward_pass(ensemble, len(x), backend)
 
-    def summarise(tiles):
+    def summarise(tiles: list[slice]) -> None:
         first, last = tiles[0].start, tiles[-1].stop
         outputs = forward(x[first:last])
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
-            moments = function_moments(collapsed, x[rows]) if in_closed_form else None
+            known = function_moments(collapsed, x[rows]) if in_closed_form else None
             part = outputs[..., places]
-            summary = _summary(ensemble, part, moments, noise, include_noise, quantiles, space)
+            summary = _summary(ensemble, part, known, noise, include_noise, quantiles, space)
             mean[rows], stddev[rows] = summary
-            if quantiles is not None:
+            if found is not None:
                 found[:, rows] = summary.quantiles
 
     shape = (len(x), ensemble.spec.num_predicted)
@@ -129,20 +144,28 @@ def predict(ensemble, x, *, include_noise, quantiles, space, row_noise, backend)
     return Prediction(mean, stddev, found)
 
 
-def _summary(ensemble, outputs, moments, row_noise, include_noise, quantiles, space):
+def _summary(
+    ensemble: Ensemble,
+    outputs: Array,
+    known: tuple[Array, Array] | None,
+    row_noise: Array | None,
+    include_noise: bool,
+    quantiles: Sequence[float] | None,
+    space: str,
+) -> Prediction:
     """The Prediction of network outputs [C * S, num_outputs, n].
 
-    `moments` are the transformed mean and standard deviation of the function [n, K] where they are
+    `known` are the transformed mean and standard deviation of the function [n, K] where they are
     known in closed form, or None.
     """
     outputs = _by_rows(outputs)
     location = ensemble.spec.likelihood.location(outputs)
     inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
     values, weights = inverse(location), ensemble.draw_weights
-    if moments is None:
-        mean, stddev = _moments(values, weights)
+    if known is None:
+        mean, stddev = moments(values, weights)
     else:
-        mean, stddev = inverse(moments[0]), moments[1] * _unit(ensemble, space)
+        mean, stddev = inverse(known[0]), known[1] * _unit(ensemble, space)
     if include_noise:
         scale = _scale_at(ensemble, outputs, location, row_noise)
         points, weights = sample_noisy(ensemble, location, scale)
@@ -150,37 +173,61 @@ def _summary(ensemble, outputs, moments, row_noise, include_noise, quantiles, sp
         if space == "transformed" or ensemble.y_pipeline.is_affine:
             variance = _mean_noise_variance(ensemble, location, scale)
             stddev = np.sqrt(stddev**2 + variance * _unit(ensemble, space) ** 2)
-        elif not ensemble.spec.likelihood.has_exponential_moments:
+        elif not ensemble.spec.regression_likelihood.has_exponential_moments:
             # 10**t has no mean, for example where t has the tails of a Student-t.
             mean, stddev = np.full_like(mean, np.inf), np.full_like(stddev, np.inf)
         else:
-            mean, stddev = _moments(values, weights)
+            mean, stddev = moments(values, weights)
     found = None if quantiles is None else weighted_quantiles(values, weights, quantiles)
     return Prediction(mean, stddev, found)
 
 
-def _scale_at(ensemble, outputs, location, row_noise):
+def _scale_at(
+    ensemble: Ensemble, outputs: Array, location: Array, row_noise: Array | None
+) -> Array:
     """Transformed noise scale; a known one is carried there at each draw's own prediction."""
     noise, pipeline = row_noise, ensemble.y_pipeline
     if row_noise is not None:
         noise = row_noise * np.abs(pipeline.derivative(pipeline.inverse(location)))
-    return ensemble.spec.likelihood.scale(outputs, ensemble.log_noise_scale, noise)
+    return ensemble.spec.regression_likelihood.scale(outputs, ensemble.log_noise_scale, noise)
 
 
-def _unit(ensemble, space):
+def _unit(ensemble: Ensemble, space: str) -> Array | float:
     """One unit of an affinely transformed target, in the units of `space`: [K] or 1."""
     if space == "transformed":
         return 1.0
     return 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
 
 
-def _mean_noise_variance(ensemble, location, scale):
+def _mean_noise_variance(ensemble: Ensemble, location: Array, scale: Array) -> Array:
     """Transformed noise variance averaged over draws [n, K]."""
     variance = np.broadcast_to(np.square(scale), location.shape)
-    return np.einsum("s,snk->nk", ensemble.draw_weights, variance)
+    average: Array = np.einsum("s,snk->nk", ensemble.draw_weights, variance)
+    return average
 
 
-def sample_noisy(ensemble, location, scale):
+def function_moments(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
+    """The function's mean and spread with all readouts integrated out, in closed form.
+
+    Args:
+        ensemble: Ensemble whose `readouts` have a factor.
+        x: Transformed inputs [n, D].
+
+    Returns:
+        (mean [n, K], standard deviation [n, K]), transformed.
+    """
+    num_features, num_outputs = ensemble.spec.layer_sizes[-2] + 1, ensemble.spec.layer_sizes[-1]
+    outputs = network_outputs(ensemble, x, ensemble.stacked_weights).astype(np.float64)
+    of_draw, roots = outputs[:, :num_outputs], outputs[:, num_outputs:]
+    roots = roots.reshape(len(roots), -1, num_features, len(x))
+    # [C * S, G, n]; with G = 1 the same for all outputs.
+    variance = np.square(roots).sum(axis=2)
+    mean = np.einsum("s,skn->kn", ensemble.draw_weights, of_draw)
+    spread = np.square(of_draw - mean) + variance
+    return mean.T, np.sqrt(np.einsum("s,skn->kn", ensemble.draw_weights, spread)).T
+
+
+def sample_noisy(ensemble: Ensemble, location: Array, scale: Array) -> tuple[Array, Array]:
     """Represents the predictive distribution with noise by weighted points.
 
     Every draw contributes its noise quantiles at stratified levels that are shared by all rows, so
@@ -196,41 +243,14 @@ def sample_noisy(ensemble, location, scale):
     """
     repeats = -(-_NOISE_POINTS // ensemble.num_draws)
     levels = (np.arange(repeats) + _radical_inverse(ensemble.num_draws)[:, None]) / repeats
-    noise = ensemble.spec.likelihood.noise_quantile(levels)[:, :, None, None]
+    noise = ensemble.spec.regression_likelihood.noise_quantile(levels)[:, :, None, None]
     scale = np.broadcast_to(scale, location.shape)
     points = location[:, None] + noise * scale[:, None]
     weights = np.repeat(ensemble.draw_weights / repeats, repeats)
     return points.reshape(-1, *location.shape[1:]), weights
 
 
-def weighted_quantiles(values, weights, probabilities):
-    """Quantiles over the first axis: values [M, ...], weights [M] -> [Q, ...].
-
-    Each value sits in the middle of its weight, with linear interpolation in between; for equal
-    weights this is Hazen's definition.
-    """
-    used = weights > 0  # a point without weight would still bend the interpolation
-    if not used.all():
-        values, weights = values[used], weights[used]
-    flat = values.reshape(len(values), -1)
-    order = np.argsort(flat, axis=0)
-    ordered = np.take_along_axis(flat, order, axis=0)
-    spread = weights[order]
-    middles = np.cumsum(spread, axis=0) - 0.5 * spread
-    found = [
-        np.interp(probabilities, middles[:, column], ordered[:, column])
-        for column in range(flat.shape[1])
-    ]
-    return np.stack(found, axis=1).reshape(len(probabilities), *values.shape[1:])
-
-
-def _moments(values, weights):
-    mean = np.einsum("s,s...->...", weights, values)
-    with np.errstate(invalid="ignore"):  # infinite draws have an undefined spread
-        return mean, np.sqrt(np.einsum("s,s...->...", weights, np.square(values - mean)))
-
-
-def _radical_inverse(count):
+def _radical_inverse(count: int) -> Array:
     """The first `count` numbers of van der Corput's sequence in base 2, strictly inside (0, 1)."""
     indices = np.arange(1, count + 1)
     result, weight = np.zeros(count), 0.5

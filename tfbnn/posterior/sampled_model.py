@@ -1,18 +1,37 @@
 """`SampledModel`: what can be done with sampled networks, whatever sampled them; no engine."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from tfbnn.data.labels import most_probable
-from tfbnn.data.rows import prepare_noise
+from tfbnn.data.labels import Classes, most_probable
+from tfbnn.data.rows import Rows, prepare_noise
 from tfbnn.data.trust import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
+from tfbnn.diagnostics import Diagnosis
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.checks import checked_inputs, checked_rows, require_noise
+from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.diagnosing import diagnose_ensemble
-from tfbnn.posterior.prediction import function_draws, inverse_draws, predict, row_tiles
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import (
+    Prediction,
+    function_draws,
+    inverse_draws,
+    predict,
+    row_tiles,
+)
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
+
+if TYPE_CHECKING:
+    from tfbnn.posterior.stacking.stacking import Stacking
 
 
 class SampledModel:
@@ -25,51 +44,52 @@ class SampledModel:
         spec: ModelSpec.
     """
 
-    def __init__(self, spec):
+    def __init__(self, spec: ModelSpec):
         self.spec = spec
-        self._ensemble = self._training_rows = None
-        self.column_names = {}
+        self._ensemble: Ensemble | None = None
+        self._training_rows: Rows | None = None
+        self.column_names: dict[str, list[str]] = {}
 
     @classmethod
-    def from_spec(cls, spec):
+    def from_spec(cls, spec: ModelSpec) -> Self:
         """The model, not fitted yet, that a `ModelSpec` describes."""
         model = cls.__new__(cls)
         SampledModel.__init__(model, spec)
         return model
 
     @classmethod
-    def from_ensemble(cls, ensemble):
+    def from_ensemble(cls, ensemble: Ensemble) -> Self:
         """The fitted model that an `Ensemble` describes."""
         model = cls.from_spec(ensemble.spec)
         model._ensemble = ensemble
         return model
 
     @property
-    def posterior(self):
+    def posterior(self) -> Ensemble:
         """The sampled networks: draws [C, S, P], sample_stats, chain_weights [C], to_arviz()."""
         return self._fitted()
 
     @property
-    def classes(self):
+    def classes(self) -> Classes | None:
         """Class labels, in the order of Categorical's columns; None for other targets."""
         return self._fitted().classes
 
     @property
-    def compression(self):
+    def compression(self) -> Compression | None:
         """The `Compression` that `compress` left, or None for other models."""
         return self._fitted().provenance.compression
 
     def predict(
         self,
-        x,
+        x: Any,
         *,
-        include_noise=False,
-        quantiles=None,
-        space="original",
-        noise_scale=None,
-        backend="auto",
-        return_trust=False,
-    ):
+        include_noise: bool = False,
+        quantiles: npt.ArrayLike | None = None,
+        space: str = "original",
+        noise_scale: Any = None,
+        backend: str = "auto",
+        return_trust: bool = False,
+    ) -> Prediction:
         """Mean and spread of the predictive distribution.
 
         Every draw is carried to original units before anything is averaged. Of classes, mean,
@@ -90,7 +110,8 @@ class SampledModel:
                 required with `include_noise` after a fit that had them.
             backend: What computes the networks' outputs, equal to 1e-5: "numpy", which needs
                 nothing else and is as fast as XLA on a CPU, "tensorflow", or "auto" (default):
-                TensorFlow for large batches where it is imported already and sees a GPU, else NumPy.
+                TensorFlow for large batches where it is imported already and sees a GPU, else
+                NumPy.
             return_trust: Whether to say of every row if it lies where there were training inputs:
                 1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
 
@@ -135,7 +156,7 @@ class SampledModel:
             return prediction
         return replace(prediction, trust=trust_levels(ensemble.training_inputs, x))
 
-    def predict_classes(self, x):
+    def predict_classes(self, x: Any) -> Array:
         """Class labels of the largest mean probability; of Bernoulli targets that above one half.
 
         Args:
@@ -155,10 +176,10 @@ class SampledModel:
                 f"{type(self.spec.likelihood).__name__}. Use predict."
             )
         mean = self.predict(x).mean
-        labels = most_probable(self.spec, self._ensemble.classes, mean)
+        labels = most_probable(self.spec, self._sampled().classes, mean)
         return labels[:, 0] if labels.shape[1] == 1 else labels
 
-    def predict_draws(self, x, *, space="original"):
+    def predict_draws(self, x: Any, *, space: str = "original") -> Array:
         """Noise-free predictions of every network, chain by chain: [C * S, N, K].
 
         Of classes they are probabilities, [C * S, N, M] with Categorical.
@@ -177,7 +198,7 @@ class SampledModel:
         draws = np.concatenate(tiles, axis=1)
         return inverse_draws(ensemble, draws) if space == "original" else draws
 
-    def evaluate(self, x, y, *, noise_scale=None):
+    def evaluate(self, x: Any, y: Any, *, noise_scale: Any = None) -> dict[str, Any]:
         """Scores the predictive distribution on rows (x, y).
 
         Args:
@@ -212,7 +233,7 @@ class SampledModel:
             return evaluate_classes(ensemble, transformed)
         return evaluate(ensemble, rows.y, transformed)
 
-    def diagnose(self, x_reference=None):
+    def diagnose(self, x_reference: Any = None) -> Diagnosis:
         """R-hat and effective sample sizes, of predictions first.
 
         Args:
@@ -244,7 +265,9 @@ class SampledModel:
             weighting=weighting_note(ensemble),
         )
 
-    def stack_chains(self, x_validation=None, y_validation=None, *, noise_scale=None):
+    def stack_chains(
+        self, x_validation: Any = None, y_validation: Any = None, *, noise_scale: Any = None
+    ) -> Stacking:
         """Weighs the chains by how well they predict held-out rows together: stacking.
 
         For chains that do not mix. The weights maximise the mean log score of the mixture of the
@@ -302,15 +325,15 @@ class SampledModel:
 
     def compress(
         self,
-        num_draws=100,
-        method="kernel_thinning",
+        num_draws: int = 100,
+        method: str = "kernel_thinning",
         *,
-        x_reference=None,
-        x=None,
-        y=None,
-        noise_scale=None,
-        seed=0,
-    ):
+        x_reference: Any = None,
+        x: Any = None,
+        y: Any = None,
+        noise_scale: Any = None,
+        seed: int = 0,
+    ) -> Self:
         """A model with fewer draws that predicts about the same, with a statement of the change.
 
         Smaller files and faster predictions. The draws chosen have equal weights and form one
@@ -374,7 +397,7 @@ class SampledModel:
         )
         return type(self).from_ensemble(small)
 
-    def to_onnx(self, path):
+    def to_onnx(self, path: StrPath) -> None:
         """Writes mean and spread of the function as an ONNX file; needs the extra `onnx`.
 
         Input "x" [N, D] and outputs "mean", "stddev" [N, K] are those of `to_savedmodel`; names of
@@ -395,23 +418,28 @@ class SampledModel:
 
         write_onnx(self._fitted(), path)
 
-    def _fitted(self):
+    def _fitted(self) -> Ensemble:
+        ensemble = self._sampled()
+        if ensemble.is_stopped_early:
+            requested = ensemble.provenance.num_results_requested
+            warnings.warn(
+                f"The run was stopped early: {ensemble.num_results} of {requested} draws per "
+                "chain are there.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return ensemble
+
+    def _sampled(self) -> Ensemble:
+        """As `_fitted`, without the warning, for those who have given it."""
         if self._ensemble is None:
             raise NotFittedError(
                 "This BayesianMLP has no posterior draws yet. Call fit_posterior first, or load a "
                 "saved model with tfbnn.load."
             )
-        if self._ensemble.is_stopped_early:
-            requested = self._ensemble.provenance.num_results_requested
-            warnings.warn(
-                f"The run was stopped early: {self._ensemble.num_results} of {requested} draws per "
-                "chain are there.",
-                UserWarning,
-                stacklevel=3,
-            )
         return self._ensemble
 
-    def _rows_of_the_fit(self, noise_scale, what, names):
+    def _rows_of_the_fit(self, noise_scale: Any, what: str, names: str) -> Rows:
         if noise_scale is not None:
             raise ValueError(
                 f"noise_scale belongs to {names}, received it without them. Pass {names} too, or "
@@ -424,7 +452,7 @@ class SampledModel:
             )
         return self._training_rows
 
-    def _rows_for_stein(self, x, y, noise_scale):
+    def _rows_for_stein(self, x: Any, y: Any, noise_scale: Any) -> Rows:
         if x is None and y is None:
             return self._rows_of_the_fit(noise_scale, "method='stein'", "x and y")
         if x is None or y is None:
@@ -432,4 +460,4 @@ class SampledModel:
                 "method='stein' needs x and y together, received "
                 f"{'x' if x is None else 'y'}=None. Pass all rows of the fit."
             )
-        return checked_rows(self._ensemble, x, y, noise_scale, "method='stein'")[0]
+        return checked_rows(self._sampled(), x, y, noise_scale, "method='stein'")[0]

@@ -67,6 +67,22 @@ class ModelSpec:
         return self.likelihood.has_classes
 
     @property
+    def class_likelihood(self) -> likelihoods.ClassLikelihood:
+        """The likelihood, which has to be one of classes."""
+        if isinstance(self.likelihood, likelihoods.ClassLikelihood):
+            return self.likelihood
+        raise TypeError(
+            f"{type(self.likelihood).__name__} has no classes. Ask `has_classes` first."
+        )
+
+    @property
+    def regression_likelihood(self) -> likelihoods.Regression:
+        """The likelihood, which has to be one of numbers."""
+        if isinstance(self.likelihood, likelihoods.Regression):
+            return self.likelihood
+        raise TypeError(f"{type(self.likelihood).__name__} has no noise. Ask `has_classes` first.")
+
+    @property
     def num_classes(self):
         """Number of classes of every target; for class likelihoods only."""
         return self.likelihood.num_classes(self.layer_sizes[-1])

@@ -19,7 +19,7 @@ from tests.support.predictions import (
 from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.prediction import weighted_quantiles
+from tfbnn.posterior.averages import weighted_quantiles
 from tfbnn.priors import HierarchicalNormal
 from tfbnn.spec.activations import ACTIVATIONS
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tfbnn.posterior.metrics import log_mean_exp
+from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.stacking.simplex import optimality_gap
 from tfbnn.posterior.stacking.stacking import stacking_weights
 

@@ -1,13 +1,17 @@
 """Fewer draws for about the same predictions, and what that changes."""
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
-from tfbnn.posterior.compression.record import Compression
+from tfbnn.data.rows import Rows
+from tfbnn.posterior.compression.record import Change, Compression, Sizes
 from tfbnn.posterior.compression.stein import posterior_scores, stein_thinning
 from tfbnn.posterior.compression.thinning import kernel_thinning, prediction_kernel, stride
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import noise_tiles, predict
+from tfbnn.system.arrays import Array
 
 METHODS = ("kernel_thinning", "stein", "stride")
 
@@ -21,7 +25,15 @@ _ROUNDING = 1e-12
 _QUANTILES = (0.16, 0.84)
 
 
-def compress(ensemble, num_draws, method, *, x_reference=None, rows=None, seed=0):
+def compress(
+    ensemble: Ensemble,
+    num_draws: int,
+    method: str,
+    *,
+    x_reference: Array | None = None,
+    rows: Rows | None = None,
+    seed: int = 0,
+) -> Ensemble:
     """Chooses draws of an ensemble.
 
     Args:
@@ -48,16 +60,18 @@ def compress(ensemble, num_draws, method, *, x_reference=None, rows=None, seed=0
     candidates = np.arange(full.num_draws)
     if method == "stride":
         chosen = stride(full.draw_weights, num_draws)
-    elif method == "stein":
-        theta = full.draws.reshape(full.num_draws, -1).astype(np.float64)
-        chosen = stein_thinning(theta, posterior_scores(ensemble, theta, rows), num_draws)
-    else:
+    elif method == "kernel_thinning":
         weights = full.draw_weights
         if full.num_draws > _MAX_CANDIDATES:
             candidates = stride(weights, _MAX_CANDIDATES)
             weights = np.full(_MAX_CANDIDATES, 1.0 / _MAX_CANDIDATES)
         gram = prediction_kernel(_compared(_only(full, candidates), choosing), weights)
         chosen = candidates[kernel_thinning(gram, weights, num_draws, seed)]
+    elif rows is None:
+        raise ValueError("method='stein' needs the rows of the fit.")
+    else:
+        theta = full.draws.reshape(full.num_draws, -1).astype(np.float64)
+        chosen = stein_thinning(theta, posterior_scores(ensemble, theta, rows), num_draws)
     small = _only(full, chosen)
     used = np.flatnonzero(ensemble.chain_weights > 0)
     per_chain = np.bincount(used[chosen // full.num_results], minlength=ensemble.num_chains)
@@ -76,7 +90,7 @@ def compress(ensemble, num_draws, method, *, x_reference=None, rows=None, seed=0
     return replace(small, provenance=provenance)
 
 
-def _check(ensemble, num_draws, method):
+def _check(ensemble: Ensemble, num_draws: int, method: str) -> None:
     if ensemble.is_compressed:
         raise ValueError(
             "This model is compressed already, so that a statement of the change would leave out "
@@ -95,7 +109,7 @@ def _check(ensemble, num_draws, method):
         )
 
 
-def _split(saved, x_reference):
+def _split(saved: Array, x_reference: Array | None) -> tuple[Array, Array]:
     """(inputs to choose at, inputs to state the change at): they must not be the same.
 
     The change at the inputs that the draws were chosen at is up to half of that elsewhere.
@@ -111,7 +125,7 @@ def _split(saved, x_reference):
     return saved[~stated], saved[stated]
 
 
-def measure_change(before, after, x):
+def measure_change(before: Ensemble, after: Ensemble, x: Array) -> Change:
     """How far the predictions of two ensembles are apart, noise-free, in original units.
 
     Args:
@@ -119,7 +133,7 @@ def measure_change(before, after, x):
         x: Inputs [R, D], transformed.
 
     Returns:
-        Dict. num_rows: R. mean_stddev: relative change of the standard deviation averaged over
+        Change. num_rows: R. mean_stddev: relative change of the standard deviation averaged over
         the inputs, with its sign, of the output where it is largest. mean, stddev, quantiles:
         dicts with the average and the largest absolute change over inputs and outputs, of the mean
         and the 16 and 84 % quantiles in units of the standard deviation before, of the standard
@@ -128,10 +142,7 @@ def measure_change(before, after, x):
     Raises:
         ValueError: When no standard deviation is positive and finite.
     """
-    settings = dict(
-        include_noise=False, quantiles=_QUANTILES, space="original", row_noise=None, backend="numpy"
-    )
-    old, new = (predict(ensemble, x, **settings) for ensemble in (before, after))
+    old, new = (predict(ensemble, x, quantiles=_QUANTILES) for ensemble in (before, after))
     # Rounding leaves some spread where all draws are the same.
     usable = np.isfinite(old.stddev) & (old.stddev > _ROUNDING * np.abs(old.mean))
     if not usable.any():
@@ -145,23 +156,24 @@ def measure_change(before, after, x):
         for column, rows in enumerate(usable.T)
         if rows.any()
     ]
+    before_quantiles, after_quantiles = (cast(Array, one.quantiles) for one in (old, new))
     return {
         "num_rows": len(x),
         "mean_stddev": float(max(ratios, key=abs)),
         "mean": _sizes((new.mean - old.mean)[usable] / spread),
         "stddev": _sizes(new.stddev[usable] / spread - 1.0),
-        "quantiles": _sizes((new.quantiles - old.quantiles)[:, usable] / spread),
+        "quantiles": _sizes((after_quantiles - before_quantiles)[:, usable] / spread),
     }
 
 
-def _compared(ensemble, x):
+def _compared(ensemble: Ensemble, x: Array) -> Array:
     """What is to be kept [N, columns]: transformed predictions, and log noise scales that vary."""
-    columns = []
+    parts: list[Array] = []
     for _, location, scale in noise_tiles(ensemble, x):
-        columns.append(location)
-        if np.ndim(scale) == location.ndim:
-            columns.append(np.log(scale))
-    columns = np.concatenate(columns, axis=1).reshape(ensemble.num_draws, -1)
+        parts.append(location)
+        if scale is not None and np.ndim(scale) == location.ndim:
+            parts.append(np.log(scale))
+    columns = np.concatenate(parts, axis=1).reshape(ensemble.num_draws, -1)
     if not np.isfinite(columns).all():
         raise ValueError(
             "Some predictions at the reference inputs are not finite. Pass x_reference nearer to "
@@ -170,10 +182,10 @@ def _compared(ensemble, x):
     return columns
 
 
-def _only(ensemble, chosen):
+def _only(ensemble: Ensemble, chosen: Array) -> Ensemble:
     """The chosen draws as one chain; statistics of the sampler go with them."""
 
-    def pick(values):
+    def pick(values: Array) -> Array:
         return values.reshape(ensemble.num_draws, *values.shape[2:])[chosen][None]
 
     return replace(
@@ -185,5 +197,5 @@ def _only(ensemble, chosen):
     )
 
 
-def _sizes(changes):
+def _sizes(changes: Array) -> Sizes:
     return {"average": float(np.mean(np.abs(changes))), "largest": float(np.max(np.abs(changes)))}

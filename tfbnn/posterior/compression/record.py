@@ -1,6 +1,24 @@
 """What a compressed ensemble says of its compression."""
 
 from dataclasses import dataclass
+from typing import TypedDict
+
+
+class Sizes(TypedDict):
+    """Absolute sizes of relative changes, over inputs and outputs."""
+
+    average: float
+    largest: float
+
+
+class Change(TypedDict):
+    """How far predictions are apart, see `tfbnn.posterior.compression.compression.measure_change`."""
+
+    num_rows: int
+    mean_stddev: float
+    mean: Sizes
+    stddev: Sizes
+    quantiles: Sizes
 
 
 @dataclass(frozen=True)
@@ -12,10 +30,11 @@ class Compression:
         num_draws: Draws that were chosen.
         num_distinct: How many of them are different ones.
         num_available: Draws there were to choose from, of chains with a weight.
-        num_candidates: The same, or fewer where the kernel had to be limited to equally spaced ones.
+        num_candidates: The same, or fewer where the kernel had to be limited to equally spaced
+            ones.
         draws_per_chain: List of the numbers chosen from every chain.
         num_inputs: Inputs that kernel thinning compared predictions at.
-        change: Dict, see `measure_change`, at inputs that played no role in the choice.
+        change: The Change at inputs that played no role in the choice.
     """
 
     method: str
@@ -23,12 +42,12 @@ class Compression:
     num_distinct: int
     num_available: int
     num_candidates: int
-    draws_per_chain: list
+    draws_per_chain: list[int]
     num_inputs: int
-    change: dict
+    change: Change
 
     @property
-    def choice(self):
+    def choice(self) -> str:
         """One line on how many draws were chosen, and how."""
         text = f"{self.num_draws} of {self.num_available} draws by {self.method}"
         if self.num_distinct < self.num_draws:
@@ -37,23 +56,20 @@ class Compression:
             text += f", out of {self.num_candidates} equally spaced ones"
         return text
 
-    def summary(self):
+    def summary(self) -> str:
         """Returns the choice and the change in a few aligned lines."""
         change = self.change
-        mean, stddev, quantiles = (
-            _sizes_text(change[name]) for name in ("mean", "stddev", "quantiles")
-        )
         lines = [
             ("draws", self.choice),
             ("per chain", " ".join(map(str, self.draws_per_chain))),
             ("change", f"at {change['num_rows']} inputs that played no role in the choice"),
             ("", f"of the mean stddev {100 * change['mean_stddev']:+.2f} %"),
-            ("", f"of a stddev {stddev}"),
-            ("", f"of a mean {mean} of the stddev"),
-            ("", f"of the 16 and 84 % quantiles {quantiles} of the stddev"),
+            ("", f"of a stddev {_sizes_text(change['stddev'])}"),
+            ("", f"of a mean {_sizes_text(change['mean'])} of the stddev"),
+            ("", f"of the 16 and 84 % quantiles {_sizes_text(change['quantiles'])} of the stddev"),
         ]
         return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
 
-def _sizes_text(sizes):
+def _sizes_text(sizes: Sizes) -> str:
     return f"{100 * sizes['average']:.2f} % on average, at most {100 * sizes['largest']:.2f} %"

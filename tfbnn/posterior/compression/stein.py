@@ -9,8 +9,10 @@ import warnings
 
 import numpy as np
 
-from tfbnn.data.rows import data_hash
+from tfbnn.data.rows import Rows, data_hash
 from tfbnn.posterior.compression.thinning import stride
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.system.arrays import Array
 
 # Draws from which the length scale is found.
 _MAX_MEDIAN_DRAWS = 1000
@@ -18,7 +20,7 @@ _MAX_MEDIAN_DRAWS = 1000
 _EQUAL_WEIGHTS = 1e-9
 
 
-def stein_thinning(theta, scores, count):
+def stein_thinning(theta: Array, scores: Array, count: int) -> Array:
     """Draws chosen greedily to lower the kernel Stein discrepancy (Riabiz et al. 2022).
 
     The kernel is the inverse multiquadric (1 + |r|^2 / l^2)^(-1/2) of parameters that are scaled
@@ -57,17 +59,21 @@ def stein_thinning(theta, scores, count):
     return np.sort(chosen)
 
 
-def _stein_kernel(points, scores, place, precision):
-    """Stein kernel of all draws [N] with the one at `place`, out of the derivatives of (1 + l^-2 r^2)^-1/2."""
+def _stein_kernel(points: Array, scores: Array, place: int, precision: float) -> Array:
+    """Stein kernel of all draws [N] with the one at `place`.
+
+    Out of the derivatives of (1 + l^-2 r^2)^-1/2.
+    """
     apart = points - points[place]
     square = precision * np.square(apart).sum(axis=1)
     along = precision * np.einsum("np,np->n", apart, scores - scores[place])
     base = 1.0 + square
     curvature = points.shape[1] * precision + along - 3.0 * precision * square / base
-    return curvature / base**1.5 + scores @ scores[place] / base**0.5
+    kernel: Array = curvature / base**1.5 + scores @ scores[place] / base**0.5
+    return kernel
 
 
-def posterior_scores(ensemble, theta, rows):
+def posterior_scores(ensemble: Ensemble, theta: Array, rows: Rows) -> Array:
     """Gradients of the sampled log density, float64.
 
     Args:
@@ -108,4 +114,5 @@ def posterior_scores(ensemble, theta, rows):
         )
     from tfbnn.engine.density.log_prob import log_prob_gradients
 
-    return log_prob_gradients(spec, theta, *ensemble.transform(rows)).astype(np.float64)
+    gradients: Array = log_prob_gradients(spec, theta, *ensemble.transform(rows))
+    return gradients.astype(np.float64)

@@ -12,6 +12,8 @@ References:
 
 import numpy as np
 
+from tfbnn.system.arrays import Array
+
 # Weight of the squares in the kernel of predictions. Measured on cross sections at new inputs: more
 # keeps standard deviations better where there are many reference inputs, and means worse.
 _SQUARES = 0.1
@@ -22,7 +24,7 @@ _DELTA = 0.5
 _LEAST_GAIN = 1e-12
 
 
-def stride(weights, count):
+def stride(weights: Array, count: int) -> Array:
     """Equally spaced draws, by weight: systematic sampling without a random start.
 
     Args:
@@ -37,7 +39,7 @@ def stride(weights, count):
     return np.searchsorted(np.cumsum(weights) * (1.0 + 1e-9), levels).clip(max=len(weights) - 1)
 
 
-def prediction_kernel(columns, weights):
+def prediction_kernel(columns: Array, weights: Array) -> Array:
     """Gram matrix [N, N] of a kernel that compares the distributions of every column.
 
     k(u, v) = (|u| + |v| - |u - v|) / 2 + 0.1 u^2 v^2 of one column, standardised under the
@@ -67,10 +69,11 @@ def prediction_kernel(columns, weights):
     distance = squareform(pdist(standardised, "cityblock"))
     squares = np.square(standardised)
     products = squares @ squares.T
-    return (0.5 * (size[:, None] + size - distance) + _SQUARES * products) / len(squares.T)
+    gram: Array = (0.5 * (size[:, None] + size - distance) + _SQUARES * products) / len(squares.T)
+    return gram
 
 
-def kernel_thinning(gram, weights, count, seed):
+def kernel_thinning(gram: Array, weights: Array, count: int, seed: int) -> Array:
     """Draws whose kernel mean is close to that of all draws (Dwivedi and Mackey 2024).
 
     Repeated halving offers several choices (KT-SPLIT, with the kernel itself as in Dwivedi and
@@ -93,14 +96,14 @@ def kernel_thinning(gram, weights, count, seed):
         parts = [half for part in parts for half in _halve(gram, part, generator)]
     target = gram @ weights
 
-    def discrepancy(chosen):
-        return gram[np.ix_(chosen, chosen)].mean() - 2.0 * target[chosen].mean()
+    def discrepancy(chosen: Array) -> float:
+        return float(gram[np.ix_(chosen, chosen)].mean() - 2.0 * target[chosen].mean())
 
     best = min([stride(weights, count), *parts], key=discrepancy)
     return np.sort(_swap(gram, target, best))
 
 
-def _halve(gram, part, generator):
+def _halve(gram: Array, part: Array, generator: np.random.Generator) -> Array:
     """Splits an even number of draws into two halves of nearly the same kernel mean.
 
     Of every pair one goes to each half, at random, but preferably so that the difference of the
@@ -124,7 +127,7 @@ def _halve(gram, part, generator):
     return halves
 
 
-def _swap(gram, target, chosen):
+def _swap(gram: Array, target: Array, chosen: Array) -> Array:
     """Exchanges one draw after the other for the one that lowers the discrepancy most."""
     chosen, count = chosen.copy(), len(chosen)
     half_diagonal = 0.5 * np.diag(gram)

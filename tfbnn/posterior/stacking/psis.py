@@ -7,15 +7,22 @@ References:
     arXiv:1507.02646.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from tfbnn.posterior.metrics import log_sum_exp
+from tfbnn.posterior.averages import log_sum_exp
+from tfbnn.system.arrays import Array
+
+# Log likelihoods [S, n] -> (log densities [n], Pareto k [n]).
+LeaveOneOut = Callable[[Array], tuple[Array, Array]]
 
 # Above it the smoothed estimate is unreliable, whatever the number of draws (Vehtari et al. 2024).
 PARETO_K_LIMIT = 0.7
 
 
-def load_psis():
+def load_psis() -> LeaveOneOut:
     """Finds ArviZ, before any density is computed.
 
     Returns:
@@ -40,10 +47,10 @@ def load_psis():
     return _finite_rows(lambda values: _loo(arviz, values))
 
 
-def _finite_rows(leave_one_out):
+def _finite_rows(leave_one_out: LeaveOneOut) -> LeaveOneOut:
     """Applies a function to the rows at which it is defined."""
 
-    def apply(log_likelihood):
+    def apply(log_likelihood: Array) -> tuple[Array, Array]:
         num_rows = log_likelihood.shape[1]
         log_density, pareto_k = np.full(num_rows, -np.inf), np.full(num_rows, np.inf)
         rows = np.isfinite(log_likelihood).all(axis=0)
@@ -54,18 +61,19 @@ def _finite_rows(leave_one_out):
     return apply
 
 
-def _loo(arviz, log_likelihood):
+def _loo(arviz: Any, log_likelihood: Array) -> tuple[Array, Array]:
     """ArviZ 0.x: all rows at once."""
     log_weights, pareto_k = arviz.psislw(-log_likelihood.T)
     return log_sum_exp(log_weights.T + log_likelihood), pareto_k
 
 
-def _loo_by_row(array_stats, log_likelihood):
+def _loo_by_row(array_stats: Any, log_likelihood: Array) -> tuple[Array, Array]:
     """ArviZ 1.x: row by row, because it refuses rows without a tail to fit."""
-    return np.transpose([_loo_row(array_stats, row) for row in log_likelihood.T])
+    log_density, pareto_k = np.transpose([_loo_row(array_stats, row) for row in log_likelihood.T])
+    return log_density, pareto_k
 
 
-def _loo_row(array_stats, row):
+def _loo_row(array_stats: Any, row: Array) -> tuple[float, float]:
     try:
         log_density, pareto_k, _ = array_stats.loo(row[None], chain_axis=0, draw_axis=1)
     except ValueError:  # fewer than five draws in the tail, or draws that are all alike

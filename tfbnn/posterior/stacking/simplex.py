@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tfbnn.system.arrays import Array
+
 # Guaranteed distance of the mean log score from its maximum, in nats per row.
 _TOLERANCE = 1e-8
 # Weights below this are noise of the solver; they are dropped if the guarantee still holds.
@@ -12,7 +14,7 @@ _MAX_NEWTON_STEPS = 100
 _NEWTON_DECREMENT = 1e-4
 
 
-def max_log_mixture(densities):
+def max_log_mixture(densities: Array) -> Array:
     """Maximises mean_i log(sum_c w_c p_ci) over the simplex.
 
     The problem is concave. Instead of the simplex, sum_c w_c is subtracted from the objective for
@@ -42,7 +44,7 @@ def max_log_mixture(densities):
     return kept if optimality_gap(kept, densities) <= _TOLERANCE else weights
 
 
-def optimality_gap(weights, densities):
+def optimality_gap(weights: Array, densities: Array) -> float:
     """How much the mean log mixture can still grow at most: max_c mean_i p_ci / mixture_i - 1.
 
     The gradient of the concave objective is g_c = mean_i p_ci / mixture_i, and w . g = 1, so that
@@ -62,7 +64,7 @@ def optimality_gap(weights, densities):
     return float(np.mean(densities / mixture, axis=1).max() - 1.0)
 
 
-def _newton(weights, densities, strength):
+def _newton(weights: Array, densities: Array, strength: float) -> Array:
     """Minimises strength * n * (sum w - mean log mixture) - sum log w, in units of the weights.
 
     In these units (dw = w du) the Hessian is the unit matrix plus that of the responsibilities,

@@ -11,15 +11,20 @@ Reference:
 """
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from tfbnn.posterior.metrics import log_mean_exp
+from tfbnn.data.rows import NetworkRows
+from tfbnn.posterior.averages import log_mean_exp
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import noise_tiles
 from tfbnn.posterior.provenance import WeightsOrigin
 from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT, load_psis
 from tfbnn.posterior.stacking.simplex import max_log_mixture
+from tfbnn.system.arrays import Array
 
 ON_VALIDATION_ROWS = "stacking on validation rows"
 BY_PSIS_LOO = "stacking by PSIS-LOO"
@@ -44,19 +49,19 @@ class Stacking:
         pareto_k: [C, n] Pareto k of the leave-one-out densities, or None for validation rows.
     """
 
-    weights: np.ndarray
+    weights: Array
     method: str
     log_score_uniform: float
     log_score_stacked: float
     num_rows: int
-    pareto_k: np.ndarray | None = None
+    pareto_k: Array | None = None
 
     @property
-    def unreliable_share(self):
+    def unreliable_share(self) -> float:
         """Share of the leave-one-out densities with a Pareto k above 0.7; 0 without PSIS."""
         return 0.0 if self.pareto_k is None else float(np.mean(self.pareto_k > PARETO_K_LIMIT))
 
-    def summary(self):
+    def summary(self) -> str:
         """Returns the weights and scores in a few aligned lines."""
         lines = [
             ("method", f"{self.method}, {self.num_rows} rows; this is not the posterior"),
@@ -73,14 +78,14 @@ class Stacking:
             )
         return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
-    def provenance(self):
+    def provenance(self) -> WeightsOrigin:
         """The record that the posterior keeps of how its weights came about."""
         return WeightsOrigin(
             self.method, self.num_rows, self.log_score_uniform, self.log_score_stacked
         )
 
 
-def stack(ensemble, rows, *, leave_one_out=False):
+def stack(ensemble: Ensemble, rows: NetworkRows, *, leave_one_out: bool = False) -> Stacking:
     """Finds the stacking weights of the chains of an ensemble.
 
     Args:
@@ -99,10 +104,11 @@ def stack(ensemble, rows, *, leave_one_out=False):
     Warns:
         UserWarning: When the Pareto k of more than 5 % of the leave-one-out densities exceeds 0.7.
     """
+    pareto_k = None
     if leave_one_out:
         densities, pareto_k = loo_log_densities(ensemble, rows)
     else:
-        densities, pareto_k = chain_log_densities(ensemble, rows), None
+        densities = chain_log_densities(ensemble, rows)
     weights = stacking_weights(densities)
     uniform = np.full_like(weights, 1.0 / len(weights))
     stacking = Stacking(
@@ -124,7 +130,7 @@ def stack(ensemble, rows, *, leave_one_out=False):
     return stacking
 
 
-def chain_log_densities(ensemble, rows):
+def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
     """Log predictive density of every row under every chain by itself: [C, n].
 
     Each is the log of the mean over the chain's own draws of the joint density of all targets, in
@@ -142,7 +148,7 @@ def chain_log_densities(ensemble, rows):
     return found
 
 
-def loo_log_densities(ensemble, rows):
+def loo_log_densities(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Array]:
     """As `chain_log_densities`, of rows that the fit has seen, each as if it had been left out.
 
     Args:
@@ -163,7 +169,7 @@ def loo_log_densities(ensemble, rows):
     return found, pareto_k
 
 
-def stacking_weights(log_densities):
+def stacking_weights(log_densities: npt.ArrayLike) -> Array:
     """Simplex weights that maximise mean_i log(sum_c w_c exp(l_ci)) (Yao et al. 2022, section 2).
 
     Args:
@@ -202,7 +208,7 @@ def stacking_weights(log_densities):
         return max_log_mixture(np.exp(values - largest))
 
 
-def weighting_note(ensemble):
+def weighting_note(ensemble: Ensemble) -> str | None:
     """One line on chains that are weighted unequally, for reports; None where they are not."""
     weights = ensemble.chain_weights
     if np.ptp(weights) < _UNIFORM:
@@ -212,7 +218,7 @@ def weighting_note(ensemble):
     return f"weighted by {how}, not the posterior: {_weights_text(weights)}"
 
 
-def _log_likelihood_tiles(ensemble, rows):
+def _log_likelihood_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[tuple[slice, Array]]:
     """Yields (slice of rows, log density of their targets under every draw [C, S, rows])."""
     for part, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
         with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
@@ -220,7 +226,7 @@ def _log_likelihood_tiles(ensemble, rows):
         yield part, values.reshape(ensemble.num_chains, ensemble.num_results, -1)
 
 
-def _weights_text(weights):
+def _weights_text(weights: Array) -> str:
     text = " ".join(f"{weight:.3f}" for weight in weights)
     idle = [str(chain) for chain in np.flatnonzero(weights == 0)]
     if idle:

@@ -33,6 +33,9 @@ class Regression(Likelihood):
         """Predictions out of locations: they are the same."""
         return location
 
+    @abstractmethod
+    def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array: ...
+
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
         """Log density summed over targets."""
         density: Array = self.log_noise_density(target - location, scale).sum(axis=-1)

@@ -13,7 +13,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage.format import schema
@@ -51,7 +51,9 @@ class RunFolder:
         self.description, self.arrays = description, arrays
 
     @classmethod
-    def create(cls, path: StrPath, description: _Json, arrays: _Arrays, num_lanes: int) -> Self:
+    def create(
+        cls, path: StrPath, description: _Json, arrays: _Arrays, num_lanes: int
+    ) -> "RunFolder":
         """Makes a run folder.
 
         Args:
@@ -93,7 +95,7 @@ class RunFolder:
             yield make
 
     @classmethod
-    def open(cls, path: StrPath) -> Self:
+    def open(cls, path: StrPath) -> "RunFolder":
         """Opens a run folder. Nothing in it is changed.
 
         Raises:
@@ -118,7 +120,7 @@ class RunFolder:
         return cls(path, run_id, num_lanes, content["description"], record.arrays)
 
     @classmethod
-    def find(cls, path: StrPath) -> Self | None:
+    def find(cls, path: StrPath) -> "RunFolder | None":
         """The run at `path`, or None where `create` can make one: no folder, or one without files.
 
         What a process leaves that is killed while it makes a run does not count.

@@ -1,0 +1,55 @@
+"""Averages over draws that have weights."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfbnn.system.arrays import Array
+
+
+def moments(values: Array, weights: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation over the first axis: values [M, ...], weights [M] -> [...]."""
+    mean = np.einsum("s,s...->...", weights, values)
+    with np.errstate(invalid="ignore"):  # infinite draws have an undefined spread
+        return mean, np.sqrt(np.einsum("s,s...->...", weights, np.square(values - mean)))
+
+
+def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[float]) -> Array:
+    """Quantiles over the first axis: values [M, ...], weights [M] -> [Q, ...].
+
+    Each value sits in the middle of its weight, with linear interpolation in between; for equal
+    weights this is Hazen's definition.
+    """
+    used = weights > 0  # a point without weight would still bend the interpolation
+    if not used.all():
+        values, weights = values[used], weights[used]
+    flat = values.reshape(len(values), -1)
+    order = np.argsort(flat, axis=0)
+    ordered = np.take_along_axis(flat, order, axis=0)
+    spread = weights[order]
+    middles = np.cumsum(spread, axis=0) - 0.5 * spread
+    found = [
+        np.interp(probabilities, middles[:, column], ordered[:, column])
+        for column in range(flat.shape[1])
+    ]
+    return np.stack(found, axis=1).reshape(len(probabilities), *values.shape[1:])
+
+
+def log_mean_exp(values: Array, weights: Array) -> Array:
+    """log of the weighted mean of exp(values): values [S, ...], weights [S] -> [...].
+
+    Weights enter as logarithms: values that carry no weight, or hardly any, then cannot push the
+    others below the smallest number.
+    """
+    with np.errstate(divide="ignore"):  # log 0 of a chain without weight
+        logarithms = np.log(weights)
+    return log_sum_exp(values + logarithms.reshape(-1, *[1] * (np.ndim(values) - 1)))
+
+
+def log_sum_exp(values: Array) -> Array:
+    """log of the sum of exp(values) over the first axis; -inf where all of them are."""
+    largest = values.max(axis=0)
+    shift = np.where(np.isneginf(largest), 0.0, largest)
+    with np.errstate(divide="ignore"):
+        total: Array = shift + np.log(np.exp(values - shift).sum(axis=0))
+    return total
