@@ -9,7 +9,7 @@ from scipy import stats
 
 import tfbnn
 from tests.support.linear import short_fit
-from tfbnn.diagnostics import mcse_mean
+from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.kernels import (
     HMC,
     SMMALA,

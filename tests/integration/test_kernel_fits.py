@@ -15,7 +15,7 @@ from tests.support.linear import (
     linear_rows,
     short_fit,
 )
-from tfbnn.diagnostics import mcse_mean
+from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.density.box import support
 from tfbnn.engine.kernels import truncated_mala as truncated_normal
 from tfbnn.kernels import (

@@ -10,7 +10,7 @@ from tests.support.engine_checks import (
     check_thinning_keeps_every_third_transition,
 )
 from tests.support.linear import NOISE, closed_form, linear_model, linear_rows, short_fit
-from tfbnn.diagnostics import mcse_mean
+from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.system.signals import STOP_SIGNALS
 
 

@@ -26,6 +26,7 @@ from tests.support.linear import (
 )
 from tests.support.specs import build, random_rows
 from tfbnn.cli.app import main
+from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.adaptation import find_initial_step_size
 from tfbnn.engine.density.potential import Potential, make_data
 from tfbnn.engine.kernels import resolve_kernel, swaps
@@ -358,7 +359,7 @@ class TestRuns:
         run = short_fit(model, x, y, kernel=kernel, num_results=1500, num_burnin_steps=300)
         mean, covariance = closed_form(x, y)
         draws = model.posterior.draws.astype(np.float64)
-        error = tfbnn.diagnostics.mcse_mean(draws)
+        error = mcse_mean(draws)
         assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4.5 * error)
         np.testing.assert_allclose(draws.var(axis=(0, 1)), np.diag(covariance), rtol=0.2)
         assert run.num_gradients["sampling"].tolist() == [1500 * 4 * 5] * 2

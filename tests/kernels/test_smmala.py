@@ -11,7 +11,7 @@ from tests.support.kernels.cases import CASES, SkewedTarget, build, record, targ
 from tests.support.kernels.checks import MANIFOLD, gradient, log_density
 from tests.support.linear import RUN, START, closed_form, linear_model, linear_rows, short_fit
 from tests.support.specs import setting
-from tfbnn.diagnostics import mcse_mean
+from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.compile import num_traces
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices, gauss_newton_matrix

@@ -5,7 +5,7 @@ import time
 import warnings
 
 from tfbnn.cli.console import say
-from tfbnn.diagnostics.presentation import ess_text, lower, rhat_text, upper
+from tfbnn.diagnostics.diagnosis import ess_text, lower, rhat_text, upper
 from tfbnn.model import load
 from tfbnn.run.session import num_committed
 from tfbnn.storage import RunFolder

@@ -5,7 +5,15 @@ Gelman, Simpson, Carpenter and Burkner (2021), arXiv:1903.08008; that of 0.3 for
 customary (Betancourt 2016, arXiv:1604.00695).
 """
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
+
+from tfbnn.diagnostics.diagnosis import Diagnosis
+from tfbnn.system.arrays import Array
+
+# Statistics of the sampler by name, each [C, S].
+Stats = Mapping[str, Array]
 
 _RHAT_LIMIT = 1.01
 _ESS_PER_CHAIN = 100
@@ -15,7 +23,9 @@ _LOG_PROB_GAP = 3.0
 _MIN_DRAWS = 4
 
 
-def find_problems(diagnosis, draws, stats, *, max_tree_depth, transitions_per_draw):
+def find_problems(
+    diagnosis: Diagnosis, draws: Array, stats: Stats, max_tree_depth: int | None, transitions: int
+) -> tuple[str, ...]:
     """Lists the problems of a run, the most serious first.
 
     Args:
@@ -23,7 +33,7 @@ def find_problems(diagnosis, draws, stats, *, max_tree_depth, transitions_per_dr
         draws: [C, S, P].
         stats: Dict of [C, S] arrays with any of lp, acceptance_rate, n_steps and diverging.
         max_tree_depth: Limit of the sampler, or None.
-        transitions_per_draw: Transitions per kept draw.
+        transitions: Transitions of all chains that the draws were kept from.
 
     Returns:
         Tuple of sentences, empty if nothing was found.
@@ -36,14 +46,14 @@ def find_problems(diagnosis, draws, stats, *, max_tree_depth, transitions_per_dr
         *_undefined(diagnosis),
         *_high_rhat(diagnosis, num_chains),
         *_low_ess(diagnosis, num_chains),
-        *_divergences(diagnosis, num_chains * num_draws * transitions_per_draw),
+        *_divergences(diagnosis, transitions),
         *_low_ebfmi(diagnosis),
         *_long_trajectories(stats, max_tree_depth),
     ]
     return tuple(problems)
 
 
-def _too_little(num_chains, num_draws):
+def _too_little(num_chains: int, num_draws: int) -> Iterator[str]:
     if num_draws < 4:
         yield (
             f"There are only {num_draws} draws per chain, too few for any convergence number: "
@@ -56,7 +66,7 @@ def _too_little(num_chains, num_draws):
         )
 
 
-def _unmoved(draws, stats):
+def _unmoved(draws: Array, stats: Stats) -> Iterator[str]:
     unmoved = np.all(draws == draws[:, :1], axis=(1, 2)) if draws.shape[1] > 1 else False
     if "acceptance_rate" in stats:
         unmoved = unmoved | np.all(stats["acceptance_rate"] <= 0, axis=1)
@@ -67,7 +77,7 @@ def _unmoved(draws, stats):
         )
 
 
-def _low_log_prob(stats):
+def _low_log_prob(stats: Stats) -> Iterator[str]:
     """Names chains whose log density is not finite or far below that of the others."""
     if "lp" not in stats:
         return
@@ -95,7 +105,7 @@ def _low_log_prob(stats):
             )
 
 
-def _undefined(diagnosis):
+def _undefined(diagnosis: Diagnosis) -> Iterator[str]:
     count = int(np.isnan(diagnosis.rhat_function).sum())
     if count:
         yield (
@@ -104,7 +114,7 @@ def _undefined(diagnosis):
         )
 
 
-def _high_rhat(diagnosis, num_chains):
+def _high_rhat(diagnosis: Diagnosis, num_chains: int) -> Iterator[str]:
     rhats = diagnosis.rhat_function
     high = rhats > _RHAT_LIMIT
     if high.any():
@@ -128,7 +138,7 @@ def _high_rhat(diagnosis, num_chains):
         )
 
 
-def _low_ess(diagnosis, num_chains):
+def _low_ess(diagnosis: Diagnosis, num_chains: int) -> Iterator[str]:
     limit = _ESS_PER_CHAIN * num_chains
     for name, sizes in (("Bulk", diagnosis.ess_function), ("Tail", diagnosis.tail_ess_function)):
         low = sizes < limit
@@ -141,7 +151,7 @@ def _low_ess(diagnosis, num_chains):
             )
 
 
-def _divergences(diagnosis, num_transitions):
+def _divergences(diagnosis: Diagnosis, num_transitions: int) -> Iterator[str]:
     count = diagnosis.num_divergent
     if count:
         yield (
@@ -151,7 +161,7 @@ def _divergences(diagnosis, num_transitions):
         )
 
 
-def _low_ebfmi(diagnosis):
+def _low_ebfmi(diagnosis: Diagnosis) -> Iterator[str]:
     low = np.flatnonzero(diagnosis.ebfmi < _EBFMI_LIMIT)
     if low.size:
         values = ", ".join(f"{diagnosis.ebfmi[index]:.2g}" for index in low)
@@ -162,7 +172,7 @@ def _low_ebfmi(diagnosis):
         )
 
 
-def _long_trajectories(stats, max_tree_depth):
+def _long_trajectories(stats: Stats, max_tree_depth: int | None) -> Iterator[str]:
     if max_tree_depth is None or "n_steps" not in stats:
         return
     share = np.mean(stats["n_steps"] >= 2**max_tree_depth - 1)
@@ -174,6 +184,6 @@ def _long_trajectories(stats, max_tree_depth):
         )
 
 
-def _chains(indices):
+def _chains(indices: Array) -> str:
     noun = "Chain" if len(indices) == 1 else "Chains"
     return f"{noun} {', '.join(str(index) for index in indices)}"

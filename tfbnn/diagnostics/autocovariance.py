@@ -7,8 +7,10 @@ References:
 
 import numpy as np
 
+from tfbnn.system.arrays import Array
 
-def centre(draws):
+
+def centre(draws: Array) -> tuple[Array, Array]:
     """Splits draws into chain means and deviations from them.
 
     Args:
@@ -26,7 +28,7 @@ def centre(draws):
     return shifted - means[..., None], means + (first[..., 0] - first[..., :1, 0])
 
 
-def autocovariance(deviations, num_lags, *, pooled=False):
+def autocovariance(deviations: Array, num_lags: int, *, pooled: bool = False) -> Array:
     """Returns autocovariances at lags 0 to num_lags - 1, each a sum divided by S.
 
     Args:
@@ -44,10 +46,11 @@ def autocovariance(deviations, num_lags, *, pooled=False):
     power = spectrum.real**2 + spectrum.imag**2
     if pooled:
         power = power.mean(axis=-2)
-    return np.fft.irfft(power, length, axis=-1)[..., :num_lags] / num_draws
+    covariances: Array = np.fft.irfft(power, length, axis=-1)[..., :num_lags] / num_draws
+    return covariances
 
 
-def geyer_time(correlations):
+def geyer_time(correlations: Array) -> Array:
     """Integrated autocorrelation time of one chain by the initial monotone sequence.
 
     With the pair sums Gamma_k = rho_2k + rho_2k+1, each cut down to the smallest before it and
@@ -66,7 +69,7 @@ def geyer_time(correlations):
     return np.where(np.isnan(correlations[..., 0]), np.nan, time)
 
 
-def multi_chain_ess(draws):
+def multi_chain_ess(draws: Array) -> Array:
     """Effective sample size of the mean over all chains.
 
     The correlation at lag t is 1 - (W - mean autocovariance at t) / var_plus, with W the mean
@@ -93,7 +96,7 @@ def multi_chain_ess(draws):
     return np.where(total[:, 0] > 0, size / time, np.nan)
 
 
-def _multi_chain_time(correlations):
+def _multi_chain_time(correlations: Array) -> Array:
     """Initial monotone sequence with the even lag of the pair that ends it counted once.
 
     That half pair reduces the truncation bias of antithetic chains. The last available pair
@@ -105,10 +108,12 @@ def _multi_chain_time(correlations):
     monotone = np.minimum.accumulate(pairs, axis=-1)
     num_kept = kept.sum(axis=-1, keepdims=True)
     even = np.take_along_axis(correlations[..., 0::2], num_kept, axis=-1)[..., 0]
-    return 2.0 * np.sum(np.where(kept, monotone, 0.0), axis=-1) - 1.0 + np.maximum(even, 0.0)
+    sums = np.sum(np.where(kept, monotone, 0.0), axis=-1)
+    time: Array = 2.0 * sums - 1.0 + np.maximum(even, 0.0)
+    return time
 
 
-def _pair_sums(correlations):
+def _pair_sums(correlations: Array) -> Array:
     """Returns rho_2k + rho_2k+1 for every complete pair of lags, [..., L // 2]."""
     end = correlations.shape[-1] // 2 * 2
     return correlations[..., 0:end:2] + correlations[..., 1:end:2]

@@ -6,23 +6,14 @@ what predictions need; they need not agree on the weights.
 """
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from tfbnn.diagnostics import statistics
-from tfbnn.diagnostics.advice import find_problems
-from tfbnn.diagnostics.presentation import (
-    defined,
-    ess_text,
-    lower,
-    number_text,
-    plain,
-    rhat_text,
-    upper,
-)
+from tfbnn.system.arrays import Array
 
 _RHAT_ACCEPTABLE = 1.05
-_KEYS = ("lp", "acceptance_rate", "n_steps", "diverging", "energy")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,27 +43,27 @@ class Diagnosis:
         weighting: One line on how the chains are weighted, or None for equal weights.
     """
 
-    rhat_function: np.ndarray
-    ess_function: np.ndarray
-    tail_ess_function: np.ndarray
-    mcse_function: np.ndarray
-    rhat_parameters: np.ndarray
-    ess_parameters: np.ndarray
+    rhat_function: Array
+    ess_function: Array
+    tail_ess_function: Array
+    mcse_function: Array
+    rhat_parameters: Array
+    ess_parameters: Array
     rhat_log_prob: float
     ess_log_prob: float
-    between_chain_share: np.ndarray
+    between_chain_share: Array
     recommended_thinning: int
-    ebfmi: np.ndarray
+    ebfmi: Array
     num_divergent: int
     warnings: tuple[str, ...] = ()
-    chain_weights: np.ndarray | None = None
+    chain_weights: Array | None = None
     weighting: str | None = None
 
-    def summary(self):
+    def summary(self) -> str:
         """Returns the numbers in a few aligned lines, without the text of the warnings."""
         values = self._statistics()
         function, weights = values["function"], values["weights"]
-        energies = " ".join(number_text(value) for value in self.ebfmi)
+        energies = " ".join(_number_text(value) for value in self.ebfmi)
         if np.isnan(self.ebfmi).all():
             energies = "not defined here"
         lines = [
@@ -87,7 +78,7 @@ class Diagnosis:
             ("", ess_text("tail ESS", function["tail_ess"])),
             (
                 "log density",
-                f"R-hat {number_text(self.rhat_log_prob)}, ESS {self.ess_log_prob:.0f}",
+                f"R-hat {_number_text(self.rhat_log_prob)}, ESS {self.ess_log_prob:.0f}",
             ),
             ("", f"E-BFMI {energies}, {self.num_divergent} divergent transitions"),
             ("weights", f"{rhat_text(weights['rhat'])} (secondary: permuted or"),
@@ -99,15 +90,15 @@ class Diagnosis:
             lines.insert(0, ("chains", self.weighting))
         return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Returns the summarised numbers as plain Python values that JSON can hold.
 
         None stands for an undefined (NaN) number, and the string "inf" for an infinite R-hat
         of chains that stand still at different places.
         """
-        return plain(self._statistics())
+        return {name: _plain(part) for name, part in self._statistics().items()}
 
-    def _statistics(self):
+    def _statistics(self) -> dict[str, Any]:
         rhats = defined(self.rhat_function)
         share = np.mean(rhats < _RHAT_ACCEPTABLE) if rhats.size else np.nan
         return {
@@ -138,82 +129,53 @@ class Diagnosis:
         }
 
 
-def diagnose(
-    draws,
-    function_draws,
-    sample_stats,
-    *,
-    max_tree_depth=None,
-    num_divergent=None,
-    transitions_per_draw=1,
-):
-    """Computes all convergence numbers of a run and says what they mean.
-
-    Args:
-        draws: [C, S, P] weight draws.
-        function_draws: [C, S, N_ref, K] network outputs at reference inputs under these weights.
-        sample_stats: Dict of [C, S] arrays; the keys lp, acceptance_rate, n_steps, diverging and
-            energy are used where present, others ignored.
-        max_tree_depth: The limit of the sampler, or None if it has none; a trajectory of
-            2**max_tree_depth - 1 steps or more counts as cut short.
-        num_divergent: Divergent transitions of the whole run, those between kept draws included;
-            by default those among the kept draws.
-        transitions_per_draw: Transitions per kept draw.
-
-    Returns:
-        Diagnosis. What needs an absent key is NaN, and num_divergent zero.
-
-    Raises:
-        ValueError: If the shapes do not fit together.
-    """
-    draws, function_draws = np.asarray(draws), np.asarray(function_draws)
-    stats = {key: np.asarray(sample_stats[key]) for key in _KEYS if key in sample_stats}
-    _check_shapes(draws, function_draws, stats)
-    absent = np.full(draws.shape[:2], np.nan)
-    log_probs = stats.get("lp", absent)
-    diagnosis = Diagnosis(
-        rhat_function=statistics.rhat(function_draws),
-        ess_function=statistics.bulk_ess(function_draws),
-        tail_ess_function=statistics.tail_ess(function_draws),
-        mcse_function=statistics.mcse_mean(function_draws),
-        rhat_parameters=statistics.rhat(draws),
-        ess_parameters=statistics.bulk_ess(draws),
-        rhat_log_prob=float(statistics.rhat(log_probs)),
-        ess_log_prob=float(statistics.bulk_ess(log_probs)),
-        between_chain_share=statistics.between_chain_variance_share(function_draws),
-        recommended_thinning=_common_thinning(function_draws),
-        ebfmi=statistics.ebfmi(stats.get("energy", absent)),
-        num_divergent=(
-            int(np.sum(stats.get("diverging", False))) if num_divergent is None else num_divergent
-        ),
-    )
-    problems = find_problems(
-        diagnosis,
-        draws,
-        stats,
-        max_tree_depth=max_tree_depth,
-        transitions_per_draw=transitions_per_draw,
-    )
-    return dataclasses.replace(diagnosis, warnings=problems)
+def defined(values: Array) -> Array:
+    """The entries that are not NaN, in one dimension."""
+    return values[~np.isnan(values)]
 
 
-def _check_shapes(draws, function_draws, stats):
-    if draws.ndim != 3:
-        raise ValueError(f"draws must have shape [C, S, P], received {list(draws.shape)}.")
-    leading = draws.shape[:2]
-    if function_draws.ndim != 4 or function_draws.shape[:2] != leading:
-        raise ValueError(
-            f"function_draws must have shape [{leading[0]}, {leading[1]}, N_ref, K] to fit draws, "
-            f"received {list(function_draws.shape)}."
-        )
-    for key, value in stats.items():
-        if value.shape != leading:
-            raise ValueError(
-                f"sample_stats['{key}'] must have shape {list(leading)} to fit draws, "
-                f"received {list(value.shape)}."
-            )
+def upper(values: Array) -> dict[str, float]:
+    """Median, 95 % quantile and maximum, for numbers of which large ones are bad."""
+    found = defined(values)
+    if not found.size:
+        return {"median": np.nan, "q95": np.nan, "max": np.nan}
+    # "higher" takes an element as it is; interpolating between infinite ones gives NaN.
+    median, q95 = np.quantile(found, [0.5, 0.95], method="higher")
+    return {"median": median, "q95": q95, "max": found.max()}
 
 
-def _common_thinning(function_draws):
-    thinning = defined(statistics.recommended_thinning(function_draws))
-    return int(np.quantile(thinning, 0.95, method="higher")) if thinning.size else 1
+def lower(values: Array) -> dict[str, float]:
+    """Minimum and median, for numbers of which small ones are bad."""
+    found = defined(values)
+    if not found.size:
+        return {"min": np.nan, "median": np.nan}
+    return {"min": found.min(), "median": np.median(found)}
+
+
+def _number_text(value: float) -> str:
+    """Three decimals, or three digits of a large number."""
+    return f"{value:.3f}" if abs(value) < 100 else f"{value:.3g}"
+
+
+def rhat_text(values: Mapping[str, float]) -> str:
+    """A line out of the dict from `upper`."""
+    median, q95, largest = (_number_text(values[key]) for key in ("median", "q95", "max"))
+    return f"R-hat median {median}, 95 % quantile {q95}, max {largest}"
+
+
+def ess_text(name: str, values: Mapping[str, float]) -> str:
+    """A line out of the dict from `lower`."""
+    return f"{name} min {values['min']:.0f}, median {values['median']:.0f}"
+
+
+def _plain(value: Any) -> Any:
+    """Plain Python values for JSON: NaN becomes None, infinity the string "inf"."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if np.isnan(value):
+        return None
+    return float(value) if np.isfinite(value) else "inf"

@@ -1,8 +1,15 @@
 """Applies a computation on chains to many quantities, in blocks of bounded size."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from tfbnn.system.arrays import Array
+
+# Of a block [m, C, S] of m quantities: [m], or [m, numbers per quantity].
+Statistic = Callable[[Array], Array]
 
 # Two halves of two draws: the fewest with a variance within and between half chains.
 _MIN_DRAWS = 4
@@ -10,7 +17,7 @@ _MIN_DRAWS = 4
 _BLOCK_VALUES = 1 << 20
 
 
-def as_draws(draws):
+def as_draws(draws: ArrayLike) -> Array:
     """Returns draws as an array; raises ValueError unless it has a chain and a draw dimension."""
     draws = np.asarray(draws)
     if draws.ndim < 2:
@@ -18,7 +25,14 @@ def as_draws(draws):
     return draws
 
 
-def per_quantity(function, draws, *, min_chains=1, num_results=None, in_units=False):
+def per_quantity(
+    function: Statistic,
+    draws: ArrayLike,
+    *,
+    min_chains: int = 1,
+    num_results: int | None = None,
+    in_units: bool = False,
+) -> Array:
     """Applies a function to every quantity for which it is defined.
 
     Args:
@@ -50,7 +64,7 @@ def per_quantity(function, draws, *, min_chains=1, num_results=None, in_units=Fa
     return results.reshape((*trailing, *extra))[()]
 
 
-def per_chain(function, draws, *, num_results=None):
+def per_chain(function: Statistic, draws: ArrayLike, *, num_results: int | None = None) -> Array:
     """Like `per_quantity`, with every chain a quantity by itself: [C, ...] or [C, ..., L].
 
     The function gets blocks [m, 1, S].
@@ -59,7 +73,7 @@ def per_chain(function, draws, *, num_results=None):
     return per_quantity(function, by_itself, num_results=num_results)
 
 
-def _fill(results, function, columns, in_units):
+def _fill(results: Array, function: Statistic, columns: Array, in_units: bool) -> None:
     """Writes the results of the quantities that are defined, and leaves the others."""
     # A contiguous copy [m, C, S]: sorts and FFTs then run along memory.
     block = np.ascontiguousarray(np.moveaxis(columns, -1, 0), dtype=float)

@@ -8,10 +8,12 @@ References:
 
 import numpy as np
 
+from tfbnn.system.arrays import Array
+
 _BLOM_OFFSET = 3.0 / 8.0
 
 
-def split_chains(draws):
+def split_chains(draws: Array) -> Array:
     """Cuts every chain into its first and its second half.
 
     A drift within a chain then shows as a difference between two chains. The middle draw of an
@@ -27,7 +29,7 @@ def split_chains(draws):
     return np.concatenate([draws[..., :half], draws[..., draws.shape[-1] - half :]], axis=-2)
 
 
-def fold(draws):
+def fold(draws: Array) -> Array:
     """Returns the distance of every draw to the median over all chains.
 
     Chains that agree in location and differ in scale differ in the location of these distances.
@@ -38,10 +40,11 @@ def fold(draws):
     Returns:
         [..., C, S], nonnegative.
     """
-    return np.abs(draws - np.median(draws, axis=(-2, -1), keepdims=True))
+    distances: Array = draws - np.median(draws, axis=(-2, -1), keepdims=True)
+    return np.abs(distances)
 
 
-def normal_scores(draws):
+def normal_scores(draws: Array) -> Array:
     """Replaces every draw by the normal quantile of its rank among all chains.
 
     The score of rank r among N draws is Phi^-1((r - 3/8) / (N + 1/4)); tied draws share the mean
@@ -60,10 +63,11 @@ def normal_scores(draws):
     # A mean rank is a multiple of 1/2, so 2 * N - 1 quantiles serve every column.
     ranks = 1.0 + 0.5 * np.arange(2 * count - 1)
     scores = ndtri((ranks - _BLOM_OFFSET) / (count + 1.0 - 2.0 * _BLOM_OFFSET))
-    return scores[_doubled_ranks(pooled)].reshape(draws.shape)
+    of_draws: Array = scores[_doubled_ranks(pooled)].reshape(draws.shape)
+    return of_draws
 
 
-def _doubled_ranks(values):
+def _doubled_ranks(values: Array) -> Array:
     """Returns 2 * (mean rank - 1) along the last axis: integers in [0, 2 * N - 2]."""
     order = np.argsort(values, axis=-1)
     ordered = np.take_along_axis(values, order, axis=-1)
@@ -72,7 +76,7 @@ def _doubled_ranks(values):
     return doubled
 
 
-def _tie_bounds_sum(ordered):
+def _tie_bounds_sum(ordered: Array) -> Array:
     """Returns, for sorted values, first + last index of the run of equal values around each."""
     position = np.arange(ordered.shape[-1])
     step = ordered[..., 1:] != ordered[..., :-1]
@@ -84,4 +88,5 @@ def _tie_bounds_sum(ordered):
     last[..., :-1] = np.where(step, position[:-1], position[-1])
     first = np.maximum.accumulate(first, axis=-1)
     last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    return first + last
+    bounds: Array = first + last
+    return bounds

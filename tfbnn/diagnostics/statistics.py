@@ -15,15 +15,17 @@ References:
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics.autocovariance import autocovariance, centre, geyer_time, multi_chain_ess
 from tfbnn.diagnostics.quantities import as_draws, per_chain, per_quantity
 from tfbnn.diagnostics.ranks import fold, normal_scores, split_chains
+from tfbnn.system.arrays import Array
 
 _THINNING_CORRELATION = 0.1
 
 
-def rhat(draws):
+def rhat(draws: ArrayLike) -> Array:
     """Rank-normalised split R-hat: the larger of the plain and the folded version.
 
     The folded version sees chains that share a location and differ in scale. One chain is
@@ -39,7 +41,7 @@ def rhat(draws):
     return per_quantity(_rank_rhat, draws)
 
 
-def split_rhat(draws):
+def split_rhat(draws: ArrayLike) -> Array:
     """Split R-hat of the draws themselves; needs a finite variance, unlike `rhat`.
 
     Args:
@@ -51,7 +53,7 @@ def split_rhat(draws):
     return per_quantity(lambda block: _rhat(split_chains(block)), draws)
 
 
-def bulk_ess(draws):
+def bulk_ess(draws: ArrayLike) -> Array:
     """Effective sample size of the rank-normalised draws, for the centre of the distribution.
 
     Args:
@@ -63,7 +65,7 @@ def bulk_ess(draws):
     return per_quantity(lambda block: multi_chain_ess(normal_scores(split_chains(block))), draws)
 
 
-def tail_ess(draws):
+def tail_ess(draws: ArrayLike) -> Array:
     """The smaller effective sample size of the indicators of the 5 % and the 95 % quantile.
 
     A tail in which ties make the indicator constant (many draws at a bound) is left out.
@@ -77,7 +79,7 @@ def tail_ess(draws):
     return per_quantity(_tail_ess, draws)
 
 
-def mcse_mean(draws):
+def mcse_mean(draws: ArrayLike) -> Array:
     """Monte Carlo standard error of the mean: sd / sqrt(effective sample size of the mean).
 
     Args:
@@ -89,7 +91,7 @@ def mcse_mean(draws):
     return per_quantity(_mcse_mean, draws, in_units=True)
 
 
-def geyer_ess(draws):
+def geyer_ess(draws: ArrayLike) -> Array:
     """Effective sample size of one chain, averaged over chains.
 
     Per chain it is S * naive variance / asymptotic variance, the latter from Geyer's initial
@@ -105,7 +107,7 @@ def geyer_ess(draws):
     return per_quantity(_geyer_ess, draws)
 
 
-def recommended_thinning(draws):
+def recommended_thinning(draws: ArrayLike) -> Array:
     """Smallest k >= 1 with lag-k autocorrelation, averaged over chains, below 0.1.
 
     Keeping every k-th draw then loses little information.
@@ -120,7 +122,7 @@ def recommended_thinning(draws):
     return per_quantity(_thinning, draws)
 
 
-def between_chain_variance_share(draws):
+def between_chain_variance_share(draws: ArrayLike) -> Array:
     """Variance of the chain means over the variance of all draws.
 
     It lies in [0, 1]: 0 if the chain means agree, 1 if every chain stands still at its own place.
@@ -134,7 +136,7 @@ def between_chain_variance_share(draws):
     return per_quantity(_between_share, draws, min_chains=2)
 
 
-def autocorrelation(draws, max_lag=None):
+def autocorrelation(draws: ArrayLike, max_lag: int | None = None) -> Array:
     """Autocorrelation of every chain, by FFT; autocovariance sums are divided by S at every lag.
 
     Args:
@@ -158,7 +160,7 @@ def autocorrelation(draws, max_lag=None):
     return np.moveaxis(correlations, -1, 1)
 
 
-def ebfmi(energy):
+def ebfmi(energy: ArrayLike) -> Array:
     """Energy Bayesian fraction of missing information of every chain (Betancourt 2016).
 
     It is sum_s (E_s - E_s-1)^2 / sum_s (E_s - mean E)^2. Below about 0.3 the momentum draws
@@ -173,22 +175,23 @@ def ebfmi(energy):
     return per_chain(_ebfmi, energy)
 
 
-def _rhat(block):
+def _rhat(block: Array) -> Array:
     """sqrt(var_plus / W): [m, C, S] -> [m], C >= 2."""
     num_draws = block.shape[-1]
     deviations, means = centre(block)
     within = np.sum(deviations**2, axis=-1).mean(axis=-1) / (num_draws - 1)
-    return np.sqrt((num_draws - 1) / num_draws + means.var(axis=-1, ddof=1) / within)
+    ratio: Array = (num_draws - 1) / num_draws + means.var(axis=-1, ddof=1) / within
+    return np.sqrt(ratio)
 
 
-def _rank_rhat(block):
+def _rank_rhat(block: Array) -> Array:
     halves = split_chains(block)
     plain = _rhat(normal_scores(halves))
     # Folding may leave a constant (two values with the median between them): the plain one counts.
     return np.fmax(plain, _rhat(normal_scores(fold(halves))))
 
 
-def _tail_ess(block):
+def _tail_ess(block: Array) -> Array:
     lower, upper = np.quantile(block, [0.05, 0.95], axis=(1, 2), keepdims=True)
     return np.fmin(
         multi_chain_ess(split_chains(block <= lower).astype(float)),
@@ -196,36 +199,40 @@ def _tail_ess(block):
     )
 
 
-def _mcse_mean(block):
-    return block.std(axis=(1, 2), ddof=1) / np.sqrt(multi_chain_ess(split_chains(block)))
+def _mcse_mean(block: Array) -> Array:
+    error: Array = block.std(axis=(1, 2), ddof=1) / np.sqrt(multi_chain_ess(split_chains(block)))
+    return error
 
 
-def _correlations(block, num_lags):
+def _correlations(block: Array, num_lags: int) -> Array:
     """Autocorrelations [m, C, num_lags]; the 0 / 0 of a constant chain is NaN."""
     covariances = autocovariance(centre(block)[0], num_lags)
     return covariances / covariances[..., :1]
 
 
-def _geyer_ess(block):
+def _geyer_ess(block: Array) -> Array:
     num_draws = block.shape[-1]
     time = geyer_time(_correlations(block, num_draws))
-    return np.mean(num_draws / np.maximum(time, 1.0 / np.log10(num_draws)), axis=-1)
+    size: Array = np.mean(num_draws / np.maximum(time, 1.0 / np.log10(num_draws)), axis=-1)
+    return size
 
 
-def _thinning(block):
+def _thinning(block: Array) -> Array:
     correlations = _correlations(block, block.shape[-1]).mean(axis=1)
     # There is such a lag: the autocorrelations at positive lags add up to -1/2.
     lag = 1.0 + np.argmax(correlations[:, 1:] < _THINNING_CORRELATION, axis=-1)
     return np.where(np.isnan(correlations[:, 0]), np.nan, lag)
 
 
-def _between_share(block):
+def _between_share(block: Array) -> Array:
     deviations, means = centre(block)
     between = means.var(axis=-1)
-    return between / (between + np.mean(deviations**2, axis=(1, 2)))
+    share: Array = between / (between + np.mean(deviations**2, axis=(1, 2)))
+    return share
 
 
-def _ebfmi(block):
+def _ebfmi(block: Array) -> Array:
     """[m, 1, S] -> [m]."""
     steps = np.diff(block, axis=-1)
-    return np.sum(steps**2, axis=(1, 2)) / np.sum(centre(block)[0] ** 2, axis=(1, 2))
+    share: Array = np.sum(steps**2, axis=(1, 2)) / np.sum(centre(block)[0] ** 2, axis=(1, 2))
+    return share

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfbnn.diagnostics import mcse_mean
+from tfbnn.diagnostics.statistics import mcse_mean
 
 _POOR_SWAPS = 0.1
 _LARGE_ERROR = 1.0

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tfbnn import diagnostics
-from tfbnn.diagnostics import diagnose
+from tfbnn.diagnostics import statistics as diagnostics
+from tfbnn.diagnostics.convergence import diagnose
 
 C, S, P, N_REF, K = 4, 400, 7, 5, 2
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tfbnn import diagnostics
+from tfbnn.diagnostics import statistics as diagnostics
 from tfbnn.diagnostics.ranks import normal_scores, split_chains
 
 UNITLESS = [

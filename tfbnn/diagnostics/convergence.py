@@ -1,0 +1,90 @@
+"""Computes the diagnosis of one run out of its draws."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tfbnn.diagnostics import statistics
+from tfbnn.diagnostics.advice import Stats, find_problems
+from tfbnn.diagnostics.diagnosis import Diagnosis, defined
+from tfbnn.system.arrays import Array
+
+_KEYS = ("lp", "acceptance_rate", "n_steps", "diverging", "energy")
+
+
+def diagnose(
+    draws: ArrayLike,
+    function_draws: ArrayLike,
+    sample_stats: Mapping[str, ArrayLike],
+    *,
+    max_tree_depth: int | None = None,
+    num_divergent: int | None = None,
+    transitions_per_draw: int = 1,
+) -> Diagnosis:
+    """Computes all convergence numbers of a run and says what they mean.
+
+    Args:
+        draws: [C, S, P] weight draws.
+        function_draws: [C, S, N_ref, K] network outputs at reference inputs under these weights.
+        sample_stats: Dict of [C, S] arrays; the keys lp, acceptance_rate, n_steps, diverging and
+            energy are used where present, others ignored.
+        max_tree_depth: The limit of the sampler, or None if it has none; a trajectory of
+            2**max_tree_depth - 1 steps or more counts as cut short.
+        num_divergent: Divergent transitions of the whole run, those between kept draws included;
+            by default those among the kept draws.
+        transitions_per_draw: Transitions per kept draw.
+
+    Returns:
+        Diagnosis. What needs an absent key is NaN, and num_divergent zero.
+
+    Raises:
+        ValueError: If the shapes do not fit together.
+    """
+    draws, function_draws = np.asarray(draws), np.asarray(function_draws)
+    stats = {key: np.asarray(sample_stats[key]) for key in _KEYS if key in sample_stats}
+    _check_shapes(draws, function_draws, stats)
+    absent = np.full(draws.shape[:2], np.nan)
+    log_probs = stats.get("lp", absent)
+    diagnosis = Diagnosis(
+        rhat_function=statistics.rhat(function_draws),
+        ess_function=statistics.bulk_ess(function_draws),
+        tail_ess_function=statistics.tail_ess(function_draws),
+        mcse_function=statistics.mcse_mean(function_draws),
+        rhat_parameters=statistics.rhat(draws),
+        ess_parameters=statistics.bulk_ess(draws),
+        rhat_log_prob=float(statistics.rhat(log_probs)),
+        ess_log_prob=float(statistics.bulk_ess(log_probs)),
+        between_chain_share=statistics.between_chain_variance_share(function_draws),
+        recommended_thinning=_common_thinning(function_draws),
+        ebfmi=statistics.ebfmi(stats.get("energy", absent)),
+        num_divergent=(
+            int(np.sum(stats.get("diverging", False))) if num_divergent is None else num_divergent
+        ),
+    )
+    transitions = draws.shape[0] * draws.shape[1] * transitions_per_draw
+    problems = find_problems(diagnosis, draws, stats, max_tree_depth, transitions)
+    return dataclasses.replace(diagnosis, warnings=problems)
+
+
+def _check_shapes(draws: Array, function_draws: Array, stats: Stats) -> None:
+    if draws.ndim != 3:
+        raise ValueError(f"draws must have shape [C, S, P], received {list(draws.shape)}.")
+    leading = draws.shape[:2]
+    if function_draws.ndim != 4 or function_draws.shape[:2] != leading:
+        raise ValueError(
+            f"function_draws must have shape [{leading[0]}, {leading[1]}, N_ref, K] to fit draws, "
+            f"received {list(function_draws.shape)}."
+        )
+    for key, value in stats.items():
+        if value.shape != leading:
+            raise ValueError(
+                f"sample_stats['{key}'] must have shape {list(leading)} to fit draws, "
+                f"received {list(value.shape)}."
+            )
+
+
+def _common_thinning(function_draws: Array) -> int:
+    thinning = defined(statistics.recommended_thinning(function_draws))
+    return int(np.quantile(thinning, 0.95, method="higher")) if thinning.size else 1
