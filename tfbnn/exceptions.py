@@ -1,19 +1,5 @@
 """The errors and warnings that tfbnn raises itself."""
 
-__all__ = [
-    "ChainError",
-    "ConvergenceWarning",
-    "DataWarning",
-    "ModelFileError",
-    "NotFittedError",
-    "RunFolderError",
-    "RunFolderWarning",
-    "RunLockedError",
-    "StartError",
-    "WorkerError",
-    "WorkerWarning",
-]
-
 
 class NotFittedError(ValueError, AttributeError):
     """Raised when a model without posterior draws is asked for something that needs them."""

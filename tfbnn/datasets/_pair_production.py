@@ -37,8 +37,10 @@ References:
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tfbnn.datasets._parton import TAU_MAX, gauss_legendre, luminosity_table
+from tfbnn.datasets._parton import TAU_MAX, LuminosityTable, gauss_legendre, luminosity_table
+from tfbnn.system.arrays import Array
 
 BEAM_ENERGY_GEV = 13000.0
 Z_MASS_GEV = 91.1876
@@ -52,7 +54,8 @@ TAN_W = math.sqrt(SIN2_W / COS2_W)
 WEAK_COUPLING2 = 4.0 * math.pi * ALPHA / SIN2_W
 
 # (T3, electric charge) of the two kinds of quark.
-UP_TYPE = (0.5, 2.0 / 3.0)
+Quark = tuple[float, float]
+UP_TYPE: Quark = (0.5, 2.0 / 3.0)
 DOWN_TYPE = (-0.5, -1.0 / 3.0)
 
 # Without a Z width the propagator needs some distance from its pole.
@@ -63,12 +66,13 @@ MAX_MASS_GEV = 3000.0
 ROWS_PER_CHUNK = 512
 
 
-def z_charge(mixing):
+def z_charge(mixing: Array) -> Array:
     """Return O_L, the left-handed Z chi10 chi10 coupling, for ``mixing`` [..., 4]."""
-    return 0.5 * (mixing[..., 3] ** 2 - mixing[..., 2] ** 2)
+    charge: Array = 0.5 * (mixing[..., 3] ** 2 - mixing[..., 2] ** 2)
+    return charge
 
 
-def z_products(mixing, quark):
+def z_products(mixing: Array, quark: Quark) -> tuple[Array, Array]:
     """Return the products L_q O_L and R_q O_R, both divided by cos^2(w).
 
     Args:
@@ -85,7 +89,7 @@ def z_products(mixing, quark):
     return left, right
 
 
-def squark_couplings(mixing, quark):
+def squark_couplings(mixing: Array, quark: Quark) -> tuple[Array, Array]:
     """Return a_L and a_R, the quark-squark-neutralino couplings over sqrt(2) g.
 
     Args:
@@ -101,7 +105,9 @@ def squark_couplings(mixing, quark):
     return left, right
 
 
-def squared_amplitude(s, t, mass, z_product, squark_coupling, *, squark_mass=SQUARK_MASS_GEV):
+def squared_amplitude(
+    s: Array, t: Array, mass: Array, z_product: Array, squark_coupling: Array, *, squark_mass: float
+) -> Array:
     """Squared amplitude of one quark chirality, summed over spins.
 
     Args:
@@ -126,10 +132,13 @@ def squared_amplitude(s, t, mass, z_product, squark_coupling, *, squark_mass=SQU
     difference = amplitude_t * (t - mass2) - amplitude_u * (u - mass2)
     transverse = (t - mass2) * (u - mass2) - mass2 * s
     bracket = difference**2 + 2.0 * amplitude_t * amplitude_u * transverse
-    return 4.0 * WEAK_COUPLING2**2 * bracket
+    squared: Array = 4.0 * WEAK_COUPLING2**2 * bracket
+    return squared
 
 
-def partonic_cross_section(s, mass, mixing, quark, *, squark_mass=SQUARK_MASS_GEV, nodes=12):
+def partonic_cross_section(
+    s: Array, mass: Array, mixing: Array, quark: Quark, *, squark_mass: float, nodes: int = 12
+) -> Array:
     """Cross section of q qbar -> chi10 chi10, both chiralities.
 
     Args:
@@ -148,31 +157,25 @@ def partonic_cross_section(s, mass, mixing, quark, *, squark_mass=SQUARK_MASS_GE
     s_wide, mass_wide = s[..., None], mass[..., None]
     t = mass_wide**2 - 0.5 * s_wide * (1.0 - velocity[..., None] * cosine)
 
-    total = 0.0
+    total: Array | float = 0.0
     couplings = zip(z_products(mixing, quark), squark_couplings(mixing, quark), strict=True)
     for z_product, squark_coupling in couplings:
-        total = total + squared_amplitude(
-            s_wide,
-            t,
-            mass_wide,
-            z_product[..., None],
-            squark_coupling[..., None],
-            squark_mass=squark_mass,
-        )
+        parts = z_product[..., None], squark_coupling[..., None]
+        total = total + squared_amplitude(s_wide, t, mass_wide, *parts, squark_mass=squark_mass)
     # dt = s beta / 2 dcos.
     flux = 1.0 / (2.0 * 12.0 * 16.0 * np.pi * s**2)
     return flux * 0.5 * s * velocity * (total @ weight)
 
 
 def pair_cross_section_fb(
-    mass,
-    mixing,
+    mass: ArrayLike,
+    mixing: ArrayLike,
     *,
-    squark_mass=SQUARK_MASS_GEV,
-    tau_nodes=32,
-    angle_nodes=12,
-    luminosity=None,
-):
+    squark_mass: float = SQUARK_MASS_GEV,
+    tau_nodes: int = 32,
+    angle_nodes: int = 12,
+    luminosity: LuminosityTable | None = None,
+) -> Array:
     """Cross section of pp -> chi10 chi10 at 13 TeV.
 
     Args:
@@ -194,20 +197,15 @@ def pair_cross_section_fb(
     check_masses(mass)
     if luminosity is None:
         luminosity = luminosity_table()
-    settings = {
-        "squark_mass": squark_mass,
-        "tau_nodes": tau_nodes,
-        "angle_nodes": angle_nodes,
-        "luminosity": luminosity,
-    }
     result = np.empty(mass.shape[0])
     for start in range(0, mass.shape[0], ROWS_PER_CHUNK):
         rows = slice(start, start + ROWS_PER_CHUNK)
-        result[rows] = _chunk_cross_section_fb(mass[rows], mixing[rows], **settings)
+        settings = squark_mass, tau_nodes, angle_nodes
+        result[rows] = _chunk_cross_section_fb(mass[rows], mixing[rows], luminosity, *settings)
     return result
 
 
-def check_masses(mass):
+def check_masses(mass: Array) -> None:
     """Raise ValueError unless every |mass| (GeV) is in the range the formulas are made for."""
     size = np.abs(mass)
     bad = ~((size >= MIN_MASS_GEV) & (size <= MAX_MASS_GEV))
@@ -218,7 +216,14 @@ def check_masses(mass):
         )
 
 
-def _chunk_cross_section_fb(mass, mixing, *, squark_mass, tau_nodes, angle_nodes, luminosity):
+def _chunk_cross_section_fb(
+    mass: Array,
+    mixing: Array,
+    luminosity: LuminosityTable,
+    squark_mass: float,
+    tau_nodes: int,
+    angle_nodes: int,
+) -> Array:
     """The integral over tau for a few rows; arguments as in pair_cross_section_fb."""
     threshold = np.log(4.0 * mass**2 / BEAM_ENERGY_GEV**2)[:, None]
     length = math.log(TAU_MAX) - threshold
@@ -227,15 +232,9 @@ def _chunk_cross_section_fb(mass, mixing, *, squark_mass, tau_nodes, angle_nodes
     log_tau = threshold + length * node**2
     s = np.exp(log_tau) * BEAM_ENERGY_GEV**2
 
-    integrand = 0.0
+    integrand: Array | float = 0.0
     for quark, density in ((UP_TYPE, luminosity.up_type), (DOWN_TYPE, luminosity.down_type)):
-        partonic = partonic_cross_section(
-            s,
-            mass[:, None],
-            mixing[:, None, :],
-            quark,
-            squark_mass=squark_mass,
-            nodes=angle_nodes,
-        )
+        rows = s, mass[:, None], mixing[:, None, :]
+        partonic = partonic_cross_section(*rows, quark, squark_mass=squark_mass, nodes=angle_nodes)
         integrand = integrand + density(log_tau) * partonic
     return FB_PER_INVERSE_GEV2 * ((integrand * 2.0 * length * node) @ weight)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tfbnn.system.arrays import Array
+
 # Range of the luminosity table. Below: shat of (13 GeV)^2 at 13 TeV, under every threshold in
 # use. Above: the luminosity has fallen by so many orders of magnitude that nothing is left.
 TAU_MIN = 1.0e-6
@@ -43,21 +45,21 @@ class Density:
     rise: float
     fall: float
 
-    def __call__(self, x):
+    def __call__(self, x: Array) -> Array:
         """Return x f(x), in the shape of ``x`` (0 < x <= 1)."""
         return self.norm * x**self.rise * (1.0 - x) ** self.fall
 
-    def moment(self, order):
+    def moment(self, order: float) -> float:
         """Return the integral of ``x^order f(x)`` over 0 < x < 1 (1 is the momentum)."""
         return self.norm * beta_function(self.rise + order, self.fall + 1.0)
 
 
-def beta_function(a, b):
+def beta_function(a: float, b: float) -> float:
     """Euler's beta function B(a, b) for positive a and b."""
     return math.gamma(a) * math.gamma(b) / math.gamma(a + b)
 
 
-def valence_density(number, rise, fall):
+def valence_density(number: int, rise: float, fall: float) -> Density:
     """Return the density of ``number`` valence quarks (the number sum rule fixes A)."""
     return Density(number / beta_function(rise, fall + 1.0), rise, fall)
 
@@ -77,27 +79,27 @@ class LuminosityTable:
         log_down: ln(tau dL/dtau) summed over d, s and b, shape [G].
     """
 
-    log_tau: np.ndarray
-    log_up: np.ndarray
-    log_down: np.ndarray
+    log_tau: Array
+    log_up: Array
+    log_down: Array
 
-    def up_type(self, log_tau):
+    def up_type(self, log_tau: Array) -> Array:
         """Return tau dL/dtau of u + c at ``log_tau`` (any shape)."""
         return np.exp(np.interp(log_tau, self.log_tau, self.log_up))
 
-    def down_type(self, log_tau):
+    def down_type(self, log_tau: Array) -> Array:
         """Return tau dL/dtau of d + s + b at ``log_tau`` (any shape)."""
         return np.exp(np.interp(log_tau, self.log_tau, self.log_down))
 
 
-def gauss_legendre(count, lower, upper):
+def gauss_legendre(count: int, lower: float, upper: float) -> tuple[Array, Array]:
     """Gauss-Legendre nodes and weights on [lower, upper], each of shape [count]."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     half = 0.5 * (upper - lower)
     return lower + half * (nodes + 1.0), half * weights
 
 
-def convolution(first, second, log_tau, *, nodes=48):
+def convolution(first: Density, second: Density, log_tau: Array, *, nodes: int = 48) -> Array:
     """Return the integral of ``first(x) second(tau/x) dln(x)`` over tau < x < 1.
 
     Args:
@@ -113,10 +115,11 @@ def convolution(first, second, log_tau, *, nodes=48):
     log_x = fraction * log_tau[:, None]
     log_rest = log_tau[:, None] - log_x
     integrand = first(np.exp(log_x)) * second(np.exp(log_rest))
-    return -log_tau * (integrand @ weight)
+    integral: Array = -log_tau * (integrand @ weight)
+    return integral
 
 
-def luminosity_table(*, grid=2001, nodes=48):
+def luminosity_table(*, grid: int = 2001, nodes: int = 48) -> LuminosityTable:
     """Tabulate the luminosities between TAU_MIN and TAU_MAX.
 
     Args:

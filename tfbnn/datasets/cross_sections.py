@@ -2,14 +2,16 @@
 
 import numpy as np
 
-from tfbnn.data.csv_tables import column_places, open_csv
+from tfbnn.data.csv_tables import CsvRows, Lines, column_places, open_csv
 from tfbnn.datasets.table import SPLIT_CODES, TRAIN, Dataset
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
 
 FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
 SPLIT_NAME = "split"
 
 
-def read_cross_sections(path, target="nlo_alphas_up_fb"):
+def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Dataset:
     """Read features, one target and the split from a comma-separated table.
 
     The first line names the columns. Needed are ``m_chi10_GeV`` (signed mass, GeV), ``N11``,
@@ -46,7 +48,7 @@ def read_cross_sections(path, target="nlo_alphas_up_fb"):
     )
 
 
-def _split_codes(table, rows):
+def _split_codes(table: CsvRows, rows: Lines) -> Array:
     """Return the split column as integers, shape [N]; all TRAIN if there is none."""
     if SPLIT_NAME not in table.columns:
         return np.full(len(rows), TRAIN)

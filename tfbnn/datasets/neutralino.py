@@ -29,6 +29,7 @@ import numpy as np
 
 from tfbnn.datasets._pair_production import COS2_W, SIN2_W, Z_MASS_GEV, pair_cross_section_fb
 from tfbnn.datasets.table import TEST, TRAIN, VALIDATION, Dataset
+from tfbnn.system.arrays import Array
 
 FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
 TARGET_NAME = "lo_xsec_fb"
@@ -45,7 +46,7 @@ VALIDATION_FRACTION = 0.05
 ROWS_PER_BLOCK = 1024
 
 
-def neutralino_pairs(num_rows=2000, seed=0):
+def neutralino_pairs(num_rows: int = 2000, seed: int = 0) -> Dataset:
     """Generate a table of leading-order pp -> chi10 chi10 cross sections at 13 TeV.
 
     The features, in this order, are ``m_chi10_GeV`` (signed, GeV), ``N11``, ``N12``, ``N13``
@@ -80,7 +81,7 @@ def neutralino_pairs(num_rows=2000, seed=0):
     )
 
 
-def sample_lightest(num_rows, generator):
+def sample_lightest(num_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
     """Draw parameter points until enough have a lightest neutralino that is heavy enough.
 
     Args:
@@ -100,7 +101,9 @@ def sample_lightest(num_rows, generator):
     return np.concatenate(masses)[:num_rows], np.concatenate(mixings)[:num_rows]
 
 
-def sample_parameters(count, generator):
+def sample_parameters(
+    count: int, generator: np.random.Generator
+) -> tuple[Array, Array, Array, Array]:
     """Draw (M1, M2, mu, tan(beta)) as the module docstring describes.
 
     Args:
@@ -116,7 +119,7 @@ def sample_parameters(count, generator):
     return bino, wino, higgsino, generator.uniform(*TAN_BETA_RANGE, size=count)
 
 
-def mass_matrix(m1, m2, mu, tan_beta):
+def mass_matrix(m1: Array, m2: Array, mu: Array, tan_beta: Array) -> Array:
     """Tree-level neutralino mass matrix in the basis (bino, wino, higgsino 1, higgsino 2).
 
     Higgsino 1 belongs to the Higgs doublet that gives mass to the down-type quarks.
@@ -144,7 +147,7 @@ def mass_matrix(m1, m2, mu, tan_beta):
     return matrix
 
 
-def diagonalise(matrix):
+def diagonalise(matrix: Array) -> tuple[Array, Array]:
     """Diagonalise N M N^T = diag(m1, ..., m4) with N real orthogonal and |m| ascending.
 
     Args:
@@ -162,7 +165,7 @@ def diagonalise(matrix):
     return masses, rows * np.sign(np.take_along_axis(rows, largest, axis=-1))
 
 
-def lightest_neutralino(m1, m2, mu, tan_beta):
+def lightest_neutralino(m1: Array, m2: Array, mu: Array, tan_beta: Array) -> tuple[Array, Array]:
     """Signed mass (GeV, shape [n]) and mixings N11..N14 (shape [n, 4]) of chi10.
 
     Args:
@@ -178,7 +181,7 @@ def lightest_neutralino(m1, m2, mu, tan_beta):
     return masses[..., 0], rotation[..., 0, :]
 
 
-def split_in_order(num_rows):
+def split_in_order(num_rows: int) -> Array:
     """Split codes for 80, 5 and 15 per cent of the rows, in order; shape [num_rows]."""
     train_end = round(TRAIN_FRACTION * num_rows)
     validation_end = round((TRAIN_FRACTION + VALIDATION_FRACTION) * num_rows)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tfbnn.system.arrays import Array
+
 TRAIN = 0
 VALIDATION = 1
 TEST = 2
@@ -30,13 +32,13 @@ class Dataset:
         ValueError: If shapes do not match or a split code is not 0, 1 or 2.
     """
 
-    x: np.ndarray
-    y: np.ndarray
-    feature_names: tuple
+    x: Array
+    y: Array
+    feature_names: tuple[str, ...]
     target_name: str
-    split: np.ndarray
+    split: Array
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         # object.__setattr__ is the only way to store the converted arrays in a frozen class.
         object.__setattr__(self, "x", np.asarray(self.x, dtype=np.float64))
         object.__setattr__(self, "y", np.asarray(self.y, dtype=np.float64))
@@ -46,28 +48,28 @@ class Dataset:
         self._check_split()
 
     @property
-    def train(self):
+    def train(self) -> tuple[Array, Array]:
         """Training rows as ``(x, y)`` with shapes [n, D] and [n]."""
         return self._part(TRAIN)
 
     @property
-    def validation(self):
+    def validation(self) -> tuple[Array, Array]:
         """Validation rows as ``(x, y)`` with shapes [n, D] and [n]."""
         return self._part(VALIDATION)
 
     @property
-    def test(self):
+    def test(self) -> tuple[Array, Array]:
         """Test rows as ``(x, y)`` with shapes [n, D] and [n]."""
         return self._part(TEST)
 
-    def __len__(self):
-        return self.x.shape[0]
+    def __len__(self) -> int:
+        return len(self.x)
 
-    def _part(self, code):
+    def _part(self, code: int) -> tuple[Array, Array]:
         rows = self.split == code
         return self.x[rows], self.y[rows]
 
-    def _check_shapes(self):
+    def _check_shapes(self) -> None:
         if self.x.ndim != 2:
             raise ValueError(
                 f"x must have shape [rows, features], got shape {self.x.shape}; "
@@ -86,7 +88,7 @@ class Dataset:
                 f"{len(self.feature_names)} entries; give one name per column."
             )
 
-    def _check_split(self):
+    def _check_split(self) -> None:
         if not np.issubdtype(self.split.dtype, np.integer):
             raise ValueError(
                 f"split must hold integers, got dtype {self.split.dtype}; "

@@ -8,15 +8,18 @@ a process that was killed, and goes at the next write in its folder.
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
+from io import FileIO
 
 from tfbnn.system.locks import lock, open_plainly
+from tfbnn.system.paths import StrPath
 
 _PREFIX, _SUFFIX = ".tfbnn-", ".tmp"
 _BLOCK = 2**22
 
 
 @contextlib.contextmanager
-def replacing(path):
+def replacing(path: StrPath) -> Iterator[str]:
     """Yields the name of a temporary file that replaces `path` at the end, unless something fails.
 
     The content is on the disk before the new name is, and the new name when this returns: after a
@@ -27,10 +30,10 @@ def replacing(path):
         OSError: When the file cannot be written.
     """
     with _replacing(path) as file:
-        yield file.name
+        yield str(file.name)
 
 
-def write_file(path, *parts):
+def write_file(path: StrPath, *parts: bytes | memoryview) -> None:
     """Writes a whole file, replacing what is there only once the new file is complete.
 
     Args:
@@ -53,7 +56,7 @@ def write_file(path, *parts):
         raise OSError(error.errno, message, os.fspath(path)) from error
 
 
-def make_folder(path):
+def make_folder(path: StrPath) -> None:
     """Makes a folder, whose name is on the disk when this returns, unless it is there already.
 
     Raises:
@@ -70,7 +73,7 @@ def make_folder(path):
         _sync_folder(above)
 
 
-def remove_abandoned(folder):
+def remove_abandoned(folder: str) -> None:
     """Removes the temporary files of writers that were killed.
 
     Where the file system has no locks, all stay.
@@ -83,12 +86,12 @@ def remove_abandoned(folder):
             os.unlink(path)
 
 
-def is_temporary(name):
+def is_temporary(name: str) -> bool:
     """Whether a file name is one of those that `replacing` yields."""
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
-def _reached(point, path):
+def _reached(point: str, path: StrPath) -> None:
     """Does nothing. Tests of faults put a function in its place, which ends the process.
 
     Args:
@@ -99,7 +102,7 @@ def _reached(point, path):
 
 
 @contextlib.contextmanager
-def _replacing(path):
+def _replacing(path: StrPath) -> Iterator[FileIO]:
     """Yields the open temporary file of `replacing`, without a buffer of its own."""
     path = os.fspath(path)
     folder = _folder_of(path)
@@ -123,7 +126,7 @@ def _replacing(path):
     _sync_folder(folder)
 
 
-def _new_temporary(folder):
+def _new_temporary(folder: str) -> FileIO:
     while True:
         name = f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
         file = open(os.path.join(folder, name), "xb", buffering=0)
@@ -135,21 +138,21 @@ def _new_temporary(folder):
         file.close()
 
 
-def _write_blocks(file, view, path):
+def _write_blocks(file: FileIO, view: memoryview, path: StrPath) -> None:
     while view:
         _reached("writing", path)
         # Fewer bytes than asked for may be taken where the disk or a limit ends.
         view = view[file.write(view[:_BLOCK]) :]
 
 
-def _folder_of(path):
+def _folder_of(path: StrPath) -> str:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"The folder of {path!r} does not exist. Create it first.")
     return folder
 
 
-def _sync_folder(folder):
+def _sync_folder(folder: str) -> None:
     if not hasattr(os, "O_DIRECTORY"):
         return  # Windows cannot open folders
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

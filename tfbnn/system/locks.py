@@ -1,14 +1,15 @@
 """Locks of the operating system on open files, which end with the process, however that ends."""
 
 import os
+from typing import IO, Any
 
 try:
     import fcntl
 except ImportError:
-    fcntl = None  # Windows
+    fcntl = None  # type: ignore[assignment]  # Windows
 
 
-def open_plainly(path, flags):
+def open_plainly(path: str, flags: int) -> int:
     """Opens a file as `os.open` does, for all who may read or write it.
 
     No link is followed and no pipe's other end waited for, where the system knows how.
@@ -17,7 +18,7 @@ def open_plainly(path, flags):
     return os.open(path, flags | plainly, 0o666)
 
 
-def lock(handle, wait=False):
+def lock(handle: IO[Any] | int, wait: bool = False) -> None:
     """Locks an open file, until it is closed, against everybody else who asks.
 
     Args:
@@ -33,7 +34,7 @@ def lock(handle, wait=False):
     fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def is_locked(handle):
+def is_locked(handle: IO[Any] | int) -> bool:
     """Whether another has locked an open file, or that cannot be known.
 
     The file, which need not be writable, is locked itself for a moment, together with others who

@@ -3,13 +3,15 @@
 import contextlib
 import signal
 import threading
+from collections.abc import Iterator
+from types import FrameType
 
 # What batch systems send before the end: SIGTERM, or where they are asked for it SIGUSR1.
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
 
 
 @contextlib.contextmanager
-def signals_interrupt():
+def signals_interrupt() -> Iterator[None]:
     """While active, SIGTERM raises KeyboardInterrupt; does nothing outside the main thread.
 
     So does SIGUSR1, where it has no other handler.
@@ -18,7 +20,7 @@ def signals_interrupt():
         yield
         return
 
-    def interrupt(number, frame):
+    def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     taken = [

@@ -2,21 +2,28 @@
 
 import os
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def num_cores():
+def num_cores() -> int:
     """Number of processor cores this process may use.
 
     The cores it is pinned to, or fewer where OMP_NUM_THREADS says so, as for BLAS.
     """
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    pinned = hasattr(os, "sched_getaffinity")
+    allowed = len(os.sched_getaffinity(0)) if pinned else os.cpu_count() or 1
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return min(allowed, int(asked)) if asked.isdecimal() and int(asked) > 0 else allowed
 
 
-def on_all_cores(function, items):
+def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """[function(item) for item in items], on as many threads as there are cores.
 
     NumPy and TensorFlow compute outside the interpreter's lock. BLAS gets one thread meanwhile:
@@ -33,7 +40,7 @@ def on_all_cores(function, items):
         return list(pool.map(function, items))
 
 
-def single_threaded_blas():
+def single_threaded_blas() -> AbstractContextManager[None]:
     """A context in which BLAS calls, from any thread, use one thread each.
 
     Threads may be in it at the same time, and leave in any order: the last one restores what was.
@@ -44,16 +51,16 @@ def single_threaded_blas():
 class _SingleThreadedBlas:
     """Counts who is inside, because the number of BLAS threads belongs to the whole process."""
 
-    def __init__(self):
-        self._lock, self._inside, self._limit = threading.Lock(), 0, None
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
                 self._limit = _controller().limit(limits=1, user_api="blas")
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
@@ -64,7 +71,7 @@ _blas = _SingleThreadedBlas()
 
 
 @cache
-def _controller():
+def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

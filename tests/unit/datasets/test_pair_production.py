@@ -247,9 +247,8 @@ def test_z_exchange_alone_has_the_known_integral():
     left, right = pair.z_products(mixing, pair.DOWN_TYPE)
     strength = pair.WEAK_COUPLING2**2 / (96 * np.pi) * (left**2 + right**2)
     expected = strength * 2 / 3 * s * velocity**3 / (s - pair.Z_MASS_GEV**2) ** 2
-    computed = pair.partonic_cross_section(
-        s, np.full(3, mass), np.tile(mixing, (3, 1)), pair.DOWN_TYPE
-    )
+    points = s, np.full(3, mass), np.tile(mixing, (3, 1))
+    computed = pair.partonic_cross_section(*points, pair.DOWN_TYPE, squark_mass=2770.0)
     np.testing.assert_allclose(computed, expected, rtol=1e-12)
 
 
@@ -258,7 +257,8 @@ def test_threshold_is_p_wave(mixing):
     velocity = np.array([1e-2, 1e-3])
     mass = np.full(2, 200.0)
     s = 4 * mass**2 / (1 - velocity**2)
-    sigma = pair.partonic_cross_section(s, mass, np.tile(mixing, (2, 1)), pair.UP_TYPE)
+    points = s, mass, np.tile(mixing, (2, 1))
+    sigma = pair.partonic_cross_section(*points, pair.UP_TYPE, squark_mass=2770.0)
     slope = np.log(sigma[0] / sigma[1]) / np.log(velocity[0] / velocity[1])
     assert slope == pytest.approx(3.0, abs=1e-3)
 
