@@ -1,5 +1,5 @@
 """The levels of `predict(return_trust=True)`: INSIDE, EDGE and OUTSIDE of the training inputs."""
 
-from tfbnn.data.trust import EDGE, INSIDE, OUTSIDE, trust_levels
+from tfbnn.data.training_inputs import EDGE, INSIDE, OUTSIDE, trust_levels
 
 __all__ = ["EDGE", "INSIDE", "OUTSIDE", "trust_levels"]

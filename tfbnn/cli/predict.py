@@ -11,7 +11,6 @@ from tfbnn.cli.columns import Roles, as_noise, feature_columns
 from tfbnn.cli.console import DONE, comma_list
 from tfbnn.cli.models import add_model_argument, load_model
 from tfbnn.data.csv_tables import open_csv, write_csv
-from tfbnn.data.labels import most_probable
 from tfbnn.data.tables import Table, is_csv, read_table
 
 _ROWS_AT_ONCE = 1000
@@ -101,7 +100,7 @@ def _predict(model, x, row_noise, quantiles, args):
         values = np.column_stack([values, prediction.trust])
     if not model.spec.has_classes or args.space == "transformed":
         return None, values
-    return most_probable(model.spec, model.classes, prediction.mean), values
+    return model.posterior.most_probable(prediction.mean), values
 
 
 def _output_columns(model, quantiles):

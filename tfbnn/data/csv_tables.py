@@ -5,8 +5,18 @@ import csv
 import math
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
 
 import numpy as np
+
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
+
+# Line number and cells.
+Line = tuple[int, list[str]]
+Lines = Sequence[Line]
+Names = Sequence[str]
 
 
 class CsvRows:
@@ -17,7 +27,7 @@ class CsvRows:
         columns: Names in the header.
     """
 
-    def __init__(self, stream, source):
+    def __init__(self, stream: TextIO, source: str) -> None:
         self.source = source
         self._lines = _csv_lines(stream, source)
         header = next(self._lines, None)
@@ -31,7 +41,7 @@ class CsvRows:
                 "only numbers; put the names of the columns in the first line."
             )
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Line]:
         for line, cells in self._lines:
             if len(cells) != len(self.columns):
                 raise ValueError(
@@ -40,7 +50,7 @@ class CsvRows:
                 )
             yield line, cells
 
-    def numbers(self, lines, names):
+    def numbers(self, lines: Lines, names: Names) -> Array:
         """The named columns of some rows.
 
         Args:
@@ -62,7 +72,7 @@ class CsvRows:
             self._refuse_bad_cell(lines, names, places)
         return values.reshape(len(lines), len(places))
 
-    def texts(self, lines, names):
+    def texts(self, lines: Lines, names: Names) -> dict[str, Array]:
         """The named columns of some rows as they are written: dict name -> text array.
 
         Raises:
@@ -81,7 +91,7 @@ class CsvRows:
             for name, place in zip(names, places)
         }
 
-    def _refuse_bad_cell(self, lines, names, places):
+    def _refuse_bad_cell(self, lines: Lines, names: Names, places: list[int]) -> None:
         for line, cells in lines:
             for name, place in zip(names, places):
                 if not is_number(cells[place]):
@@ -92,7 +102,7 @@ class CsvRows:
 
 
 @contextlib.contextmanager
-def open_csv(path):
+def open_csv(path: StrPath) -> Iterator[CsvRows]:
     """Opens a CSV file, or standard input for "-", as `CsvRows`; for use in a `with` statement."""
     if path == "-":
         yield CsvRows(sys.stdin, "standard input")
@@ -104,7 +114,15 @@ def open_csv(path):
         yield CsvRows(stream, os.fspath(path))
 
 
-def write_csv(target, columns, values, *, labels=None, digits=17, header=True):
+def write_csv(
+    target: StrPath | TextIO,
+    columns: Names,
+    values: Any,
+    *,
+    labels: Any = None,
+    digits: int = 17,
+    header: bool = True,
+) -> None:
     """Writes numbers as CSV, and labels before them.
 
     Args:
@@ -126,7 +144,7 @@ def write_csv(target, columns, values, *, labels=None, digits=17, header=True):
             f"values must have shape [N, {count}], one column per name, received "
             f"{list(values.shape)}."
         )
-    if not hasattr(target, "write"):
+    if isinstance(target, (str, os.PathLike)):
         with open(target, "w", newline="", encoding="utf-8") as stream:
             write_csv(stream, columns, values, labels=labels, digits=digits, header=header)
         return
@@ -139,7 +157,9 @@ def write_csv(target, columns, values, *, labels=None, digits=17, header=True):
     )
 
 
-def column_places(names, columns, source, kind="columns"):
+def column_places(
+    names: Names, columns: Names, source: StrPath, kind: str = "columns"
+) -> list[int]:
     """Indices of the named columns of a table.
 
     Raises:
@@ -160,7 +180,7 @@ def column_places(names, columns, source, kind="columns"):
     return [columns.index(name) for name in names]
 
 
-def _csv_lines(stream, source):
+def _csv_lines(stream: TextIO, source: str) -> Iterator[Line]:
     """Yields (line number, cells) of all lines that are not blank."""
     reader = csv.reader(stream)
     try:
@@ -174,7 +194,7 @@ def _csv_lines(stream, source):
         ) from error
 
 
-def is_number(text):
+def is_number(text: str) -> bool:
     """Whether a cell holds a finite number."""
     try:
         return math.isfinite(float(text))

@@ -3,16 +3,23 @@
 The number of a label is its place in `classes`, a tuple of plain Python values in their order.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from tfbnn.data.validation import as_columns, refuse_containers
+from tfbnn.data.validation import as_columns, as_rectangle
+from tfbnn.system.arrays import Array
+
+# Labels in the order of their numbers, all of one kind.
+Classes = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
 
 _SHOWN = 10
 
 Classes = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
 
 
-def as_labels(value, name, *, num_targets):
+def as_labels(value: Any, name: str, *, num_targets: int) -> Array:
     """Converts labels given as [N, K], or as [N] where K is 1, to an array [N, K].
 
     Args:
@@ -27,7 +34,6 @@ def as_labels(value, name, *, num_targets):
         TypeError: For labels of other or mixed kinds.
         ValueError: For a wrong shape, no rows, or numbers that are not whole.
     """
-    refuse_containers(value, name, content="labels")
     array = as_columns(
         _plain_array(value, name),
         name,
@@ -40,7 +46,7 @@ def as_labels(value, name, *, num_targets):
     return array.astype(np.int64) if array.dtype.kind in "iu" else array
 
 
-def learn_classes(labels, num_classes, name):
+def learn_classes(labels: Array, num_classes: int, name: str) -> Classes:
     """The classes that training labels [N, K] stand for.
 
     Labels that are class numbers already, out of 0 .. num_classes - 1, or booleans for two classes,
@@ -71,7 +77,7 @@ def learn_classes(labels, num_classes, name):
     return tuple(found.tolist())
 
 
-def class_numbers(labels, classes, name):
+def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
     """Class numbers of labels [N, K]: float64 [N, K].
 
     Raises:
@@ -90,13 +96,7 @@ def class_numbers(labels, classes, name):
     return numbers[places.reshape(labels.shape)]
 
 
-def most_probable(spec, classes, mean):
-    """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
-    best = spec.likelihood.class_probabilities(mean).argmax(axis=-1)
-    return np.array(classes)[best]
-
-
-def check_classes(classes, num_classes):
+def check_classes(classes: Classes, num_classes: int) -> None:
     """Refuses classes that `learn_classes` cannot have given, with a ValueError."""
     kinds = {type(label) for label in classes}
     sound = len(kinds) == 1 and kinds <= {str, int, bool}
@@ -107,15 +107,10 @@ def check_classes(classes, num_classes):
         )
 
 
-def _plain_array(value, name):
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind == "T" or (array.dtype.kind == "U" and not hasattr(value, "dtype")):
-            array = np.asarray(value, dtype=object)  # a list that mixes text and numbers shows
-    except ValueError as error:
-        raise TypeError(
-            f"{name} must be a rectangular array of labels, received rows of different lengths."
-        ) from error
+def _plain_array(value: Any, name: str) -> Array:
+    array = as_rectangle(value, name, "labels")
+    if array.dtype.kind == "T" or (array.dtype.kind == "U" and not hasattr(value, "dtype")):
+        array = np.asarray(value, dtype=object)  # a list that mixes text and numbers shows
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.dtype.kind not in "biufU":
@@ -126,25 +121,25 @@ def _plain_array(value, name):
     return array
 
 
-def _from_objects(array, name):
+def _from_objects(array: Array, name: str) -> Array:
     for kinds, dtype in (((str,), str), ((bool, np.bool_), bool)):
         if all(isinstance(entry, kinds) for entry in array.ravel()):
             return array.astype(dtype)
     entries = array.ravel().tolist()
     if any(isinstance(entry, (bool, np.bool_)) or not _is_number(entry) for entry in entries):
-        kinds = sorted({type(entry).__name__ for entry in entries})
+        names = sorted({type(entry).__name__ for entry in entries})
         raise TypeError(
             f"{name} must hold class labels of one kind, text or integers, received a mixture or "
-            f"missing values: {', '.join(kinds)}. Drop missing labels, convert others to text."
+            f"missing values: {', '.join(names)}. Drop missing labels, convert others to text."
         )
     return array.astype(np.float64)
 
 
-def _is_number(entry):
+def _is_number(entry: Any) -> bool:
     return isinstance(entry, (int, float, np.integer, np.floating))
 
 
-def _whole_numbers(array, name):
+def _whole_numbers(array: Array, name: str) -> Array:
     bad = np.argwhere(~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) > 2**53))
     if len(bad):
         row, column = bad[0]
@@ -155,6 +150,6 @@ def _whole_numbers(array, name):
     return array.astype(np.int64)
 
 
-def _listed(labels):
+def _listed(labels: Sequence[Any]) -> str:
     text = ", ".join(map(repr, labels[:_SHOWN]))
     return f"{text}, .." if len(labels) > _SHOWN else text

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tfbnn.data.rows import NetworkRows, transform_rows
+from tfbnn.data.rows import NetworkRows, Rows, RowSpec, transform_rows
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, fit_pipeline
 
@@ -23,7 +23,7 @@ class TransformedRows(NamedTuple):
     inputs: TrainingInputs
 
     @classmethod
-    def learn(cls, spec, rows, validation):
+    def learn(cls, spec: RowSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
         """Fits the transforms of `spec` to training Rows and applies them."""
         x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x")
         y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")

@@ -2,16 +2,44 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tfbnn.data.labels import as_labels, class_numbers, learn_classes
-from tfbnn.data.transforms import checked_forward
+from tfbnn.data.labels import Classes, as_labels, class_numbers, learn_classes
+from tfbnn.data.transforms import Pipeline, checked_forward
 from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_rows, column_names
 from tfbnn.system.arrays import Array
 
 _MAX_REFERENCE_ROWS = 200
+
+
+class RowSpec(Protocol):
+    """What a model asks of its rows: the part of `ModelSpec` that is needed here, floors below."""
+
+    @property
+    def num_inputs(self) -> int: ...
+
+    @property
+    def num_targets(self) -> int: ...
+
+    @property
+    def num_classes(self) -> int: ...
+
+    @property
+    def has_classes(self) -> bool: ...
+
+    @property
+    def likelihood_name(self) -> str: ...
+
+    @property
+    def x_transform(self) -> tuple[str, ...]: ...
+
+    @property
+    def y_transform(self) -> tuple[str, ...]: ...
+
+    @property
+    def dtype(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -21,11 +49,11 @@ class Rows:
     Of class labels, y holds the numbers, places in `classes`, which is None for other targets.
     """
 
-    x: np.ndarray
-    y: np.ndarray
-    noise: np.ndarray | None
-    feature_names: tuple | None
-    classes: tuple | None = None
+    x: Array
+    y: Array
+    noise: Array | None
+    feature_names: tuple[str, ...] | None
+    classes: Classes | None = None
 
 
 class NetworkRows(NamedTuple):
@@ -36,7 +64,9 @@ class NetworkRows(NamedTuple):
     noise: Array | None
 
 
-def rows_to_fit(spec, x, y, noise_scale, validation_data):
+def rows_to_fit(
+    spec: RowSpec, x: Any, y: Any, noise_scale: Any, validation_data: Any
+) -> tuple[Rows, Rows | None]:
     """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
 
     Raises:
@@ -51,13 +81,15 @@ def rows_to_fit(spec, x, y, noise_scale, validation_data):
             f"{type(validation_data).__name__}."
         )
     x, y, *noise = validation_data
-    noise = noise[0] if noise else None
-    validation = prepare_rows(spec, x, y, noise, name="validation ", classes=rows.classes)
+    noise_scale = noise[0] if noise else None
+    validation = prepare_rows(spec, x, y, noise_scale, "validation ", rows.classes)
     check_names(validation.feature_names, rows.feature_names, "validation x")
     return rows, validation
 
 
-def prepare_rows(spec, x, y, noise_scale, name="", classes=None):
+def prepare_rows(
+    spec: RowSpec, x: Any, y: Any, noise_scale: Any, name: str = "", classes: Classes | None = None
+) -> Rows:
     """Checks one set of rows.
 
     Args:
@@ -79,17 +111,19 @@ def prepare_rows(spec, x, y, noise_scale, name="", classes=None):
     return Rows(inputs, targets, noise, column_names(x), classes)
 
 
-def prepare_noise(spec, noise_scale, num_rows):
+def prepare_noise(spec: RowSpec, noise_scale: Any, num_rows: int) -> Array | None:
     """Known noise scales as [N, K] or None; refused for class likelihoods."""
     if spec.has_classes and noise_scale is not None:
         raise ValueError(
-            f"noise_scale does not go with {type(spec.likelihood).__name__}, received "
+            f"noise_scale does not go with {spec.likelihood_name}, received "
             f"{type(noise_scale).__name__}: class labels have no noise scale. Leave it None."
         )
     return as_row_noise(noise_scale, num_rows=num_rows, num_targets=spec.num_targets)
 
 
-def _class_targets(spec, y, name, classes):
+def _class_targets(
+    spec: RowSpec, y: Any, name: str, classes: Classes | None
+) -> tuple[Array, Classes]:
     """(class numbers [N, K], classes)."""
     labels = as_labels(y, name, num_targets=spec.num_targets)
     if classes is None:
@@ -97,7 +131,9 @@ def _class_targets(spec, y, name, classes):
     return class_numbers(labels, classes, name), classes
 
 
-def transform_rows(spec, x_pipeline, y_pipeline, rows):
+def transform_rows(
+    spec: RowSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows
+) -> NetworkRows:
     """Rows as NetworkRows, checked in the model's dtype."""
     x = checked_forward(x_pipeline, rows.x, "x")
     y = checked_forward(y_pipeline, rows.y, "y")
@@ -109,7 +145,7 @@ def transform_rows(spec, x_pipeline, y_pipeline, rows):
     return NetworkRows(x, y, noise)
 
 
-def data_hash(rows):
+def data_hash(rows: Rows) -> str:
     """SHA-256 over shapes and values of the rows, as hexadecimal text."""
     digest = hashlib.sha256()
     for array in (rows.x, rows.y, rows.noise):
@@ -117,13 +153,14 @@ def data_hash(rows):
     return digest.hexdigest()
 
 
-def reference_rows(x):
+def reference_rows(x: Array) -> Array:
     """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
     count = min(len(x), _MAX_REFERENCE_ROWS)
-    return x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
+    rows: Array = x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
+    return rows
 
 
-def check_names(names, expected, what):
+def check_names(names: tuple[str, ...] | None, expected: tuple[str, ...] | None, what: str) -> None:
     """Refuses columns other than the expected ones, where both are known."""
     if names is not None and expected is not None and names != expected:
         raise ValueError(
@@ -132,7 +169,7 @@ def check_names(names, expected, what):
         )
 
 
-def check_range(spec, name, values):
+def check_range(spec: RowSpec, name: str, values: Array | None) -> None:
     if values is None:
         return
     with np.errstate(over="ignore", under="ignore"):

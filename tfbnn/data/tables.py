@@ -7,11 +7,19 @@ memory, see `tfbnn.data.csv_tables`.
 import os
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tfbnn.data.csv_tables import column_places, is_number, open_csv
+from tfbnn.data.csv_tables import Lines, Names, column_places, is_number, open_csv
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
+
+# Names of the columns to read, or what picks them from the names there are; None for all.
+Choice = Names | Callable[[tuple[str, ...]], Names] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +36,18 @@ class Table:
         texts: Columns of labels as they are written in a CSV file, dict name -> text array [N].
     """
 
-    columns: tuple
-    values: np.ndarray
+    columns: tuple[str, ...]
+    values: Array
     source: str = "the table"
-    texts: dict = field(default_factory=dict)
+    texts: Mapping[str, Array] = field(default_factory=dict)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.values)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 
-    def select(self, names):
+    def select(self, names: Names) -> "Table":
         """The table with these columns only, in this order.
 
         Raises:
@@ -48,7 +56,7 @@ class Table:
         places = column_places(names, self.columns, self.source, kind="columns of numbers")
         return Table(tuple(names), self.values[:, places], self.source, self.texts)
 
-    def labels(self, names):
+    def labels(self, names: Names) -> Array:
         """These columns as labels [N, K]: as they are written in a CSV file, else their numbers.
 
         Raises:
@@ -58,13 +66,13 @@ class Table:
             return np.column_stack([self.texts[name] for name in names])
         return self.select(names).values
 
-    def take(self, rows):
+    def take(self, rows: Array | slice) -> "Table":
         """The table with these rows only: indices, a mask or a slice."""
         texts = {name: column[rows] for name, column in self.texts.items()}
         return Table(self.columns, self.values[rows], self.source, texts)
 
 
-def read_table(path, columns=None, labels=()):
+def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Table:
     """Reads a table; the end of the file's name says in which format.
 
     `.csv`, `.txt`, no ending, or "-" for standard input: comma-separated, the first line names the
@@ -108,22 +116,22 @@ def read_table(path, columns=None, labels=()):
     return table
 
 
-def is_csv(path):
+def is_csv(path: StrPath) -> bool:
     """Whether `read_table` takes a file name for that of a CSV file."""
     return _READERS.get(_suffix(path)) is _read_csv
 
 
-def _suffix(path):
+def _suffix(path: StrPath) -> str:
     return "" if path == "-" else os.path.splitext(path)[1].lower()
 
 
-def _chosen(columns, available):
+def _chosen(columns: Choice, available: tuple[str, ...]) -> tuple[str, ...]:
     if columns is None:
         return available
     return tuple(columns(available) if callable(columns) else columns)
 
 
-def _read_csv(path, columns, labels):
+def _read_csv(path: str, columns: Choice, labels: Names) -> Table:
     with open_csv(path) as rows:
         names = [name for name in _chosen(columns, rows.columns) if name not in labels]
         places = column_places(names, rows.columns, rows.source)
@@ -134,11 +142,11 @@ def _read_csv(path, columns, labels):
         return Table(tuple(names), rows.numbers(lines, names), rows.source, texts)
 
 
-def _has_number(lines, place):
+def _has_number(lines: Lines, place: int) -> bool:
     return any(is_number(cells[place]) for _, cells in lines)
 
 
-def _read_npz(path, columns, labels):
+def _read_npz(path: str, columns: Choice, labels: Names) -> Table:
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
@@ -152,7 +160,7 @@ def _read_npz(path, columns, labels):
     return _from_arrays(path, arrays, columns)
 
 
-def _load_plain(file, name):
+def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:
     """One array, or None for one of objects, which is a pickle and is refused by NumPy."""
     try:
         return file[name]
@@ -160,7 +168,7 @@ def _load_plain(file, name):
         return None
 
 
-def _read_hdf5(path, columns, labels):
+def _read_hdf5(path: str, columns: Choice, labels: Names) -> Table:
     import h5py
 
     try:
@@ -175,7 +183,7 @@ def _read_hdf5(path, columns, labels):
     return _from_arrays(path, arrays, columns)
 
 
-def _read_parquet(path, columns, labels):
+def _read_parquet(path: str, columns: Choice, labels: Names) -> Table:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -195,13 +203,13 @@ def _read_parquet(path, columns, labels):
     return _from_arrays(path, arrays, columns)
 
 
-def _is_arrow_number(pyarrow, kind):
-    return pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
+def _is_arrow_number(pyarrow: Any, kind: Any) -> bool:
+    return bool(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind))
 
 
-def _from_arrays(path, arrays, columns):
+def _from_arrays(path: str, arrays: dict[str, Array | None], columns: Choice) -> Table:
     """A Table out of dict name -> array, or None for what cannot be one."""
-    numeric = {}
+    numeric: dict[str, Array] = {}
     for name, array in arrays.items():
         if array is not None and _is_numeric(array):
             numeric |= _columns_of(name, array)
@@ -229,11 +237,11 @@ def _from_arrays(path, arrays, columns):
     return table
 
 
-def _is_numeric(array):
+def _is_numeric(array: Array) -> bool:
     return array.dtype.kind in "iuf" and array.ndim in (1, 2)
 
 
-def _columns_of(name, array):
+def _columns_of(name: str, array: Array) -> dict[str, Array]:
     if array.ndim == 1:
         return {name: array}
     return {f"{name}_{number}": array[:, number] for number in range(array.shape[1])}

@@ -1,10 +1,22 @@
-"""Where the training inputs lie: what tells later whether a new input is near them."""
+"""Where the training inputs lie, and whether other inputs lie where they do.
+
+The levels of that are GAMBIT's trust levels: fine, questionable, do not trust. They are about the
+inputs alone, on the scale the network sees, and no statement about the error there; data with holes
+or on a curved surface have more "inside" than is covered.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from tfbnn.system.arrays import Array
+
+INSIDE, EDGE, OUTSIDE = 1, 0, -1
+
+# How far beyond the training data the edge reaches, as a share of each input's range and of the
+# largest distance. A network still interpolates a little past its last row; 10 % is convention.
+_MARGIN = 0.1
 # A D x D matrix of more inputs than this would outweigh the draws.
 MAX_COVARIANCE_INPUTS = 1000
 
@@ -26,13 +38,13 @@ class TrainingInputs:
         distances: The 99 % quantile and the largest of the training inputs' own `distance` [2].
     """
 
-    low: np.ndarray
-    high: np.ndarray
-    mean: np.ndarray
-    covariance: np.ndarray
-    distances: np.ndarray
+    low: Array
+    high: Array
+    mean: Array
+    covariance: Array
+    distances: Array
 
-    def distance(self, x):
+    def distance(self, x: Array) -> Array:
         """Mahalanobis distance from the mean of the training inputs: x [N, D] -> [N].
 
         Directions in which inputs hardly vary, as they depend on each other, count as if the
@@ -42,11 +54,11 @@ class TrainingInputs:
         return _distance(self.mean, self._whitening, x)
 
     @cached_property
-    def _whitening(self):
+    def _whitening(self) -> tuple[Array, Array | None]:
         return _whitening_factors(self.covariance)
 
 
-def summarise_inputs(x):
+def summarise_inputs(x: Array) -> TrainingInputs:
     """Summarises the transformed training inputs.
 
     Args:
@@ -76,7 +88,34 @@ def summarise_inputs(x):
     return TrainingInputs(x.min(axis=0), x.max(axis=0), mean, covariance, distances)
 
 
-def _whitening_factors(covariance):
+def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
+    """Trust levels of transformed inputs.
+
+    Inside: no input is beyond its range, and the Mahalanobis distance from the mean is within the
+    99 % quantile of the training inputs' own, as the corners of the box are empty where inputs
+    are correlated. Outside: some input is beyond its range by more than 10 % of that range, or the
+    distance is more than 10 % beyond the largest of the training inputs. Else at the edge.
+
+    So about 1 % of new rows like the training rows are at the edge by their distance, about
+    2 D / N of them because N rows do not reach the ends of the range, and hardly any is outside.
+
+    Args:
+        training_inputs: TrainingInputs.
+        x: Inputs [N, D] on the scale the network sees.
+
+    Returns:
+        Integers [N].
+    """
+    low, high = training_inputs.low, training_inputs.high
+    beyond = np.maximum(low - x, x - high)
+    distance, (usual, largest) = training_inputs.distance(x), training_inputs.distances
+    inside = np.all(beyond <= 0, axis=1) & (distance <= usual)
+    outside = np.any(beyond > _MARGIN * (high - low), axis=1)
+    outside |= distance > (1 + _MARGIN) * largest
+    return np.select([inside, outside], [INSIDE, OUTSIDE], EDGE)
+
+
+def _whitening_factors(covariance: Array) -> tuple[Array, Array | None]:
     """What deviations from the mean are multiplied by: (scales [D], matrix [D, D] or None)."""
     only_variances = covariance.shape[0] != covariance.shape[1]
     variances = covariance[:, 0] if only_variances else np.diagonal(covariance)
@@ -88,9 +127,10 @@ def _whitening_factors(covariance):
     return scales, vectors / np.sqrt(np.maximum(values, _LEAST_VARIANCE))
 
 
-def _distance(mean, whitening, x):
+def _distance(mean: Array, whitening: tuple[Array, Array | None], x: Array) -> Array:
     scales, matrix = whitening
     deviation = (x - mean) * scales
     if matrix is not None:
         deviation = deviation @ matrix
-    return np.sqrt(np.sum(deviation**2, axis=1))
+    squares: Array = np.sum(deviation**2, axis=1)
+    return np.sqrt(squares)

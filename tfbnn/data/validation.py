@@ -5,13 +5,18 @@ Every message says what was expected, what came, and what to do.
 
 import numbers
 import warnings
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
 from tfbnn.exceptions import DataWarning
+from tfbnn.system.arrays import Array
+
+Limit = float | None
 
 
-def column_names(value):
+def column_names(value: Any) -> tuple[str, ...] | None:
     """Column names of a data frame as a tuple of strings, or None for anything without names."""
     columns = getattr(value, "columns", None)
     if columns is None or callable(columns):
@@ -19,7 +24,7 @@ def column_names(value):
     return tuple(str(column) for column in columns)
 
 
-def as_matrix(value, name, *, num_columns=None):
+def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array:
     """Converts `value` to a finite, contiguous float64 matrix.
 
     Args:
@@ -55,7 +60,7 @@ def as_matrix(value, name, *, num_columns=None):
     return array
 
 
-def as_targets(value, name, *, num_targets):
+def as_targets(value: Any, name: str, *, num_targets: int) -> Array:
     """Converts targets given as [N, K], or as [N] where K is 1, to a float64 matrix [N, K]."""
     array = as_columns(
         as_float_array(value, name),
@@ -67,7 +72,9 @@ def as_targets(value, name, *, num_targets):
     return array
 
 
-def as_columns(array, name, *, num_targets, content="", advice):
+def as_columns(
+    array: Array, name: str, *, num_targets: int, content: str = "", advice: str
+) -> Array:
     """An array [N, K], or [N] where K is 1, as [N, K].
 
     Args:
@@ -93,7 +100,7 @@ def as_columns(array, name, *, num_targets, content="", advice):
     return array
 
 
-def as_row_noise(value, *, num_rows, num_targets):
+def as_row_noise(value: Any, *, num_rows: int, num_targets: int) -> Array | None:
     """Converts a known noise scale per row, [N] or [N, K], to a positive float64 matrix [N, K]."""
     if value is None:
         return None
@@ -115,7 +122,7 @@ def as_row_noise(value, *, num_rows, num_targets):
     return array
 
 
-def check_rows(**matrices):
+def check_rows(**matrices: Array | None) -> None:
     """Refuses arrays whose first dimensions differ; None is passed over."""
     rows = {name: len(matrix) for name, matrix in matrices.items() if matrix is not None}
     if len(set(rows.values())) > 1:
@@ -125,7 +132,7 @@ def check_rows(**matrices):
         warnings.warn("There is only one row of data.", DataWarning, stacklevel=3)
 
 
-def check_integer(name, value, *, minimum):
+def check_integer(name: str, value: Any, *, minimum: int) -> int:
     """Returns `value` as int, or raises when it is not an integer of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, received {name}={value!r}.")
@@ -134,7 +141,9 @@ def check_integer(name, value, *, minimum):
     return int(value)
 
 
-def check_number(name, value, *, above=None, minimum=None, below=None):
+def check_number(
+    name: str, value: Any, *, above: Limit = None, minimum: Limit = None, below: Limit = None
+) -> float:
     """Returns `value` as float, or raises when it is not finite or outside the open/closed range.
 
     Args:
@@ -144,7 +153,8 @@ def check_number(name, value, *, above=None, minimum=None, below=None):
         minimum: The value must not be smaller than this.
         below: The value must be smaller than this.
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not is_number:
         raise TypeError(f"{name} must be a number, received {name}={value!r}.")
     limits = []
     if above is not None:
@@ -159,14 +169,14 @@ def check_number(name, value, *, above=None, minimum=None, below=None):
     return float(value)
 
 
-def check_flag(name, value):
+def check_flag(name: str, value: Any) -> bool:
     """Returns `value` as bool, or raises when it is neither True nor False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, received {name}={value!r}.")
     return bool(value)
 
 
-def check_choice(name, value, choices):
+def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """Returns `value`, or raises when it is not one of `choices`."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {sorted(choices)}, received {name}={value!r}.")
@@ -175,15 +185,9 @@ def check_choice(name, value, choices):
     return value
 
 
-def as_float_array(value, name):
+def as_float_array(value: Any, name: str) -> Array:
     """Converts `value` of any shape to a float64 copy; raises TypeError unless it holds numbers."""
-    refuse_containers(value, name)
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise TypeError(
-            f"{name} must be a rectangular array of numbers, received rows of different lengths."
-        ) from error
+    array = as_rectangle(value, name, "numbers")
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.dtype.kind not in "iuf":
@@ -193,8 +197,14 @@ def as_float_array(value, name):
     return np.array(array, dtype=np.float64, order="C")
 
 
-def refuse_containers(value, name, content="numbers"):
-    """Refuses what NumPy would turn into an array of something else, with a TypeError."""
+def as_rectangle(value: Any, name: str, content: str) -> Array:
+    """The array of `value`; TypeError for what NumPy cannot make one of, or only of other things.
+
+    Args:
+        value: Anything array-like.
+        name: What the user calls it, for messages.
+        content: What its entries should be, for messages.
+    """
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array; tfbnn has no missing values. "
@@ -204,9 +214,15 @@ def refuse_containers(value, name, content="numbers"):
         raise TypeError(f"{name} is a sparse matrix. Pass {name}.toarray() instead.")
     if value is None or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} must be an array of {content}, received {type(value).__name__}.")
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise TypeError(
+            f"{name} must be a rectangular array of {content}, received rows of different lengths."
+        ) from error
 
 
-def _from_objects(array, name):
+def _from_objects(array: Array, name: str) -> Array:
     refused = (str, bytes, bool, np.bool_, complex, np.complexfloating)
     if any(isinstance(entry, refused) for entry in array.ravel()):
         raise TypeError(f"{name} must hold real numbers, received strings, booleans or complex.")
@@ -218,7 +234,7 @@ def _from_objects(array, name):
         ) from error
 
 
-def _refuse_non_finite(array, name):
+def _refuse_non_finite(array: Array, name: str) -> None:
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         row, column = bad[0]

@@ -1,6 +1,18 @@
 """What all figures share: style, colours, labels, and rows that are checked as in `evaluate`."""
 
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tfbnn.data.rows import NetworkRows, Rows
 from tfbnn.posterior import checks
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.system.arrays import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -15,37 +27,36 @@ _STYLE = {
 }
 
 
-def colors(count):
+def colors(count: int) -> list[str]:
     """`count` colours, repeated where there are more than six."""
     return [_CYCLE[index % len(_CYCLE)] for index in range(count)]
 
 
-def style():
+def style() -> AbstractContextManager[None]:
     """The style of all figures, for use in a `with` statement."""
-    return _matplotlib().rc_context(_STYLE)
+    context: AbstractContextManager[None] = _matplotlib().rc_context(_STYLE)
+    return context
 
 
-def figure_of(num_rows, num_columns, panel, *, sharex=False, sharey=False, **grid):
+def figure_of(
+    num_rows: int, num_columns: int, panel: tuple[float, float], **options: Any
+) -> tuple[Figure, Array]:
     """A Figure of no window with axes [num_rows, num_columns].
 
     Args:
         num_rows, num_columns: The grid.
         panel: (width, height) of one panel in inches.
-        sharex, sharey: As in `Figure.subplots`.
-        **grid: Further settings of the grid, such as height_ratios.
+        **options: Further ones of `Figure.subplots`, such as sharex or height_ratios.
     """
     _matplotlib()
     from matplotlib.figure import Figure
 
     size = (panel[0] * num_columns, panel[1] * num_rows)
     figure = Figure(figsize=size, layout="constrained", dpi=110)
-    axes = figure.subplots(
-        num_rows, num_columns, squeeze=False, sharex=sharex, sharey=sharey, gridspec_kw=grid
-    )
-    return figure, axes
+    return figure, figure.subplots(num_rows, num_columns, squeeze=False, **options)
 
 
-def target_names(model):
+def target_names(model: SampledModel) -> list[str]:
     """Names of the targets for labels: those that the command line saved, else y or y1, y2, ..."""
     names = model.posterior.provenance.target_names
     count = model.spec.num_targets
@@ -54,19 +65,19 @@ def target_names(model):
     return ["y"] if count == 1 else [f"y{number + 1}" for number in range(count)]
 
 
-def checked_rows(model, x, y, noise_scale):
+def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:
     """(Rows, NetworkRows), refused where they do not fit."""
     ensemble = model.posterior
     if ensemble.spec.has_classes:
         raise ValueError(
             "plot_truth, plot_pulls and plot_coverage are for targets that are numbers; this model "
-            f"has the likelihood {type(ensemble.spec.likelihood).__name__}. Use evaluate, "
+            f"has the likelihood {ensemble.spec.likelihood_name}. Use evaluate, "
             "plot_traces and plot_convergence."
         )
     return checks.checked_rows(ensemble, x, y, noise_scale, "this figure")
 
 
-def _matplotlib():
+def _matplotlib() -> ModuleType:
     try:
         import matplotlib
     except ImportError as error:

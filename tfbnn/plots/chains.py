@@ -1,15 +1,27 @@
 """Figures of the chains: have they converged?"""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, figure_of, style
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.system.arrays import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # The customary limits, as in the warnings of a diagnosis.
 _RHAT_LIMIT = 1.01
 _ESS_PER_CHAIN = 100
 
 
-def plot_traces(model, x_reference=None):
+def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:
     """Log density and three predictions of every chain, draw by draw, with their histograms.
 
     Chains that agree overlap; a chain that drifts or stays apart has not converged.
@@ -42,7 +54,7 @@ def plot_traces(model, x_reference=None):
     return figure
 
 
-def plot_convergence(model, x_reference=None):
+def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:
     """Histograms of R-hat and effective sample size of the predictions at reference inputs.
 
     Args:
@@ -71,16 +83,16 @@ def plot_convergence(model, x_reference=None):
     return figure
 
 
-def _draw_histograms(axis, samples):
+def _draw_histograms(axis: Axes, samples: Mapping[str, Array]) -> None:
     """Histograms of what is finite of each sample, over common bins."""
     samples = {label: values[np.isfinite(values)] for label, values in samples.items()}
     pooled = np.concatenate(list(samples.values()))
     if not pooled.size:
         return
-    edges = np.histogram_bin_edges(pooled, 30)
+    edges = np.histogram_bin_edges(pooled, 30).tolist()
     for color, (label, values) in zip((BLUE, GREEN), samples.items()):
         axis.hist(values, edges, color=color, alpha=0.55, label=label)
 
 
-def _draw_limit(axis, value, label):
+def _draw_limit(axis: Axes, value: float, label: str) -> None:
     axis.axvline(value, color=ORANGE, linewidth=1.2, label=label)

@@ -1,26 +1,30 @@
 """Figures of predictions against known targets."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tfbnn.plots.canvas import (
-    BLUE,
-    GREY,
-    LIGHT,
-    ORANGE,
-    checked_rows,
-    colors,
-    figure_of,
-    style,
-    target_names,
-)
+from tfbnn.plots import canvas
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE
 from tfbnn.posterior.metrics import pulls
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.system.arrays import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MAX_POINTS = 1000
 
 
-def plot_truth(model, x, y, *, noise_scale=None):
+def plot_truth(
+    model: SampledModel, x: ArrayLike, y: ArrayLike, *, noise_scale: ArrayLike | None = None
+) -> Figure:
     """Predictions against known targets, with residuals below; one column of panels per target.
 
     Points are medians of the predictive distribution, bars its central 68 %, noise included. Axes
@@ -35,7 +39,7 @@ def plot_truth(model, x, y, *, noise_scale=None):
     Returns:
         Figure.
     """
-    rows, _ = checked_rows(model, x, y, noise_scale)
+    rows, _ = canvas.checked_rows(model, x, y, noise_scale)
     count = min(len(rows.x), _MAX_POINTS)
     shown = np.unique(np.linspace(0, len(rows.x) - 1, count).astype(int))
     noise = None if rows.noise is None else rows.noise[shown]
@@ -43,16 +47,18 @@ def plot_truth(model, x, y, *, noise_scale=None):
         rows.x[shown], include_noise=True, quantiles=[0.16, 0.5, 0.84], noise_scale=noise
     ).quantiles
     is_log = "log10" in model.posterior.y_pipeline.names
-    names = target_names(model)
-    with style():
-        figure, axes = figure_of(2, len(names), (5.2, 2.8), height_ratios=[3, 1], sharex="col")
+    names = canvas.target_names(model)
+    with canvas.style():
+        figure, axes = canvas.figure_of(
+            2, len(names), (5.2, 2.8), height_ratios=[3, 1], sharex="col"
+        )
         for column, name in enumerate(names):
             truth, bounds = rows.y[shown, column], quantiles[:, :, column]
             _draw_truth(axes[:, column], truth, bounds, is_log, name)
     return figure
 
 
-def _draw_truth(axes, truth, quantiles, is_log, name):
+def _draw_truth(axes: Array, truth: Array, quantiles: Array, is_log: bool, name: str) -> None:
     upper, lower = axes
     low, middle, high = quantiles
     ends = [min(truth.min(), middle.min()), max(truth.max(), middle.max())]
@@ -73,15 +79,17 @@ def _draw_truth(axes, truth, quantiles, is_log, name):
     lower.set_xlabel(f"true {name}")
 
 
-def _draw_points(axis, x, middle, ends):
+def _draw_points(axis: Axes, x: Array, middle: Array, ends: Sequence[Array]) -> None:
     # A bound may pass the median by rounding; a bar of negative length is an error to Matplotlib.
     bars = [np.maximum(middle - ends[0], 0.0), np.maximum(ends[1] - middle, 0.0)]
-    style = {"fmt": "o", "markersize": 2.5, "markeredgewidth": 0, "color": BLUE}
-    style |= {"ecolor": BLUE, "elinewidth": 0.7, "alpha": 0.6, "rasterized": True}
-    axis.errorbar(x, middle, yerr=bars, **style)
+    marks: dict[str, Any] = {"fmt": "o", "markersize": 2.5, "markeredgewidth": 0, "color": BLUE}
+    marks |= {"ecolor": BLUE, "elinewidth": 0.7, "alpha": 0.6, "rasterized": True}
+    axis.errorbar(x, middle, yerr=bars, **marks)
 
 
-def plot_pulls(model, x, y, *, noise_scale=None):
+def plot_pulls(
+    model: SampledModel, x: ArrayLike, y: ArrayLike, *, noise_scale: ArrayLike | None = None
+) -> Figure:
     """Histogram of standardised residuals, (target - mean) / stddev, with the standard normal.
 
     They are taken on the scale the network sees, noise included, as `evaluate` does.
@@ -95,13 +103,13 @@ def plot_pulls(model, x, y, *, noise_scale=None):
     Returns:
         Figure.
     """
-    rows, transformed = checked_rows(model, x, y, noise_scale)
+    rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
     values = pulls(model.posterior, rows.y, transformed)
     edges = np.arange(-5.0, 5.01, 0.5)
     grid = np.linspace(-5.0, 5.0, 201)
-    with style():
-        figure, axes = figure_of(1, values.shape[1], (5.2, 3.8))
-        for axis, pull, name in zip(axes[0], values.T, target_names(model)):
+    with canvas.style():
+        figure, axes = canvas.figure_of(1, values.shape[1], (5.2, 3.8))
+        for axis, pull, name in zip(axes[0], values.T, canvas.target_names(model)):
             # What lies beyond the last edge is shown in the last bin rather than dropped.
             shown = np.clip(pull, edges[0], edges[-1] - 1e-9)
             weights = np.full(len(pull), 1.0 / (len(pull) * (edges[1] - edges[0])))
@@ -115,7 +123,9 @@ def plot_pulls(model, x, y, *, noise_scale=None):
     return figure
 
 
-def plot_coverage(model, x, y, *, noise_scale=None):
+def plot_coverage(
+    model: SampledModel, x: ArrayLike, y: ArrayLike, *, noise_scale: ArrayLike | None = None
+) -> Figure:
     """Observed against nominal coverage: of central intervals, and beyond 1 to 5 sigma.
 
     Left, quantile intervals of the predictive distribution; the band is the binomial standard
@@ -131,7 +141,7 @@ def plot_coverage(model, x, y, *, noise_scale=None):
     Returns:
         Figure.
     """
-    rows, transformed = checked_rows(model, x, y, noise_scale)
+    rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
     levels = np.linspace(0.05, 0.95, 19)
     ends = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
     found = model.predict(
@@ -140,20 +150,22 @@ def plot_coverage(model, x, y, *, noise_scale=None):
     low, high = found[: len(levels)], found[len(levels) :]
     observed = np.mean((low <= rows.y) & (rows.y <= high), axis=1)  # [levels, K]
     outside = np.abs(pulls(model.posterior, rows.y, transformed))
-    with style():
-        figure, axes = figure_of(1, 2, (4.2, 3.9))
+    with canvas.style():
+        figure, axes = canvas.figure_of(1, 2, (4.2, 3.9))
         intervals, tails = axes[0]
-        _draw_intervals(intervals, levels, observed, len(rows.y), target_names(model))
-        _draw_tails(tails, outside, target_names(model))
+        _draw_intervals(intervals, levels, observed, len(rows.y), canvas.target_names(model))
+        _draw_tails(tails, outside, canvas.target_names(model))
     return figure
 
 
-def _draw_intervals(axis, levels, observed, num_rows, names):
+def _draw_intervals(
+    axis: Axes, levels: Array, observed: Array, num_rows: int, names: Sequence[str]
+) -> None:
     grid = np.linspace(0.0, 1.0, 101)
     spread = np.sqrt(grid * (1 - grid) / num_rows)
     axis.fill_between(grid, grid - spread, grid + spread, color=LIGHT, alpha=0.6, linewidth=0)
     axis.plot(grid, grid, color=GREY, linewidth=1)
-    for color, name, shares in zip(colors(len(names)), names, observed.T):
+    for color, name, shares in zip(canvas.colors(len(names)), names, observed.T):
         axis.plot(levels, shares, "o-", color=color, markersize=3.5, linewidth=1, label=name)
     axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axis.set(xlabel="nominal central interval", ylabel="observed share of rows inside")
@@ -161,19 +173,19 @@ def _draw_intervals(axis, levels, observed, num_rows, names):
     axis.legend(loc="upper left")
 
 
-def _draw_tails(axis, outside, names):
+def _draw_tails(axis: Axes, outside: Array, names: Sequence[str]) -> None:
     levels = np.arange(1, 6)
     nominal = [math.erfc(k / math.sqrt(2)) for k in levels]
     axis.plot(levels, nominal, "_", color=GREY, markersize=22, markeredgewidth=1.5, label="normal")
     num_rows, count = outside.shape
-    for index, (color, name) in enumerate(zip(colors(count), names)):
+    for index, (color, name) in enumerate(zip(canvas.colors(count), names)):
         share = np.mean(outside[:, index, None] >= levels, axis=0)
         at = levels + 0.12 * (index - (count - 1) / 2)
         some = share > 0
         error = np.sqrt(share * (1 - share) / num_rows)
         bars = np.minimum(error, 0.999 * share)[some]
-        style = {"fmt": "o", "color": color, "markersize": 4, "label": name}
-        axis.errorbar(at[some], share[some], yerr=bars, **style)
+        marks: dict[str, Any] = {"fmt": "o", "color": color, "markersize": 4, "label": name}
+        axis.errorbar(at[some], share[some], yerr=bars, **marks)
         axis.plot(at[~some], np.full(np.sum(~some), 1 / num_rows), "v", color=color, markersize=5)
     axis.set_yscale("log")
     axis.set(xlabel="k standard deviations", ylabel="share of rows outside")

@@ -100,6 +100,12 @@ class Ensemble:
         """
         return transform_rows(self.spec, self.x_pipeline, self.y_pipeline, rows)
 
+    def most_probable(self, mean: Array) -> Array:
+        """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
+        best = self.spec.class_likelihood.class_probabilities(mean).argmax(axis=-1)
+        labels: Array = np.array(self.classes)[best]
+        return labels
+
     @cached_property
     def log_noise_scale(self) -> Array:
         """Learned log noise scales of all draws [C * S, number of them]."""

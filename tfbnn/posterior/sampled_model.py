@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tfbnn.data.labels import Classes, most_probable
+from tfbnn.data.labels import Classes
 from tfbnn.data.rows import Rows, prepare_noise
-from tfbnn.data.trust import trust_levels
+from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.diagnostics import Diagnosis
 from tfbnn.exceptions import NotFittedError
@@ -176,7 +176,7 @@ class SampledModel:
                 f"{type(self.spec.likelihood).__name__}. Use predict."
             )
         mean = self.predict(x).mean
-        labels = most_probable(self.spec, self._sampled().classes, mean)
+        labels = self._sampled().most_probable(mean)
         return labels[:, 0] if labels.shape[1] == 1 else labels
 
     def predict_draws(self, x: Any, *, space: str = "original") -> Array:

@@ -10,8 +10,12 @@ arXiv:2410.22065).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+
+from tfbnn.data.transforms import Operation
+from tfbnn.system.arrays import Array
 
 # Slopes and constants as TensorFlow has them; SELU: Klambauer et al. 2017, arXiv:1706.02515.
 _LEAKY_SLOPE = 0.2
@@ -35,77 +39,81 @@ class Activation:
         smooth: Whether the first derivative is continuous.
     """
 
-    numpy: Callable
-    tensorflow: Callable
-    onnx: Callable
+    numpy: Callable[..., Array]
+    tensorflow: Callable[[Any, Any], Any]
+    onnx: Callable[[Operation, str], str]
     smooth: bool
 
 
-def _sigmoid(x, out=None):
+def _sigmoid(x: Array, *, out: Array | None = None) -> Array:
     # Through tanh: no overflow on either side.
     half = x.dtype.type(0.5)
-    result = np.tanh(half * x, out=out)
+    result: Array = np.tanh(half * x, out=out)
     result += 1
     result *= half
     return result
 
 
-def _leaky_relu(x, out=None):
-    return np.maximum(x, x.dtype.type(_LEAKY_SLOPE) * x, out=out)
+def _leaky_relu(x: Array, *, out: Array | None = None) -> Array:
+    result: Array = np.maximum(x, x.dtype.type(_LEAKY_SLOPE) * x, out=out)
+    return result
 
 
-def _elu(x, out=None):
+def _elu(x: Array, *, out: Array | None = None) -> Array:
     return np.add(np.maximum(x, 0), np.expm1(np.minimum(x, 0)), out=out)
 
 
-def _selu(x, out=None):
+def _selu(x: Array, *, out: Array | None = None) -> Array:
     negative = x.dtype.type(_SELU_ALPHA) * np.expm1(np.minimum(x, 0))
-    return np.multiply(x.dtype.type(_SELU_SCALE), np.maximum(x, 0) + negative, out=out)
+    scale = x.dtype.type(_SELU_SCALE)
+    result: Array = np.multiply(scale, np.maximum(x, 0) + negative, out=out)
+    return result
 
 
-def _softplus(x, out=None):
+def _softplus(x: Array, *, out: Array | None = None) -> Array:
     return np.add(np.maximum(x, 0), np.log1p(np.exp(-np.abs(x))), out=out)
 
 
-def _gelu(x, out=None):
+def _gelu(x: Array, *, out: Array | None = None) -> Array:
     from scipy.special import ndtr
 
-    return np.multiply(x, ndtr(x), out=out)
+    result: Array = np.multiply(x, ndtr(x), out=out)
+    return result
 
 
-def _swish(x, out=None):
+def _swish(x: Array, *, out: Array | None = None) -> Array:
     return np.multiply(x, _sigmoid(x), out=out)
 
 
-def _gelu_tensorflow(tf, x):
+def _gelu_tensorflow(tf: Any, x: Any) -> Any:
     # tf.nn.gelu rounds its constant to float32, which leaves an error of 5e-9 in float64.
     return 0.5 * x * (1.0 + tf.math.erf(x * 0.5**0.5))
 
 
-def _leaky_relu_onnx(op, x):
+def _leaky_relu_onnx(op: Operation, x: str) -> str:
     return op("Max", x, op("Mul", x, _LEAKY_SLOPE))
 
 
-def _elu_onnx(op, x):
+def _elu_onnx(op: Operation, x: str) -> str:
     return op("Add", op("Max", x, 0.0), _expm1_of_negative_onnx(op, x))
 
 
-def _selu_onnx(op, x):
+def _selu_onnx(op: Operation, x: str) -> str:
     # The sum comes last: onnxruntime rounds a factor before a matrix product to float32.
     positive = op("Mul", op("Max", x, 0.0), _SELU_SCALE)
     return op("Add", positive, op("Mul", _expm1_of_negative_onnx(op, x), _SELU_SCALE * _SELU_ALPHA))
 
 
-def _expm1_of_negative_onnx(op, x):
+def _expm1_of_negative_onnx(op: Operation, x: str) -> str:
     return op("Sub", op("Exp", op("Min", x, 0.0)), 1.0)
 
 
-def _softplus_onnx(op, x):
+def _softplus_onnx(op: Operation, x: str) -> str:
     tail = op("Log", op("Add", op("Exp", op("Neg", op("Abs", x))), 1.0))
     return op("Add", op("Max", x, 0.0), tail)
 
 
-def _gelu_onnx(op, x):
+def _gelu_onnx(op: Operation, x: str) -> str:
     # onnxruntime has Erf for float32 alone: 6e-8 of error in a float64 network.
     erf = op("CastLike", op("Erf", op("Cast", op("Mul", x, 0.5**0.5), to=_ONNX_FLOAT)), x)
     return op("Mul", op("Mul", x, 0.5), op("Add", erf, 1.0))

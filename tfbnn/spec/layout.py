@@ -4,9 +4,12 @@ Per layer the kernel (row-major [in, out]) then the bias; then the log noise sca
 prior scales, layer by layer, kernel before bias.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from tfbnn.system.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -20,15 +23,15 @@ class LayerSlot:
     bias_scale: int | None
 
     @property
-    def kernel(self):
+    def kernel(self) -> slice:
         return slice(self.start, self.start + self.num_inputs * self.num_outputs)
 
     @property
-    def bias(self):
+    def bias(self) -> slice:
         return slice(self.kernel.stop, self.kernel.stop + self.num_outputs)
 
     @property
-    def num_parameters(self):
+    def num_parameters(self) -> int:
         return (self.num_inputs + 1) * self.num_outputs
 
 
@@ -43,16 +46,16 @@ class Layout:
         num_parameters: P, the length of theta.
     """
 
-    layers: tuple
+    layers: tuple[LayerSlot, ...]
     num_weights: int
     num_noise: int
     num_parameters: int
 
     @property
-    def log_noise_scale(self):
+    def log_noise_scale(self) -> slice:
         return slice(self.num_weights, self.num_weights + self.num_noise)
 
-    def kernels_and_biases(self, theta):
+    def kernels_and_biases(self, theta: Array) -> list[tuple[Array, Array]]:
         """Splits theta [..., P] into a list of (kernel [..., in, out], bias [..., out])."""
         return [
             (
@@ -64,7 +67,7 @@ class Layout:
             for slot in self.layers
         ]
 
-    def parameter_name(self, index):
+    def parameter_name(self, index: int) -> str:
         """A readable name of one entry of theta, for messages: 'layer 2 kernel[3, 0]'."""
         for number, slot in enumerate(self.layers, start=1):
             if index < slot.kernel.stop:
@@ -83,7 +86,9 @@ class Layout:
         raise IndexError(f"theta has {self.num_parameters} entries, received index {index}.")
 
 
-def make_layout(layer_sizes, num_noise, has_prior_scale):
+def make_layout(
+    layer_sizes: Sequence[int], num_noise: int, has_prior_scale: Iterable[tuple[bool, bool]]
+) -> Layout:
     """Builds the layout.
 
     Args:

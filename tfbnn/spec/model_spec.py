@@ -3,6 +3,7 @@
 from collections import ChainMap
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_integer
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.layout import make_layout
+from tfbnn.spec.layout import Layout, make_layout
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
@@ -35,34 +36,34 @@ class ModelSpec:
         dtype: "float32" or "float64", of the parameters and of the sampling.
     """
 
-    layer_sizes: tuple
-    activations: tuple
-    priors: tuple
-    likelihood: object
+    layer_sizes: tuple[int, ...]
+    activations: tuple[str, ...]
+    priors: tuple[priors.LayerPrior, ...]
+    likelihood: likelihoods.Likelihood
     parameterization: str
-    x_transform: tuple
-    y_transform: tuple
+    x_transform: tuple[str, ...]
+    y_transform: tuple[str, ...]
     dtype: str
 
     @cached_property
-    def layout(self):
+    def layout(self) -> Layout:
         has_scale = [
-            tuple(prior.scale_prior is not None for prior in (layer.kernel, layer.bias))
+            (layer.kernel.scale_prior is not None, layer.bias.scale_prior is not None)
             for layer in self.priors
         ]
         noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
         return make_layout(self.layer_sizes, noise, has_scale)
 
     @property
-    def num_inputs(self):
+    def num_inputs(self) -> int:
         return self.layer_sizes[0]
 
     @property
-    def num_targets(self):
+    def num_targets(self) -> int:
         return self.likelihood.num_targets(self.layer_sizes[-1])
 
     @property
-    def has_classes(self):
+    def has_classes(self) -> bool:
         """Whether targets are class labels, and predictions probabilities."""
         return self.likelihood.has_classes
 
@@ -71,37 +72,40 @@ class ModelSpec:
         """The likelihood, which has to be one of classes."""
         if isinstance(self.likelihood, likelihoods.ClassLikelihood):
             return self.likelihood
-        raise TypeError(
-            f"{type(self.likelihood).__name__} has no classes. Ask `has_classes` first."
-        )
+        raise TypeError(f"{self.likelihood_name} has no classes. Ask `has_classes` first.")
 
     @property
     def regression_likelihood(self) -> likelihoods.Regression:
         """The likelihood, which has to be one of numbers."""
         if isinstance(self.likelihood, likelihoods.Regression):
             return self.likelihood
-        raise TypeError(f"{type(self.likelihood).__name__} has no noise. Ask `has_classes` first.")
+        raise TypeError(f"{self.likelihood_name} has no noise. Ask `has_classes` first.")
 
     @property
-    def num_classes(self):
+    def num_classes(self) -> int:
         """Number of classes of every target; for class likelihoods only."""
-        return self.likelihood.num_classes(self.layer_sizes[-1])
+        return self.class_likelihood.num_classes(self.layer_sizes[-1])
 
     @property
-    def num_predicted(self):
+    def likelihood_name(self) -> str:
+        """Name of the likelihood's class, for messages."""
+        return type(self.likelihood).__name__
+
+    @property
+    def num_predicted(self) -> int:
         """Columns of a prediction: one per target, or with Categorical one per class."""
         return self.layer_sizes[-1] if self.has_classes else self.num_targets
 
     @property
-    def is_ntk(self):
+    def is_ntk(self) -> bool:
         return self.parameterization == "ntk"
 
     @property
-    def is_smooth(self):
+    def is_smooth(self) -> bool:
         """Whether the potential has a continuous gradient in the activations."""
         return all(ACTIVATIONS[name].smooth for name in self.activations)
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
         return {
             "layer_sizes": list(self.layer_sizes),
@@ -115,7 +119,7 @@ class ModelSpec:
         }
 
     @classmethod
-    def from_json(cls, entry):
+    def from_json(cls, entry: dict[str, Any]) -> "ModelSpec":
         """Rebuilds and validates a spec. Raises KeyError, TypeError or ValueError."""
         return make_spec(
             entry["layer_sizes"],
@@ -130,16 +134,16 @@ class ModelSpec:
 
 
 def make_spec(
-    layer_sizes,
+    layer_sizes: Any,
     *,
-    activation,
-    prior,
-    likelihood,
-    parameterization,
-    x_transform,
-    y_transform,
-    dtype,
-):
+    activation: Any,
+    prior: Any,
+    likelihood: Any,
+    parameterization: Any,
+    x_transform: Any,
+    y_transform: Any,
+    dtype: Any,
+) -> ModelSpec:
     """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
     sizes = _layer_sizes(layer_sizes)
     _check_likelihood(likelihood, sizes[-1])
@@ -167,7 +171,7 @@ def make_spec(
     return spec
 
 
-def _layer_sizes(layer_sizes):
+def _layer_sizes(layer_sizes: Any) -> tuple[int, ...]:
     if isinstance(layer_sizes, np.ndarray):
         layer_sizes = layer_sizes.tolist()
     if not isinstance(layer_sizes, (list, tuple)):
@@ -189,7 +193,7 @@ def _layer_sizes(layer_sizes):
     return sizes
 
 
-def _activations(activation, num_hidden):
+def _activations(activation: Any, num_hidden: int) -> tuple[str, ...]:
     if isinstance(activation, (list, tuple)):
         if len(activation) != num_hidden:
             raise ValueError(
@@ -203,7 +207,7 @@ def _activations(activation, num_hidden):
     return tuple(check_choice("activation", name, ACTIVATIONS) for name in names)
 
 
-def _y_transform(y_transform, likelihood):
+def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[str, ...]:
     """Names of the transforms of the targets, "auto" resolved."""
     if isinstance(y_transform, str) and y_transform == "auto":
         return () if likelihood.has_classes else ("standardize",)
@@ -216,8 +220,8 @@ def _y_transform(y_transform, likelihood):
     return names
 
 
-def _check_likelihood(likelihood, num_outputs):
-    if not isinstance(likelihood, tuple(likelihoods.REGISTRY.values())):
+def _check_likelihood(likelihood: Any, num_outputs: int) -> None:
+    if not isinstance(likelihood, likelihoods.Likelihood):
         names = sorted(likelihoods.REGISTRY)
         raise TypeError(
             f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."

@@ -4,16 +4,18 @@ Priors, likelihoods, kernels and `Pretraining` are all frozen dataclasses of num
 other settings, so one pair of functions writes and reads them.
 """
 
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any
 
 import numpy as np
 
 from tfbnn.data.validation import check_integer, check_number
 
 
-def settings_to_json(settings):
+def settings_to_json(settings: Any) -> dict[str, Any]:
     """Turns a settings object into {"name": class name, field: value, ...}, recursively."""
-    entry = {"name": type(settings).__name__}
+    entry: dict[str, Any] = {"name": type(settings).__name__}
     for field in fields(settings):
         value = getattr(settings, field.name)
         if is_dataclass(value):
@@ -24,7 +26,7 @@ def settings_to_json(settings):
     return entry
 
 
-def describe_settings(settings):
+def describe_settings(settings: Any) -> str:
     """The constructor call that makes a settings object, with what differs from its defaults."""
     parts = []
     for field in fields(settings):
@@ -35,7 +37,7 @@ def describe_settings(settings):
     return f"{type(settings).__name__}({', '.join(parts)})"
 
 
-def settings_from_json(entry, registry):
+def settings_from_json(entry: Any, registry: Mapping[str, type]) -> Any:
     """Rebuilds what `settings_to_json` wrote; class names are looked up in `registry` only.
 
     Raises:
@@ -93,7 +95,7 @@ class Pretraining:
     newton_iterations: int | str = "auto"
     num_starts: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._check_integer("epochs", minimum=0)
         if self.batch_size is not None:
             self._check_integer("batch_size", minimum=1)
@@ -110,6 +112,6 @@ class Pretraining:
         if self.num_starts is not None:
             self._check_integer("num_starts", minimum=1)
 
-    def _check_integer(self, name, minimum):
+    def _check_integer(self, name: str, minimum: int) -> None:
         # Plain integers: NumPy ones would decide dtypes in the compiled program.
         object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=minimum))

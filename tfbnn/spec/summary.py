@@ -1,7 +1,12 @@
 """The Keras-like table of a model."""
 
+from collections.abc import Sequence
 
-def describe_model(spec):
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.priors import WeightPrior
+
+
+def describe_model(spec: ModelSpec) -> str:
     """The table as text: layer, shape, activation, parameters, priors; then everything else."""
     header = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
     activations = [*spec.activations, "identity"]
@@ -42,12 +47,12 @@ def describe_model(spec):
     )
 
 
-def _prior_text(prior):
+def _prior_text(prior: WeightPrior) -> str:
     if prior.scale_prior is not None:
         return f"{type(prior).__name__}({type(prior.scale_prior).__name__})"
     values = ", ".join(f"{value:g}" for value in vars(prior).values())
     return f"{type(prior).__name__}({values})"
 
 
-def _names(names):
+def _names(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
