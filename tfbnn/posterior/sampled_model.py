@@ -344,11 +344,11 @@ class SampledModel:
             num_draws: Draws to choose out of all chains with a weight, default 100.
             method: "kernel_thinning" (default) keeps mean, standard deviation and quantiles of the
                 predictions at reference inputs (Dwivedi and Mackey 2024, arXiv:2105.05842), out
-                of up to 4000 equally spaced draws. "stride" takes equally spaced
-                draws. "stein" aims at the posterior density itself, whatever the chains did
-                (Riabiz et al. 2022, arXiv:2005.03952), needs TensorFlow and the rows of the fit,
-                and works in weight space: with hundreds of weights it keeps predictions worse
-                than a stride (`benchmarks/results/compression.md`).
+                of up to 4000 equally spaced draws. "stride" takes equally spaced draws. "stein"
+                aims at the posterior density itself, whatever the chains did (Riabiz et al. 2022,
+                arXiv:2005.03952), needs TensorFlow and the rows of the fit, and works in weight
+                space: with hundreds of weights it keeps predictions worse than a stride
+                (`benchmarks/results/compression.md`).
             x_reference: Inputs [R, D] at which predictions are to be kept; targets are not needed,
                 and 1000 inputs like those to come keep them better than the default. The change is
                 then stated at the reference inputs saved with the model, so pass others. Default:
