@@ -24,7 +24,9 @@ TRANSFORMS: dict[str, type[Transform]] = {}
 
 @dataclass(frozen=True)
 class Transform(ABC):
-    """One elementwise transform wherever it is computed. Its fields are what it learns from data.
+    """One elementwise transform wherever it is computed.
+
+    Its fields are what it learns from data: tuples with an entry for every column.
 
     `forward` takes rows [N, D] and `inverse` values [..., K]; but for TensorFlow and ONNX `inverse`
     has the rows innermost, [S, K, N]. TensorFlow's module is handed in, so that this file imports

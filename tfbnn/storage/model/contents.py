@@ -180,7 +180,7 @@ def _check_metadata(ensemble: Ensemble) -> None:
     ):
         if tuple(step.name for step in pipeline.steps) != expected:
             raise ModelFileError(f"{name} must have the steps {list(expected)} of the spec.")
-        widths = {len(step.mean) for step in pipeline.steps if hasattr(step, "mean")}
+        widths = {len(column) for step in pipeline.steps for column in vars(step).values()}
         if widths - {columns}:
             raise ModelFileError(f"{name} must have {columns} columns, found {sorted(widths)}.")
 
