@@ -5,7 +5,6 @@ import numpy as np
 from tfbnn.cli.columns import Labels, as_noise, remember_columns
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import (
-    LIKELIHOODS,
     add_options,
     fit_arguments,
     make_model,
@@ -13,6 +12,7 @@ from tfbnn.cli.fit_options import (
 from tfbnn.cli.kernel_options import kernel_argument
 from tfbnn.cli.runs import check_model_file, run_to_the_end
 from tfbnn.data.tables import read_table
+from tfbnn.spec.likelihoods import OPTIONS
 
 _DESCRIPTION = """\
 Sample the posterior of a Bayesian neural network given a table of features and targets.
@@ -42,7 +42,7 @@ def run(args):
     """Reads, fits, reports and saves."""
     check_model_file(args.model_file)
     targets, noise = args.target, args.noise_column or []
-    label_names = targets if LIKELIHOODS[args.likelihood].has_classes else ()
+    label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args.data, args.features, targets, noise, label_names)
     labels = Labels.learn(table, label_names) if label_names else None
     num_classes = len(np.unique(labels.read(table))) if labels else 0

@@ -11,8 +11,6 @@ from tfbnn.cli.kernel_options import add_kernel_options
 from tfbnn.cli.options import flag, given, optional
 from tfbnn.spec import likelihoods
 
-LIKELIHOODS = {cls.name: cls for cls in likelihoods.REGISTRY.values()}
-
 _RUN = (
     "num_chains",
     "num_results",
@@ -85,7 +83,7 @@ def _add_model(group):
     )
     add(
         "--likelihood", default="gaussian",
-        choices=list(LIKELIHOODS),
+        choices=list(likelihoods.OPTIONS),
         help="noise model, default gaussian; heteroscedastic: the network also gives the noise; "
         "bernoulli, categorical: the target holds two, several class labels",
     )  # fmt: skip
@@ -208,7 +206,7 @@ def make_model(args, num_features, num_targets, num_classes=0):
 
 
 def _likelihood(args):
-    scale, cls = given(args, ("noise_scale",)), LIKELIHOODS[args.likelihood]
+    scale, cls = given(args, ("noise_scale",)), likelihoods.OPTIONS[args.likelihood]
     if scale and "noise_scale" not in {field.name for field in dataclasses.fields(cls)}:
         raise ValueError(
             f"--noise-scale does not go with --likelihood {args.likelihood}, which has no noise "

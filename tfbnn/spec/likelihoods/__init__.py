@@ -1,6 +1,6 @@
 """All likelihoods; importing this registers them."""
 
-from tfbnn.spec.likelihoods.base import REGISTRY, Likelihood
+from tfbnn.spec.likelihoods.base import OPTIONS, REGISTRY, Likelihood
 from tfbnn.spec.likelihoods.classes import Bernoulli, Categorical, ClassLikelihood
 from tfbnn.spec.likelihoods.regression import (
     LEARNED,
@@ -13,6 +13,7 @@ from tfbnn.spec.likelihoods.regression import (
 
 __all__ = [
     "LEARNED",
+    "OPTIONS",
     "REGISTRY",
     "Bernoulli",
     "Categorical",

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from tfbnn.spec.priors import ScalePrior
 from tfbnn.system.arrays import Array
 
-# By the names of the classes, as files have them.
+# By the names of the classes, as files have them, and by those of the command line.
 REGISTRY: dict[str, type[Likelihood]] = {}
+OPTIONS: dict[str, type[Likelihood]] = {}
 
 
 class Likelihood(ABC):
@@ -23,7 +24,6 @@ class Likelihood(ABC):
     without a name are there to be inherited from.
 
     Attributes:
-        name: What the command line calls it.
         has_classes: Whether targets are class labels, and predictions probabilities.
         is_conjugate: Whether a normal prior of the last layer has a normal posterior given all else:
             normal noise around the outputs, of a scale that does not depend on them.
@@ -32,7 +32,6 @@ class Likelihood(ABC):
         scale_prior: Prior of learned noise scales; None where there are none.
     """
 
-    name: ClassVar[str]
     has_classes: ClassVar[bool]
     is_conjugate: ClassVar[bool] = False
     noise_scale: float | tuple[float, ...] | str | None = None
@@ -40,8 +39,7 @@ class Likelihood(ABC):
 
     def __init_subclass__(cls, name: str | None = None) -> None:
         if name is not None:
-            cls.name = name
-            REGISTRY[cls.__name__] = cls
+            REGISTRY[cls.__name__] = OPTIONS[name] = cls
 
     @abstractmethod
     def num_targets(self, num_outputs: int) -> int:
