@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
 
-def support(spec):
+
+def support(spec: ModelSpec) -> tuple[Array, Array]:
     """Lower and upper limits of theta, float64 [P] each; infinite where there are none."""
     low = np.full(spec.layout.num_parameters, -np.inf)
     high = -low

@@ -4,9 +4,12 @@ Terms are computed in the dtype of the parameters and summed in float64: the sum
 N times a few units, and float32 would round them at the size of an acceptance ratio's numerator.
 """
 
-from math import lgamma, log, pi, sqrt
+from __future__ import annotations
 
-from tfbnn.engine.basis.libraries import tf
+from math import lgamma, log, pi, sqrt
+from typing import Any
+
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.required import required_of
 
@@ -14,7 +17,7 @@ _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 
 
 @required_of(priors.WeightPrior)
-def weight_log_prior(prior, weights, scale=None):
+def weight_log_prior(prior: priors.WeightPrior, weights: Tensor, scale: Tensor = None) -> Tensor:
     """Log density of weights [C, n] under a weight prior, float64 [C].
 
     Args:
@@ -56,7 +59,7 @@ def _scale_of_weights(prior, weights, scale):
 
 
 @required_of(priors.ScalePrior)
-def scale_log_prior(prior, log_scale):
+def scale_log_prior(prior: priors.ScalePrior, log_scale: Tensor) -> Tensor:
     """Log density of log(s), the Jacobian included, summed over the last axis: [C, n] -> [C]."""
 
 
@@ -89,7 +92,13 @@ def _half_cauchy(prior, log_scale):
 
 
 @required_of(likelihoods.Likelihood)
-def log_likelihood(likelihood, outputs, log_noise_scale, y, row_noise):
+def log_likelihood(
+    likelihood: likelihoods.Likelihood,
+    outputs: Tensor,
+    log_noise_scale: Tensor,
+    y: Tensor,
+    row_noise: Tensor | None,
+) -> Tensor:
     """Log likelihood summed over rows and targets, float64 [C].
 
     Args:
@@ -139,7 +148,12 @@ def _categorical(likelihood, outputs, log_noise_scale, y, row_noise):
     return -_sum(tf.reduce_logsumexp(outputs - picked, axis=-2), -1)
 
 
-def noise_scale(likelihood, log_noise_scale, row_noise, dtype):
+def noise_scale(
+    likelihood: likelihoods.Likelihood,
+    log_noise_scale: Tensor,
+    row_noise: Tensor | None,
+    dtype: Any,
+) -> Tensor:
     """Noise scales of a likelihood that has them, in a shape that fits outputs [C, K, n]."""
     if likelihood.noise_scale == likelihoods.LEARNED:
         return _add_in_quadrature(tf.exp(log_noise_scale)[:, :, None], row_noise)

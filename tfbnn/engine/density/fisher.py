@@ -6,23 +6,26 @@ distribution; both offer the two operations that the Gauss-Newton matrix is made
 All float64. Laplace and Uniform priors enter with the precision of the normal of equal variance.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.required import required_of
 
 
 class DiagonalInformation(NamedTuple):
     """Lambda = diag(weights), weights [num_outputs, n]: of outputs that are independent."""
 
-    weights: object
+    weights: Tensor
 
-    def times(self, vectors):
+    def times(self, vectors: Tensor) -> Tensor:
         """Lambda times vectors [num_outputs, n]."""
         return self.weights * vectors
 
-    def root_times(self, jacobian):
+    def root_times(self, jacobian: Tensor) -> Tensor:
         """L^T J with Lambda = L L^T, for a Jacobian J [num_outputs, P, n], of the same shape."""
         return jacobian * tf.sqrt(self.weights)[:, None, :]
 
@@ -34,14 +37,14 @@ class CategoricalInformation(NamedTuple):
     probabilities add up to one. No matrix M x M is formed.
     """
 
-    probabilities: object
+    probabilities: Tensor
 
-    def times(self, vectors):
+    def times(self, vectors: Tensor) -> Tensor:
         """Lambda times vectors [M, n]."""
         mean = tf.reduce_sum(self.probabilities * vectors, axis=0)
         return self.probabilities * (vectors - mean)
 
-    def root_times(self, jacobian):
+    def root_times(self, jacobian: Tensor) -> Tensor:
         """L^T J for a Jacobian J [M, P, n], of the same shape."""
         weights = self.probabilities[:, None, :]
         mean = tf.reduce_sum(weights * jacobian, axis=0)
@@ -49,7 +52,12 @@ class CategoricalInformation(NamedTuple):
 
 
 @required_of(likelihoods.Likelihood)
-def likelihood_information(likelihood, outputs, log_noise_scale, row_noise):
+def likelihood_information(
+    likelihood: likelihoods.Likelihood,
+    outputs: Tensor,
+    log_noise_scale: Tensor,
+    row_noise: Tensor | None,
+) -> tuple[DiagonalInformation | CategoricalInformation, Tensor]:
     """Fisher information in the network outputs and in the learned noise scales.
 
     Args:
@@ -112,7 +120,7 @@ def _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, s
     return DiagonalInformation(location / variance), tf.zeros([0], outputs.dtype)
 
 
-def prior_curvature(spec, theta):
+def prior_curvature(spec: ModelSpec, theta: Tensor) -> Tensor:
     """Diagonal [P] of the prior's curvature at one theta [P], a float64 tensor.
 
     A sampled scale has the Fisher information 2 per weight that depends on it in the prior.
@@ -138,7 +146,7 @@ def prior_curvature(spec, theta):
 
 
 @required_of(priors.WeightPrior)
-def weight_precision(prior, log_scale, is_ntk):
+def weight_precision(prior: priors.WeightPrior, log_scale: Tensor | None, is_ntk: bool) -> Tensor:
     """Inverse variance of the weights, or of what stands for them: a number or a tensor [1].
 
     Args:
@@ -169,7 +177,7 @@ def _normal(prior, log_scale, is_ntk):
 
 
 @required_of(priors.ScalePrior)
-def scale_curvature(prior, log_scale):
+def scale_curvature(prior: priors.ScalePrior, log_scale: Tensor) -> Tensor:
     """Minus the second derivatives of the log density of log(s), one per entry."""
 
 

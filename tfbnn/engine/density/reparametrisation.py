@@ -14,35 +14,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.densities import noise_scale, weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.network import hidden_units, weight_scales
 from tfbnn.engine.density.potential import Potential
 from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.required import required_of
 
 
-def is_conjugate(spec):
+def is_conjugate(spec: ModelSpec) -> bool:
     """Whether the readout's posterior given all else is normal in closed form."""
     readout = spec.priors[-1]
     return spec.likelihood.is_conjugate and readout.kernel.is_normal and readout.bias.is_normal
 
 
-def num_features(spec):
+def num_features(spec: ModelSpec) -> int:
     """p, the readout's inputs and its bias."""
     return spec.layer_sizes[-2] + 1
 
 
-def readout_place(spec):
+def readout_place(spec: ModelSpec) -> slice:
     """Where theta has the readout: kernel, then bias, so [p, number of outputs] row by row."""
     slot = spec.layout.layers[-1]
     return slice(slot.kernel.start, slot.bias.stop)
 
 
 @required_of(likelihoods.Likelihood)
-def readout_targets(likelihood, y, num_outputs):
+def readout_targets(likelihood: likelihoods.Likelihood, y: Tensor, num_outputs: int) -> Tensor:
     """Targets of the readout's regression: y [K, N] or [C, K, N] -> the same with all outputs."""
 
 

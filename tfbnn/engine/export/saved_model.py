@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec import likelihoods
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.required import required_of
@@ -78,7 +78,7 @@ class _Moments(tf.Module):
 
 
 @required_of(likelihoods.Likelihood)
-def predicted(likelihood, outputs, num_targets):
+def predicted(likelihood: likelihoods.Likelihood, outputs: Tensor, num_targets: int) -> Tensor:
     """Location of the targets, or probability of the classes: of outputs [S, num_outputs, n].
 
     Returns:
