@@ -16,8 +16,6 @@ Classes = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
 
 _SHOWN = 10
 
-Classes = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
-
 
 def as_labels(value: Any, name: str, *, num_targets: int) -> Array:
     """Converts labels given as [N, K], or as [N] where K is 1, to an array [N, K].

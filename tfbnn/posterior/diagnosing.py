@@ -1,8 +1,8 @@
 """Convergence of an ensemble, of its predictions first."""
 
+from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.system.arrays import Array
 

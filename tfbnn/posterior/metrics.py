@@ -5,9 +5,9 @@ from typing import Any, cast
 import numpy as np
 
 from tfbnn.data.rows import NetworkRows
+from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.prediction import function_draws, noise_tiles, sample_noisy
 from tfbnn.system.arrays import Array
 

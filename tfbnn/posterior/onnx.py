@@ -17,14 +17,7 @@ import numpy as np
 
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.likelihoods import (
-    Bernoulli,
-    Categorical,
-    HeteroscedasticGaussian,
-    Likelihood,
-    LocationScale,
-)
-from tfbnn.spec.required import required_of
+from tfbnn.spec.likelihoods.links import LINKS
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 from tfbnn.system.version import __version__
@@ -130,8 +123,10 @@ def _add_moments(ensemble: Ensemble, operations: Callable[[Any], _Operations]) -
     for step in ensemble.x_pipeline.steps:
         x = step.forward_onnx(op, x)
     x = network_op.cast(op("Transpose", x, perm=[1, 0]))
-    outputs = op.cast(_network_outputs(network_op, ensemble, x))
-    values = predicted(spec.likelihood, op, outputs, spec.num_targets)
+    location = op.cast(_network_outputs(network_op, ensemble, x))
+    if spec.num_predicted < spec.layer_sizes[-1]:
+        location = op("Slice", location, *np.array([[0], [spec.num_predicted], [1]]))
+    values = LINKS[spec.likelihood.link].onnx(op, location)
     for step in reversed(ensemble.y_pipeline.steps):
         values = step.inverse_onnx(op, values)
     average = partial(_average, op, ensemble.draw_weights)
@@ -151,39 +146,6 @@ def _network_outputs(op: _Operations, ensemble: Ensemble, x: str) -> str:
         if index < len(ensemble.spec.activations):
             hidden = ACTIVATIONS[ensemble.spec.activations[index]].onnx(op, hidden)
     return hidden
-
-
-@required_of(Likelihood)
-def predicted(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> Any:
-    """Location of the targets, or probability of the classes: the name of a tensor [S, K, N].
-
-    Args:
-        likelihood: A likelihood settings object.
-        op: Adds operations to the graph.
-        outputs: Name of the network outputs [S, num_outputs, N].
-        num_targets: K.
-    """
-
-
-@predicted.register(LocationScale)
-def _as_they_are(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> str:
-    return outputs
-
-
-@predicted.register(HeteroscedasticGaussian)
-def _means(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> str:
-    first, count, axis = (np.array([number]) for number in (0, num_targets, 1))
-    return op("Slice", outputs, first, count, axis)
-
-
-@predicted.register(Bernoulli)
-def _sigmoid(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> str:
-    return op("Sigmoid", outputs)
-
-
-@predicted.register(Categorical)
-def _softmax(likelihood: Likelihood, op: _Operations, outputs: str, num_targets: int) -> str:
-    return op("Softmax", outputs, axis=1)
 
 
 def _average(op: _Operations, weights: Array, values: str) -> str:

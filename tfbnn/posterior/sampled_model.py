@@ -13,7 +13,7 @@ from tfbnn.data.labels import Classes
 from tfbnn.data.rows import Rows, prepare_noise
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
-from tfbnn.diagnostics import Diagnosis
+from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.checks import checked_inputs, checked_rows, require_noise
 from tfbnn.posterior.compression.record import Compression

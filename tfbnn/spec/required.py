@@ -1,8 +1,8 @@
 """Functions that every class of a family must have, where the class itself cannot hold them.
 
-A prior or a likelihood is one class of settings, and what TensorFlow or ONNX computes of it is
-registered for that class, with `functools.singledispatch`, where the others are. A class without
-such a function is refused by name; none is ever taken for another.
+A prior or a likelihood is one class of settings, and what TensorFlow computes of it is registered
+for that class, with `functools.singledispatch`, next to that of the others. A class without such a
+function is refused by name; none is ever taken for another.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ T = TypeVar("T")
 REQUIRED: dict[type, list[_SingleDispatchCallable[Any]]] = defaultdict(list)
 
 
-def required_of(
-    family: type,
-) -> Callable[[Callable[..., T]], _SingleDispatchCallable[T]]:
+def required_of(family: type) -> Callable[[Callable[..., T]], _SingleDispatchCallable[T]]:
     """Declares a function that has to be registered for every class of `family`.
 
     The decorated function gives name, arguments and docstring, and has no body: one of those that
@@ -31,6 +29,7 @@ def required_of(
     """
 
     def declare(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
+        @singledispatch
         @wraps(function)
         def refuse(settings: object, *_: object, **__: object) -> T:
             name, missing = type(settings).__name__, function.__name__
@@ -40,8 +39,7 @@ def required_of(
                 "docs/developers/new_likelihood.md shows how."
             )
 
-        dispatching = singledispatch(refuse)
-        REQUIRED[family].append(dispatching)
-        return dispatching
+        REQUIRED[family].append(refuse)
+        return refuse
 
     return declare

@@ -2,10 +2,9 @@
 
 from functools import partial
 
-from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.spec import likelihoods
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.required import required_of
+from tfbnn.spec.likelihoods.links import LINKS
 
 # Draws x units x rows computed at once, a bound on memory.
 _MOST_VALUES = 4_000_000
@@ -60,7 +59,8 @@ class _Moments(tf.Module):
             x = step.forward_tensorflow(tf, x)
         x = tf.transpose(x)
         outputs = tf.cast(self._network_outputs(tf.cast(x, self._spec.dtype)), tf.float64)
-        values = predicted(self._spec.likelihood, outputs, self._spec.num_targets)
+        location = outputs[:, : self._spec.num_predicted]
+        values = LINKS[self._spec.likelihood.link].tensorflow(tf, location)
         for step in reversed(y_pipeline.steps):
             values = step.inverse_tensorflow(tf, values)
         mean = tf.reduce_sum(self._draw_weights * values, axis=0)
@@ -75,32 +75,3 @@ class _Moments(tf.Module):
             if index < len(self._spec.activations):
                 hidden = ACTIVATIONS[self._spec.activations[index]].tensorflow(tf, hidden)
         return hidden
-
-
-@required_of(likelihoods.Likelihood)
-def predicted(likelihood: likelihoods.Likelihood, outputs: Tensor, num_targets: int) -> Tensor:
-    """Location of the targets, or probability of the classes: of outputs [S, num_outputs, n].
-
-    Returns:
-        [S, K, n], transformed; of classes [S, number of predicted columns, n].
-    """
-
-
-@predicted.register(likelihoods.LocationScale)
-def _as_they_are(likelihood, outputs, num_targets):
-    return outputs
-
-
-@predicted.register(likelihoods.HeteroscedasticGaussian)
-def _means(likelihood, outputs, num_targets):
-    return outputs[:, :num_targets]
-
-
-@predicted.register(likelihoods.Bernoulli)
-def _sigmoid(likelihood, outputs, num_targets):
-    return tf.sigmoid(outputs)
-
-
-@predicted.register(likelihoods.Categorical)
-def _softmax(likelihood, outputs, num_targets):
-    return tf.nn.softmax(outputs, axis=1)

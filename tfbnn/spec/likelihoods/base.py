@@ -1,6 +1,6 @@
 """What every likelihood has: settings and the NumPy side.
 
-What TensorFlow and ONNX compute of it is registered for its class; see `tfbnn.spec.required`.
+What TensorFlow computes of it is registered for its class; see `tfbnn.spec.required`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+from tfbnn.spec.likelihoods.links import LINKS
 from tfbnn.spec.priors import ScalePrior
 from tfbnn.system.arrays import Array
 
@@ -24,6 +25,7 @@ class Likelihood(ABC):
     without a name are there to be inherited from.
 
     Attributes:
+        link: What makes predictions of its locations: a name in `LINKS`.
         has_classes: Whether targets are class labels, and predictions probabilities.
         is_conjugate: Whether a normal prior of the last layer has a normal posterior given all else:
             normal noise around the outputs, of a scale that does not depend on them.
@@ -32,6 +34,7 @@ class Likelihood(ABC):
         scale_prior: Prior of learned noise scales; None where there are none.
     """
 
+    link: ClassVar[str]
     has_classes: ClassVar[bool]
     is_conjugate: ClassVar[bool] = False
     noise_scale: float | tuple[float, ...] | str | None = None
@@ -57,16 +60,17 @@ class Likelihood(ABC):
         """Number of learned log noise scales besides the weights; by default none."""
         return 0
 
-    @abstractmethod
     def location(self, outputs: Any) -> Any:
         """Noise-free predictions out of network outputs [..., num_outputs], an array or a tensor.
 
-        Of targets that are numbers [..., K]; of classes logits, [..., K] or [..., classes].
+        Of targets that are numbers the first K [..., K]; of classes logits, [..., K] or
+        [..., classes].
         """
+        return outputs[..., : self.num_targets(outputs.shape[-1])]
 
-    @abstractmethod
     def inverse_link(self, location: Array) -> Array:
         """Predictions out of locations of the same shape, before the y transform is undone."""
+        return LINKS[self.link].numpy(location)
 
     @abstractmethod
     def scale(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.spec.likelihoods.base import Likelihood
+from tfbnn.spec.likelihoods.links import log_softmax
 from tfbnn.system.arrays import Array
 
 
@@ -40,20 +41,13 @@ class Bernoulli(ClassLikelihood, name="bernoulli"):
     1. Probabilities are those of 1, or of the second label.
     """
 
+    link = "sigmoid"
+
     def num_targets(self, num_outputs: int) -> int:
         return num_outputs
 
     def num_classes(self, num_outputs: int) -> int:
         return 2
-
-    def location(self, outputs: Any) -> Any:
-        """Logits [..., K]: the outputs as they are."""
-        return outputs
-
-    def inverse_link(self, location: Array) -> Array:
-        """Probabilities of class 1 [..., K] out of logits [..., K]."""
-        probabilities: Array = np.exp(-np.logaddexp(0.0, -location))
-        return probabilities
 
     def class_probabilities(self, probabilities: Array) -> Array:
         """Of every target both classes: predictions [N, K] -> [N, K, 2]."""
@@ -74,6 +68,8 @@ class Categorical(ClassLikelihood, name="categorical"):
     determines: the logits that predictions and diagnostics show are less their mean over classes.
     """
 
+    link = "softmax"
+
     def num_targets(self, num_outputs: int) -> int:
         """One column of labels, whatever the number of classes."""
         return 1
@@ -89,11 +85,6 @@ class Categorical(ClassLikelihood, name="categorical"):
         """Centred logits [..., M] out of network outputs [..., M]."""
         return outputs - outputs.mean(axis=-1, keepdims=True)
 
-    def inverse_link(self, location: Array) -> Array:
-        """Probabilities of the classes [..., M] out of logits [..., M]."""
-        probabilities: Array = np.exp(_log_softmax(location))
-        return probabilities
-
     def class_probabilities(self, probabilities: Array) -> Array:
         """Of the only target all classes: predictions [N, M] -> [N, 1, M]."""
         return probabilities[:, None, :]
@@ -101,7 +92,7 @@ class Categorical(ClassLikelihood, name="categorical"):
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
         """Log probability of class numbers [n, 1]: logits [..., n, M] -> [..., n]."""
         index = np.broadcast_to(target.astype(int), (*location.shape[:-1], 1))
-        density: Array = np.take_along_axis(_log_softmax(location), index, axis=-1)[..., 0]
+        density: Array = np.take_along_axis(log_softmax(location), index, axis=-1)[..., 0]
         return density
 
     def check_outputs(self, num_outputs: int) -> None:
@@ -111,9 +102,3 @@ class Categorical(ClassLikelihood, name="categorical"):
                 "Categorical needs one output per class, at least 2, as the last entry of "
                 f"layer_sizes, received {num_outputs}. For two classes on one logit use Bernoulli()."
             )
-
-
-def _log_softmax(logits: Array) -> Array:
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    normalised: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return normalised

@@ -22,16 +22,13 @@ LEARNED = "learned"
 class Regression(Likelihood):
     """What all likelihoods of numbers share: noise of some scale around a location."""
 
+    link = "identity"
     has_classes = False
 
     @property
     @abstractmethod
     def has_exponential_moments(self) -> bool:
         """Whether exp(noise) has a mean and a variance, as 10**y needs them."""
-
-    def inverse_link(self, location: Array) -> Array:
-        """Predictions out of locations: they are the same."""
-        return location
 
     @abstractmethod
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array: ...
@@ -82,10 +79,6 @@ class LocationScale(Regression):
     def num_noise_parameters(self, num_outputs: int) -> int:
         """One per output where the scale is learned."""
         return num_outputs if self.noise_scale == LEARNED else 0
-
-    def location(self, outputs: Any) -> Any:
-        """The outputs."""
-        return outputs
 
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
         if self.noise_scale == LEARNED:
@@ -189,10 +182,6 @@ class HeteroscedasticGaussian(NormalNoise, name="heteroscedastic"):
     def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
         """2 K for K targets."""
         return 2 * num_targets
-
-    def location(self, outputs: Any) -> Any:
-        """The first half of the outputs."""
-        return outputs[..., : outputs.shape[-1] // 2]
 
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
         learned: Array = np.logaddexp(0.0, outputs[..., outputs.shape[-1] // 2 :])

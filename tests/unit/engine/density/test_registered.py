@@ -57,13 +57,7 @@ def test_all_functions_were_looked_at():
         for family, required in REQUIRED.items()
     }
     assert names == {
-        "Likelihood": [
-            "likelihood_information",
-            "log_likelihood",
-            "predicted",
-            "predicted",
-            "readout_targets",
-        ],
+        "Likelihood": ["likelihood_information", "log_likelihood", "readout_targets"],
         "WeightPrior": ["weight_log_prior", "weight_precision"],
         "ScalePrior": ["scale_curvature", "scale_log_prior"],
     }
@@ -112,7 +106,7 @@ def test_a_new_class_is_asked_for_all_functions():
         "scale_log_prior",
         "scale_curvature",
     }
-    assert {"log_likelihood", "predicted", "location", "log_density"} <= {
+    assert {"log_likelihood", "readout_targets", "scale", "log_density"} <= {
         function for function, cls in names if cls == "Toy"
     }
 
@@ -120,7 +114,7 @@ def test_a_new_class_is_asked_for_all_functions():
 @pytest.mark.parametrize(
     ("complete", "method"),
     [
-        (likelihoods.Gaussian, "location"),
+        (likelihoods.Gaussian, "noise_quantile"),
         (likelihoods.Categorical, "class_probabilities"),
         (priors.Normal, "sample"),
         (priors.HalfNormal, "sample"),

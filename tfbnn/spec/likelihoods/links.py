@@ -1,0 +1,49 @@
+"""The one table of inverse links, which make predictions out of locations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfbnn.system.arrays import Array
+
+
+@dataclass(frozen=True)
+class Link:
+    """One inverse link wherever it is computed.
+
+    Attributes:
+        numpy: Locations [..., K] -> predictions of the same shape.
+        tensorflow: (tensorflow module, locations [S, K, n]) -> predictions of the same shape.
+        onnx: (op, name of locations [S, K, n]) -> name of the predictions, where op(kind, *inputs)
+            adds an operation of the ONNX standard.
+    """
+
+    numpy: Callable[[Array], Array]
+    tensorflow: Callable[[Any, Any], Any]
+    onnx: Callable[[Callable[..., str], str], str]
+
+
+def log_softmax(logits: Array) -> Array:
+    """Log probabilities [..., M] out of logits [..., M]."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    normalised: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return normalised
+
+
+LINKS = {
+    "identity": Link(lambda f: f, lambda tf, f: f, lambda op, f: f),
+    "sigmoid": Link(
+        lambda f: np.exp(-np.logaddexp(0.0, -f)),
+        lambda tf, f: tf.sigmoid(f),
+        lambda op, f: op("Sigmoid", f),
+    ),
+    "softmax": Link(
+        lambda f: np.exp(log_softmax(f)),
+        lambda tf, f: tf.nn.softmax(f, axis=1),
+        lambda op, f: op("Softmax", f, axis=1),
+    ),
+}
