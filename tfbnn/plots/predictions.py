@@ -43,9 +43,7 @@ def plot_truth(
     count = min(len(rows.x), _MAX_POINTS)
     shown = np.unique(np.linspace(0, len(rows.x) - 1, count).astype(int))
     noise = None if rows.noise is None else rows.noise[shown]
-    quantiles = model.predict(
-        rows.x[shown], include_noise=True, quantiles=[0.16, 0.5, 0.84], noise_scale=noise
-    ).quantiles
+    quantiles = _quantiles(model, rows.x[shown], noise, [0.16, 0.5, 0.84])
     is_log = "log10" in model.posterior.y_pipeline.names
     names = canvas.target_names(model)
     with canvas.style():
@@ -56,6 +54,14 @@ def plot_truth(
             truth, bounds = rows.y[shown, column], quantiles[:, :, column]
             _draw_truth(axes[:, column], truth, bounds, is_log, name)
     return figure
+
+
+def _quantiles(
+    model: SampledModel, x: Array, noise: Array | None, probabilities: ArrayLike
+) -> Array:
+    """Quantiles [Q, N, K] of the predictive distribution, noise included."""
+    found = model.predict(x, include_noise=True, quantiles=probabilities, noise_scale=noise)
+    return np.asarray(found.quantiles)
 
 
 def _draw_truth(axes: Array, truth: Array, quantiles: Array, is_log: bool, name: str) -> None:
@@ -144,9 +150,7 @@ def plot_coverage(
     rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
     levels = np.linspace(0.05, 0.95, 19)
     ends = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
-    found = model.predict(
-        rows.x, include_noise=True, quantiles=ends, noise_scale=rows.noise
-    ).quantiles
+    found = _quantiles(model, rows.x, rows.noise, ends)
     low, high = found[: len(levels)], found[len(levels) :]
     observed = np.mean((low <= rows.y) & (rows.y <= high), axis=1)  # [levels, K]
     outside = np.abs(pulls(model.posterior, rows.y, transformed))
