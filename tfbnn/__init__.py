@@ -4,7 +4,13 @@ Everything below is loaded on first use, so that `import tfbnn` costs no more th
 that only load a saved model and predict never import TensorFlow.
 """
 
+from __future__ import annotations
+
 import importlib
+
+TYPE_CHECKING = False  # that of `typing`, whose import would take most of the time of this one
+if TYPE_CHECKING:
+    from typing import Any
 
 _EXPORTS = {
     "__version__": "system.version",
@@ -39,7 +45,7 @@ _SUBMODULES = (
 __all__ = [*_EXPORTS, *_SUBMODULES]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         return getattr(importlib.import_module(f"tfbnn.{_EXPORTS[name]}"), name)
     if name in _SUBMODULES:
@@ -47,5 +53,5 @@ def __getattr__(name):
     raise AttributeError(f"module 'tfbnn' has no attribute {name!r}.")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)
