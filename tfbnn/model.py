@@ -1,31 +1,39 @@
 """`BayesianMLP`: build, fit, save; `load` and `resume`. What its draws are for: `SampledModel`."""
 
+from __future__ import annotations
+
 import os
 import warnings
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tfbnn.data.rows import check_names, prepare_rows, rows_to_fit, transform_rows
-from tfbnn.data.transforms import unfitted_pipeline
-from tfbnn.data.validation import (
-    as_float_array,
-    check_flag,
-    check_integer,
-)
+from tfbnn.data.rows import Rows, check_names, prepare_rows, rows_to_fit, transform_rows
+from tfbnn.data.transforms import Pipeline, unfitted_pipeline
+from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.fit.assemble import load_run
 from tfbnn.fit.fitting import fit
 from tfbnn.fit.resuming import read_run
 from tfbnn.posterior.checks import require_noise
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.run.options import FitOptions
-from tfbnn.spec.likelihoods import Gaussian
+from tfbnn.run.report import Run
+from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.priors import Normal
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
+
+if TYPE_CHECKING:
+    from tfbnn.engine.kernels.base import Kernel
 
 __all__ = ["BayesianMLP", "load", "resume"]
 
@@ -60,16 +68,16 @@ class BayesianMLP(SampledModel):
 
     def __init__(
         self,
-        layer_sizes,
+        layer_sizes: Sequence[int],
         *,
-        activation="tanh",
-        prior=Normal(1.0),
-        likelihood=Gaussian("learned"),
-        parameterization="standard",
-        x_transform="standardize",
-        y_transform="auto",
-        dtype="float32",
-    ):
+        activation: str | Sequence[str] = "tanh",
+        prior: Any = Normal(1.0),
+        likelihood: Likelihood = Gaussian("learned"),
+        parameterization: str = "standard",
+        x_transform: str | Sequence[str] | None = "standardize",
+        y_transform: str | Sequence[str] | None = "auto",
+        dtype: npt.DTypeLike = "float32",
+    ) -> None:
         spec = make_spec(
             layer_sizes,
             activation=activation,
@@ -82,32 +90,32 @@ class BayesianMLP(SampledModel):
         )
         super().__init__(spec)
 
-    def summary(self, print_fn=print):
+    def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""
         print_fn(describe_model(self.spec))
 
     def fit_posterior(
         self,
-        x,
-        y,
+        x: Any,
+        y: Any,
         *,
-        noise_scale=None,
-        kernel="nuts",
-        num_chains=4,
-        num_results=1000,
-        num_burnin_steps=1000,
-        num_steps_between_results=0,
-        pretraining=Pretraining(),
-        validation_data=None,
-        seed=0,
-        output=None,
-        resume=False,
-        commit_interval=30.0,
-        num_workers="auto",
-        jit_compile=True,
-        verbose="auto",
-        callbacks=(),
-    ):
+        noise_scale: Any = None,
+        kernel: str | Kernel | Callable[..., Any] = "nuts",
+        num_chains: int = 4,
+        num_results: int = 1000,
+        num_burnin_steps: int = 1000,
+        num_steps_between_results: int = 0,
+        pretraining: Pretraining | None = Pretraining(),
+        validation_data: Sequence[Any] | None = None,
+        seed: int = 0,
+        output: StrPath | None = None,
+        resume: bool = False,
+        commit_interval: float = 30.0,
+        num_workers: int | str = "auto",
+        jit_compile: bool = True,
+        verbose: int | str = "auto",
+        callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+    ) -> Run:
         """Samples the posterior given the rows (x, y).
 
         Args:
@@ -195,7 +203,9 @@ class BayesianMLP(SampledModel):
         rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
         return self.fit_rows(rows, validation, options)
 
-    def fit_rows(self, rows, validation, options, place=None):
+    def fit_rows(
+        self, rows: Rows, validation: Rows | None, options: FitOptions, place: Any = None
+    ) -> Run:
         """`fit_posterior` to checked Rows, with FitOptions, at a place: see `tfbnn.fit.fitting`."""
         keep = partial(self._keep, rows)
         with signals_interrupt():
@@ -215,7 +225,9 @@ class BayesianMLP(SampledModel):
             )
         return run
 
-    def log_prob(self, theta, x, y, *, noise_scale=None, return_terms=False):
+    def log_prob(
+        self, theta: Any, x: Any, y: Any, *, noise_scale: Any = None, return_terms: bool = False
+    ) -> Array | dict[str, Array]:
         """The log density that is sampled, at parameters theta.
 
         It is fully normalised, of the transformed targets given the parameters and of the
@@ -253,13 +265,13 @@ class BayesianMLP(SampledModel):
         terms = {name: values.reshape(theta.shape[:-1])[()] for name, values in terms.items()}
         return terms if return_terms else terms["log_prob"]
 
-    def save(self, path):
+    def save(self, path: StrPath) -> None:
         """Writes the fitted model to one HDF5 file, replacing an older one only when complete."""
         from tfbnn.storage import write_model
 
         write_model(self._fitted(), path)
 
-    def to_savedmodel(self, path):
+    def to_savedmodel(self, path: StrPath) -> None:
         """Writes mean and spread of the function as a TensorFlow SavedModel.
 
         Its signature "serving_default" takes x [N, D], float64, in original units and gives the
@@ -284,23 +296,24 @@ class BayesianMLP(SampledModel):
 
         write_saved_model(ensemble, path)
 
-    def _keep(self, rows, ensemble):
+    def _keep(self, rows: Rows, ensemble: Ensemble) -> None:
         # Leave-one-out stacking needs the rows; a model file does not hold them.
         self._ensemble, self._training_rows = ensemble, rows
 
-    def _pipelines(self):
+    def _pipelines(self) -> tuple[Pipeline, Pipeline]:
         if self._ensemble is not None:
             return self._ensemble.x_pipeline, self._ensemble.y_pipeline
-        pipelines = [unfitted_pipeline(n) for n in (self.spec.x_transform, self.spec.y_transform)]
-        if None in pipelines:
+        x_pipeline = unfitted_pipeline(self.spec.x_transform)
+        y_pipeline = unfitted_pipeline(self.spec.y_transform)
+        if x_pipeline is None or y_pipeline is None:
             raise NotFittedError(
                 "'standardize' learns its mean and scale from training rows. Call fit_posterior "
                 "first, or build the model with x_transform=None, y_transform=None."
             )
-        return pipelines
+        return x_pipeline, y_pipeline
 
 
-def load(path, *, untrusted=False, max_bytes=2 * 2**30):
+def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) -> BayesianMLP:
     """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
 
     Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
@@ -341,14 +354,14 @@ def load(path, *, untrusted=False, max_bytes=2 * 2**30):
 
 
 def resume(
-    folder,
+    folder: StrPath,
     *,
-    num_results=None,
-    commit_interval=30.0,
-    num_workers="auto",
-    verbose="auto",
-    callbacks=(),
-):
+    num_results: int | None = None,
+    commit_interval: float = 30.0,
+    num_workers: int | str = "auto",
+    verbose: int | str = "auto",
+    callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+) -> tuple[BayesianMLP, Run]:
     """Goes on with the run in a folder, which has all that is needed; finished runs are left.
 
     Args:
@@ -378,7 +391,9 @@ def resume(
     return model, go_on()
 
 
-def prepare_resume(folder, *, verbose="auto", callbacks=(), **options):
+def prepare_resume(
+    folder: StrPath, *, verbose: int | str = "auto", callbacks: Sequence[Any] = (), **options: Any
+) -> tuple[BayesianMLP, Callable[[], Run]]:
     """(Model, function that goes on with its run and returns the Run); see `resume`.
 
     The model has draws after the function, also where that was interrupted.
@@ -388,7 +403,7 @@ def prepare_resume(folder, *, verbose="auto", callbacks=(), **options):
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
 
 
-def _dtype_name(dtype):
+def _dtype_name(dtype: npt.DTypeLike) -> Any:
     if dtype is None or isinstance(dtype, str):
         return dtype
     try:
@@ -397,7 +412,7 @@ def _dtype_name(dtype):
         return dtype
 
 
-def _chain_error(failures, output):
+def _chain_error(failures: dict[tuple[int, ...], Exception], output: StrPath | None) -> ChainError:
     """ChainError that names the chains of `failures`, dict tuple of chains -> exception."""
     texts = [
         f"chain {', '.join(map(str, chains))}: {type(error).__name__}: {error}"
