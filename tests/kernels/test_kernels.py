@@ -1,7 +1,7 @@
 """Every kernel proven right: deterministic checks (layer A) and invariance (layer B).
 
-A kernel is tested by a line in `kernel_cases.CASES`; what these tests must not let through is in
-`seeded_bugs`.
+A kernel is tested by a line in `tests.support.kernels.cases.CASES`; what these tests must not let
+through is in `tests.support.bugs`.
 """
 
 import numpy as np
