@@ -4,11 +4,14 @@ The two states below are plain tensors that travel through the compiled block; e
 by itself.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.system.arrays import Array
 
 # Hoffman and Gelman 2014, JMLR 15, section 3.2: gamma, t0, kappa, and mu = log(10 eps_0).
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75
@@ -25,13 +28,13 @@ class DualAveraging(NamedTuple):
         centre: The value log_step is drawn towards, [C].
     """
 
-    log_step: object
-    log_average: object
-    error_sum: object
-    count: object
-    centre: object
+    log_step: Tensor
+    log_average: Tensor
+    error_sum: Tensor
+    count: Tensor
+    centre: Tensor
 
-    def update(self, acceptance, target):
+    def update(self, acceptance: Tensor, target: float) -> "DualAveraging":
         """One update with the acceptance probabilities [C] of the last transition."""
         count = self.count + 1.0
         error_sum = self.error_sum + (target - acceptance)
@@ -41,7 +44,7 @@ class DualAveraging(NamedTuple):
         return DualAveraging(log_step, log_average, error_sum, count, self.centre)
 
 
-def restart_dual_averaging(step_size):
+def restart_dual_averaging(step_size: Array) -> DualAveraging:
     """Dual averaging that starts from step sizes [C]."""
     log_step = np.log(np.asarray(step_size, dtype=np.float32))
     zeros = np.zeros_like(log_step)
@@ -57,11 +60,11 @@ def restart_dual_averaging(step_size):
 class RunningMoments(NamedTuple):
     """Welford's running mean and sum of squared deviations, [C, P] each, over `count` draws."""
 
-    mean: object
-    squares: object
-    count: object
+    mean: Tensor
+    squares: Tensor
+    count: Tensor
 
-    def update(self, theta):
+    def update(self, theta: Tensor) -> "RunningMoments":
         """Takes one more draw [C, P] in."""
         count = self.count + 1.0
         delta = theta - self.mean
@@ -69,18 +72,18 @@ class RunningMoments(NamedTuple):
         return RunningMoments(mean, self.squares + delta * (theta - mean), count)
 
 
-def restart_moments(shape, dtype):
+def restart_moments(shape: Sequence[int], dtype: npt.DTypeLike) -> RunningMoments:
     """Moments of no draws yet."""
     zeros = np.zeros(shape, dtype)
     return RunningMoments(zeros, zeros, np.dtype(dtype).type(0.0))
 
 
-def select(condition, new, old):
+def select(condition: Tensor, new: Any, old: Any) -> Any:
     """Structure of tensors: `new` where the scalar `condition` holds, else `old`."""
     return tf.nest.map_structure(lambda a, b: tf.where(condition, a, b), new, old)
 
 
-def adaptation_windows(num_steps):
+def adaptation_windows(num_steps: int) -> list[tuple[int, bool]]:
     """Splits the adapting part of warm-up much as Stan does.
 
     A first buffer of 15 % (at most 75 transitions) adapts the step size only; then come windows
@@ -110,7 +113,12 @@ def adaptation_windows(num_steps):
     return [*windows, (last, False)]
 
 
-def find_initial_step_size(value_and_gradient, z, linear_map, generator):
+def find_initial_step_size(
+    value_and_gradient: Callable[[Array], tuple[Array, Array]],
+    z: Array,
+    linear_map: Any,
+    generator: np.random.Generator,
+) -> Array:
     """Doubles or halves a step size until one leapfrog step is accepted with about 50 %.
 
     Hoffman and Gelman 2014, algorithm 4, in the coordinates z, each chain by itself.
@@ -128,7 +136,7 @@ def find_initial_step_size(value_and_gradient, z, linear_map, generator):
     value, gradient = value_and_gradient(np.asarray(linear_map.forward(z)))
     gradient = np.asarray(linear_map.pull_back(gradient))
 
-    def log_ratio(step):
+    def log_ratio(step: Array) -> Array:
         half = momentum + 0.5 * step[:, None] * gradient
         theta = np.asarray(linear_map.forward(z + step[:, None] * half))
         new_value, new_gradient = value_and_gradient(theta)
