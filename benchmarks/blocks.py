@@ -2,13 +2,14 @@
 
 import time
 
-import numpy as np
-
 from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.running.run_lanes import compile_block
-from tfbnn.engine.running.sinks import MemorySink
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program
+from tfbnn.run.counters import Clock
+from tfbnn.run.options import Sampling
+from tfbnn.run.plan import make_plan
+from tfbnn.run.stores import MemoryStore
 
 __all__ = ["make_lane"]
 
@@ -27,33 +28,20 @@ def make_lane(
         num_blocks: How often it will be called after the warm-up, at most.
         num_burnin_steps: Transitions of warm-up.
         seed: Of the chains.
-        sink: Where draws go, see `tfbnn.engine.running.sinks`; by default into memory and out of sight.
+        sink: Where draws go, see `tfbnn.run.stores`; by default into memory and out of sight.
 
     Returns:
         (Lane, seconds of compilation).
     """
     data, total = make_data(x, y, None, spec.dtype), block_length * num_blocks
-    program = make_program(
-        spec,
-        kernel,
-        data,
-        seed=seed,
-        num_chains=len(theta),
-        num_results=total,
-        num_burnin_steps=num_burnin_steps,
-        num_steps_between_results=0,
-        jit_compile=True,
-        groups=[list(range(len(theta)))],
-        length=block_length,
+    sampling = Sampling(
+        seed=seed, num_chains=len(theta), num_results=total, num_burnin_steps=num_burnin_steps
     )
-    if sink is None:
-        draws = np.empty((len(theta), total, theta.shape[1]), theta.dtype)
-        statistics = {
-            name: np.empty((len(theta), total, *shape))
-            for name, (shape, _) in program.statistics.items()
-        }
-        sink = MemorySink(program.groups[0], draws, statistics)
-    lane = Lane(program, program.groups[0], theta, sink)
+    chains = list(range(len(theta)))
+    plan = make_plan(kernel, spec, len(x), sampling, [chains], block_length)
+    program = make_program(kernel, spec, data, sampling, plan)
+    with MemoryStore(plan).sink(0, Clock()) as memory:
+        lane = Lane(program, chains, theta, memory if sink is None else sink)
     began = time.perf_counter()
-    compile_block(program, lane)
+    compile_block(lane)
     return lane, time.perf_counter() - began

@@ -50,10 +50,10 @@ def sample(place, num_draws, commit_interval):
     rows, began = [], time.perf_counter()
 
     def watch(event):
-        if marks and event["num_kept"] >= marks[0]:
-            while marks and event["num_kept"] >= marks[0]:
+        if marks and event.num_kept >= marks[0]:
+            while marks and event.num_kept >= marks[0]:
                 marks.pop(0)
-            rows.append((event["num_kept"], *resident_megabytes()))
+            rows.append((event.num_kept, *resident_megabytes()))
         return False
 
     advance_lane(place, 0, commit_interval=commit_interval, notify=watch)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tfbnn.engine.density.potential import Potential, make_data
-from tfbnn.engine.starts.check import make_value_and_gradient
+from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 
 __all__ = ["fitted_slope", "local_error"]
 

@@ -35,7 +35,7 @@ def measure_speed(case, rounds):
         lane.advance()
     for _ in range(rounds):
         for method, lane in lanes.items():
-            steps = lane.program.block_length * LEAPFROG_STEPS
+            steps = lane.program.plan.block_length * LEAPFROG_STEPS
             milliseconds[method].append(1e3 * _seconds(lane.advance) / steps)
         for dtype, found in rates.items():
             found.append(_matmul_rate(dtype))

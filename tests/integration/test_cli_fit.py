@@ -81,7 +81,7 @@ def stop_in(phase, monkeypatch):
     from tfbnn.run.progress import Progress
 
     def stop(self, event):
-        if event["phase"] == phase and (phase == "warmup" or event["num_kept"] >= 5):
+        if event.phase == phase and (phase == "warmup" or event.num_kept >= 5):
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(Progress, "__call__", stop)

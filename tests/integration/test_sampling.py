@@ -153,12 +153,12 @@ class TestBits:
 
     @pytest.mark.parametrize("length", [1, 8])
     def test_block_length_does_not_matter(self, monkeypatch, length):
-        from tfbnn.engine.sampling import program
+        from tfbnn.run import plan
 
         x, y = linear_rows()
         expected, found = linear_model(), linear_model()
         short_fit(expected, x, y)
-        monkeypatch.setattr(program, "block_length", lambda *_: length)
+        monkeypatch.setattr(plan, "block_length", lambda *_: length)
         short_fit(found, x, y)
         np.testing.assert_array_equal(found.posterior.draws, expected.posterior.draws)
 

@@ -26,21 +26,27 @@ from tests.support.linear import (
 )
 from tests.support.specs import build, random_rows
 from tfbnn.cli.app import main
+from tfbnn.data.rows import Rows
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.adaptation import find_initial_step_size
 from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.engine.kernels import resolve_kernel, swaps
 from tfbnn.engine.running import driver
 from tfbnn.engine.sampling import program
 from tfbnn.engine.sampling.linear_map import DiagonalMap
-from tfbnn.engine.starts.check import draw_prior, make_value_and_gradient
+from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import (
     HMC,
     MALA,
     PowerPosterior,
     UnderdampedLangevin,
 )
+from tfbnn.run.definition import RunDefinition, Starts
 from tfbnn.run.evidence import log_evidence, swap_acceptance
+from tfbnn.run.options import Sampling
+from tfbnn.run.progress import Notifier
+from tfbnn.run.session import MemorySession
 
 FALSE_ALARM = 1e-6
 
@@ -232,18 +238,15 @@ def evidences(num_temperatures=20, num_chains=20):
     x, y = linear_rows()
     spec = linear_model("float64").spec
     settings = PowerPosterior(MALA(preconditioner="diagonal"), num_temperatures=num_temperatures)
+    rows = Rows(x, y[:, None], None, None)
+    sampling = Sampling(num_chains=num_chains, num_results=2000, num_burnin_steps=500, seed=2)
     result = driver.run_chains(
-        spec,
+        RunDefinition(spec, rows, None, {}, None, sampling, {}, settings.temperatures, {}),
         settings,
-        make_data(x, y[:, None], None, "float64"),
-        draw_prior(spec, 1, num_chains),
-        seed=2,
-        num_results=2000,
-        num_burnin_steps=500,
-        num_steps_between_results=0,
-        jit_compile=True,
-        notify=lambda event: False,
-        stopped=False,
+        make_data(rows.x, rows.y, None, "float64"),
+        Starts(draw_prior(spec, 1, num_chains), "draws of the prior"),
+        MemorySession(),
+        Notifier(),
     )
     return [
         log_evidence(settings.temperatures, result.rung_log_likelihood[chain : chain + 1])

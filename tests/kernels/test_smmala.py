@@ -350,8 +350,8 @@ def test_first_step_size_follows_from_the_dimension_alone():
 
 
 def test_a_block_is_shorter_for_a_dearer_metric():
-    from tfbnn.engine.basis.schedule import block_length
     from tfbnn.kernels import MALA
+    from tfbnn.run.plan import block_length
 
     spec = tfbnn.BayesianMLP([5, 20, 1]).spec
     lengths = [block_length(spec, kernel, 5000, 1, 10**6) for kernel in (MALA(), SMMALA())]

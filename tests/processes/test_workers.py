@@ -27,7 +27,9 @@ from tfbnn.engine.running.workers.messages import error_from_json, error_to_json
 from tfbnn.engine.running.workers.process import WorkerProcess
 from tfbnn.exceptions import RunLockedError, StartError
 from tfbnn.kernels import HMC
-from tfbnn.run.progress import nothing_counted
+from tfbnn.run.counters import Counters
+from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.stores import FolderStore
 from tfbnn.storage import RunFolder
 
 pytestmark = [
@@ -40,12 +42,12 @@ SCRIPT = """
 import os, signal, sys, warnings
 import numpy as np
 import tensorflow as tf
-import tfbnn.engine.sampling.program
+import tfbnn.run.plan
 from tests.support.small_runs import X, Y, small_model
 from tests.support.workers import LONG, RUN, workers_of
 
 tf.config.threading.set_intra_op_parallelism_threads(1)
-tfbnn.engine.sampling.program.block_length = lambda *_: 320
+tfbnn.run.plan.block_length = lambda *_: 320
 warnings.simplefilter("ignore")
 
 def end_badly(event):
@@ -159,11 +161,10 @@ def workers(tmp_path, monkeypatch):
     folder = RunFolder.create(tmp_path / "run", {}, {}, 3)
 
     def run(does, notify=lambda event: False, length=20):
-        program = SimpleNamespace(
-            groups=[[0], [1], [2]], stride=1, num_transitions={"warmup": 10, "sampling": length}.get
-        )
+        legs = [Leg("warmup", 10), Leg("sampling", length)]
+        plan = Plan([[0], [1], [2]], 1, legs, num_results=length, stride=1)
         monkeypatch.setattr(process, "_PROGRAM", ("-c", SAYS + does))
-        return run_in_workers(program, folder, 2, 30.0, notify)
+        return run_in_workers(plan, FolderStore(folder, 30.0), 2, notify)
 
     return run
 
@@ -178,14 +179,14 @@ def workers(tmp_path, monkeypatch):
 def test_chains_whose_workers_always_crash_are_given_up(workers, does, ending):
     with pytest.warns(tfbnn.WorkerWarning) as warned:
         ended = workers(does)
-    assert set(ended["failures"]) == {(0,), (1,), (2,)} and not ended["interrupted"]
-    assert all(isinstance(error, tfbnn.WorkerError) for error in ended["failures"].values())
-    assert f"4 worker processes crashed ({ending})" in str(ended["failures"][2,])
-    assert ("out of luck" in str(ended["failures"][2,])) == ("luck" in does)
+    assert set(ended.failures) == {(0,), (1,), (2,)} and not ended.interrupted
+    assert all(isinstance(error, tfbnn.WorkerError) for error in ended.failures.values())
+    assert f"4 worker processes crashed ({ending})" in str(ended.failures[2,])
+    assert ("out of luck" in str(ended.failures[2,])) == ("luck" in does)
     texts = [str(warning.message) for warning in warned]
     # Two of chains 0 and 2, then two of each of them; four of chain 1.
     assert len(texts) == 10 and sum("given up" in text for text in texts) == 3
-    notes = " ".join(ended["notes"])
+    notes = " ".join(ended.notes)
     assert f"chains 0, 2 crashed 2 times ({ending})" in notes
     assert f"chain 1 crashed 4 times ({ending})" in notes
 
@@ -203,8 +204,8 @@ say("ended", [[[lane], ["OSError", [28, "full"], "where it was"]] for lane in or
 """
     with pytest.warns(tfbnn.RunFolderWarning, match="an old commit"):
         ended = workers(does)
-    assert set(ended["failures"]) == {(0,), (1,), (2,)} and not ended["notes"]
-    assert all(error.errno == 28 for error in ended["failures"].values())
+    assert set(ended.failures) == {(0,), (1,), (2,)} and not ended.notes
+    assert all(error.errno == 28 for error in ended.failures.values())
 
 
 def test_lanes_that_cannot_go_on_after_a_crash_do_not_end_the_others(workers):
@@ -219,7 +220,7 @@ except FileExistsError:
     say("refused", ["OSError", [12, "no memory"], ""])
 """
     with pytest.warns(tfbnn.WorkerWarning, match="chains 0, 2 .*goes on from the last commit"):
-        failures = workers(does)["failures"]
+        failures = workers(does).failures
     assert set(failures) == {(0,), (1,), (2,)} and "of its own" in str(failures[1,])
     assert failures[0,].errno == failures[2,].errno == 12
 
@@ -243,12 +244,13 @@ def test_a_chain_that_advances_between_crashes_is_not_given_up(workers, monkeypa
         RunFolder,
         "checkpoint",
         lambda self, lane: SimpleNamespace(
-            counters=nothing_counted([lane]) | {"transition": next(commits) if lane == 0 else 30}
+            counters=Counters.nothing([lane]).to_json()
+            | {"transition": next(commits) if lane == 0 else 30}
         ),
     )
     with pytest.warns(tfbnn.WorkerWarning) as warned:
         ended = workers("sys.exit(3)", length=100)
-    assert len(warned) > 8 and "without a commit between" in str(ended["failures"][0,])
+    assert len(warned) > 8 and "without a commit between" in str(ended.failures[0,])
 
 
 @pytest.mark.parametrize("where", ["callback", "user"])
@@ -272,9 +274,9 @@ else:
         return True
 
     ended = workers(does, notify)
-    assert ended["interrupted"] == (where == "user")
-    assert [(event["phase"], event["seconds"]) for event in events] == [("warmup", 2.0)]
-    assert str(ended["failures"][0,]) == "told to stop" and len(ended["failures"]) == 1
+    assert ended.interrupted == (where == "user")
+    assert [(event.phase, event.seconds) for event in events] == [("warmup", 2.0)]
+    assert str(ended.failures[0,]) == "told to stop" and len(ended.failures) == 1
 
 
 @pytest.mark.parametrize(
@@ -302,14 +304,12 @@ def count(monkeypatch):
     spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
 
     def count(num_workers, lanes=4, begun=None, num_results=10**6, kernel=None):
-        program = SimpleNamespace(
-            groups=[[lane] for lane in range(lanes)],
-            spec=spec,
-            settings=kernel or HMC(),
-            data=SimpleNamespace(x=np.empty((1, 5, 1000))),
-            num_transitions={"warmup": 10, "sampling": num_results}.get,
-        )
-        return count_workers(num_workers, program, SimpleNamespace(begun_in_workers=begun))
+        legs = [Leg("warmup", 10), Leg("sampling", num_results)]
+        plan = Plan([[lane] for lane in range(lanes)], 1, legs, num_results, 1)
+        found = None if begun is None else SimpleNamespace(in_workers=begun)
+        session = SimpleNamespace(num_workers=num_workers, found=found)
+        definition = SimpleNamespace(spec=spec, rows=SimpleNamespace(x=np.empty((1000, 5))))
+        return count_workers(session, definition, kernel or HMC(), plan)
 
     return count
 

@@ -23,11 +23,13 @@ class FakeEngine:
         self.calls.append(("pretrain", args, kwargs))
         raise AssertionError("pretraining was reached")
 
-    def run_chains(self, spec, settings, data, theta, *, num_results, **kwargs):
+    def run_chains(self, definition, settings, data, starts, *args):
+        from tfbnn.run.counters import Seconds
         from tfbnn.run.result import SamplingResult
 
-        self.calls.append(("run_chains", (spec, settings, data, theta), kwargs))
-        kept = num_results if self.num_kept is None else self.num_kept
+        self.calls.append(("run_chains", (definition, settings, data), args))
+        kept = definition.sampling.num_results if self.num_kept is None else self.num_kept
+        theta = starts.theta
         shape, chains = (len(theta), kept), np.zeros(len(theta))
         noise = np.random.default_rng(0).normal(size=(*shape, theta.shape[1]))
         names = ("lp", "acceptance_rate", "step_size", "energy")
@@ -40,7 +42,7 @@ class FakeEngine:
             num_gradients={"warmup": chains, "sampling": chains},
             step_size=chains,
             start_log_prob=chains,
-            seconds={"compile": 0.0, "warmup": 0.0, "sampling": 0.0},
+            seconds=Seconds(),
             interrupted=self.interrupted,
         )
 

@@ -7,7 +7,8 @@ import warnings
 from tfbnn.cli.console import say
 from tfbnn.diagnostics.diagnosis import ess_text, lower, rhat_text, upper
 from tfbnn.model import load
-from tfbnn.run.session import num_committed
+from tfbnn.run.description import wanted_results
+from tfbnn.run.stores import num_committed
 from tfbnn.storage import RunFolder
 
 _SECONDS = 5.0
@@ -50,7 +51,7 @@ def follow(path, show):
 def _progress(path):
     """(Draws that every chain has committed, draws wanted), or None where no run has begun."""
     folder = RunFolder.find(path)
-    return None if folder is None else (num_committed(folder), folder.description["num_results"])
+    return None if folder is None else (num_committed(folder), wanted_results(folder))
 
 
 def _line(path, count, wanted):

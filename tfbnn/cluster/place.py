@@ -9,11 +9,22 @@ from tfbnn.cluster.attempts import Attempts
 from tfbnn.cluster.stop_sign import StopSign
 from tfbnn.cluster.watch import Watch
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run.definition import RunDefinition, check_same_run
+from tfbnn.run.description import (
+    check_same_run,
+    definition_to_arrays,
+    definition_to_json,
+    extend_run,
+    read_beginning,
+    read_definition,
+)
+from tfbnn.run.plan import make_plan
 from tfbnn.run.progress import Notifier
-from tfbnn.run.session import read_starts
+from tfbnn.run.result import Ending
+from tfbnn.run.session import find_run
+from tfbnn.run.stores import FolderStore, committed_result, result_of
 from tfbnn.storage import RunFolder
 from tfbnn.storage.run.folder import PREPARATION
+from tfbnn.system.atomic import make_folder
 
 _FOR_STARTS = "Use a longer lifetime of workers, or less pretraining: it cannot go on where it was."
 _FOR_CHAINS = "Use a smaller commit_interval, or a longer lifetime of workers."
@@ -33,28 +44,43 @@ class Cluster:
         """That of the run in the folder, or of a worker; tasks compare it with theirs."""
         folder = RunFolder.find(options.output)
         if folder is not None:
-            return RunDefinition.read(folder).environment
+            return read_definition(folder).environment
         return self._client.submit(tasks.environment, pure=False).result()
 
-    def sample(self, definition, transformed, settings, options, recording):
+    def sample(self, definition, transformed, settings, options):
         """Finds starts, unless a run folder has them, and runs the chains, all in tasks."""
         began, path = time.perf_counter(), os.path.realpath(options.output)
         stop = StopSign(path)
-        if recording.folder is None:
+        folder = find_run(options.output, definition, options.resume)
+        if folder is None:
+            make_folder(path)  # shows now what would fail in a task
             self._prepare(definition, options, path, stop)
-            recording.folder = RunFolder.open(path)
-            check_same_run(recording.folder, definition)  # another call may have made it
-            recording.starts = read_starts(recording.folder)
-        # Takes down that a run is to have more results.
-        recording.begin(**recording.plan, in_workers=True, start_log_prob=None)
-        return recording.starts, self._advance(definition, options, recording.folder, stop, began)
+            folder = RunFolder.open(path)
+            check_same_run(folder, definition)  # another call may have made it
+        beginning = read_beginning(folder)
+        result = committed_result(folder, options.num_results)
+        if result is None:
+            extend_run(folder, options.num_results)
+            plan = make_plan(
+                settings,
+                definition.spec,
+                len(definition.rows.x),
+                definition.sampling,
+                *beginning.layout,
+            )
+            store = FolderStore(folder, options.commit_interval)
+            seconds, ending = self._advance(plan, options, folder, stop, began)
+            result = result_of(store, plan, beginning.start_log_prob, seconds, ending)
+        return beginning.starts, result
 
     def _prepare(self, definition, options, path, stop):
         """Has the run folder made, by a definition that lies in it."""
         staging = os.path.join(path, PREPARATION)
         folder = RunFolder.find(staging)
         if folder is None:
-            folder = RunFolder.create(staging, definition.to_json(), definition.to_arrays(), 1)
+            folder = RunFolder.create(
+                staging, definition_to_json(definition), definition_to_arrays(definition), 1
+            )
         elif options.resume:
             check_same_run(folder, definition)
         else:
@@ -69,14 +95,10 @@ class Cluster:
             raise error
         shutil.rmtree(staging, ignore_errors=True)
 
-    def _advance(self, definition, options, folder, stop, began):
-        """Runs the lanes; returns the SamplingResult."""
-        from tfbnn.engine.running.advance import program_of
-        from tfbnn.engine.running.driver import committed_result
-
-        program = program_of(definition, **folder.description["plan"])
+    def _advance(self, plan, options, folder, stop, began):
+        """Runs the lanes; returns (Seconds, Ending)."""
         notify = Notifier(options.verbose, options.callbacks)
-        watch = Watch(program, folder, options.commit_interval, notify)
+        watch = Watch(plan, folder, options.commit_interval, notify)
         calls = {
             lane: (
                 tasks.advance, folder.path, folder.run_id, lane, options.commit_interval, stop.path
@@ -94,16 +116,10 @@ class Cluster:
             interrupted = True
         finally:
             notify.progress.close()
-        seconds = watch.spent_seconds()
-        sampling = sum(seconds.values()) - sum(earlier.values())
-        seconds["startup"] = max(time.perf_counter() - began - sampling, 0.0)
-        others = {"start_log_prob": folder.arrays["start_log_prob"], "seconds": seconds}
-        ended = {
-            "interrupted": interrupted,
-            "failures": {tuple(program.groups[n]): e for n, e in attempts.failures.items()},
-            "notes": tuple(
-                f"The task of chains {program.groups[lane]} was tried again {count} times ({error})."
-                for (lane, error), count in attempts.repeated.items()
-            ),
-        }
-        return committed_result(program, folder, others, ended)
+        failures = {tuple(plan.groups[n]): error for n, error in attempts.failures.items()}
+        notes = tuple(
+            f"The task of chains {plan.groups[lane]} was tried again {count} times ({error})."
+            for (lane, error), count in attempts.repeated.items()
+        )
+        seconds = watch.spent_seconds().elapsed(began, earlier)
+        return seconds, Ending(interrupted, failures, notes)

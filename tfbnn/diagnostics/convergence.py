@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 from tfbnn.diagnostics import statistics
 from tfbnn.diagnostics.advice import Stats, find_problems
 from tfbnn.diagnostics.diagnosis import Diagnosis, defined
+from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.system.arrays import Array
-
-_KEYS = ("lp", "acceptance_rate", "n_steps", "diverging", "energy")
 
 
 def diagnose(
@@ -43,7 +42,7 @@ def diagnose(
         ValueError: If the shapes do not fit together.
     """
     draws, function_draws = np.asarray(draws), np.asarray(function_draws)
-    stats = {key: np.asarray(sample_stats[key]) for key in _KEYS if key in sample_stats}
+    stats = {key: np.asarray(sample_stats[key]) for key in STATISTICS if key in sample_stats}
     _check_shapes(draws, function_draws, stats)
     absent = np.full(draws.shape[:2], np.nan)
     log_probs = stats.get("lp", absent)

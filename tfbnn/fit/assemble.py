@@ -1,59 +1,69 @@
 """From draws to an ensemble: right after a fit, or out of a run folder. Needs no TensorFlow."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tfbnn.data.prepared import TransformedRows
 from tfbnn.data.rows import reference_rows
 from tfbnn.exceptions import NotFittedError, RunFolderError
-from tfbnn.posterior.collapsed import pop_readouts
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import RunDefinition
+from tfbnn.run.description import read_definition
 from tfbnn.run.evidence import Ladder
-from tfbnn.run.session import read_lanes
+from tfbnn.run.result import SamplingResult
+from tfbnn.run.stores import committed_result
+
+if TYPE_CHECKING:
+    from tfbnn.storage import RunFolder
 
 
-def make_ensemble(definition, transformed, draws, statistics, num_divergent, ladder, readouts):
+def make_ensemble(
+    definition: RunDefinition,
+    transformed: TransformedRows,
+    result: SamplingResult,
+    ladder: Ladder | None,
+) -> Ensemble:
     """The Ensemble of the draws of a run.
 
     Args:
         definition: RunDefinition.
         transformed: TransformedRows.
-        draws: [C, S, P].
-        statistics: Dict name -> [C, S].
-        num_divergent: Divergent transitions in the sampling phase, of all chains.
+        result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
-        readouts: Readouts where the readout was collapsed, or None.
     """
     rows, validation = definition.rows, definition.validation
     return Ensemble(
         spec=definition.spec,
         x_pipeline=transformed.x_pipeline,
         y_pipeline=transformed.y_pipeline,
-        draws=draws,
-        sample_stats=statistics,
-        chain_weights=np.full(len(draws), 1.0 / len(draws)),
+        draws=result.draws,
+        sample_stats=result.sample_stats,
+        chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),
         x_reference=reference_rows(rows.x if validation is None else validation.x),
         training_inputs=transformed.inputs,
         feature_names=rows.feature_names,
         row_noise=rows.noise is not None,
         classes=rows.classes,
         provenance=definition.provenance.stating(
-            num_results_requested=definition.num_results,
-            num_divergent=int(num_divergent),
+            num_results_requested=definition.sampling.num_results,
+            num_divergent=int(result.num_divergent.sum()),
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
         ),
-        readouts=readouts,
+        readouts=result.readouts,
     )
 
 
-def measure_ladder(definition, rung_log_likelihood):
-    """The Ladder of a PowerPosterior by its log likelihoods [C, S, m], or None without them."""
-    if rung_log_likelihood is None:
+def measure_ladder(definition: RunDefinition, result: SamplingResult) -> Ladder | None:
+    """The Ladder of a PowerPosterior by its log likelihoods, or None without them."""
+    if result.rung_log_likelihood is None:
         return None
-    return Ladder.measure(definition.temperatures, rung_log_likelihood)
+    return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
 
 
-def load_run(path):
+def load_run(path: str) -> Ensemble:
     """The Ensemble of what a run has committed so far, cut to the draws that every chain has.
 
     Args:
@@ -79,19 +89,12 @@ def load_run(path):
         ) from error
 
 
-def _committed_ensemble(folder):
-    definition = RunDefinition.read(folder)
-    committed = read_lanes(folder)
-    if not committed.draws.shape[1]:
+def _committed_ensemble(folder: RunFolder) -> Ensemble:
+    definition, result = read_definition(folder), committed_result(folder, fewest=1)
+    if result is None:
         raise NotFittedError(
             f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "
             "or go on with it: tfbnn resume."
         )
-    statistics = dict(committed.statistics)
-    readouts = pop_readouts(statistics)
-    ladder = measure_ladder(definition, statistics.pop("rung_log_likelihood", None))
     transformed = TransformedRows.learn(definition.spec, definition.rows, None)
-    divergent = sum(sum(lane["num_divergent"]) for lane in committed.counters)
-    return make_ensemble(
-        definition, transformed, committed.draws, statistics, divergent, ladder, readouts
-    )
+    return make_ensemble(definition, transformed, result, measure_ladder(definition, result))

@@ -2,29 +2,69 @@
 
 import time
 import warnings
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from tfbnn.data.prepared import TransformedRows
-from tfbnn.data.rows import data_hash
+from tfbnn.data.rows import Rows, data_hash
+from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.fit.assemble import make_ensemble, measure_ladder
 from tfbnn.posterior.diagnosing import diagnose_ensemble
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
-from tfbnn.run.definition import RunDefinition
+from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.evidence import Ladder
+from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run
-from tfbnn.run.session import opened_recording
-from tfbnn.spec.settings_json import describe_settings
+from tfbnn.run.result import SamplingResult
+from tfbnn.run.session import opened_session
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
 
 # Rounding noise in a log density above this eats acceptance.
 _ROUNDING_LIMIT = 0.05
 
+Keep = Callable[[Ensemble], None]
 
-def fit(spec, rows, validation, options, keep, place=None):
+
+class Place(Protocol):
+    """Where the chains of a fit run."""
+
+    def environment(self, options: FitOptions) -> dict[str, Any]:
+        """What decides the bits of a run besides settings and data, see `describe_environment`."""
+
+    def sample(
+        self,
+        definition: RunDefinition,
+        transformed: TransformedRows,
+        settings: Any,
+        options: FitOptions,
+    ) -> tuple[Starts, SamplingResult]:
+        """Finds starts, unless a run folder has them, and runs the chains.
+
+        Args:
+            definition: RunDefinition.
+            transformed: TransformedRows.
+            settings: Kernel settings, with a definite preconditioner.
+            options: FitOptions.
+        """
+
+
+def fit(
+    spec: ModelSpec,
+    rows: Rows,
+    validation: Rows | None,
+    options: FitOptions,
+    keep: Keep,
+    place: Place | None = None,
+) -> tuple[Run, SamplingResult]:
     """Pretrains, samples and diagnoses, or goes on with a run in its folder.
 
     Args:
@@ -35,61 +75,22 @@ def fit(spec, rows, validation, options, keep, place=None):
         keep: Called with the Ensemble as soon as it exists, unless nothing was kept: an interrupt
             or a warning that raises must not lose it during the diagnosis. Called again with the
             diagnosis added, for which an interrupted run has no time.
-        place: Where chains are to run, as an object with the methods of `ThisProcess`, default that.
-
-    Returns:
-        (Run, SamplingResult).
+        place: Where chains are to run, by default in this process.
     """
     began = time.perf_counter()
     transformed = TransformedRows.learn(spec, rows, validation)
     if validation is None and options.pretraining is not None:
         _check_early_stopping(options.pretraining)
-
-    from tfbnn.engine.kernels import resolve_kernel
-    from tfbnn.engine.running.workers.count import check_workers
-
-    asked = resolve_kernel(options.kernel)
-    asked.check_model(spec, row_noise=rows.noise is not None)
-    asked.check_chains(options.num_chains)
-    settings, geometry = asked.resolve(spec, len(rows.x))
     place = place or ThisProcess()
-    environment = place.environment(options)
-    definition = _define(spec, rows, validation, options, asked, settings, environment)
-    check_workers(options.num_workers, settings)
-    seconds = {"startup": 0.0, "compile": 0.0, "pretraining": 0.0}
-    with opened_recording(definition, options) as recording:
-        seconds["startup"] = time.perf_counter() - began
-        starts = None if recording is None else recording.starts
-        result = None if recording is None else recording.committed_result(options.num_results)
-        if result is None:
-            starts, result = place.sample(definition, transformed, settings, options, recording)
-    for stage in (starts.seconds, result.seconds):
-        for name, value in stage.items():
-            seconds[name] = seconds.get(name, 0.0) + value
-
+    definition, settings, geometry = _define(spec, rows, validation, options, place)
+    startup = Seconds(startup=time.perf_counter() - began)
+    starts, result = place.sample(definition, transformed, settings, options)
     ensemble = diagnosis = ladder = None
     if result.draws.shape[1]:
-        ladder = measure_ladder(definition, result.rung_log_likelihood)
-        ensemble = make_ensemble(
-            definition,
-            transformed,
-            result.draws,
-            result.sample_stats,
-            result.num_divergent.sum(),
-            ladder,
-            result.readouts,
-        )
+        ladder = measure_ladder(definition, result)
+        ensemble = make_ensemble(definition, transformed, result, ladder)
         keep(ensemble)
-        if not result.interrupted:
-            diagnosis = diagnose_ensemble(ensemble)
-            keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
-        if diagnosis is not None and diagnosis.warnings:
-            count, first = len(diagnosis.warnings), diagnosis.warnings[0]
-            warnings.warn(
-                f"{count} diagnostics failed, first of all: {first} See run.report().",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        diagnosis = None if result.interrupted else _diagnose(ensemble, keep)
     run = Run(
         kernel=describe_settings(settings),
         num_chains=len(result.draws),
@@ -103,7 +104,7 @@ def fit(spec, rows, validation, options, keep, place=None):
         num_divergent=result.num_divergent,
         num_gradients=result.num_gradients,
         start_log_prob=result.start_log_prob,
-        seconds=seconds,
+        seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
         geometry=geometry,
         notes=(*_notes(spec, settings, transformed.train, ensemble, ladder), *result.notes),
@@ -114,72 +115,63 @@ def fit(spec, rows, validation, options, keep, place=None):
 
 
 class ThisProcess:
-    """Runs chains where it is called."""
+    """The Place that runs chains where it is called."""
 
-    def environment(self, options):
-        """What decides the bits of a run besides settings and data, see `describe_environment`."""
+    def environment(self, options: FitOptions) -> dict[str, Any]:
         from tfbnn.engine.basis.environment import describe_environment
 
         return describe_environment()
 
-    def sample(self, definition, transformed, settings, options, recording):
-        """Finds starts, unless a run folder has them, and runs the chains.
-
-        Args:
-            definition: RunDefinition.
-            transformed: TransformedRows.
-            settings: Kernel settings.
-            options: FitOptions.
-            recording: Recording, or None.
-
-        Returns:
-            (Starts, SamplingResult).
-        """
+    def sample(
+        self,
+        definition: RunDefinition,
+        transformed: TransformedRows,
+        settings: Any,
+        options: FitOptions,
+    ) -> tuple[Starts, SamplingResult]:
         from tfbnn.engine.density.potential import make_data
         from tfbnn.engine.running.begin_elsewhere import starts_of
         from tfbnn.engine.running.driver import run_chains
 
-        spec = definition.spec
-        data = make_data(*transformed.train, spec.dtype)
-        notify = Notifier(options.verbose, options.callbacks)
-        starts = None if recording is None else recording.starts
-        try:
-            # With more, the last bits of a factorisation would depend on what other chains are doing.
-            with (
-                single_threaded_blas(),
-                nullcontext() if recording is None else recording.reserved(),
-            ):
-                if starts is None:
-                    starts = starts_of(definition, transformed, data, notify)
-                if recording is not None:
-                    recording.starts = starts
-                result = run_chains(
-                    spec,
-                    settings,
-                    data,
-                    starts.theta,
-                    seed=options.seed,
-                    num_results=options.num_results,
-                    num_burnin_steps=options.num_burnin_steps,
-                    num_steps_between_results=options.num_steps_between_results,
-                    jit_compile=options.jit_compile,
-                    notify=notify,
-                    stopped=notify.stopped,
-                    recording=recording,
-                    num_workers=options.num_workers,
-                )
-        except KeyboardInterrupt:
-            # Before the chains moved, in this process.
-            result = None if recording is None else recording.committed_result(fewest=1)
-            if result is None:
-                raise
-            result = replace(result, interrupted=True)
-        finally:
-            notify.progress.close()
+        with opened_session(definition, options) as session:
+            starts = session.found and session.found.starts
+            result = session.committed_result(options.num_results)
+            if starts is not None and result is not None:
+                return starts, result
+            data = make_data(*transformed.train, definition.spec.dtype)
+            notify = Notifier(options.verbose, options.callbacks)
+            try:
+                # With more, the last bits of a factorisation would depend on what other chains are
+                # doing.
+                with single_threaded_blas():
+                    starts = starts or starts_of(definition, transformed, data, notify)
+                    result = run_chains(definition, settings, data, starts, session, notify)
+            except KeyboardInterrupt:
+                # Before the chains moved, in this process.
+                result = session.committed_result(fewest=1)
+                if starts is None or result is None:
+                    raise
+                result = replace(result, interrupted=True)
+            finally:
+                notify.progress.close()
         return starts, result
 
 
-def _check_early_stopping(pretraining):
+def _diagnose(ensemble: Ensemble, keep: Keep) -> Diagnosis:
+    """The Diagnosis of an ensemble, which is kept with it; warns of what failed."""
+    diagnosis = diagnose_ensemble(ensemble)
+    keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
+    if diagnosis.warnings:
+        count, first = len(diagnosis.warnings), diagnosis.warnings[0]
+        warnings.warn(
+            f"{count} diagnostics failed, first of all: {first} See run.report().",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return diagnosis
+
+
+def _check_early_stopping(pretraining: Pretraining) -> None:
     if pretraining.early_stopping:
         raise ValueError(
             "Pretraining.early_stopping needs validation rows, received validation_data=None. "
@@ -187,18 +179,29 @@ def _check_early_stopping(pretraining):
         )
 
 
-def _define(spec, rows, validation, options, asked, settings, environment):
-    """The RunDefinition of a fit, with kernel settings as asked for and as resolved."""
-    from tfbnn.engine.kernels import kernel_to_json
+def _define(
+    spec: ModelSpec, rows: Rows, validation: Rows | None, options: FitOptions, place: Place
+) -> tuple[RunDefinition, Any, str]:
+    """(RunDefinition, kernel settings with a definite preconditioner, why that one) of a fit.
 
-    return RunDefinition(
+    Raises:
+        TypeError, ValueError: When model, kernel and options do not go together.
+    """
+    from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
+    from tfbnn.engine.running.workers.count import check_workers
+
+    asked = resolve_kernel(options.kernel)
+    asked.check_model(spec, row_noise=rows.noise is not None)
+    asked.check_chains(options.num_chains)
+    settings, geometry = asked.resolve(spec, len(rows.x))
+    environment = place.environment(options)
+    definition = RunDefinition(
         spec=spec,
         rows=rows,
         validation=validation,
         kernel=kernel_to_json(asked),
         pretraining=options.pretraining,
-        numbers=options.numbers,
-        num_results=options.num_results,
+        sampling=options.sampling,
         environment=environment,
         temperatures=settings.temperatures,
         provenance=Provenance().stating(
@@ -216,16 +219,26 @@ def _define(spec, rows, validation, options, asked, settings, environment):
             **options.column_names,
         ),
     )
+    check_workers(options.num_workers, settings)
+    return definition, settings, geometry
 
 
-def _notes(spec, settings, train, ensemble, ladder):
+def _notes(
+    spec: ModelSpec,
+    settings: Any,
+    train: tuple[Any, ...],
+    ensemble: Ensemble | None,
+    ladder: Ladder | None,
+) -> tuple[str, ...]:
     """What the report says besides numbers: bias, a ladder with gaps, float32 that is too short."""
     bias = () if settings.bias_note is None else (settings.bias_note,)
     gaps = () if ladder is None else ladder.notes()
     return (*bias, *gaps, *_precision_notes(spec, train, ensemble))
 
 
-def _precision_notes(spec, train, ensemble):
+def _precision_notes(
+    spec: ModelSpec, train: tuple[Any, ...], ensemble: Ensemble | None
+) -> tuple[str, ...]:
     """A remark on numerical precision, where the noise is small for float32."""
     if ensemble is None or spec.dtype == "float64":
         return ()

@@ -9,11 +9,13 @@ References:
     (stepping stones).
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tfbnn.diagnostics.statistics import mcse_mean
+from tfbnn.system.arrays import Array
 
 _POOR_SWAPS = 0.1
 _LARGE_ERROR = 1.0
@@ -26,7 +28,7 @@ class Estimate:
     value: float
     stderr: float
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.value:.6g} +- {self.stderr:.2g}"
 
 
@@ -45,7 +47,7 @@ class LogEvidence:
     thermodynamic: Estimate
     stepping_stone: Estimate
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, dict[str, float | None]]:
         """Plain numbers for JSON, None for what is not finite."""
         return {
             name: {
@@ -66,12 +68,12 @@ class Ladder:
         swap_acceptance: Acceptance of swaps between neighbouring rungs [m - 1].
     """
 
-    temperatures: tuple
+    temperatures: tuple[float, ...]
     log_evidence: LogEvidence
-    swap_acceptance: np.ndarray
+    swap_acceptance: Array
 
     @classmethod
-    def measure(cls, temperatures, log_likelihood):
+    def measure(cls, temperatures: tuple[float, ...], log_likelihood: Array) -> "Ladder":
         """Of log likelihoods [C, S, m]."""
         return cls(
             temperatures,
@@ -79,7 +81,7 @@ class Ladder:
             swap_acceptance(temperatures, log_likelihood),
         )
 
-    def notes(self):
+    def notes(self) -> Iterator[str]:
         """Sentences on what is wrong with it and what to do."""
         worst = int(np.argmin(self.swap_acceptance))
         if self.swap_acceptance[worst] < _POOR_SWAPS:
@@ -98,7 +100,7 @@ class Ladder:
             )
 
 
-def log_evidence(temperatures, log_likelihood):
+def log_evidence(temperatures: Sequence[float], log_likelihood: Array) -> LogEvidence:
     """LogEvidence of a ladder.
 
     The errors know of autocorrelation, of chains that disagree, and of draws that swaps correlate
@@ -115,7 +117,7 @@ def log_evidence(temperatures, log_likelihood):
     )
 
 
-def _thermodynamic(steps, log_likelihood):
+def _thermodynamic(steps: Array, log_likelihood: Array) -> Estimate:
     """Trapezoid rule minus sum dt^2 (V_i+1 - V_i) / 12, V_i the variance at rung i."""
     mean_weights = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
     curvature = steps**2 / 12.0
@@ -129,7 +131,7 @@ def _thermodynamic(steps, log_likelihood):
     return Estimate(float(terms.mean()), float(stderr))
 
 
-def _stepping_stone(steps, log_likelihood):
+def _stepping_stone(steps: Array, log_likelihood: Array) -> Estimate:
     """Sum over rungs of log E_t exp((t' - t) log likelihood), t' the next power."""
     logs = log_likelihood[..., :-1] * steps
     largest = logs.max(axis=(0, 1))
@@ -141,10 +143,10 @@ def _stepping_stone(steps, log_likelihood):
     return Estimate(float(value), float(stderr))
 
 
-def swap_acceptance(temperatures, log_likelihood):
+def swap_acceptance(temperatures: Sequence[float], log_likelihood: Array) -> Array:
     """Acceptance of swaps between neighbouring rungs, as the kept draws [C, S, m] expect it: [m - 1].
 
     Averages the acceptance probability over draws, which varies less than counting swaps.
     """
     gains = np.diff(log_likelihood, axis=-1) * -np.diff(temperatures)
-    return np.exp(np.minimum(gains, 0.0)).mean(axis=(0, 1))
+    return np.asarray(np.exp(np.minimum(gains, 0.0)).mean(axis=(0, 1)))

@@ -1,72 +1,83 @@
 """The arguments of a fit, checked before anything is computed."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from tfbnn.data.validation import check_flag, check_integer, check_number
 from tfbnn.spec.settings_json import Pretraining
 
-_NUMBERS = (
-    "seed",
-    "num_chains",
-    "num_burnin_steps",
-    "num_steps_between_results",
-    "jit_compile",
-)
+_LEAST = {
+    "num_chains": 1,
+    "num_results": 1,
+    "num_burnin_steps": 0,
+    "num_steps_between_results": 0,
+    "seed": 0,
+}
 
 
-@dataclass(frozen=True)
-class FitOptions:
-    """The arguments of `fit_posterior` besides data, checked.
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """The plain arguments of `fit_posterior` that decide the draws of its chains.
+
+    What stands before `num_results` no run changes once it has begun.
+    """
+
+    seed: int = 0
+    num_chains: int = 4
+    num_burnin_steps: int = 1000
+    num_steps_between_results: int = 0
+    jit_compile: bool = True
+    num_results: int = 1000
+
+    def __post_init__(self) -> None:
+        for name, minimum in _LEAST.items():
+            # Plain integers, which the model file can hold.
+            self._set(name, check_integer(name, getattr(self, name), minimum=minimum))
+        self._set("jit_compile", check_flag("jit_compile", self.jit_compile))
+
+    @property
+    def stride(self) -> int:
+        """Transitions per kept draw."""
+        return self.num_steps_between_results + 1
+
+    @property
+    def num_transitions(self) -> int:
+        """Transitions of a chain, warm-up included."""
+        return self.num_burnin_steps + self.num_results * self.stride
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(Sampling):
+    """The arguments of `fit_posterior` besides data, checked; there each of them is explained.
 
     Attributes besides those:
         column_names: Dict of the names of target and noise columns, for the provenance.
     """
 
-    kernel: object
-    num_chains: int
-    num_results: int
-    num_burnin_steps: int
-    num_steps_between_results: int
-    pretraining: Pretraining | None
-    seed: int
-    jit_compile: bool
-    verbose: object
-    callbacks: tuple
-    output: object = None
+    kernel: Any = "nuts"
+    pretraining: Pretraining | None = Pretraining()
+    output: str | None = None
     resume: bool = False
     commit_interval: float = 30.0
-    num_workers: object = "auto"
-    column_names: dict = field(default_factory=dict)
+    num_workers: int | str = "auto"
+    verbose: int | str = "auto"
+    callbacks: tuple[Any, ...] = ()
+    column_names: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self):
-        for name, minimum in (
-            ("num_chains", 1),
-            ("num_results", 1),
-            ("num_burnin_steps", 0),
-            ("num_steps_between_results", 0),
-            ("seed", 0),
-        ):
-            # Plain integers, which the model file can hold.
-            value = check_integer(name, getattr(self, name), minimum=minimum)
-            object.__setattr__(self, name, value)
-        if self.pretraining is not None and not isinstance(self.pretraining, Pretraining):
-            raise TypeError(
-                f"pretraining must be a tfbnn.Pretraining or None, received {self.pretraining!r}."
-            )
-        tried = None if self.pretraining is None else self.pretraining.num_starts
-        if tried is not None and tried < self.num_chains:
-            raise ValueError(
-                f"Pretraining.num_starts must be at least num_chains={self.num_chains}, received "
-                f"{tried}. Leave num_starts=None for one start per chain."
-            )
-        for name in ("jit_compile", "resume"):
-            object.__setattr__(self, name, check_flag(name, getattr(self, name)))
-        if isinstance(self.num_workers, str) and self.num_workers != "auto":
-            raise ValueError(
-                f"num_workers must be 'auto' or an integer, received {self.num_workers!r}."
-            )
-        if self.num_workers != "auto":
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_pretraining()
+        self._set("resume", check_flag("resume", self.resume))
+        if isinstance(self.num_workers, str):
+            if self.num_workers != "auto":
+                raise ValueError(
+                    f"num_workers must be 'auto' or an integer, received {self.num_workers!r}."
+                )
+        else:
             check_integer("num_workers", self.num_workers, minimum=1)
         self._check_output()
         if self.verbose not in ("auto", 0, 1):
@@ -78,11 +89,25 @@ class FitOptions:
                 raise TypeError(f"Each callback must be callable, received {callback!r}.")
 
     @property
-    def numbers(self):
-        """The plain arguments that decide the draws, besides their number."""
-        return {name: getattr(self, name) for name in _NUMBERS}
+    def sampling(self) -> Sampling:
+        """Those of them that decide the draws of chains from given starts by a given kernel."""
+        return Sampling(**{item.name: getattr(self, item.name) for item in fields(Sampling)})
 
-    def _check_output(self):
+    def _check_pretraining(self) -> None:
+        if self.pretraining is None:
+            return
+        if not isinstance(self.pretraining, Pretraining):
+            raise TypeError(
+                f"pretraining must be a tfbnn.Pretraining or None, received {self.pretraining!r}."
+            )
+        tried = self.pretraining.num_starts
+        if tried is not None and tried < self.num_chains:
+            raise ValueError(
+                f"Pretraining.num_starts must be at least num_chains={self.num_chains}, received "
+                f"{tried}. Leave num_starts=None for one start per chain."
+            )
+
+    def _check_output(self) -> None:
         check_number("commit_interval", self.commit_interval, minimum=0)
         if self.output is not None and not isinstance(self.output, (str, os.PathLike)):
             raise TypeError(f"output must be a folder's path or None, received {self.output!r}.")
@@ -91,4 +116,4 @@ class FitOptions:
                 "resume=True goes on with the run in a folder, received output=None. Pass "
                 "output=FOLDER, or resume=False."
             )
-        object.__setattr__(self, "output", self.output and os.fspath(self.output))
+        self._set("output", self.output and os.fspath(self.output))

@@ -1,14 +1,16 @@
-"""What is told of a run after every block: to the progress line and to the user's callbacks."""
+"""Who is told of a run: the progress line and the user's callbacks."""
 
 import math
 import sys
 import time
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
 
 import numpy as np
 
 from tfbnn.exceptions import ConvergenceWarning
-from tfbnn.run.result import PHASES
+from tfbnn.run.events import Event
 
 _SPARSE_SECONDS = 30.0
 _LIVE_SECONDS = 0.2
@@ -22,7 +24,7 @@ class Progress:
     the run goes on.
     """
 
-    def __init__(self, verbose="auto", stream=None):
+    def __init__(self, verbose: int | str = "auto", stream: TextIO | None = None) -> None:
         """
         Args:
             verbose: "auto" or 1 as described; 0 for silence.
@@ -32,21 +34,21 @@ class Progress:
         self.silent = verbose in (0, False)
         self.live = not self.silent and bool(getattr(self.stream, "isatty", lambda: False)())
         self.last_time = time.monotonic()
-        self.last_phase = None
+        self.last_phase: str | None = None
         self.width = 0
 
-    def __call__(self, event):
-        """Shows one event dict, if it is time to."""
+    def __call__(self, event: Event) -> None:
+        """Shows an event, if it is time to."""
         if self.silent:
             return
         now = time.monotonic()
-        if self.live and event["phase"] != self.last_phase and self.last_phase is not None:
+        if self.live and event.phase != self.last_phase and self.last_phase is not None:
             self._write("\n")
             self.width = 0
-        self.last_phase = event["phase"]
+        self.last_phase = event.phase
         due = _LIVE_SECONDS if self.live else _SPARSE_SECONDS
-        finished = event["transition"] >= event["num_transitions"]
-        if now - self.last_time < due and not (finished and (self.live or event["seconds"] > due)):
+        finished = event.transition >= event.num_transitions
+        if now - self.last_time < due and not (finished and (self.live or event.seconds > due)):
             return
         self.last_time = now
         line = describe(event)
@@ -56,13 +58,13 @@ class Progress:
         else:
             self._write(line + "\n")
 
-    def close(self):
+    def close(self) -> None:
         """Ends the live line."""
         if self.live and self.width:
             self._write("\n")
             self.width = 0
 
-    def _write(self, text):
+    def _write(self, text: str) -> None:
         try:
             self.stream.write(text)
             self.stream.flush()
@@ -70,104 +72,38 @@ class Progress:
             self.silent = True
 
 
-def describe(event):
-    """One line for an event dict."""
-    done, total = event["transition"], event["num_transitions"]
+def describe(event: Event) -> str:
+    """One line for an event."""
+    done, total = event.transition, event.num_transitions
     parts = [
-        f"{event['phase']:<11} {100.0 * done / max(total, 1):3.0f} %",
+        f"{event.phase:<11} {100.0 * done / max(total, 1):3.0f} %",
         f"{done}/{total}",
-        f"{_clock(event['seconds'])} elapsed",
-        f"{_clock(event['eta_seconds'])} left",
+        f"{_clock(event.seconds)} elapsed",
+        f"{_clock(event.eta_seconds)} left",
+        *event.remarks(),
     ]
-    if "acceptance_rate" in event:
-        parts.append(f"acceptance {event['acceptance_rate']:.2f}")
-        parts.append(f"step {event['step_size']:.3g}")
-        if event["num_divergent"]:
-            parts.append(f"{event['num_divergent']} divergent")
-    elif math.isfinite(event.get("validation_log_likelihood", math.nan)):
-        parts.append(f"validation log likelihood {event['validation_log_likelihood']:.3f}")
     return "  ".join(parts)
 
 
-def _clock(seconds):
+def _clock(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "?"
-    minutes, seconds = divmod(int(seconds + 0.5), 60)
+    minutes, left = divmod(int(seconds + 0.5), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
-
-
-# A chain that has accepted nothing for so many transitions is named in the events of the run.
-_STANDING_STILL = 20
-
-
-def make_event(phase, lanes, program, seconds):
-    """The event of a run after a block, JSON-able but for NaN.
-
-    Args:
-        phase: The phase that the block belongs to.
-        lanes: The counters (`tfbnn.engine.sampling.lane.Lane.counters`) of the lanes to report on.
-        program: Their Program.
-        seconds: Spent in the phase so far.
-    """
-    total = program.num_transitions(phase)
-    done = float(np.mean([lane["transitions"][phase] for lane in lanes]))
-    return {
-        "phase": phase,
-        "transition": int(done),
-        "num_transitions": total,
-        "num_chains": sum(len(lane["chains"]) for lane in lanes),
-        "num_kept": min(lane["transitions"]["sampling"] for lane in lanes) // program.stride,
-        "seconds": seconds,
-        "eta_seconds": seconds * (total - done) / done if done else float("nan"),
-        "acceptance_rate": _known(np.mean, lanes, "recent_acceptance"),
-        "step_size": _known(np.median, lanes, "step_size"),
-        "num_divergent": sum(sum(lane["num_divergent"]) for lane in lanes),
-        "num_gradients": sum(sum(lane["num_gradients"][phase]) for lane in lanes),
-        "standing_still": [
-            chain
-            for lane in lanes
-            for chain, refused in zip(lane["chains"], lane["num_refused"])
-            if refused >= _STANDING_STILL
-        ],
-        "lanes": lanes,
-    }
-
-
-def current_phase(lanes, program):
-    """The first phase that some lane, by its counters, has not finished; the last at the end."""
-    for phase in PHASES:
-        end = program.num_transitions(phase)
-        if any(lane["transitions"][phase] < end for lane in lanes):
-            return phase
-    return PHASES[-1]
-
-
-def nothing_counted(chains):
-    """The counters of a lane that has made no transition."""
-    zeros, unknown = [0] * len(chains), [None] * len(chains)
-    return {
-        "chains": list(chains),
-        "transition": 0,
-        "transitions": dict.fromkeys(PHASES, 0),
-        "acceptance_sum": dict.fromkeys(PHASES, zeros),
-        "num_gradients": dict.fromkeys(PHASES, zeros),
-        "num_divergent": zeros,
-        "num_refused": zeros,
-        "recent_acceptance": unknown,
-        "step_size": unknown,
-    }
-
-
-def _known(average, lanes, name):
-    values = [value for lane in lanes for value in lane[name] if value is not None]
-    return float(average(values)) if values else float("nan")
+    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
 class Notifier:
-    """Called with an event; true once a callback asks to stop."""
+    """Called with an event; true once a callback asks to stop.
 
-    def __init__(self, verbose, callbacks):
+    Attributes:
+        progress: The Progress that shows events.
+        stopped: Whether a callback has asked to stop.
+    """
+
+    def __init__(
+        self, verbose: int | str = 0, callbacks: Sequence[Callable[[dict[str, Any]], Any]] = ()
+    ) -> None:
         """
         Args:
             verbose: As in `Progress`.
@@ -176,30 +112,30 @@ class Notifier:
         self.progress = Progress(verbose)
         self.callbacks = list(callbacks)
         self.stopped = False
-        self._warned = set()
+        self._warned: set[int] = set()
 
-    def __call__(self, event):
+    def __call__(self, event: Event) -> bool:
         self.progress(event)
         self._warn_of_standing_chains(event)
         for callback in list(self.callbacks):
             self.stopped |= self._call(callback, event)
         return self.stopped
 
-    def _warn_of_standing_chains(self, event):
-        new = sorted(set(event.get("standing_still", ())) - self._warned)
+    def _warn_of_standing_chains(self, event: Event) -> None:
+        new = sorted(set(getattr(event, "standing_still", ())) - self._warned)
         if new:
             self._warned.update(new)
             warnings.warn(
                 f"{'Chain' if len(new) == 1 else 'Chains'} {', '.join(map(str, new))} accepted none "
-                f"of the last proposals of the {event['phase']} phase. If that goes on, its draws "
+                f"of the last proposals of the {event.phase} phase. If that goes on, its draws "
                 "are one point: use a smaller step_size, dtype='float64' or another seed.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
 
-    def _call(self, callback, event):
+    def _call(self, callback: Callable[[dict[str, Any]], Any], event: Event) -> bool:
         try:
-            answer = callback(dict(event))
+            answer = callback(event.to_dict())
             return isinstance(answer, (bool, np.bool_)) and bool(answer)
         except Exception as error:
             # A day of sampling is worth more than a callback.

@@ -1,9 +1,15 @@
 """What `fit_posterior` returns: how the run went, in numbers and as a report."""
 
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from tfbnn.diagnostics.diagnosis import Diagnosis
+from tfbnn.run.evidence import Ladder, LogEvidence
+from tfbnn.system.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +42,20 @@ class Run:
     num_steps_between_results: int
     accept_target: float | None
     accept_reason: str
-    acceptance_rate: np.ndarray
-    step_size: np.ndarray
-    num_divergent: np.ndarray
-    num_gradients: dict
-    start_log_prob: np.ndarray
-    seconds: dict
+    acceptance_rate: Array
+    step_size: Array
+    num_divergent: Array
+    num_gradients: dict[str, Array]
+    start_log_prob: Array
+    seconds: dict[str, float]
     pretraining: str
     geometry: str
-    notes: tuple
-    diagnosis: object
-    ladder: object = None
+    notes: tuple[str, ...]
+    diagnosis: Diagnosis | None
+    ladder: Ladder | None = None
 
     @property
-    def log_evidence(self):
+    def log_evidence(self) -> LogEvidence | None:
         """`tfbnn.run.evidence.LogEvidence` of a PowerPosterior, else None.
 
         Its `thermodynamic` and `stepping_stone` have a `value` and a `stderr`.
@@ -57,13 +63,13 @@ class Run:
         return None if self.ladder is None else self.ladder.log_evidence
 
     @property
-    def milliseconds_per_gradient(self):
+    def milliseconds_per_gradient(self) -> float:
         """Wall-clock milliseconds per gradient of warm-up and sampling, all chains together."""
         gradients = sum(counts.sum() for counts in self.num_gradients.values())
         seconds = self.seconds["warmup"] + self.seconds["sampling"]
         return 1e3 * seconds / gradients if gradients else np.nan
 
-    def report(self):
+    def report(self) -> str:
         """Returns the report as text: what ran, how long, how well, and what to do next."""
         lines = [
             f"Kernel       {self.kernel}",
@@ -90,7 +96,7 @@ class Run:
             lines += [_wrapped("! ", warning) for warning in self.diagnosis.warnings]
         return "\n".join(lines)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and strings, for JSON."""
         swaps = None if self.ladder is None else self.ladder.swap_acceptance.tolist()
         return {
@@ -108,44 +114,45 @@ class Run:
             "pretraining": self.pretraining,
             "geometry": self.geometry,
             "notes": list(self.notes),
-            "log_evidence": None if self.ladder is None else self.log_evidence.to_dict(),
+            "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
             "swap_acceptance": swaps,
             "seconds": self.seconds,
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(),
         }
 
-    def _ladder_lines(self):
+    def _ladder_lines(self) -> Iterator[str]:
         if self.ladder is None:
             return
-        swaps = " ".join(f"{rate:.2f}" for rate in self.ladder.swap_acceptance)
-        yield _wrapped("Swaps        ", f"accepted {swaps}, from the prior to the posterior")
+        swaps, evidence = self.ladder.swap_acceptance, self.ladder.log_evidence
+        rates = " ".join(f"{rate:.2f}" for rate in swaps)
+        yield _wrapped("Swaps        ", f"accepted {rates}, from the prior to the posterior")
         yield _wrapped(
             "Evidence     ",
-            f"log p(D) {self.log_evidence.stepping_stone} by stepping stones, "
-            f"{self.log_evidence.thermodynamic} by thermodynamic integration",
+            f"log p(D) {evidence.stepping_stone} by stepping stones, "
+            f"{evidence.thermodynamic} by thermodynamic integration",
         )
 
-    def _times(self):
+    def _times(self) -> str:
         total = sum(self.seconds.values())
         parts = ", ".join(f"{name} {value:.1f}" for name, value in self.seconds.items())
         return f"{total:.1f} s: {parts}"
 
-    def _gradients(self):
+    def _gradients(self) -> str:
         counts = ", ".join(f"{name} {int(n.sum())}" for name, n in self.num_gradients.items())
         if not any(n.sum() for n in self.num_gradients.values()):
             return counts
         return f"{counts}; {self.milliseconds_per_gradient:.3f} ms each"
 
-    def _target(self):
+    def _target(self) -> str:
         if self.accept_target is None:
             return ""
         return f", target {self.accept_target:g} ({self.accept_reason})"
 
 
-def _wrapped(label, text):
+def _wrapped(label: str, text: str) -> str:
     return textwrap.fill(label + text, width=100, subsequent_indent=" " * len(label))
 
 
-def _range(values):
+def _range(values: Array) -> str:
     low, high = np.min(values), np.max(values)
     return f"{low:.4g}" if low == high or np.isnan(low) else f"{low:.4g} to {high:.4g}"

@@ -1,17 +1,51 @@
 """What sampling hands back: the draws and the numbers of a run."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.posterior.collapsed import Readouts, pop_readouts
+from tfbnn.run.counters import Counters, Seconds
+from tfbnn.run.plan import PHASES
+from tfbnn.system.arrays import Array
 
-PHASES = ("warmup", "sampling")
+# The errors of lanes, by their chains.
+Failures = dict[tuple[int, ...], BaseException]
 
 
 @dataclass(frozen=True)
-class SamplingResult:
-    """The draws and the numbers of a run, all NumPy.
+class Ending:
+    """How the advance of the lanes of a run ended.
+
+    Attributes:
+        interrupted: Whether a KeyboardInterrupt ended it.
+        failures: Dict tuple of chains -> the exception that ended them.
+        notes: Lines on what happened to worker processes.
+    """
+
+    interrupted: bool = False
+    failures: Failures = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Kept(NamedTuple):
+    """What lanes of a run have kept, cut to the draws that all of their chains have.
+
+    Attributes:
+        draws: [C, S, P].
+        statistics: Dict name -> [C, S, ...].
+        counters: Those of each lane.
+    """
+
+    draws: Array
+    statistics: dict[str, Array]
+    counters: list[Counters]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingResult(Ending):
+    """The draws and the numbers of a run, all NumPy, and how it ended.
 
     Attributes:
         draws: [C, S, P]; S is smaller than asked for when the run was stopped, C when chains
@@ -22,61 +56,42 @@ class SamplingResult:
         num_gradients: Dict phase -> gradients per chain [C].
         step_size: Step size per chain [C].
         start_log_prob: Log density at the starts of all chains.
-        seconds: Dict with compile, warmup, sampling.
-        interrupted: Whether a KeyboardInterrupt ended the run.
-        failures: Dict tuple of chains -> the exception that ended them.
-        notes: Lines on what happened to worker processes.
+        seconds: Seconds of compilation, warm-up, sampling and the start of workers.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
         readouts: Readouts where the readout was collapsed, or None.
     """
 
-    draws: np.ndarray
-    sample_stats: dict
-    acceptance_rate: np.ndarray
-    num_divergent: np.ndarray
-    num_gradients: dict
-    step_size: np.ndarray
-    start_log_prob: np.ndarray
-    seconds: dict
-    interrupted: bool = False
-    failures: dict = field(default_factory=dict)
-    rung_log_likelihood: np.ndarray | None = None
+    draws: Array
+    sample_stats: dict[str, Array]
+    acceptance_rate: Array
+    num_divergent: Array
+    num_gradients: dict[str, Array]
+    step_size: Array
+    start_log_prob: Array
+    seconds: Seconds
+    rung_log_likelihood: Array | None = None
     readouts: Readouts | None = None
-    notes: tuple = ()
 
 
-def gather_result(draws, statistics, counters, **others):
-    """SamplingResult of several lanes.
-
-    Args:
-        draws: [C, S, P].
-        statistics: Dict name -> [C, S, ...].
-        counters: Those of each lane (`tfbnn.engine.sampling.lane.Lane.counters`), in the order of `draws`.
-        others: start_log_prob, seconds, interrupted, failures, notes of the SamplingResult.
-    """
-
-    def per_chain(name, *place):
-        return np.concatenate([_entry(lane[name], place) for lane in counters])
-
-    statistics = dict(statistics)
-    sampled = np.concatenate(
-        [[max(lane["transitions"]["sampling"], 1)] * len(lane["chains"]) for lane in counters]
-    )
+def gather_result(
+    kept: Kept, start_log_prob: Array, seconds: Seconds, ending: Ending = Ending()
+) -> SamplingResult:
+    """The SamplingResult of lanes that have kept draws."""
+    lanes, statistics = kept.counters, dict(kept.statistics)
+    num_sampled = [max(lane.transitions["sampling"], 1) for lane in lanes for _ in lane.chains]
     return SamplingResult(
-        draws=draws,
+        draws=kept.draws,
         rung_log_likelihood=statistics.pop("rung_log_likelihood", None),
         readouts=pop_readouts(statistics),
         sample_stats=statistics,
-        acceptance_rate=per_chain("acceptance_sum", "sampling") / sampled,
-        num_divergent=per_chain("num_divergent").astype(int),
-        num_gradients={phase: per_chain("num_gradients", phase).astype(int) for phase in PHASES},
-        step_size=per_chain("step_size"),
-        **others,
+        acceptance_rate=np.concatenate([lane.acceptance_sum["sampling"] for lane in lanes])
+        / num_sampled,
+        num_divergent=np.concatenate([lane.num_divergent for lane in lanes]),
+        num_gradients={
+            phase: np.concatenate([lane.num_gradients[phase] for lane in lanes]) for phase in PHASES
+        },
+        step_size=np.concatenate([lane.step_size for lane in lanes]),
+        start_log_prob=start_log_prob,
+        seconds=seconds,
+        **vars(ending),
     )
-
-
-def _entry(values, place):
-    for key in place:
-        values = values[key]
-    # None stands for NaN, which JSON does not have.
-    return np.array(values, dtype=float)

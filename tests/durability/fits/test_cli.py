@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch):
-    monkeypatch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 8)
+    monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def stopped(run, monkeypatch, tmp_path):
     """(run folder, standard error) of a fit that SIGTERM stopped once it had kept eight draws."""
 
     def stop(self, event):
-        if event.get("num_kept", 0) >= 8:
+        if getattr(event, "num_kept", 0) >= 8:
             os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:

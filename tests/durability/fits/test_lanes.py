@@ -13,6 +13,9 @@ from tfbnn.engine.sampling.program import make_program
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.exceptions import RunFolderError
 from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior, Repriorised
+from tfbnn.run.counters import Counters
+from tfbnn.run.options import Sampling
+from tfbnn.run.plan import make_plan
 
 # Of other kernels the defaults.
 SMALL = {
@@ -49,19 +52,16 @@ def make_lanes(name, count, stride=2, kernel=None):
     kernel = kernel or SMALL.get(name) or resolve_kernel(name)
     settings, _ = kernel.resolve(spec, len(x))
     theta = draw_prior(spec, 1, 2)
-    program = make_program(
-        spec,
-        settings,
-        make_data(x, np.sin(2 * x), None, spec.dtype),
+    sampling = Sampling(
         seed=3,
         num_chains=2,
         num_results=12,
         num_burnin_steps=40,
         num_steps_between_results=stride - 1,
-        jit_compile=True,
-        groups=[[0, 1]],
-        length=BLOCK,
     )
+    plan = make_plan(settings, spec, len(x), sampling, [[0, 1]], BLOCK)
+    data = make_data(x, np.sin(2 * x), None, spec.dtype)
+    program = make_program(settings, spec, data, sampling, plan)
     return [Lane(program, [0, 1], theta, Draws()) for _ in range(count)]
 
 
@@ -70,17 +70,18 @@ def run_to_the_end(lane):
     snapshots = []
     while lane.leg is not None:
         lane.advance()
-        snapshots.append((*lane.snapshot(), lane.num_kept, lane.leg_index))
+        snapshots.append((lane.snapshot(), lane.counters.to_json(), lane.num_kept))
     return snapshots
 
 
 def assert_goes_on(snapshots, index, whole, fresh):
     """Restores `fresh` from a snapshot and compares what follows with the whole run."""
-    arrays, counters, num_kept, leg_index = snapshots[index]
+    arrays, counters, num_kept = snapshots[index]
     fresh.sink = Draws()
     # As a file keeps them.
-    fresh.restore(arrays, json.loads(json.dumps(counters, allow_nan=False)))
-    assert (fresh.num_kept, fresh.leg_index) == (num_kept, leg_index)
+    counters = json.loads(json.dumps(counters, allow_nan=False))
+    fresh.restore(arrays, Counters.from_json(counters))
+    assert fresh.num_kept == num_kept and fresh.counters.to_json() == counters
     run_to_the_end(fresh)
     np.testing.assert_array_equal(fresh.sink.draws, whole.sink.draws[num_kept:])
     for name in whole.sink.statistics[0]:
@@ -88,9 +89,9 @@ def assert_goes_on(snapshots, index, whole, fresh):
             np.concatenate([part[name] for part in lane.sink.statistics]) for lane in (fresh, whole)
         )
         np.testing.assert_array_equal(found, expected[num_kept:])
-    (found, counted), (expected, all_counted) = fresh.snapshot(), whole.snapshot()
-    assert counted == all_counted
-    for name, array in expected.items():
+    assert fresh.counters.to_json() == whole.counters.to_json()
+    found = fresh.snapshot()
+    for name, array in whole.snapshot().items():
         np.testing.assert_array_equal(found[name], array)
 
 
@@ -104,8 +105,8 @@ def test_every_kernel_goes_on_bitwise(name):
     snapshots = run_to_the_end(whole)
     assert np.shape(whole.sink.draws) == (12, 2, 8)
     if whole.program.settings.preconditions:
-        assert whole.program.legs[1].renew
-    transitions = [counters["transition"] for _, counters, *_ in snapshots]
+        assert whole.program.plan.legs[1].renew
+    transitions = [counters["transition"] for _, counters, _ in snapshots]
     for transition in (15, 45):
         assert_goes_on(snapshots, transitions.index(transition), whole, fresh)
 
@@ -128,7 +129,7 @@ def test_goes_on_from_the_end_of_any_block(kernel):
 
 def test_a_checkpoint_of_another_run_is_refused():
     (lane,), (other,) = make_lanes("hmc", 1), make_lanes("nuts", 1)
-    arrays, counters = lane.snapshot()
+    arrays, counters = lane.snapshot(), lane.counters
     with pytest.raises(RunFolderError, match="checkpoint of chains .0, 1.*state_0"):
         other.restore(arrays, counters)
     with pytest.raises(RunFolderError, match="state_000 must be .*float64.*found None"):

@@ -34,14 +34,14 @@ def stop_after(count, phase="sampling"):
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch):
     """Blocks of eight transitions, so that there are several to stop between."""
-    monkeypatch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 8)
+    monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
 
 
 @pytest.fixture(scope="module")
 def whole():
     """(model, run) that nothing interrupted, in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 8)
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
         return small_fit()
 
 
@@ -63,7 +63,7 @@ def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
     for lane in (1, 0):
         while not advance_lane(folder, lane, commit_interval=0, notify=after_two):
             pass
-    assert {event["phase"] for event in events} == {"sampling"} and len(events) >= 4
+    assert {event.phase for event in events} == {"sampling"} and len(events) >= 4
     assert advance_lane(folder, 0)
     assert_same_draws(tfbnn.load(folder), whole[0])
 
@@ -387,7 +387,7 @@ def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
 
 def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch):
     """Acceptance probabilities above zero do not count, only moves."""
-    monkeypatch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 32)
+    monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
     events = []
     kernel = RandomWalkMetropolis(step_size=0.5, preconditioner="identity")
     pretraining = tfbnn.Pretraining(
@@ -403,7 +403,7 @@ def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch
 
 
 def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
-    monkeypatch.setattr("tfbnn.engine.sampling.program.block_length", lambda *_: 32)
+    monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
     events = []
     kernel = HMC(step_size=50.0, num_leapfrog_steps=3, preconditioner="identity")
     with pytest.warns(tfbnn.ConvergenceWarning) as warned:

@@ -7,9 +7,10 @@ from tests.support import engine_checks
 from tests.support.bugs.bug import Bug, around
 from tests.support.kernels.cases import HIERARCHICAL
 from tests.support.kernels.invariance import joint_p
-from tfbnn.engine.basis import schedule, seeds
+from tfbnn.engine.basis import seeds
 from tfbnn.engine.density import potential
-from tfbnn.engine.sampling import lane, program
+from tfbnn.engine.sampling import lane
+from tfbnn.run import plan
 
 __all__ = ["ENGINE_BUGS"]
 
@@ -59,7 +60,7 @@ def late_draws(original):
 def adapting_legs(original):
     def make_legs(settings, *arguments):
         return [
-            schedule.Leg(leg.phase, leg.length, settings.adapts, leg.renew)
+            plan.Leg(leg.phase, leg.length, settings.adapts, leg.renew)
             for leg in original(settings, *arguments)
         ]
 
@@ -114,7 +115,7 @@ ENGINE_BUGS = {
     ),
     "adaptation left on after warm-up": Bug(
         "the step size follows the acceptance while draws are kept",
-        around(program, "make_legs", adapting_legs),
+        around(plan, "make_legs", adapting_legs),
         checks=FROZEN,
     ),
     "thinning off by one": Bug(

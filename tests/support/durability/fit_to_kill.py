@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 import tfbnn
-from tfbnn.engine.sampling import program
+from tfbnn.run import plan
 
 ROWS = np.random.default_rng(0).normal(size=(20, 2))
 SETTINGS = dict(
@@ -32,5 +32,5 @@ def fit(**options):
 
 
 if __name__ == "__main__":
-    program.block_length = lambda *_: 8
+    plan.block_length = lambda *_: 8
     fit(output=sys.argv[1], resume=True, commit_interval=0)

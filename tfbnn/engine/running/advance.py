@@ -1,21 +1,42 @@
 """Advances lanes of a run folder: what a worker process or a task on a cluster does."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from tfbnn.data.prepared import TransformedRows
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes
-from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.sampling.program import make_program
-from tfbnn.run.definition import RunDefinition, check_environment
-from tfbnn.run.session import read_starts, spent_seconds
+from tfbnn.engine.running.run_lanes import Notify, run_lanes
+from tfbnn.engine.sampling.program import Program, make_program, plan_chains
+from tfbnn.run.counters import Clock
+from tfbnn.run.definition import RunDefinition
+from tfbnn.run.description import check_environment, read_beginning, read_definition
+from tfbnn.run.plan import Layout
+from tfbnn.run.result import Ending
+from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
 
-def advance_lane(path, index, *, commit_interval=30.0, notify=lambda event: False):
+class Advance(NamedTuple):
+    """How an advance of lanes ended, and whether all of them are at their ends."""
+
+    ending: Ending
+    finished: bool
+
+
+def never(event: object) -> bool:
+    """Does not ask to stop."""
+    del event
+    return False
+
+
+def advance_lane(
+    path: str, index: int, *, commit_interval: float = 30.0, notify: Notify = never
+) -> bool:
     """Advances one lane of a run to its end, or until `notify` asks to stop, and commits.
 
     Everything it needs is in the folder, so any process may call it, any number of times: a lane
@@ -26,7 +47,7 @@ def advance_lane(path, index, *, commit_interval=30.0, notify=lambda event: Fals
         path: The run folder.
         index: Number of the lane.
         commit_interval: As in `fit_posterior`.
-        notify: Called with an event dict after each block; true ends the call after it.
+        notify: Called with an Event after each block; true ends the call after it.
 
     Returns:
         Whether the lane is finished.
@@ -39,58 +60,51 @@ def advance_lane(path, index, *, commit_interval=30.0, notify=lambda event: Fals
         KeyboardInterrupt: After committing, on SIGINT or where a signal handler raises it.
         Exception: What made a block or a commit fail; the last commit is intact.
     """
-    ended = advance_lanes(path, [index], commit_interval=commit_interval, notify=notify)
-    for error in ended["failures"].values():
+    ending, finished = advance_lanes(path, [index], commit_interval=commit_interval, notify=notify)
+    for error in ending.failures.values():
         raise error
-    if ended["interrupted"]:
+    if ending.interrupted:
         raise KeyboardInterrupt
-    return ended["finished"]
+    return finished
 
 
-def advance_lanes(path, indices, *, commit_interval=30.0, notify=lambda event: False):
+def advance_lanes(
+    path: str, indices: Sequence[int], *, commit_interval: float = 30.0, notify: Notify = never
+) -> Advance:
     """As `advance_lane`, several lanes, which take turns; one that fails does not end the others.
 
     Args:
         path, commit_interval, notify: As there.
         indices: Numbers of the lanes.
 
-    Returns:
-        Dict with interrupted and failures, as in SamplingResult, and finished: whether all lanes
-        are at their ends.
-
     Raises:
         RunLockedError, RunFolderError, ValueError: As there.
         StartError: When a chain cannot move from its start.
     """
     folder = RunFolder.open(path)
-    definition = RunDefinition.read(folder)
+    definition, store = read_definition(folder), FolderStore(folder, commit_interval)
     check_environment(folder, definition, describe_environment())
-    found = {index: folder.checkpoint(index) for index in indices}
     unfinished = [
         index
-        for index, checkpoint in found.items()
-        if not checkpoint or checkpoint.counters["transition"] < definition.num_transitions
+        for index, lane in zip(indices, committed_counters(folder, indices))
+        if lane.transition < definition.sampling.num_transitions
     ]
     if not unfinished:
-        return {"interrupted": False, "failures": {}, "finished": True}
-    program = program_of(definition, **folder.description["plan"])
-    theta, phases = read_starts(folder).theta, spent_seconds(found.values())
+        return Advance(Ending(), True)
+    beginning, clock = read_beginning(folder), Clock(store.seconds(indices))
+    program = program_of(definition, beginning.layout)
     with ExitStack() as stack, single_threaded_blas():
-        lanes = open_lanes(stack, program, folder, unfinished, theta, commit_interval, phases)
-        ended = run_lanes(program, lanes, notify, phases, {"compile": 0.0})
-    return ended | {"finished": all(lane.leg is None for lane in lanes)}
+        lanes = open_lanes(stack, program, store, unfinished, beginning.starts.theta, clock)
+        ending = run_lanes(lanes, notify, clock)
+    return Advance(ending, all(lane.leg is None for lane in lanes))
 
 
-def program_of(definition, **plan):
-    """The Program of a RunDefinition; `plan` as the last arguments of `make_program`."""
-    spec = definition.spec
+def program_of(
+    definition: RunDefinition, layout: Layout | None = None, *, many_devices: bool = False
+) -> Program:
+    """The Program of a RunDefinition; `layout` and `many_devices` as in `plan_chains`."""
+    spec, sampling, num_rows = definition.spec, definition.sampling, len(definition.rows.x)
     rows = TransformedRows.learn(spec, definition.rows, None).train
-    settings, _ = kernel_from_json(definition.kernel).resolve(spec, len(definition.rows.x))
-    return make_program(
-        spec,
-        settings,
-        make_data(*rows, spec.dtype),
-        **definition.numbers,
-        num_results=definition.num_results,
-        **plan,
-    )
+    settings, _ = kernel_from_json(definition.kernel).resolve(spec, num_rows)
+    plan = plan_chains(settings, spec, num_rows, sampling, layout, many_devices=many_devices)
+    return make_program(settings, spec, make_data(*rows, spec.dtype), sampling, plan)

@@ -2,43 +2,45 @@
 
 from tfbnn.data.prepared import TransformedRows
 from tfbnn.engine.basis.environment import describe_environment
-from tfbnn.engine.density.potential import make_data
+from tfbnn.engine.density.potential import Data, make_data
 from tfbnn.engine.running.advance import program_of
 from tfbnn.engine.sampling.program import check_starts
 from tfbnn.engine.starts.find import find_starts
-from tfbnn.run.definition import RunDefinition, check_environment
-from tfbnn.run.session import Recording, Starts
+from tfbnn.run.definition import Beginning, RunDefinition, Starts
+from tfbnn.run.description import check_environment, make_run, read_definition
+from tfbnn.run.progress import Notifier
+from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
 
-def prepare_run(staging, path, notify):
+def prepare_run(staging: RunFolder, path: str, notify: Notifier) -> None:
     """Makes the run folder of a run that tasks on several devices will advance.
 
     Args:
         staging: RunFolder that holds the definition of the run.
         path: The folder to be made.
-        notify: `tfbnn.run.progress.Notifier`; when it asks to stop, no folder is made.
+        notify: Notifier; when it asks to stop, no folder is made.
 
     Raises:
         StartError: When a chain cannot move from its start.
         RunLockedError: When another process is about to make it.
         RunFolderError: When the definition was made with other versions or for another device.
     """
-    definition = RunDefinition.read(staging)
+    definition = read_definition(staging)
     check_environment(staging, definition, describe_environment())
     transformed = TransformedRows.learn(definition.spec, definition.rows, definition.validation)
     data = make_data(*transformed.train, definition.spec.dtype)
-    recording = Recording(path, definition, commit_interval=None)
-    with single_threaded_blas(), recording.reserved():
-        recording.starts = starts_of(definition, transformed, data, notify)
-        if notify.stopped:
-            return
-        program = program_of(definition, many_devices=True)
-        start_log_prob = check_starts(program, recording.starts.theta)
-        recording.begin(program.groups, program.block_length, True, start_log_prob)
+    with single_threaded_blas(), RunFolder.reserved(path) as make:
+        starts = starts_of(definition, transformed, data, notify)
+        if not notify.stopped:
+            program = program_of(definition, many_devices=True)
+            log_prob = check_starts(program, starts.theta)
+            make_run(make, definition, Beginning(starts, log_prob, program.plan.layout, True))
 
 
-def starts_of(definition, transformed, data, notify):
+def starts_of(
+    definition: RunDefinition, transformed: TransformedRows, data: Data, notify: Notifier
+) -> Starts:
     """The Starts of a run.
 
     Args:
@@ -47,15 +49,6 @@ def starts_of(definition, transformed, data, notify):
         data: Tensors of the training rows.
         notify: As in `prepare_run`.
     """
-    spec, numbers, held_out = definition.spec, definition.numbers, transformed.held_out
-    found = find_starts(
-        spec,
-        data,
-        None if held_out is None else make_data(*held_out, spec.dtype),
-        definition.pretraining,
-        seed=numbers["seed"],
-        num_chains=numbers["num_chains"],
-        jit_compile=numbers["jit_compile"],
-        notify=notify,
-    )
-    return Starts(*found)
+    spec, held_out = definition.spec, transformed.held_out
+    validation = None if held_out is None else make_data(*held_out, spec.dtype)
+    return find_starts(spec, data, validation, definition.pretraining, definition.sampling, notify)

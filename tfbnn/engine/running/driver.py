@@ -1,177 +1,104 @@
-"""Runs the chains of a fit, in memory or in a run folder."""
+"""Runs the chains of a fit: in memory, in a run folder, in worker processes."""
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 
-import numpy as np
-
+from tfbnn.engine.density.potential import Data
+from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.running.sinks import FolderSink, MemorySink
 from tfbnn.engine.running.workers.count import count_workers
 from tfbnn.engine.running.workers.crew import run_in_workers
 from tfbnn.engine.sampling.lane import Lane
-from tfbnn.engine.sampling.program import check_starts, make_program
+from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run.progress import nothing_counted
-from tfbnn.run.result import PHASES, gather_result
-from tfbnn.run.session import read_lanes
+from tfbnn.run.counters import Clock, Counters
+from tfbnn.run.definition import Beginning, RunDefinition, Starts
+from tfbnn.run.progress import Notifier
+from tfbnn.run.result import SamplingResult
+from tfbnn.run.session import MemorySession, Session
+from tfbnn.run.stores import Sink, Store, result_of
+from tfbnn.system.arrays import Array
 
 
 def run_chains(
-    spec,
-    settings,
-    data,
-    theta,
-    *,
-    seed,
-    num_results,
-    num_burnin_steps,
-    num_steps_between_results,
-    jit_compile,
-    notify,
-    stopped,
-    recording=None,
-    num_workers="auto",
-):
+    definition: RunDefinition,
+    settings: Kernel,
+    data: Data,
+    starts: Starts,
+    session: Session,
+    notify: Notifier,
+) -> SamplingResult:
     """Warms up and samples all chains.
 
     A chain that fails does not end the others: the result then has their draws and names it.
 
     Args:
-        spec: ModelSpec.
-        settings: Kernel settings.
-        data: Data tensors.
-        theta: Starts [C, P].
-        seed: The user's seed.
-        num_results, num_burnin_steps, num_steps_between_results: As in `fit_posterior`.
-        jit_compile: Whether XLA compiles the block.
-        notify: Called with an event dict between blocks; true stops the run.
-        stopped: Whether the run was stopped already, so that nothing is to be sampled.
-        recording: `tfbnn.run.session.Recording` of the run folder that draws go to and that the run
-            goes on from, or None to keep draws in memory.
-        num_workers: As in `fit_posterior`; processes need a recording.
-
-    Returns:
-        SamplingResult.
+        definition: RunDefinition.
+        settings: Its kernel, with a definite preconditioner.
+        data: Tensors of its training rows.
+        starts: Where the chains start.
+        session: Where draws go, and what there is of the run to go on from.
+        notify: Notifier; when it was stopped already, nothing is sampled.
 
     Raises:
         StartError: When a chain cannot move from its start.
         RunFolderError, RunLockedError: When the folder is damaged or in use.
     """
-    began = time.perf_counter()
-    program = make_program(
-        spec,
-        settings,
-        data,
-        seed=seed,
-        num_chains=len(theta),
-        num_results=num_results,
-        num_burnin_steps=num_burnin_steps,
-        num_steps_between_results=num_steps_between_results,
-        jit_compile=jit_compile,
-        **(recording.plan if recording else {}),
-    )
-    start_log_prob = check_starts(program, theta)
-    others = {"start_log_prob": start_log_prob, "seconds": {}}
-    others["seconds"]["compile"] = time.perf_counter() - began
-    if recording is None or stopped:
-        return _run_in_memory(program, theta, notify, stopped, others)
-    num_workers = count_workers(num_workers, program, recording)
-    recording.begin(program.groups, program.block_length, num_workers > 0, start_log_prob)
+    clock, spec, sampling = Clock(), definition.spec, definition.sampling
+    with clock.measure("compile"):
+        layout = session.found and session.found.layout
+        plan = plan_chains(settings, spec, data.x.shape[-1], sampling, layout)
+        program = make_program(settings, spec, data, sampling, plan)
+        start_log_prob = check_starts(program, starts.theta)
+    if notify.stopped:
+        session = MemorySession()
+    num_workers = count_workers(session, definition, settings, plan)
+    store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout, num_workers > 0))
+    lanes = range(len(plan.groups))
+    began, before = time.perf_counter(), store.seconds(lanes)
     if num_workers:
-        return _run_in_workers(program, notify, recording, num_workers, others)
-    return _run_in_folder(program, theta, notify, recording, others)
+        ending = run_in_workers(plan, store, num_workers, notify)
+        seconds = clock.seconds + store.seconds(lanes).elapsed(began, before)
+    else:
+        clock.add(before)
+        with ExitStack() as stack:
+            with clock.measure("startup"):
+                opened = open_lanes(stack, program, store, lanes, starts.theta, clock)
+            ending = run_lanes(opened, notify, clock, notify.stopped)
+        seconds = clock.seconds
+    return result_of(store, plan, start_log_prob, seconds, ending)
 
 
-def _run_in_memory(program, theta, notify, stopped, others):
-    shape = len(theta), program.num_results
-    draws = np.empty((*shape, theta.shape[1]), theta.dtype)
-    statistics = {
-        name: np.empty((*shape, *rest), dtype) for name, (rest, dtype) in program.statistics.items()
-    }
-    began = time.perf_counter()
-    lanes = [
-        Lane(program, group, theta[group], MemorySink(group, draws, statistics))
-        for group in program.groups
-    ]
-    others["seconds"]["startup"] = time.perf_counter() - began
-    phases = dict.fromkeys(PHASES, 0.0)
-    ended = {} if stopped else run_lanes(program, lanes, notify, phases, others["seconds"])
-    others["seconds"] |= phases
-    failed = ended.get("failures", {})
-    lanes = [lane for lane in lanes if tuple(lane.chains) not in failed] or lanes
-    chains = [chain for lane in lanes for chain in lane.chains]
-    if len(chains) < len(theta):
-        draws = draws[chains]
-        statistics = {name: values[chains] for name, values in statistics.items()}
-    num_kept = min(lane.num_kept for lane in lanes)
-    statistics = {name: values[:, :num_kept] for name, values in statistics.items()}
-    counters = [lane.counters() for lane in lanes]
-    return gather_result(draws[:, :num_kept], statistics, counters, **others, **ended)
-
-
-def _run_in_folder(program, theta, notify, recording, others):
-    folder, phases = recording.folder, recording.spent_seconds()
-    began = time.perf_counter()
-    with ExitStack() as stack:
-        indices = range(len(program.groups))
-        lanes = open_lanes(
-            stack, program, folder, indices, theta, recording.commit_interval, phases
-        )
-        others["seconds"]["startup"] = time.perf_counter() - began
-        ended = run_lanes(program, lanes, notify, phases, others["seconds"])
-    others["seconds"] |= phases
-    return committed_result(program, folder, others, ended)
-
-
-def _run_in_workers(program, notify, recording, num_workers, others):
-    folder, earlier = recording.folder, recording.spent_seconds()
-    began = time.perf_counter()
-    ended = run_in_workers(program, folder, num_workers, recording.commit_interval, notify)
-    phases = recording.spent_seconds()
-    sampling = sum(phases.values()) - sum(earlier.values())
-    # What the workers need to import and to compile, one beside the other.
-    others["seconds"]["startup"] = max(time.perf_counter() - began - sampling, 0.0)
-    others["seconds"] |= phases
-    return committed_result(program, folder, others, ended)
-
-
-def committed_result(program, folder, others, ended):
-    """SamplingResult of what the lanes have committed, without those that failed."""
-    indices, failed = range(len(program.groups)), ended["failures"]
-    healthy = [index for index in indices if tuple(program.groups[index]) not in failed] or indices
-    draws, statistics, counters = read_lanes(folder, healthy)
-    counters = [
-        found or nothing_counted(program.groups[index]) for index, found in zip(healthy, counters)
-    ]
-    return gather_result(draws, statistics, counters, **others, **ended)
-
-
-def open_lanes(stack, program, folder, indices, theta, commit_interval, phases):
-    """Lanes of a run folder, each with its lease, where their checkpoints left them.
+def open_lanes(
+    stack: ExitStack,
+    program: Program,
+    store: Store,
+    indices: Sequence[int],
+    theta: Array,
+    clock: Clock,
+) -> list[Lane]:
+    """Lanes where their last commits left them, or at their starts.
 
     Args:
-        stack: ExitStack that gives the leases back.
+        stack: ExitStack that gives the lanes back, of which each has one writer at a time.
         program: Their Program.
-        folder: RunFolder.
+        store: Where their draws go.
         indices: Numbers of the lanes.
         theta: Starts of all chains [C, P].
-        commit_interval: As in `fit_posterior`.
-        phases: Dict phase -> seconds spent, which every commit takes down.
+        clock: Clock of the run.
     """
     lanes = []
     for index in indices:
-        writer, group = stack.enter_context(folder.writer(index)), program.groups[index]
-        sink = FolderSink(writer, commit_interval, phases)
-        lanes.append(_open_lane(program, group, theta[group], sink, writer.checkpoint))
+        sink, group = stack.enter_context(store.sink(index, clock)), program.plan.groups[index]
+        lanes.append(_open_lane(program, group, theta[group], sink))
     return lanes
 
 
-def _open_lane(program, group, theta, sink, checkpoint):
-    """The lane of some chains, where its checkpoint left it, or at the starts theta [C, P]."""
-    lane = Lane(program, group, theta, sink)
+def _open_lane(program: Program, group: list[int], theta: Array, sink: Sink) -> Lane:
+    lane, checkpoint = Lane(program, group, theta, sink), sink.checkpoint
     if checkpoint is not None:
-        lane.restore(checkpoint.arrays, checkpoint.counters)
+        lane.restore(checkpoint.arrays, Counters.from_json(checkpoint.counters))
         if lane.num_kept != checkpoint.num_draws:
             raise RunFolderError(
                 f"The checkpoint of chains {group} contradicts itself: {checkpoint.num_draws} draws "

@@ -4,17 +4,20 @@ Length, thinning and adaptation are run-time values, so a run compiles this prog
 not depend on how transitions are split into blocks: random keys belong to absolute transitions.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.basis.compile import compiled
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.potential import Data
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.whitened_target import Target
-from tfbnn.engine.sampling.linear_map import DenseMap, DiagonalMap, as_tensors
-
-STATISTICS = ("lp", "acceptance_rate", "step_size", "n_steps", "diverging", "energy")
+from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
+from tfbnn.spec.model_spec import ModelSpec
 
 
 class ChainState(NamedTuple):
@@ -33,10 +36,10 @@ class ChainState(NamedTuple):
         moments: Running moments of the coordinates since the last window.
     """
 
-    z: object
-    results: object
-    linear_map: DiagonalMap | DenseMap
-    reference: object
+    z: Tensor
+    results: Any
+    linear_map: LinearMap
+    reference: Tensor
     step: DualAveraging
     moments: RunningMoments
 
@@ -52,11 +55,11 @@ class BlockControl(NamedTuple):
         collect_moments: Whether the moments of the coordinates are collected.
     """
 
-    num_transitions: object
-    first: object
-    stride: object
-    adapt_step: object
-    collect_moments: object
+    num_transitions: Tensor
+    first: Tensor
+    stride: Tensor
+    adapt_step: Tensor
+    collect_moments: Tensor
 
 
 class BlockOutput(NamedTuple):
@@ -71,15 +74,17 @@ class BlockOutput(NamedTuple):
         num_gradients: Number of gradients [C], those of all rungs.
     """
 
-    draws: object
-    statistics: dict
-    acceptance_sum: object
-    num_divergent: object
-    num_gradients: object
+    draws: Tensor
+    statistics: dict[str, Tensor]
+    acceptance_sum: Tensor
+    num_divergent: Tensor
+    num_gradients: Tensor
 
 
 @lru_cache(maxsize=32)
-def make_block(spec, settings, num_slots, jit_compile):
+def make_block(
+    spec: ModelSpec, settings: Kernel, num_slots: int, jit_compile: bool
+) -> Callable[..., tuple[ChainState, BlockOutput]]:
     """Builds and caches the compiled block function.
 
     Args:
@@ -95,10 +100,12 @@ def make_block(spec, settings, num_slots, jit_compile):
     potential = settings.potential(spec)
     accept_target = settings.accept_target(spec)
 
-    def block(data, state, keys, control):
+    def block(
+        data: Data, state: ChainState, keys: Tensor, control: BlockControl
+    ) -> tuple[ChainState, BlockOutput]:
         kernel = _kernel(potential, settings, data, state.linear_map, state.reference, state.step)
 
-        def transition(index, state, output):
+        def transition(index: Tensor, state: ChainState, output: BlockOutput) -> Any:
             prepare_key, kernel_key = tf.unstack(tf.random.split(keys[index], 2))
             log_step = tf.where(control.adapt_step, state.step.log_step, state.step.log_average)
             step_size = tf.cast(tf.exp(log_step), state.z.dtype)
@@ -183,16 +190,16 @@ def _adapt(step, statistics, settings, accept_target, adapt_step):
     return select(adapt_step, step.update(acceptance, accept_target), step)
 
 
-def _empty_output(z, temperatures, num_slots):
+def _empty_output(z: Tensor, temperatures: tuple[float, ...], num_slots: int) -> BlockOutput:
     num_rungs = len(temperatures)
     chains = [z.shape[0] // num_rungs]
-    dtypes = dict.fromkeys(STATISTICS, z.dtype)
-    dtypes |= {"lp": tf.float64, "energy": tf.float64, "n_steps": tf.int32, "diverging": tf.bool}
 
-    def slots(dtype, shape):
+    def slots(dtype: Any, shape: Any) -> Any:
         return tf.TensorArray(dtype, size=num_slots, element_shape=shape, clear_after_read=False)
 
-    statistics = {name: slots(dtypes[name], chains) for name in STATISTICS}
+    statistics = {
+        name: slots(kind.computed or z.dtype, chains) for name, kind in STATISTICS.items()
+    }
     if num_rungs > 1:
         statistics["rung_log_likelihood"] = slots(tf.float64, [*chains, num_rungs])
     return BlockOutput(

@@ -1,5 +1,9 @@
 """A lane: the chains that advance together in one compiled program, and where they are."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from tfbnn.engine.basis import seeds
@@ -10,124 +14,119 @@ from tfbnn.engine.basis.adaptation import (
     restart_dual_averaging,
     restart_moments,
 )
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.rungs import of_posterior
-from tfbnn.engine.sampling.block import BlockControl, ChainState, bootstrap
-from tfbnn.engine.sampling.linear_map import as_tensors, diagonal_map, identity_map, whitening_map
+from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
+from tfbnn.engine.sampling.linear_map import (
+    LinearMap,
+    as_tensors,
+    diagonal_map,
+    identity_map,
+    whitening_map,
+)
+from tfbnn.engine.sampling.program import Program
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run.result import PHASES
+from tfbnn.run.counters import Counters
+from tfbnn.run.plan import Leg
+from tfbnn.run.stores import Sink
+from tfbnn.system.arrays import Array
 
 
 class Lane:
     """One chain on a CPU; all chains on a GPU, or where the kernel couples them.
 
-    Not shared between threads while it advances.
+    Not shared between threads while it advances, but for its counters.
 
     Attributes:
-        chains: Indices of its chains.
-        num_kept: Draws kept so far, per chain.
-        num_refused: Transitions since the last block in which a chain accepted anything [C].
-        is_between_blocks: Whether state and counts belong together; not during a block, nor after
+        counters: What it has counted up to the end of the last block.
+        is_between_blocks: Whether state and counters belong together; not during a block, nor after
             one that failed.
     """
 
-    def __init__(self, program, chains, theta, sink):
+    def __init__(self, program: Program, chains: Sequence[int], theta: Array, sink: Sink) -> None:
         """
         Args:
             program: The `Program` that all lanes share.
             chains: Indices of the chains.
             theta: Their starts [len(chains), P]; all rungs of a chain start there.
-            sink: Where kept theta goes, see `tfbnn.engine.running.sinks`.
+            sink: Where kept theta goes.
         """
         self.program = program
-        self.chains = list(chains)
-        self.key_chain = self.chains[0] if len(self.chains) == 1 else -1
+        self.key_chain = chains[0] if len(chains) == 1 else -1
         self.sink = sink
-        self.num_kept = 0
-        self.leg_index, self.done_in_leg = 0, 0
-        self.transition = 0
         self.is_between_blocks = True
-        self.phase_transitions = dict.fromkeys(PHASES, 0)
-        self.acceptance_sum = {phase: np.zeros(len(self.chains)) for phase in PHASES}
-        self.num_gradients = {phase: np.zeros(len(self.chains), int) for phase in PHASES}
-        self.num_divergent = np.zeros(len(self.chains), int)
-        self.num_refused = np.zeros(len(self.chains), int)
-        self.recent_acceptance = np.full(len(self.chains), np.nan)
+        self.counters = Counters.nothing(chains)
         start = program.potential.coordinates(theta, program.data)
         rows = np.repeat(start, len(program.settings.temperatures), axis=0)
-        self._start(rows, self._first_map(rows))
+        self._start(rows, self._first_map(rows), 0)
+        self.counters = replace(self.counters, step_size=self._step_size(0))
 
     @property
-    def leg(self):
+    def chains(self) -> list[int]:
+        """Indices of its chains."""
+        return self.counters.chains
+
+    @property
+    def num_kept(self) -> int:
+        """Draws kept so far, per chain."""
+        return self.program.plan.num_kept(self.counters.transition)
+
+    @property
+    def leg(self) -> Leg | None:
         """The leg the lane is in, or None at the end."""
-        # Read once: another thread may be closing the leg.
-        legs, index = self.program.legs, self.leg_index
-        return legs[index] if index < len(legs) else None
+        return self.program.plan.leg(self.counters.transition)
 
-    @property
-    def step_size(self):
-        """Step sizes in use [C]."""
-        step = self.state.step
-        adapting = self.leg is not None and self.leg.adapt_step
-        rows = np.exp(np.asarray(step.log_step if adapting else step.log_average))
-        return of_posterior(rows, self.program.settings.temperatures)
-
-    def advance(self):
-        """Runs one block, and closes the leg when it is done."""
-        leg, program = self.leg, self.program
+    def advance(self) -> None:
+        """Runs one block, and renews the preconditioner where a leg ends that asks for it."""
+        program, plan, counters = self.program, self.program.plan, self.counters
+        leg_index, done = plan.position(counters.transition)
+        leg = plan.legs[leg_index]
         self.is_between_blocks = False
-        count = min(program.block_length, leg.length - self.done_in_leg)
-        keys = np.zeros((program.block_length, 2), np.int32)
+        count = min(plan.block_length, leg.length - done)
+        keys = np.zeros((plan.block_length, 2), np.int32)
         keys[:count] = seeds.keys(
-            program.seed, "transition", self.key_chain, self.transition, count
+            program.seed, "transition", self.key_chain, counters.transition, count
         )
         control = BlockControl(
             num_transitions=tf.constant(count),
-            first=tf.constant(self.done_in_leg),
-            stride=tf.constant(program.stride),
+            first=tf.constant(done),
+            stride=tf.constant(plan.stride),
             adapt_step=tf.constant(leg.adapt_step),
             collect_moments=tf.constant(leg.renew),
         )
         before = self.state.z
         self.state, output = program.block(program.data, self.state, tf.constant(keys), control)
-        self._account(leg, count, output)
-        self._watch_for_standstill(before, count)
-        self.transition += count
-        self.done_in_leg += count
-        if self.done_in_leg == leg.length:
-            self._close_leg(leg)
+        num_refused = self._num_refused(before, count)
+        num_divergent = counters.num_divergent
+        if leg.phase == "sampling":
+            num_divergent = num_divergent + output.num_divergent.numpy()
+            self._keep(count, output)
+        if leg.renew and done + count == leg.length:
+            point = self.state.linear_map.forward(self.state.z).numpy()
+            self._start(point, self._renewed_map(point, leg.length), leg_index)
+        self.counters = counters.after_block(
+            leg.phase,
+            count,
+            output.acceptance_sum.numpy(),
+            output.num_gradients.numpy(),
+            num_divergent=num_divergent,
+            num_refused=num_refused,
+            step_size=self._step_size(counters.transition + count),
+        )
         self.is_between_blocks = True
         self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
 
-    def is_in(self, phase):
+    def is_in(self, phase: str) -> bool:
         """Whether the next transition belongs to `phase`."""
         leg = self.leg
         return leg is not None and leg.phase == phase
 
-    def counters(self):
-        """What the lane has counted, JSON-able; None stands for NaN."""
-        return {
-            "chains": self.chains,
-            "transition": self.transition,
-            "transitions": dict(self.phase_transitions),
-            "acceptance_sum": {name: _listed(sums) for name, sums in self.acceptance_sum.items()},
-            "num_gradients": {name: _listed(counts) for name, counts in self.num_gradients.items()},
-            "num_divergent": _listed(self.num_divergent),
-            "num_refused": _listed(self.num_refused),
-            "recent_acceptance": _listed(self.recent_acceptance),
-            "step_size": _listed(self.step_size),
-        }
-
-    def snapshot(self):
-        """Everything that decides the lane's future besides its program.
-
-        Returns:
-            (dict name -> array, JSON-able dict of counters).
-        """
+    def snapshot(self) -> dict[str, Array]:
+        """Everything that decides the lane's future besides its program and its counters."""
         leaves = tf.nest.flatten(self.state)
-        return dict(zip(_leaf_names(leaves), (leaf.numpy() for leaf in leaves))), self.counters()
+        return dict(zip(_leaf_names(leaves), (leaf.numpy() for leaf in leaves)))
 
-    def restore(self, arrays, counters):
+    def restore(self, arrays: dict[str, Array], counters: Counters) -> None:
         """Goes on from a snapshot of a lane with the same program, which may have fewer results.
 
         Raises:
@@ -146,44 +145,24 @@ class Lane:
         self.state = tf.nest.pack_sequence_as(
             self.state, [tf.constant(arrays[name]) for name in names]
         )
-        self._go_to(counters["transition"])
-        for name in PHASES:
-            self.acceptance_sum[name] = np.array(counters["acceptance_sum"][name], float)
-            self.num_gradients[name] = np.array(counters["num_gradients"][name], int)
-        self.num_divergent = np.array(counters["num_divergent"], int)
-        self.num_refused = np.array(counters["num_refused"], int)
+        self.counters = replace(counters, seconds=None)
 
-    def _go_to(self, transition):
-        """Sets leg and counts to those after so many transitions, at the end of a block."""
-        self.leg_index, self.done_in_leg, self.transition = 0, transition, transition
-        self.phase_transitions = dict.fromkeys(PHASES, 0)
-        for leg in self.program.legs:
-            self.phase_transitions[leg.phase] += min(self.done_in_leg, leg.length)
-            if self.done_in_leg < leg.length:
-                break
-            self.leg_index += 1
-            self.done_in_leg -= leg.length
-        self.num_kept = self.phase_transitions["sampling"] // self.program.stride
+    def _step_size(self, transition: int) -> Array:
+        """Step sizes in use [C] after so many transitions."""
+        step, leg = self.state.step, self.program.plan.leg(transition)
+        adapting = leg is not None and leg.adapt_step
+        rows = np.exp(np.asarray(step.log_step if adapting else step.log_average))
+        return of_posterior(rows, self.program.settings.temperatures).astype(float)
 
-    def _account(self, leg, count, output):
-        acceptance = output.acceptance_sum.numpy()
-        self.phase_transitions[leg.phase] += count
-        self.acceptance_sum[leg.phase] += acceptance
-        self.num_gradients[leg.phase] += output.num_gradients.numpy()
-        self.recent_acceptance = acceptance / count
-        if leg.phase == "sampling":
-            self.num_divergent += output.num_divergent.numpy()
-            self._keep(count, output)
-
-    def _watch_for_standstill(self, before, count):
+    def _num_refused(self, before: Tensor, count: int) -> Array:
         moved = of_posterior(
             tf.not_equal(self.state.z, before).numpy(), self.program.settings.temperatures
         )
-        self.num_refused = np.where(moved.any(axis=1), 0, self.num_refused + count)
+        return np.where(moved.any(axis=1), 0, self.counters.num_refused + count)
 
-    def _keep(self, count, output):
-        stride = self.program.stride
-        num_new = (self.done_in_leg + count) // stride - self.done_in_leg // stride
+    def _keep(self, count: int, output: BlockOutput) -> None:
+        """Hands on what was kept in the last `count` transitions."""
+        num_new = self.program.plan.num_kept(self.counters.transition + count) - self.num_kept
         if not num_new:
             return
         draws, statistics = self.program.complete(
@@ -192,26 +171,17 @@ class Lane:
             self.chains,
             self.num_kept,
         )
-        statistics = {
-            name: statistics[name].astype(dtype)
-            for name, (_, dtype) in self.program.statistics.items()
-        }
-        self.sink.append(draws, statistics)
-        self.num_kept += num_new
+        dtypes = self.program.dtypes
+        self.sink.append(
+            draws, {name: statistics[name].astype(dtype) for name, dtype in dtypes.items()}
+        )
 
-    def _close_leg(self, leg):
-        if leg.renew:
-            point = self.state.linear_map.forward(self.state.z).numpy()
-            self._start(point, self._renewed_map(point, leg.length))
-        self.leg_index += 1
-        self.done_in_leg = 0
-
-    def _first_map(self, point):
+    def _first_map(self, point: Array) -> LinearMap:
         if self.program.settings.preconditioner == "gauss_newton":
             return self._whitening_map(point)
         return identity_map(point.shape, point.dtype)
 
-    def _renewed_map(self, point, num_draws):
+    def _renewed_map(self, point: Array, num_draws: int) -> LinearMap:
         if self.program.settings.preconditioner == "gauss_newton":
             return self._whitening_map(point)
         variance = self.state.moments.squares.numpy() / max(num_draws - 1, 1)
@@ -220,19 +190,19 @@ class Lane:
             variance = np.broadcast_to(variance.mean(axis=0), variance.shape)
         return diagonal_map(variance, num_draws, self.state.linear_map)
 
-    def _whitening_map(self, point):
+    def _whitening_map(self, point: Array) -> LinearMap:
         program = self.program
         curvature = [program.potential.curvature(chain, program.data) for chain in point]
         return whitening_map(point, np.stack(curvature))
 
-    def _start(self, point, linear_map):
-        """(Re)starts the kernel at a point [R, P] under a new linear map."""
+    def _start(self, point: Array, linear_map: LinearMap, leg_index: int) -> None:
+        """(Re)starts the kernel at a point [R, P] under a new linear map, after a leg or the first."""
         program = self.program
         z = np.asarray(linear_map.inverse(point))
         if program.settings.step_size is not None:
             step_size = np.full(len(point), program.settings.step_size, np.float32)
         elif program.settings.adapts:
-            generator = seeds.generator(program.seed, "step size", self.key_chain, self.leg_index)
+            generator = seeds.generator(program.seed, "step size", self.key_chain, leg_index)
             leapfrog = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
             step_size = program.settings.first_step_size(leapfrog, z.shape[-1])
         else:  # a kernel that the user built has its own, which is not known
@@ -254,9 +224,5 @@ class Lane:
         )
 
 
-def _leaf_names(leaves):
+def _leaf_names(leaves: Sequence[Any]) -> list[str]:
     return [f"state_{index:03d}" for index in range(len(leaves))]
-
-
-def _listed(values):
-    return [None if value != value else value for value in np.asarray(values).tolist()]

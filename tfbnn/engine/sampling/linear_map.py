@@ -4,11 +4,12 @@ Every kernel gets its preconditioner this way, so none has to know about mass ma
 constant while a kernel uses it, so its Jacobian cancels from every acceptance ratio.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.system.arrays import Array
 
 
 class DiagonalMap(NamedTuple):
@@ -18,17 +19,17 @@ class DiagonalMap(NamedTuple):
         scale: Array or tensor [C, P].
     """
 
-    scale: object
+    scale: Tensor
 
-    def forward(self, z):
+    def forward(self, z: Tensor) -> Tensor:
         """z [C, P] -> theta [C, P]."""
         return self.scale * z
 
-    def inverse(self, theta):
+    def inverse(self, theta: Tensor) -> Tensor:
         """theta [C, P] -> z [C, P]."""
         return theta / self.scale
 
-    def pull_back(self, gradient):
+    def pull_back(self, gradient: Tensor) -> Tensor:
         """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
         return self.scale * gradient
 
@@ -43,35 +44,38 @@ class DenseMap(NamedTuple):
             matrix up to eleven times more slowly than by a stored one (P = 1142).
     """
 
-    centre: object
-    matrix: object
-    transposed: object
+    centre: Tensor
+    matrix: Tensor
+    transposed: Tensor
 
-    def forward(self, z):
+    def forward(self, z: Tensor) -> Tensor:
         """z [C, P] -> theta [C, P]."""
 
-        @tf.custom_gradient
-        def times_matrix(z):
+        @tf.custom_gradient  # type: ignore[untyped-decorator]
+        def times_matrix(z: Tensor) -> Any:
             return tf.linalg.matvec(self.matrix, z), self.pull_back
 
         return self.centre + times_matrix(z)
 
-    def inverse(self, theta):
+    def inverse(self, theta: Tensor) -> Tensor:
         """theta [C, P] -> z [C, P], outside compiled programs."""
         shift = (theta - self.centre)[..., None]
         return tf.linalg.triangular_solve(self.matrix, shift, lower=False)[..., 0]
 
-    def pull_back(self, gradient):
+    def pull_back(self, gradient: Tensor) -> Tensor:
         """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
         return tf.linalg.matvec(self.transposed, gradient)
 
 
-def as_tensors(linear_map):
+LinearMap = DiagonalMap | DenseMap
+
+
+def as_tensors(linear_map: LinearMap) -> LinearMap:
     """The same map with tensors in place of arrays."""
     return type(linear_map)(*map(tf.convert_to_tensor, linear_map))
 
 
-def whitening_map(theta, curvature):
+def whitening_map(theta: Array, curvature: Array) -> DenseMap:
     """The map in which the normal with this curvature, centred at theta, is standard.
 
     Args:
@@ -94,12 +98,12 @@ def whitening_map(theta, curvature):
     return DenseMap(theta, matrix, np.ascontiguousarray(np.swapaxes(matrix, -1, -2)))
 
 
-def identity_map(shape, dtype):
+def identity_map(shape: tuple[int, ...], dtype: Any) -> DiagonalMap:
     """The map that changes nothing."""
     return DiagonalMap(np.ones(shape, dtype))
 
 
-def diagonal_map(variance, num_draws, previous):
+def diagonal_map(variance: Array, num_draws: int, previous: DiagonalMap) -> DiagonalMap:
     """A map that gives every coordinate about unit variance.
 
     The log variances are shrunk towards their mean with the weight of five draws: the weights of

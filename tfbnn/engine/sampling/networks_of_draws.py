@@ -1,20 +1,25 @@
 """From the coordinates that chains run in to the networks that are kept."""
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import compiled
-from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.system.arrays import Array
+
+Completion = Callable[..., tuple[Array, dict[str, Array]]]
 
 # Hidden units x rows of the draws completed at once: as few milliseconds as hide the cost of a call,
 # because the last tile of every block is filled up. And their largest number.
 _VALUES, _MOST_DRAWS = 250_000, 32
 
 
-def make_completion(potential, data, seed):
+def make_completion(potential: Potential, data: Data, seed: int) -> Completion:
     """The function that completes what a block kept.
 
     Args:
@@ -35,7 +40,9 @@ def make_completion(potential, data, seed):
     values = data.x.shape[-1] * max(potential.spec.layer_sizes)
     tile = min(max(1, _VALUES // values), _MOST_DRAWS)
 
-    def complete(coordinates, statistics, chains, first):
+    def complete(
+        coordinates: Array, statistics: dict[str, Array], chains: list[int], first: int
+    ) -> tuple[Array, dict[str, Array]]:
         count, num_chains = coordinates.shape[:2]
         flat = coordinates.reshape(count * num_chains, -1)
         normals = np.empty((count, num_chains, potential.num_normals), flat.dtype)
@@ -49,7 +56,7 @@ def make_completion(potential, data, seed):
             for rows in _tiles(len(flat), tile)
         ]
 
-        def joined(*tensors):
+        def joined(*tensors: Tensor) -> Array:
             values = np.concatenate(tensors)[: len(flat)]
             return values.reshape(count, num_chains, *values.shape[1:])
 
@@ -60,10 +67,10 @@ def make_completion(potential, data, seed):
 
 
 @lru_cache(maxsize=32)
-def _compiled_completion(potential):
+def _compiled_completion(potential: Potential) -> Callable[..., Any]:
     """Compiled (coordinates [M, ..], normals [M, ..], Data) -> (theta, found, log density)."""
 
-    def complete(coordinates, normals, data):
+    def complete(coordinates: Tensor, normals: Tensor, data: Data) -> Any:
         theta, found = potential.complete(coordinates, normals, data)
         return theta, found, Potential(potential.spec).log_prob(theta, data)
 
@@ -71,7 +78,7 @@ def _compiled_completion(potential):
     return compiled(complete, jit_compile=False)
 
 
-def _tiles(count, size):
+def _tiles(count: int, size: int) -> list[Array]:
     """Indices 0 .. count - 1 in parts of one size, the last one filled up with the last index."""
     return [
         np.minimum(np.arange(start, start + size), count - 1) for start in range(0, count, size)

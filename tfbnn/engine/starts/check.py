@@ -1,16 +1,12 @@
 """Where chains start: draws of the prior, noise scales, and the check that a chain can move."""
 
-from functools import lru_cache
-
 import numpy as np
 
 from tfbnn.engine.basis import seeds
-from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.box import support
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.rungs import likelihood_weights
 from tfbnn.exceptions import StartError
 
 # Share of a Uniform prior's width that starts keep from its ends.
@@ -41,34 +37,6 @@ def with_residual_noise(spec, theta, data):
     usable = np.isfinite(log_scale)
     theta[:, spec.layout.log_noise_scale][usable] = log_scale[usable]
     return theta
-
-
-@lru_cache(maxsize=32)
-def compiled_value_and_gradient(potential, jit_compile):
-    """Compiled function (coordinates [C, P], Data) -> (log density [C] in float64, gradient).
-
-    A third argument is the weight of the likelihood, as in `Potential.log_prob`.
-    """
-    return compiled(potential.value_and_gradient, jit_compile=jit_compile)
-
-
-def make_value_and_gradient(potential, data, jit_compile, temperatures=(1.0,)):
-    """NumPy function of coordinates [R, P] -> (log density [R] in float64, gradient [R, P]).
-
-    Args:
-        potential: Potential.
-        data: Data.
-        jit_compile: Whether XLA compiles it.
-        temperatures: Powers of the likelihood of a chain's rungs, by default the posterior's alone.
-    """
-    function = compiled_value_and_gradient(potential, jit_compile)
-
-    def value_and_gradient(coordinates):
-        weights = likelihood_weights(temperatures, len(coordinates))
-        value, gradient = function(tf.convert_to_tensor(coordinates), data, weights)
-        return value.numpy(), gradient.numpy()
-
-    return value_and_gradient
 
 
 def inside_support(spec, theta):

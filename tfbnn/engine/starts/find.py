@@ -1,49 +1,53 @@
 """Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Data, Potential
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
-from tfbnn.engine.starts.newton import plan_newton, polish
-from tfbnn.engine.starts.pretraining import pretrain
+from tfbnn.engine.starts.newton import NewtonPlan, plan_newton, polish
+from tfbnn.engine.starts.pretraining import PretrainingResult, pretrain
+from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import Starts
+from tfbnn.run.events import NewtonEvent
+from tfbnn.run.options import Sampling
+from tfbnn.run.progress import Notifier
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.arrays import Array
 
 
-def find_starts(spec, data, validation, settings, *, seed, num_chains, jit_compile, notify):
+def find_starts(
+    spec: ModelSpec,
+    data: Data,
+    validation: Data | None,
+    settings: Pretraining | None,
+    sampling: Sampling,
+    notify: Notifier,
+) -> Starts:
     """One start per chain.
 
     Args:
         spec: ModelSpec.
         data, validation: Data; the latter may be None.
         settings: tfbnn.Pretraining, or None for draws of the prior.
-        seed: The user's seed.
-        num_chains: C.
-        jit_compile: Whether XLA compiles ADAM.
-        notify: Called with an event dict now and then; true, and its `stopped`, end the search.
-
-    Returns:
-        (theta [C, P], one line on how they were found, dict of seconds).
+        sampling: The seed, the number of chains C, and whether XLA compiles ADAM.
+        notify: Called with an Event now and then; true, and its `stopped`, end the search.
     """
+    seed, num_chains = sampling.seed, sampling.num_chains
     if settings is None:
-        return draw_prior(spec, seed, num_chains), "draws of the prior", {}
+        return Starts(draw_prior(spec, seed, num_chains), "draws of the prior")
     num_starts = settings.num_starts or num_chains
     if settings.epochs == 0:
         theta = with_residual_noise(spec, draw_prior(spec, seed, num_starts), data)
-        text, seconds = "draws of the prior", {}
+        text, seconds = "draws of the prior", Seconds()
     else:
-        result = pretrain(
-            spec,
-            data,
-            settings,
-            seed=seed,
-            num_chains=num_starts,
-            validation=validation,
-            jit_compile=jit_compile,
-            notify=notify,
-        )
-        theta, text, seconds = result.theta, _describe_adam(result), dict(result.seconds)
+        searched = replace(sampling, num_chains=num_starts)
+        result = pretrain(spec, data, settings, searched, validation, notify)
+        theta, text, seconds = result.theta, _describe_adam(result), result.seconds
     began = time.perf_counter()
     plan = plan_newton(spec, data.x.shape[-1], settings)
     if plan.num_iterations and not notify.stopped:
@@ -56,11 +60,10 @@ def find_starts(spec, data, validation, settings, *, seed, num_chains, jit_compi
     if num_starts > num_chains:
         theta, best = _best_starts(spec, data, theta, num_chains)
         text = f"{text}; {best}"
-    seconds["pretraining"] = seconds.get("pretraining", 0.0) + time.perf_counter() - began
-    return theta, text, seconds
+    return Starts(theta, text, seconds + Seconds(pretraining=time.perf_counter() - began))
 
 
-def _describe_adam(result):
+def _describe_adam(result: PretrainingResult) -> str:
     epochs = sorted(set(result.epochs.tolist()))
     text = f"ADAM, {epochs[0]}" + (f" to {epochs[-1]}" if len(epochs) > 1 else "") + " epochs"
     if result.validation_log_likelihood is not None:
@@ -69,7 +72,9 @@ def _describe_adam(result):
     return text
 
 
-def _polish_all(spec, data, theta, plan, least, notify):
+def _polish_all(
+    spec: ModelSpec, data: Data, theta: Array, plan: NewtonPlan, least: float, notify: Notifier
+) -> tuple[Array, str]:
     """Starts [C, P] after Levenberg-Marquardt where it gained at least so much, and a line on it.
 
     A Gaussian posterior's log density is typically P / 2 below its maximum. A start that is closer
@@ -79,17 +84,17 @@ def _polish_all(spec, data, theta, plan, least, notify):
     total = plan.num_iterations * len(theta)
     for chain, start in enumerate(theta):
 
-        def show(iteration, log_prob, chain=chain):
+        def show(iteration: int, log_prob: float, chain: int = chain) -> bool:
             done, seconds = plan.num_iterations * chain + iteration, time.perf_counter() - began
-            event = {
-                "phase": "newton",
-                "transition": done,
-                "num_transitions": total,
-                "num_chains": len(theta),
-                "seconds": seconds,
-                "eta_seconds": seconds * (total - done) / done,
-                "log_prob": log_prob,
-            }
+            event = NewtonEvent(
+                phase="newton",
+                transition=done,
+                num_transitions=total,
+                num_chains=len(theta),
+                seconds=seconds,
+                eta_seconds=seconds * (total - done) / done,
+                log_prob=log_prob,
+            )
             return notify(event)
 
         results.append(polish(spec, start, data, plan.num_iterations, plan.method, show))
@@ -110,7 +115,7 @@ def _polish_all(spec, data, theta, plan, least, notify):
     return theta, text
 
 
-def _best_starts(spec, data, theta, num_chains):
+def _best_starts(spec: ModelSpec, data: Data, theta: Array, num_chains: int) -> tuple[Array, str]:
     """The `num_chains` starts of highest log density, in their order, and a line on all."""
     log_prob = np.concatenate(
         [Potential(spec).log_prob(tf.constant(start[None]), data).numpy() for start in theta]

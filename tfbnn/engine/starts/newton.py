@@ -21,7 +21,7 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.starts.check import compiled_value_and_gradient
+from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS
 
 _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0, 8

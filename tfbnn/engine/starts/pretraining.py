@@ -8,11 +8,18 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import chain_groups, compiled
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.basis.schedule import affordable_steps
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Data, Potential
 from tfbnn.engine.starts.adam import make_adam_steps, start_adam
 from tfbnn.engine.starts.batches import Batches
 from tfbnn.engine.starts.check import draw_prior, with_residual_noise
+from tfbnn.run.counters import Seconds
+from tfbnn.run.events import PretrainingEvent
+from tfbnn.run.options import Sampling
+from tfbnn.run.plan import affordable_steps
+from tfbnn.run.progress import Notifier
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
 # Multiplications per step and chain from which chains gain more by a thread each than by sharing
@@ -28,32 +35,35 @@ class PretrainingResult:
         theta: [C, P].
         epochs: Epochs whose result each chain kept [C].
         validation_log_likelihood: Mean per row and chain [C], or None without validation rows.
-        seconds: Dict with compile, pretraining.
+        seconds: Of compilation and pretraining.
     """
 
-    theta: np.ndarray
-    epochs: np.ndarray
-    validation_log_likelihood: np.ndarray | None
-    seconds: dict
+    theta: Array
+    epochs: Array
+    validation_log_likelihood: Array | None
+    seconds: Seconds
 
 
-def pretrain(spec, data, settings, *, seed, num_chains, validation, jit_compile, notify):
+def pretrain(
+    spec: ModelSpec,
+    data: Data,
+    settings: Pretraining,
+    sampling: Sampling,
+    validation: Data | None,
+    notify: Notifier,
+) -> PretrainingResult:
     """Optimises one start per chain.
 
     Args:
         spec: ModelSpec.
         data: Training Data.
         settings: tfbnn.Pretraining.
-        seed: The user's seed.
-        num_chains: C.
+        sampling: The seed, the number C of starts, and whether XLA compiles the steps.
         validation: Validation Data, or None.
-        jit_compile: Whether XLA compiles the steps.
-        notify: Called with an event dict now and then; true stops.
-
-    Returns:
-        PretrainingResult.
+        notify: Called with an Event now and then; true stops.
     """
     began = time.perf_counter()
+    seed, num_chains, jit_compile = sampling.seed, sampling.num_chains, sampling.jit_compile
     theta = with_residual_noise(spec, draw_prior(spec, seed, num_chains), data)
     num_rows = data.x.shape[-1]
     batch_size = min(settings.batch_size or num_rows, num_rows)
@@ -67,7 +77,7 @@ def pretrain(spec, data, settings, *, seed, num_chains, validation, jit_compile,
     nothing = tf.constant(0)
     steps(states[0], data, batches.padding(len(groups[0])), nothing, nothing)
     score = _make_score(spec, validation, jit_compile)
-    seconds = {"compile": time.perf_counter() - began}
+    compiled_in = time.perf_counter() - began
 
     began, stopped = time.perf_counter(), False
     best = _Best(theta, settings.early_stopping)
@@ -86,7 +96,7 @@ def pretrain(spec, data, settings, *, seed, num_chains, validation, jit_compile,
             if stopped or best.all_stopped:
                 break
     final = best.theta if settings.early_stopping else theta
-    seconds["pretraining"] = time.perf_counter() - began
+    seconds = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
     return PretrainingResult(
         theta=with_residual_noise(spec, final, data),
         epochs=best.epochs if settings.early_stopping else np.full(num_chains, epoch),
@@ -132,15 +142,17 @@ def _make_score(spec, validation, jit_compile):
     return lambda theta: log_likelihood(tf.constant(theta), validation).numpy() / num_rows
 
 
-def _event(batches, step, epoch, best, began, num_chains):
+def _event(
+    batches: Batches, step: int, epoch: int, best: _Best, began: float, num_chains: int
+) -> PretrainingEvent:
     seconds = time.perf_counter() - began
-    return {
-        "phase": "pretraining",
-        "transition": step,
-        "num_transitions": batches.num_steps,
-        "epoch": epoch,
-        "num_chains": num_chains,
-        "seconds": seconds,
-        "eta_seconds": seconds * (batches.num_steps - step) / step,
-        "validation_log_likelihood": float(np.mean(best.last)),
-    }
+    return PretrainingEvent(
+        phase="pretraining",
+        transition=step,
+        num_transitions=batches.num_steps,
+        num_chains=num_chains,
+        seconds=seconds,
+        eta_seconds=seconds * (batches.num_steps - step) / step,
+        epoch=epoch,
+        validation_log_likelihood=float(np.mean(best.last)),
+    )

@@ -13,6 +13,8 @@ the state of a chain is what its kernel says, so no list of names could be compl
 
 from dataclasses import dataclass, field
 
+from tfbnn.diagnostics import sample_stats
+
 Description = tuple[tuple[str, ...], tuple[str, ...]]  # dtypes, names of the dimensions
 
 FORMAT = "tfbnn-model"
@@ -42,14 +44,7 @@ THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"
 X_REFERENCE = "constant_data/x_reference"  # original units
 SAMPLE_STATS = "sample_stats"
-STATISTICS = {
-    "lp": "<f8",
-    "acceptance_rate": "<f4",
-    "step_size": "<f4",
-    "n_steps": "<i4",
-    "diverging": "|u1",
-    "energy": "<f8",
-}
+STATISTICS = {name: kind.stored for name, kind in sample_stats.STATISTICS.items()}
 # Of the transformed training inputs; the keys are those of TrainingInputs.
 TRAINING_INPUTS = {
     "low": "constant_data/x_low",

@@ -8,11 +8,11 @@ import tfbnn
 from tests.support.engine_checks import check_keys_are_distinct
 from tests.support.specs import build, random_rows
 from tfbnn.engine.basis import adaptation, seeds
-from tfbnn.engine.basis.schedule import block_length, make_legs
 from tfbnn.engine.density.potential import Potential, make_data
 from tfbnn.engine.kernels import available, resolve_kernel
 from tfbnn.engine.sampling.linear_map import DiagonalMap, diagonal_map
 from tfbnn.kernels import HMC, NUTS
+from tfbnn.run.plan import block_length, make_legs
 
 MODELS = ["gaussian_learned", "ntk", "student_t"]
 

@@ -8,15 +8,17 @@ from collections import Counter, deque
 from tfbnn import exceptions
 from tfbnn.engine.running.workers.process import WorkerProcess
 from tfbnn.exceptions import WorkerError, WorkerWarning
-from tfbnn.run.progress import current_phase, make_event, nothing_counted
-from tfbnn.run.result import PHASES
+from tfbnn.run.counters import Counters
+from tfbnn.run.events import SamplingEvent, current_phase
+from tfbnn.run.plan import PHASES
+from tfbnn.run.result import Ending
 
 # How often a lane is taken up again when it has committed nothing since the last crash: chance has
 # been excluded by then.
 _MOST_RESTARTS = 3
 
 
-def run_in_workers(program, folder, num_workers, commit_interval, notify):
+def run_in_workers(plan, store, num_workers, notify):
     """Advances all lanes of a run folder to their ends, as far as nothing stops them.
 
     The lanes are dealt out; those of one worker take turns, so that all chains grow alike. When a
@@ -24,20 +26,16 @@ def run_in_workers(program, folder, num_workers, commit_interval, notify):
     each of them goes on in one of its own, which shows in which of them the cause is.
 
     Args:
-        program: The Program of the lanes.
-        folder: RunFolder.
+        plan: Plan of the run.
+        store: FolderStore.
         num_workers: Number of processes, at least 1.
-        commit_interval: As in `fit_posterior`.
-        notify: Called with the event of the run after each block of a worker; true stops the run.
-
-    Returns:
-        Dict with interrupted, failures and notes, as in SamplingResult.
+        notify: Called with the Event of the run after each block of a worker; true stops the run.
 
     Raises:
         RunFolderError, RunLockedError, StartError, ...: What a worker refused to start with.
         OSError: When no process can be started.
     """
-    crew = _Crew(program, folder, num_workers, commit_interval)
+    crew = _Crew(plan, store, num_workers)
     interrupted = False
     try:
         crew.work(notify)
@@ -45,7 +43,7 @@ def run_in_workers(program, folder, num_workers, commit_interval, notify):
         interrupted = True
     finally:
         interrupted |= crew.dismiss()
-    return {"interrupted": interrupted, "failures": crew.failures, "notes": crew.notes()}
+    return Ending(interrupted, crew.failures, crew.notes())
 
 
 class _Crew:
@@ -55,16 +53,15 @@ class _Crew:
         failures: Dict tuple of chains -> the exception that ended them.
     """
 
-    def __init__(self, program, folder, num_workers, commit_interval):
+    def __init__(self, plan, store, num_workers):
         self.failures = {}
-        self._program, self._folder = program, folder
-        self._num_workers, self._commit_interval = num_workers, commit_interval
-        self._counters = [None] * len(program.groups)
+        self._plan, self._store, self._num_workers = plan, store, num_workers
+        self._counters = [Counters.nothing(chains) for chains in plan.groups]
         self._seconds = dict.fromkeys(PHASES, 0.0)
         # Crashes in a row, and transitions committed before the last of them.
         self._crashes, self._reached = Counter(), {}
         self._endings = Counter()
-        unfinished = self._unfinished(range(len(program.groups)))
+        unfinished = self._unfinished(range(len(plan.groups)))
         dealt = [unfinished[first::num_workers] for first in range(num_workers)]
         self._waiting = deque(filter(None, dealt))
         self._running, self._inbox = [], queue.SimpleQueue()
@@ -112,9 +109,9 @@ class _Crew:
 
     def _start(self, lanes):
         order = {
-            "path": self._folder.path,
+            "path": self._store.folder.path,
             "indices": lanes,
-            "commit_interval": self._commit_interval,
+            "commit_interval": self._store.commit_interval,
         }
         worker = WorkerProcess(order, self._inbox)
         self._running.append(worker)  # first, so that an interrupt leaves none behind
@@ -143,7 +140,7 @@ class _Crew:
         chains, (ending, last_words) = self._chains(lanes), worker.describe_end()
         self._endings[chains, ending] += 1
         for lane in lanes:
-            reached = self._counters[lane]["transition"]
+            reached = self._counters[lane].transition
             in_vain = self._reached.get(lane) == reached
             self._crashes[lane] = 1 + in_vain * self._crashes[lane]
             self._reached[lane] = reached
@@ -165,35 +162,32 @@ class _Crew:
     def _unfinished(self, lanes):
         """Those of some lanes that have a way to go; takes down what all of them have committed."""
         for lane in lanes:
-            found = self._folder.checkpoint(lane)
-            chains = self._program.groups[lane]
-            self._counters[lane] = found.counters if found else nothing_counted(chains)
-        end = sum(map(self._program.num_transitions, PHASES))
+            found = self._store.folder.checkpoint(lane)
+            if found:
+                self._counters[lane] = Counters.from_json(found.counters)
         return [
             lane
             for lane in lanes
-            if self._counters[lane]["transition"] < end
+            if self._counters[lane].transition < self._plan.end
             and self._chains([lane]) not in self.failures
         ]
 
     def _event_of_all(self, event):
         """The event of the whole run after a block of one worker."""
         # Before this block, which may be the last one of it.
-        phase = current_phase(self._healthy(), self._program)
-        for counters in event["lanes"]:
-            self._counters[self._program.groups.index(counters["chains"])] = counters
+        phase = current_phase(self._healthy(), self._plan)
+        for counters in map(Counters.from_json, event["lanes"]):
+            self._counters[self._plan.groups.index(counters.chains)] = counters
         self._seconds[event["phase"]] = max(self._seconds[event["phase"]], event["seconds"])
-        return make_event(phase, self._healthy(), self._program, self._seconds[phase])
+        return SamplingEvent.of(phase, self._healthy(), self._plan, self._seconds[phase])
 
     def _healthy(self):
         return [
-            counters
-            for counters in self._counters
-            if tuple(counters["chains"]) not in self.failures
+            counters for counters in self._counters if tuple(counters.chains) not in self.failures
         ]
 
     def _chains(self, lanes):
-        return tuple(chain for lane in lanes for chain in self._program.groups[lane])
+        return self._plan.chains(lanes)
 
 
 def _named(chains):

@@ -41,11 +41,11 @@ def main():
         signal.signal(number, lambda *_: stop.set())
 
     def notify(event):
-        send(messages, "event", event)
+        send(messages, "event", event.to_dict())
         return stop.is_set()
 
     try:
-        failures = advance_lanes(**order, notify=notify)["failures"]
+        failures = advance_lanes(**order, notify=notify).ending.failures
     except Exception as error:
         send(messages, "refused", error_to_json(error))
     else:

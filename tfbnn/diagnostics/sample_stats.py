@@ -1,0 +1,29 @@
+"""The numbers that are kept of every draw besides the network, by the names that ArviZ has."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Statistic(NamedTuple):
+    """Of what type a statistic is.
+
+    Attributes:
+        dtype: Of its NumPy arrays.
+        computed: Of its tensors, None for the dtype of the model.
+        stored: Of its datasets in files.
+    """
+
+    dtype: type
+    computed: str | None
+    stored: str
+
+
+STATISTICS = {
+    "lp": Statistic(np.float64, "float64", "<f8"),
+    "acceptance_rate": Statistic(np.float32, None, "<f4"),
+    "step_size": Statistic(np.float32, None, "<f4"),
+    "n_steps": Statistic(np.int32, "int32", "<i4"),
+    "diverging": Statistic(bool, "bool", "|u1"),
+    "energy": Statistic(np.float64, "float64", "<f8"),
+}

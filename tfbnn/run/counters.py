@@ -1,0 +1,172 @@
+"""What a lane counts, and how long a run takes."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from tfbnn.run.plan import PHASES
+from tfbnn.system.arrays import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Counters:
+    """Where a lane of C chains is, and what it has counted; never changed, but replaced.
+
+    Attributes:
+        chains: Indices of its chains.
+        transition: Transitions of each chain so far.
+        transitions: Dict phase -> those that belong to it.
+        acceptance_sum, num_gradients: Dict phase -> sums over its transitions [C].
+        num_divergent: Divergent transitions of the sampling phase [C].
+        num_refused: Transitions since the last block in which a chain accepted anything [C].
+        recent_acceptance: Mean acceptance over the last block [C], NaN before it.
+        step_size: Step sizes in use [C], NaN before they are known.
+        seconds: Dict phase -> wall-clock seconds that the run had spent when this was committed,
+            None elsewhere.
+    """
+
+    chains: list[int]
+    transition: int
+    transitions: dict[str, int]
+    acceptance_sum: dict[str, Array]
+    num_gradients: dict[str, Array]
+    num_divergent: Array
+    num_refused: Array
+    recent_acceptance: Array
+    step_size: Array
+    seconds: dict[str, float] | None = None
+
+    @classmethod
+    def nothing(cls, chains: Sequence[int]) -> "Counters":
+        """Those of a lane that has made no transition."""
+        zeros, unknown = np.zeros(len(chains), int), np.full(len(chains), np.nan)
+        return cls(
+            chains=list(chains),
+            transition=0,
+            transitions=dict.fromkeys(PHASES, 0),
+            acceptance_sum=dict.fromkeys(PHASES, np.zeros(len(chains))),
+            num_gradients=dict.fromkeys(PHASES, zeros),
+            num_divergent=zeros,
+            num_refused=zeros,
+            recent_acceptance=unknown,
+            step_size=unknown,
+        )
+
+    def after_block(
+        self, phase: str, count: int, acceptance_sum: Array, num_gradients: Array, **others: Any
+    ) -> "Counters":
+        """Those after `count` more transitions of a phase; `others` are fields as they are then."""
+        return replace(
+            self,
+            transition=self.transition + count,
+            transitions=_raised(self.transitions, phase, count),
+            acceptance_sum=_raised(self.acceptance_sum, phase, acceptance_sum),
+            num_gradients=_raised(self.num_gradients, phase, num_gradients),
+            recent_acceptance=(acceptance_sum / count).astype(float),
+            **others,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As checkpoints and messages hold it; None stands for NaN."""
+        entry = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        if self.seconds is None:
+            del entry["seconds"]
+        return entry
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> "Counters":
+        """What `to_json` wrote."""
+        plain = ("chains", "transition", "transitions", "seconds")
+        return cls(**{name: v if name in plain else _arrays(v) for name, v in entry.items()})
+
+
+def _raised(values: dict[str, Any], phase: str, by: Any) -> dict[str, Any]:
+    return values | {phase: values[phase] + by}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if not isinstance(value, np.ndarray):
+        return value
+    return [None if number != number else number for number in value.tolist()]
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _arrays(part) for name, part in value.items()}
+    return np.array([np.nan if number is None else number for number in value])
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall-clock seconds of a run by what they were spent on; each passes once, whoever waits."""
+
+    startup: float = 0.0
+    compile: float = 0.0
+    pretraining: float = 0.0
+    warmup: float = 0.0
+    sampling: float = 0.0
+
+    def __add__(self, other: "Seconds") -> "Seconds":
+        return Seconds(*(a + b for a, b in zip(self._values(), other._values())))
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Dict phase -> the seconds spent in it."""
+        return {phase: getattr(self, phase) for phase in PHASES}
+
+    @classmethod
+    def committed(cls, lanes: Sequence[Counters]) -> "Seconds":
+        """What a run has spent in its phases by the commits of its lanes."""
+        found = [lane.seconds for lane in lanes if lane.seconds is not None]
+        return cls(**{phase: max([0.0, *(one[phase] for one in found)]) for phase in PHASES})
+
+    def elapsed(self, began: float, before: "Seconds") -> "Seconds":
+        """These, of lanes that advance elsewhere, with what else has passed here as startup.
+
+        That is what others need to import and to compile, one beside the other.
+
+        Args:
+            began: `time.perf_counter` when these were `before`.
+            before: The seconds then.
+        """
+        sampled = sum(self.phases.values()) - sum(before.phases.values())
+        return replace(self, startup=max(time.perf_counter() - began - sampled, 0.0))
+
+    def _values(self) -> list[float]:
+        return [getattr(self, field.name) for field in fields(self)]
+
+
+class Clock:
+    """Tells the seconds of a run as they pass; other threads may ask at any time."""
+
+    def __init__(self, seconds: Seconds = Seconds()) -> None:
+        """
+        Args:
+            seconds: Those spent before.
+        """
+        self._state = seconds, "", 0.0
+
+    @property
+    def seconds(self) -> Seconds:
+        """Those spent so far."""
+        spent, name, since = self._state
+        return spent + Seconds(**{name: time.perf_counter() - since}) if name else spent
+
+    def add(self, seconds: Seconds) -> None:
+        """Counts some that were spent elsewhere; not while others are measured."""
+        self._state = self.seconds + seconds, "", 0.0
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Counts what passes meanwhile as a field of Seconds."""
+        self._state = self.seconds, name, time.perf_counter()
+        try:
+            yield
+        finally:
+            self._state = self.seconds, "", 0.0

@@ -1,0 +1,192 @@
+"""What the folder of a run says of it: the keys of its JSON and of its arrays, known here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tfbnn.data.rows import Rows, data_hash
+from tfbnn.exceptions import RunFolderError
+from tfbnn.posterior.provenance import Provenance
+from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import Beginning, RunDefinition, Starts
+from tfbnn.run.options import Sampling
+from tfbnn.run.plan import Layout
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
+from tfbnn.system.arrays import Array
+
+if TYPE_CHECKING:
+    from tfbnn.storage import RunFolder
+
+
+def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
+    """JSON of everything but the rows, of which it has hashes and names."""
+    rows, validation, pretraining = definition.rows, definition.validation, definition.pretraining
+    numbers = asdict(definition.sampling)
+    return {
+        "num_results": numbers.pop("num_results"),
+        "feature_names": _listed(rows.feature_names),
+        "temperatures": list(definition.temperatures),
+        "provenance": definition.provenance.to_json(),
+        "fixed": {
+            "spec": definition.spec.to_json(),
+            "training rows": data_hash(rows),
+            "validation rows": None if validation is None else data_hash(validation),
+            "classes": _listed(rows.classes),
+            "kernel": definition.kernel,
+            "pretraining": pretraining and settings_to_json(pretraining),
+            "numbers": numbers,
+            "environment": definition.environment,
+        },
+    }
+
+
+def definition_to_arrays(definition: RunDefinition) -> dict[str, Array]:
+    """Dict name -> array of the rows."""
+    arrays = _row_arrays("training", definition.rows)
+    if definition.validation is not None:
+        arrays |= _row_arrays("validation", definition.validation)
+    return arrays
+
+
+def read_definition(folder: RunFolder) -> RunDefinition:
+    """The definition of the run in a folder.
+
+    Raises:
+        RunFolderError: When it is not one that the functions above can have written.
+    """
+    description = folder.description
+    try:
+        fixed, arrays = dict(description["fixed"]), folder.arrays
+        names, classes = description["feature_names"], fixed["classes"]
+        pretraining = fixed["pretraining"]
+        return RunDefinition(
+            spec=ModelSpec.from_json(fixed["spec"]),
+            rows=_read_rows("training", arrays, names, classes),
+            validation=_read_rows("validation", arrays, names, classes)
+            if fixed["validation rows"]
+            else None,
+            kernel=fixed["kernel"],
+            pretraining=pretraining
+            and settings_from_json(pretraining, {"Pretraining": Pretraining}),
+            sampling=Sampling(**fixed["numbers"], num_results=wanted_results(folder)),
+            environment=fixed["environment"],
+            temperatures=tuple(description["temperatures"]),
+            provenance=Provenance.from_json(dict(description["provenance"])),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunFolderError(
+            f"{folder.path!r} does not describe a run that this release knows "
+            f"({type(error).__name__}: {error}). Start a new run in another folder."
+        ) from error
+
+
+def wanted_results(folder: RunFolder) -> int:
+    """Draws per chain that the run is to have."""
+    return int(folder.description["num_results"])
+
+
+def make_run(
+    make: Callable[..., RunFolder], definition: RunDefinition, beginning: Beginning
+) -> RunFolder:
+    """Makes the folder of a run that begins; `make` is what `RunFolder.reserved` yields."""
+    starts, log_prob, layout, in_workers = beginning
+    seconds = {name: value for name, value in asdict(starts.seconds).items() if value}
+    content = definition_to_json(definition) | {
+        "start": {"text": starts.text, "seconds": seconds},
+        "plan": {"groups": layout.groups, "length": layout.length},
+        "in_workers": in_workers,
+    }
+    arrays = {"theta": starts.theta, "start_log_prob": log_prob}
+    return make(content, arrays | definition_to_arrays(definition), len(layout.groups))
+
+
+def read_beginning(folder: RunFolder) -> Beginning:
+    """What `make_run` was told of how the run began."""
+    entry, arrays = folder.description, folder.arrays
+    start = entry["start"]
+    return Beginning(
+        Starts(arrays["theta"], start["text"], Seconds(**start["seconds"])),
+        arrays["start_log_prob"],
+        Layout(**entry["plan"]),
+        bool(entry["in_workers"]),
+    )
+
+
+def extend_run(folder: RunFolder, num_results: int) -> RunFolder:
+    """Takes down that a run is to have so many draws per chain, where it was to have fewer."""
+    if num_results > wanted_results(folder):
+        folder.replace_description(folder.description | {"num_results": num_results})
+    return folder
+
+
+def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
+    """Refuses to go on with a run as another one.
+
+    Raises:
+        RunFolderError: Names what differs.
+    """
+    fixed = definition_to_json(definition)["fixed"]
+    _refuse_differences(folder, folder.description["fixed"], fixed)
+    began_with, asked = wanted_results(folder), definition.sampling.num_results
+    if asked < began_with:
+        raise RunFolderError(
+            f"The run in {folder.path!r} has num_results={began_with}, received {asked}. It can "
+            "have more, not fewer; tfbnn.load takes what is there."
+        )
+
+
+def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[str, Any]) -> None:
+    """Refuses to go on under other versions, or on another kind of device.
+
+    Args:
+        folder: RunFolder.
+        definition: The RunDefinition in it.
+        here: What `tfbnn.engine.basis.environment.describe_environment` says.
+
+    Raises:
+        RunFolderError: Names what differs.
+    """
+    _refuse_differences(folder, definition.environment, here)
+
+
+def _row_arrays(name: str, rows: Rows) -> dict[str, Array]:
+    arrays = {f"{name} x": rows.x, f"{name} y": rows.y, f"{name} noise": rows.noise}
+    return {key: array for key, array in arrays.items() if array is not None}
+
+
+def _read_rows(name: str, arrays: Mapping[str, Array], feature_names: Any, classes: Any) -> Rows:
+    return Rows(
+        arrays[f"{name} x"],
+        arrays[f"{name} y"],
+        arrays.get(f"{name} noise"),
+        feature_names and tuple(feature_names),
+        classes and tuple(classes),
+    )
+
+
+def _listed(names: tuple[Any, ...] | None) -> list[Any] | None:
+    return None if names is None else list(names)
+
+
+def _refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:
+    differences = list(_differences(there, here, ""))
+    if differences:
+        raise RunFolderError(
+            f"The run in {folder.path!r} cannot go on as another one: {'; '.join(differences[:3])}. "
+            "Use what it was begun with, or start a new run in another folder."
+        )
+
+
+def _differences(there: Any, here: Any, place: str) -> Iterator[str]:
+    """Yields what differs between two JSON-able values, each with its place."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for key in dict.fromkeys([*there, *here]):
+            yield from _differences(there.get(key), here.get(key), f"{place}.{key}".lstrip("."))
+    elif there != here:
+        if place.endswith("rows"):
+            yield f"the {place} differ"
+        else:
+            yield f"{place} is {there!r:.80} there and {here!r:.80} here"

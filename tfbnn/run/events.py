@@ -1,0 +1,133 @@
+"""What is told of a run now and then: to the progress line, to callbacks, by a worker to its parent."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from tfbnn.run.counters import Counters
+from tfbnn.run.plan import PHASES, Plan
+
+# A chain that has accepted nothing for so many transitions is named in the events of the run.
+_STANDING_STILL = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """How far a phase of a run is.
+
+    Attributes:
+        phase: "pretraining", "newton", "warmup" or "sampling".
+        transition, num_transitions: Steps of the phase so far and in all.
+        num_chains: Chains that take part.
+        seconds, eta_seconds: Spent in the phase, and probably left; NaN where nothing is known.
+    """
+
+    phase: str
+    transition: int
+    num_transitions: int
+    num_chains: int
+    seconds: float
+    eta_seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """What callbacks get, JSON-able but for NaN."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def remarks(self) -> Iterator[str]:
+        """What the progress line says besides the progress."""
+        return iter(())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingEvent(Event):
+    """Of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows."""
+
+    epoch: int
+    validation_log_likelihood: float
+
+    def remarks(self) -> Iterator[str]:
+        if math.isfinite(self.validation_log_likelihood):
+            yield f"validation log likelihood {self.validation_log_likelihood:.3f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewtonEvent(Event):
+    """Of Levenberg-Marquardt; the log density is that of the chain at work."""
+
+    log_prob: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingEvent(Event):
+    """Of the chains, after a block.
+
+    Attributes besides those of an Event:
+        num_kept: Draws that every chain has kept.
+        acceptance_rate, step_size: Mean over the last blocks, and median, of all chains.
+        num_divergent, num_gradients: Of all chains so far; the latter in this phase.
+        standing_still: Chains that have accepted nothing for long.
+        lanes: Counters of the lanes.
+    """
+
+    num_kept: int
+    acceptance_rate: float
+    step_size: float
+    num_divergent: int
+    num_gradients: int
+    standing_still: list[int]
+    lanes: Sequence[Counters]
+
+    @classmethod
+    def of(
+        cls, phase: str, lanes: Sequence[Counters], plan: Plan, seconds: float
+    ) -> "SamplingEvent":
+        """The event of a run with these lanes, `seconds` of which were spent in the phase."""
+        total = plan.num_transitions(phase)
+        done = float(np.mean([lane.transitions[phase] for lane in lanes]))
+        return cls(
+            phase=phase,
+            transition=int(done),
+            num_transitions=total,
+            num_chains=sum(len(lane.chains) for lane in lanes),
+            num_kept=min(plan.num_kept(lane.transition) for lane in lanes),
+            seconds=seconds,
+            eta_seconds=seconds * (total - done) / done if done else float("nan"),
+            acceptance_rate=_known(np.mean, [lane.recent_acceptance for lane in lanes]),
+            step_size=_known(np.median, [lane.step_size for lane in lanes]),
+            num_divergent=sum(int(lane.num_divergent.sum()) for lane in lanes),
+            num_gradients=sum(int(lane.num_gradients[phase].sum()) for lane in lanes),
+            standing_still=[
+                chain
+                for lane in lanes
+                for chain, refused in zip(lane.chains, lane.num_refused)
+                if refused >= _STANDING_STILL
+            ],
+            lanes=lanes,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"lanes": [lane.to_json() for lane in self.lanes]}
+
+    def remarks(self) -> Iterator[str]:
+        yield f"acceptance {self.acceptance_rate:.2f}"
+        yield f"step {self.step_size:.3g}"
+        if self.num_divergent:
+            yield f"{self.num_divergent} divergent"
+
+
+def current_phase(lanes: Sequence[Counters], plan: Plan) -> str:
+    """The first phase that some lane has not finished; the last at the end."""
+    for phase in PHASES:
+        end = plan.num_transitions(phase)
+        if any(lane.transitions[phase] < end for lane in lanes):
+            return phase
+    return PHASES[-1]
+
+
+def _known(average: Any, values: list[Any]) -> float:
+    known = np.concatenate(values)
+    known = known[~np.isnan(known)]
+    return float(average(known)) if len(known) else float("nan")

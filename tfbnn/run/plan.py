@@ -1,0 +1,203 @@
+"""The plan of a run: warm-up windows, mixing, sampling, and the length of compiled blocks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from tfbnn.engine.basis.adaptation import adaptation_windows
+from tfbnn.run.options import Sampling
+from tfbnn.spec.model_spec import ModelSpec
+
+PHASES = ("warmup", "sampling")
+ADAPTING_SHARE = 0.8
+
+# A block should take around a second, so that progress and stops stay responsive.
+_FLOPS_PER_CALL = 4e10
+_BLOCK_BYTES = 64e6
+_LONGEST_BLOCK = 4096
+
+
+class Planned(Protocol):
+    """What a plan asks of the settings of a kernel."""
+
+    @property
+    def adapts(self) -> bool: ...
+    @property
+    def preconditions(self) -> bool: ...
+    @property
+    def temperatures(self) -> tuple[float, ...]: ...
+    def work(self, spec: ModelSpec) -> float: ...
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Transitions under constant rules.
+
+    Attributes:
+        phase: "warmup" or "sampling".
+        length: Number of transitions.
+        adapt_step: Whether the step size adapts.
+        renew: Whether moments are collected and the preconditioner is renewed at the end.
+    """
+
+    phase: str
+    length: int
+    adapt_step: bool = False
+    renew: bool = False
+
+
+class Layout(NamedTuple):
+    """What a run that goes on keeps of its plan, whatever the device and the settings say now.
+
+    Attributes:
+        groups: Lists of chains, a lane each.
+        length: Transitions per block.
+    """
+
+    groups: list[list[int]]
+    length: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which chains advance together, and through which transitions.
+
+    Attributes:
+        groups: Lists of chains, a lane each.
+        block_length: Transitions per block.
+        legs: The legs of a chain.
+        num_results: Draws to be kept per chain.
+        stride: Transitions per kept draw.
+    """
+
+    groups: list[list[int]]
+    block_length: int
+    legs: list[Leg]
+    num_results: int
+    stride: int
+
+    @property
+    def layout(self) -> Layout:
+        """What does not follow from the settings of the run alone."""
+        return Layout(self.groups, self.block_length)
+
+    @property
+    def end(self) -> int:
+        """Transitions of a chain in all."""
+        return sum(leg.length for leg in self.legs)
+
+    def num_transitions(self, phase: str) -> int:
+        """Transitions of a chain in a phase."""
+        return sum(leg.length for leg in self.legs if leg.phase == phase)
+
+    def done(self, transition: int) -> dict[str, int]:
+        """Transitions of each phase that are over after so many of a chain."""
+        warmup = min(transition, self.num_transitions("warmup"))
+        return {"warmup": warmup, "sampling": transition - warmup}
+
+    def num_kept(self, transition: int) -> int:
+        """Draws that are kept after so many transitions of a chain."""
+        return self.done(transition)["sampling"] // self.stride
+
+    def position(self, transition: int) -> tuple[int, int]:
+        """(Index of the leg of the next transition, transitions of that leg that are over)."""
+        for index, leg in enumerate(self.legs):
+            if transition < leg.length:
+                return index, transition
+            transition -= leg.length
+        return len(self.legs), transition
+
+    def leg(self, transition: int) -> Leg | None:
+        """The leg of the next transition after so many, None at the end."""
+        index, _ = self.position(transition)
+        return self.legs[index] if index < len(self.legs) else None
+
+    def chains(self, lanes: Sequence[int]) -> tuple[int, ...]:
+        """The chains of some lanes."""
+        return tuple(chain for lane in lanes for chain in self.groups[lane])
+
+
+def make_plan(
+    settings: Planned,
+    spec: ModelSpec,
+    num_rows: int,
+    sampling: Sampling,
+    groups: list[list[int]],
+    length: int | None = None,
+) -> Plan:
+    """The plan of a run.
+
+    Args:
+        settings: Kernel settings, with a definite preconditioner.
+        spec: ModelSpec.
+        num_rows: Training rows N.
+        sampling: How many transitions.
+        groups: Lists of chains, a lane each.
+        length: Transitions per block; by default as many as take about a second.
+    """
+    stride = sampling.stride
+    if length is None:
+        total = sampling.num_transitions
+        length = block_length(spec, settings, num_rows, len(groups[0]), total)
+    legs = make_legs(settings, sampling.num_burnin_steps, sampling.num_results, stride)
+    return Plan(groups, length, legs, sampling.num_results, stride)
+
+
+def make_legs(settings: Planned, num_burnin_steps: int, num_results: int, stride: int) -> list[Leg]:
+    """The legs of one chain: the first 80 % of warm-up adapt, the rest mix with all frozen."""
+    num_adapting = round(ADAPTING_SHARE * num_burnin_steps)
+    if not (settings.adapts or settings.preconditions):
+        num_adapting = 0
+    windows = adaptation_windows(num_adapting)
+    if not settings.preconditions:
+        windows = [(num_adapting, False)]
+    legs = [Leg("warmup", length, settings.adapts, renew) for length, renew in windows]
+    legs.append(Leg("warmup", num_burnin_steps - num_adapting))
+    legs.append(Leg("sampling", num_results * stride))
+    return [leg for leg in legs if leg.length]
+
+
+def affordable_steps(flops_per_step: float) -> int:
+    """How many steps of compiled work take about a second; a power of two, from settings alone."""
+    # Even an empty step costs some microseconds.
+    return _power_of_two(min(_FLOPS_PER_CALL / (flops_per_step + 2e5), _LONGEST_BLOCK))
+
+
+def block_length(
+    spec: ModelSpec, settings: Planned, num_rows: int, num_chains: int, total: int
+) -> int:
+    """Transitions per block, a power of two that depends on the settings alone.
+
+    Args:
+        spec: ModelSpec.
+        settings: Kernel settings.
+        num_rows: Training rows N.
+        num_chains: Chains that advance together in the program, each with all its rungs.
+        total: Transitions of the whole run, which no block needs to exceed.
+    """
+    parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
+    flops = _flops_per_transition(spec, settings, num_rows, num_chains)
+    memory = _BLOCK_BYTES / (8.0 * parameters)
+    return _power_of_two(min(affordable_steps(flops), memory, total))
+
+
+def estimated_seconds(
+    spec: ModelSpec, settings: Planned, num_rows: int, num_transitions: int
+) -> float:
+    """About how long so many transitions of a chain take on one core, from settings alone."""
+    return num_transitions * _flops_per_transition(spec, settings, num_rows, 1) / _FLOPS_PER_CALL
+
+
+def _flops_per_transition(
+    spec: ModelSpec, settings: Planned, num_rows: int, num_chains: int
+) -> float:
+    # One product forward and two backward: 6 operations per weight and row.
+    parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
+    return float((6.0 * num_rows * parameters + 2e5) * settings.work(spec))
+
+
+def _power_of_two(number: float) -> int:
+    length = 1
+    while 2 * length <= number:
+        length *= 2
+    return length

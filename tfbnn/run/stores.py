@@ -1,0 +1,242 @@
+"""Where the kept draws of the lanes of a run go: into memory, or into the run's folder.
+
+The sink of a lane is told of every block that has ended, so that it can commit where it may.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from tfbnn.run.counters import Clock, Counters, Seconds
+from tfbnn.run.description import read_beginning
+from tfbnn.run.plan import Plan
+from tfbnn.run.result import Ending, Kept, SamplingResult, gather_result
+from tfbnn.system.arrays import Array
+
+if TYPE_CHECKING:
+    from tfbnn.storage import Checkpoint, LaneWriter, RunFolder
+
+# A commit takes no longer than a block; memory, not loss, asks for one when so many bytes wait.
+_MOST_WAITING_BYTES = 64e6
+# Among the names of statistics.
+_DRAWS = "draws"
+
+
+class Advancing(Protocol):
+    """A lane as its sink sees it."""
+
+    @property
+    def counters(self) -> Counters: ...
+    def snapshot(self) -> dict[str, Array]: ...
+
+
+class Sink(Protocol):
+    """Where one lane puts its draws.
+
+    Attributes:
+        checkpoint: The commit that the lane goes on from, or None.
+    """
+
+    checkpoint: Checkpoint | None
+
+    def append(self, draws: Array, statistics: dict[str, Array]) -> None:
+        """Takes draws [n, C, P] and their statistics, dict name -> [n, C, ...]."""
+
+    def after_block(self, lane: Advancing, phase_ended: bool) -> None:
+        """Commits where it is time to."""
+
+    def commit(self, lane: Advancing) -> None:
+        """Keeps everything up to the lane's last block."""
+
+
+class MemoryStore:
+    """Keeps the draws of all lanes of a run in arrays; nothing outlives the process."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._arrays: dict[str, Array] = {}
+        self._making = threading.Lock()
+        self._sinks = [_MemorySink(self, chains) for chains in plan.groups]
+
+    def sink(self, lane: int, clock: Clock) -> AbstractContextManager[Sink]:
+        """The sink of a lane, which has it until the end of the context.
+
+        Args:
+            lane: Number of the lane.
+            clock: Tells the seconds of the run, which every commit takes down.
+        """
+        del clock
+        return nullcontext(self._sinks[lane])
+
+    def read(self, lanes: Sequence[int]) -> Kept:
+        """What some lanes have kept."""
+        counters = [self._sinks[lane].counters for lane in lanes]
+        count = min(self._plan.num_kept(lane.transition) for lane in counters)
+        chains, arrays = list(self._plan.chains(lanes)), dict(self._arrays)
+        if len(chains) < sum(map(len, self._plan.groups)):
+            arrays = {name: array[chains] for name, array in arrays.items()}
+        arrays = {name: array[:, :count] for name, array in arrays.items()}
+        return Kept(arrays.pop(_DRAWS, np.empty((len(chains), 0, 0))), arrays, counters)
+
+    def seconds(self, lanes: Sequence[int]) -> Seconds:
+        """What the run has spent in its phases so far, by the commits of some lanes."""
+        del lanes
+        return Seconds()
+
+    def put(self, chains: list[int], first: int, parts: dict[str, Array]) -> None:
+        """Takes parts [n, C, ...] of some chains, their draws from number `first` on."""
+        with self._making:
+            for name, part in parts.items():
+                if name not in self._arrays:
+                    shape = sum(map(len, self._plan.groups)), self._plan.num_results
+                    self._arrays[name] = np.empty((*shape, *part.shape[2:]), part.dtype)
+        for name, part in parts.items():
+            place = slice(first, first + len(part))
+            self._arrays[name][chains, place] = np.moveaxis(part, 0, 1)
+
+
+class _MemorySink:
+    checkpoint: Checkpoint | None = None
+
+    def __init__(self, store: MemoryStore, chains: list[int]) -> None:
+        self._store, self._chains, self._num_kept = store, chains, 0
+        self.counters = Counters.nothing(chains)
+
+    def append(self, draws: Array, statistics: dict[str, Array]) -> None:
+        self._store.put(self._chains, self._num_kept, {_DRAWS: draws, **statistics})
+        self._num_kept += len(draws)
+
+    def after_block(self, lane: Advancing, phase_ended: bool) -> None:
+        del phase_ended
+        self.commit(lane)
+
+    def commit(self, lane: Advancing) -> None:
+        self.counters = lane.counters
+
+
+class FolderStore:
+    """Keeps the draws of lanes in a run folder; otherwise as `MemoryStore`."""
+
+    def __init__(self, folder: RunFolder, commit_interval: float) -> None:
+        """
+        Args:
+            folder: RunFolder of a run that has begun.
+            commit_interval: As in `fit_posterior`.
+        """
+        self.folder, self.commit_interval = folder, commit_interval
+
+    @contextmanager
+    def sink(self, lane: int, clock: Clock) -> Iterator[Sink]:
+        with self.folder.writer(lane) as writer:
+            yield _FolderSink(writer, self.commit_interval, clock)
+
+    def read(self, lanes: Sequence[int]) -> Kept:
+        return read_lanes(self.folder, lanes)
+
+    def seconds(self, lanes: Sequence[int]) -> Seconds:
+        return Seconds.committed(committed_counters(self.folder, lanes))
+
+
+class _FolderSink:
+    """Hands draws to a LaneWriter and commits, with the lane's snapshot, now and then."""
+
+    def __init__(self, writer: LaneWriter, commit_interval: float, clock: Clock) -> None:
+        self._writer, self._interval, self._clock = writer, commit_interval, clock
+        self._last_commit = time.monotonic()
+        self.checkpoint = writer.checkpoint
+        self._committed = 0
+        if self.checkpoint is not None:
+            self._committed = Counters.from_json(self.checkpoint.counters).transition
+
+    def append(self, draws: Array, statistics: dict[str, Array]) -> None:
+        self._writer.append(draws, statistics)
+
+    def after_block(self, lane: Advancing, phase_ended: bool) -> None:
+        waited = time.monotonic() - self._last_commit
+        much = self._writer.waiting_bytes > _MOST_WAITING_BYTES
+        if phase_ended or waited >= self._interval or much:
+            self.commit(lane)
+
+    def commit(self, lane: Advancing) -> None:
+        counters = lane.counters
+        if counters.transition == self._committed:
+            return
+        timed = replace(counters, seconds=self._clock.seconds.phases)
+        self._writer.commit(lane.snapshot(), timed.to_json())
+        self._committed = counters.transition
+        self._last_commit = time.monotonic()
+
+
+Store = MemoryStore | FolderStore
+
+
+def committed_counters(folder: RunFolder, lanes: Sequence[int]) -> list[Counters]:
+    """What some lanes of the run in a folder had counted at their last commits."""
+    groups = read_beginning(folder).layout.groups
+    found = [folder.checkpoint(lane) for lane in lanes]
+    return [
+        Counters.from_json(one.counters) if one else Counters.nothing(groups[lane])
+        for lane, one in zip(lanes, found)
+    ]
+
+
+def read_lanes(folder: RunFolder, lanes: Sequence[int] | None = None) -> Kept:
+    """What some lanes of the run in a folder have committed, all by default."""
+    lanes = range(folder.num_lanes) if lanes is None else lanes
+    groups = [read_beginning(folder).layout.groups[lane] for lane in lanes]
+    num_chains, num_results = sum(map(len, groups)), num_committed(folder, lanes)
+    arrays: dict[str, Array] = {}
+    counters, first = [], 0
+    for index, group in zip(lanes, groups):
+        # One lane after the other, so that no more than one is in memory twice.
+        lane = folder.read(index)
+        counters.append(
+            Counters.from_json(lane.counters) if lane.counters else Counters.nothing(group)
+        )
+        num_results = min(num_results, len(lane.draws))
+        if num_results:
+            parts = {**lane.statistics, _DRAWS: lane.draws}
+            arrays = arrays or {
+                name: np.empty((num_chains, num_results, *part.shape[2:]), part.dtype)
+                for name, part in parts.items()
+            }
+            for name, array in arrays.items():
+                rows = np.moveaxis(parts[name][:num_results], 0, 1)
+                array[first : first + len(group), :num_results] = rows
+        first += len(group)
+    arrays = {name: array[:, :num_results] for name, array in arrays.items()}
+    return Kept(arrays.pop(_DRAWS, np.empty((num_chains, 0, 0))), arrays, counters)
+
+
+def num_committed(folder: RunFolder, lanes: Sequence[int] | None = None) -> int:
+    """Draws that every chain of some lanes has committed, of all lanes by default."""
+    lanes = range(folder.num_lanes) if lanes is None else lanes
+    checkpoints = [folder.checkpoint(lane) for lane in lanes]
+    return min(0 if found is None else found.num_draws for found in checkpoints)
+
+
+def result_of(
+    store: Store, plan: Plan, start_log_prob: Array, seconds: Seconds, ending: Ending
+) -> SamplingResult:
+    """What a store has of the lanes that did not fail, or of all where every one did."""
+    lanes = range(len(plan.groups))
+    healthy = [lane for lane in lanes if tuple(plan.groups[lane]) not in ending.failures]
+    return gather_result(store.read(healthy or lanes), start_log_prob, seconds, ending)
+
+
+def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
+    """What a run has committed, or None with fewer than `fewest` draws per chain."""
+    if num_committed(folder) < fewest:
+        return None
+    kept = read_lanes(folder)
+    if kept.draws.shape[1] < fewest:
+        return None  # the last commit is damaged
+    seconds = Seconds.committed(kept.counters)
+    return gather_result(kept, read_beginning(folder).start_log_prob, seconds)
