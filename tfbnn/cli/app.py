@@ -5,6 +5,9 @@ import contextlib
 import os
 import sys
 import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NoReturn
 
 from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
@@ -12,7 +15,7 @@ from tfbnn.exceptions import ChainError
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.version import __version__
 
-_COMMANDS = (demo, fit, predict, evaluate, diagnose, plot, info, resuming)
+_COMMANDS: tuple[ModuleType, ...] = (demo, fit, predict, evaluate, diagnose, plot, info, resuming)
 _MAX_LINES, _MAX_CHARACTERS = 3, 1000
 
 _DESCRIPTION = """\
@@ -33,16 +36,16 @@ exit codes:
 class _Parser(argparse.ArgumentParser):
     """Errors take two lines, not the whole usage; options are never guessed from their start."""
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Any):
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         say(f"{self.prog}: error: {message}\nTry '{self.prog} --help'.")
         raise SystemExit(BAD_INPUT)
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Args:
@@ -54,13 +57,13 @@ def main(argv=None):
     try:
         args = _parser().parse_args(argv)
     except SystemExit as stop:
-        return stop.code or 0
+        return int(stop.code or 0)
     with warnings.catch_warnings(), signals_interrupt():
         # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
         try:
-            code = args.run(args)
+            code: int = args.run(args)
             sys.stdout.flush()
             return code
         except KeyboardInterrupt:
@@ -77,7 +80,7 @@ def main(argv=None):
             return FAILED if isinstance(error, ChainError) else BAD_INPUT
 
 
-def _parser():
+def _parser() -> _Parser:
     parser = _Parser(prog="tfbnn", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"tfbnn {__version__}")
     parser.add_argument(
@@ -91,24 +94,24 @@ def _parser():
     return parser
 
 
-def _text(error):
+def _text(error: Exception) -> str:
     # An OSError knows its file; its plain text is "[Errno 13] Permission denied: 'x'".
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error) or type(error).__name__
 
 
-def _shorten(text):
+def _shorten(text: str) -> str:
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     text = "\n".join(lines[:_MAX_LINES])
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 4] + " ..."
 
 
-def _warning_printer():
+def _warning_printer() -> Callable[..., None]:
     """A `warnings.showwarning` that prints one line, once per text, without Python source."""
-    shown = set()
+    shown: set[str] = set()
 
-    def show(message, category, filename, lineno, file=None, line=None):
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
         if text not in shown:
             shown.add(text)
@@ -117,7 +120,7 @@ def _warning_printer():
     return show
 
 
-def _close_standard_output():
+def _close_standard_output() -> None:
     # Otherwise Python complains when it flushes the broken pipe at exit.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

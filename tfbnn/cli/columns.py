@@ -1,16 +1,20 @@
 """Which columns of a table are features, targets and noise of a saved model."""
 
 import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tfbnn.data.csv_tables import is_number
-from tfbnn.data.tables import read_table
+from tfbnn.data.tables import Table, read_table
 from tfbnn.exceptions import DataWarning
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.system.arrays import Array
 
 
-def remember_columns(model, targets, noise):
+def remember_columns(model: SampledModel, targets: Sequence[str], noise: Sequence[str]) -> None:
     """Has the next fit keep the names of target and noise columns, for `evaluate` and `plot`."""
     model.column_names = {"target_names": list(targets), "noise_columns": list(noise)}
 
@@ -24,20 +28,20 @@ class Labels:
         are_text: Whether labels stay text even where they look like numbers: "1" of "1" and "x".
     """
 
-    names: tuple
+    names: tuple[str, ...]
     are_text: bool
 
     @classmethod
-    def learn(cls, table, names):
+    def learn(cls, table: Table, names: Sequence[str]) -> "Labels":
         """Labels are integers where all cells of the training table are numbers, else text."""
         return cls(tuple(names), not _are_numbers(table.labels(names)))
 
     @classmethod
-    def of_model(cls, model, names):
+    def of_model(cls, model: SampledModel, names: Sequence[str]) -> "Labels":
         """Labels of the kind that a fitted classifier knows."""
-        return cls(tuple(names), isinstance(model.classes[0], str))
+        return cls(tuple(names), any(isinstance(label, str) for label in model.classes or ()))
 
-    def read(self, table):
+    def read(self, table: Table) -> Array:
         """The labels [N, K]: text or numbers."""
         labels = table.labels(self.names)
         if self.are_text or not _are_numbers(labels):
@@ -45,14 +49,19 @@ class Labels:
         return labels.astype(np.float64)
 
 
-def _are_numbers(labels):
+def _are_numbers(labels: Array) -> bool:
     return labels.dtype.kind != "U" or all(map(is_number, labels.ravel().tolist()))
 
 
 class Roles:
     """Names of target and noise columns: as given, else as saved with the model."""
 
-    def __init__(self, ensemble, targets=None, noise=None):
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        targets: Sequence[str] | None = None,
+        noise: Sequence[str] | None = None,
+    ):
         """
         Args:
             ensemble: Ensemble.
@@ -67,7 +76,7 @@ class Roles:
                 f"{', '.join(self.targets)}. Give --target once per target, in order."
             )
 
-    def require_targets(self):
+    def require_targets(self) -> None:
         """Refuses a model that was saved without the names of its targets."""
         if not self.targets:
             raise ValueError(
@@ -75,7 +84,9 @@ class Roles:
             )
 
 
-def feature_columns(ensemble, available, source, *, apart=()):
+def feature_columns(
+    ensemble: Ensemble, available: Sequence[str], source: str, *, apart: Collection[str] = ()
+) -> list[str]:
     """Names of the feature columns in a table.
 
     They are the names saved with the model where the table has them. Where it has none of them,
@@ -117,7 +128,7 @@ def feature_columns(ensemble, available, source, *, apart=()):
     return others
 
 
-def read_rows(model, path, roles):
+def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Array, Array, Array | None]:
     """Reads features, targets and noise of a table for a saved model.
 
     Returns:
@@ -126,9 +137,9 @@ def read_rows(model, path, roles):
     """
     roles.require_targets()
     labels = Labels.of_model(model, roles.targets) if model.spec.has_classes else None
-    features = []
+    features: list[str] = []
 
-    def pick(available):
+    def pick(available: Sequence[str]) -> list[str]:
         apart = [*roles.targets, *roles.noise]
         features.extend(feature_columns(model.posterior, available, path, apart=apart))
         return [*features, *apart]
@@ -138,7 +149,7 @@ def read_rows(model, path, roles):
     return table.select(features).values, y, as_noise(table, roles.noise)
 
 
-def as_noise(table, names):
+def as_noise(table: Table, names: Sequence[str]) -> Array | None:
     """Known standard deviations of the rows: [N] for one column, [N, K] for several, or None."""
     if not names:
         return None

@@ -6,30 +6,26 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
 from tfbnn.engine.basis import libraries
 
 DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 
 
-def say(text):
+def say(text: str) -> None:
     """Prints to standard error, which is for people; standard output is for results."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
 
 
-def print_json(value):
+def print_json(value: Any) -> None:
     """Prints `value` as JSON; NumPy arrays become lists, NaN null, infinity the string "inf"."""
     print(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
-def comma_list(text):
-    """The entries of "a,b,c"; none for "none" or ""."""
-    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
-    return [] if entries == ["none"] else entries
-
-
-def import_tensorflow():
+def import_tensorflow() -> None:
     """Imports TensorFlow and hides its messages on build flags and absent GPU libraries.
 
     Raises:
@@ -49,7 +45,7 @@ def import_tensorflow():
 
 
 @contextlib.contextmanager
-def _hidden_standard_error():
+def _hidden_standard_error() -> Iterator[None]:
     """Catches what C++ code writes to file descriptor 2, and shows it only after an exception."""
     sys.stderr.flush()
     saved = os.dup(2)
@@ -67,7 +63,7 @@ def _hidden_standard_error():
             os.close(saved)
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if hasattr(value, "tolist"):

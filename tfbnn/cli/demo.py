@@ -1,5 +1,6 @@
 """`tfbnn demo`: the whole story on data that the package computes itself."""
 
+import argparse
 import dataclasses
 import os
 import textwrap
@@ -10,11 +11,12 @@ import numpy as np
 
 from tfbnn.cli.columns import remember_columns
 from tfbnn.cli.console import DONE, import_tensorflow
+from tfbnn.cli.evaluate import scores_text
+from tfbnn.cli.options import Commands
 from tfbnn.cli.plot import save_figures
-from tfbnn.cli.scores import scores_text
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import Table
-from tfbnn.datasets import neutralino_pairs
+from tfbnn.datasets import Dataset, neutralino_pairs
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.model import BayesianMLP, load
 from tfbnn.spec.priors import Normal
@@ -42,7 +44,7 @@ class Size:
 SIZE = Size()
 
 
-def add_parser(commands):
+def add_parser(commands: Commands) -> None:
     """Adds the command to argparse's subparsers."""
     parser = commands.add_parser(
         "demo", help="the whole story in a minute, on generated data", description=_DESCRIPTION
@@ -53,7 +55,7 @@ def add_parser(commands):
     parser.set_defaults(run=run)
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Tells the story."""
     began = time.perf_counter()
     os.makedirs(args.output, exist_ok=True)
@@ -70,13 +72,13 @@ def run(args):
     return DONE
 
 
-def _smear(exact):
+def _smear(exact: Dataset) -> Dataset:
     generator = np.random.default_rng(0)
     factors = np.exp(_SMEARING * generator.standard_normal(len(exact)))
     return dataclasses.replace(exact, y=exact.y * factors)
 
 
-def _show_data(data, folder):
+def _show_data(data: Dataset, folder: str) -> None:
     _heading("1. The data")
     _paragraph(
         f"{len(data)} supersymmetric models. Each is described by the lightest neutralino's "
@@ -93,13 +95,9 @@ def _show_data(data, folder):
         print(f"{path}: {len(x)} rows")
 
 
-def _fit(data):
+def _fit(data: Dataset) -> BayesianMLP:
     _heading("2. The network")
-    model = BayesianMLP(
-        [5, 20, 20, 1],
-        prior=Normal(0.5),
-        y_transform=["log10", "standardize"],
-    )
+    model = BayesianMLP([5, 20, 20, 1], prior=Normal(0.5), y_transform=["log10", "standardize"])
     model.summary()
     print()
     _paragraph(
@@ -113,10 +111,7 @@ def _fit(data):
 
     kernel = HMC(num_leapfrog_steps=SIZE.num_leapfrog_steps, target_accept_prob=0.8)
     pretraining = Pretraining(
-        epochs=SIZE.epochs,
-        batch_size=None,
-        learning_rate=0.02,
-        learning_rate_schedule="cosine",
+        epochs=SIZE.epochs, batch_size=None, learning_rate=0.02, learning_rate_schedule="cosine"
     )
     x, y = data.train
     remember_columns(model, [data.target_name], [])
@@ -143,7 +138,7 @@ def _fit(data):
     return model
 
 
-def _show_test(model, data, exact):
+def _show_test(model: BayesianMLP, data: Dataset, exact: Dataset) -> None:
     _heading("4. The test, on rows the network has not seen")
     x, y = data.test
     print(scores_text(model.evaluate(x, y), [data.target_name]))
@@ -162,7 +157,7 @@ def _show_test(model, data, exact):
     )
 
 
-def _show_prediction(path, data, exact):
+def _show_prediction(path: str, data: Dataset, exact: Dataset) -> None:
     _heading("5. One prediction, from the saved file")
     model = load(path)
     x, y = data.test[0][:1], exact.test[1][0]
@@ -174,7 +169,7 @@ def _show_prediction(path, data, exact):
     print(f"exact      {y:.4g} fb, off by {(y - mean) / stddev:+.1f} error bars")
 
 
-def _show_figures(model, data, folder):
+def _show_figures(model: BayesianMLP, data: Dataset, folder: str) -> None:
     _heading("6. Figures")
     try:
         paths = save_figures(model, (*data.test, None), folder)
@@ -185,7 +180,7 @@ def _show_figures(model, data, folder):
         print(path)
 
 
-def _show_next_steps(folder, seconds):
+def _show_next_steps(folder: str, seconds: float) -> None:
     model, test = os.path.join(folder, "demo.h5"), os.path.join(folder, "test.csv")
     train = os.path.join(folder, "train.csv")
     _heading(f"Done in {seconds:.0f} s. What next?")
@@ -196,9 +191,9 @@ def _show_next_steps(folder, seconds):
     print("tfbnn fit --help")
 
 
-def _heading(text):
+def _heading(text: str) -> None:
     print(f"\n{text}\n{'-' * len(text)}", flush=True)
 
 
-def _paragraph(text):
+def _paragraph(text: str) -> None:
     print(textwrap.fill(text, width=88), flush=True)

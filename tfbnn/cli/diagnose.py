@@ -1,8 +1,11 @@
 """`tfbnn diagnose`: have the chains of a saved model converged?"""
 
+import argparse
+
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json, say
 from tfbnn.cli.follow import follow
-from tfbnn.cli.models import add_model_argument, load_model
+from tfbnn.cli.options import Commands, add_model_argument, load_model
+from tfbnn.diagnostics.diagnosis import Diagnosis
 
 _DESCRIPTION = """\
 Convergence of the chains of a saved model: R-hat and effective sample sizes of its predictions
@@ -11,7 +14,7 @@ With --follow of a run that is going on: a line whenever it has committed more d
 finished or nobody has been at work on it for half a minute."""
 
 
-def add_parser(commands):
+def add_parser(commands: Commands) -> None:
     """Adds the command to argparse's subparsers."""
     parser = commands.add_parser(
         "diagnose", help="have the chains of a saved model converged?", description=_DESCRIPTION
@@ -25,7 +28,7 @@ def add_parser(commands):
     parser.set_defaults(run=run)
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Diagnoses and prints."""
     if args.follow:
         follow(args.model, say if args.json else print)
@@ -42,7 +45,7 @@ def run(args):
     return verdict(diagnosis, args.strict)
 
 
-def verdict(diagnosis, strict):
+def verdict(diagnosis: Diagnosis | None, strict: bool) -> int:
     """The exit code after a diagnosis, which is None where there were too few draws for one."""
     failed = diagnosis is None or bool(diagnosis.warnings)
     return DIAGNOSTICS_FAILED if strict and failed else DONE

@@ -1,9 +1,15 @@
 """`tfbnn evaluate`: scores of a saved model on rows with known targets."""
 
+import argparse
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.models import add_model_argument, load_model
-from tfbnn.cli.scores import scores_text
+from tfbnn.cli.options import DATA, Commands, add_model_argument, add_role_options, load_model
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 _DESCRIPTION = """\
@@ -12,34 +18,34 @@ and coverage, the share of rows within 1 to 5 predicted standard deviations (noi
 classifier: accuracy, Brier score, calibration error and log predictive density.
 Use rows that the fit has not seen."""
 
+_LINES = (
+    ("rmse", "RMSE", "original units"),
+    ("r2", "R2", "original units, 1 is perfect"),
+    ("rmse_log10", "RMSE of log10", "decades"),
+    ("r2_log10", "R2 of log10", "1 is perfect"),
+    ("crps", "CRPS", "original units, 0 is perfect"),
+    ("log_predictive_density", "Log predictive density", "mean per row, higher is better"),
+    ("pull_width", "Pull width", "1 is perfect, above 1: error bars too small"),
+    ("accuracy", "Accuracy", "share of rows, 1 is perfect"),
+    ("brier", "Brier score", "summed over classes, 0 is perfect"),
+    ("ece", "Calibration error", "ECE in 15 bins, 0 is perfect"),
+    ("n_effective", "Effective draws", "median over rows"),
+)
 
-def add_parser(commands):
+
+def add_parser(commands: Commands) -> None:
     """Adds the command to argparse's subparsers."""
     parser = commands.add_parser(
         "evaluate", help="score a saved model on rows with known targets", description=_DESCRIPTION
     )
     add_model_argument(parser)
-    parser.add_argument(
-        "data", metavar="DATA", help="CSV with header, NPZ, HDF5 or Parquet; '-': standard input"
-    )
+    parser.add_argument("data", metavar="DATA", help=DATA)
     add_role_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
-def add_role_options(parser):
-    """Adds --target and --noise-column, as `evaluate` and `plot` have them."""
-    parser.add_argument(
-        "--target", action="append", metavar="COL",
-        help="target column, once per target in order; default: the name used in the fit",
-    )  # fmt: skip
-    parser.add_argument(
-        "--noise-column", action="append", metavar="COL",
-        help="column with the known standard deviation of each row; default: as in the fit",
-    )  # fmt: skip
-
-
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Evaluates and prints."""
     model = load_model(args)
     roles = Roles(model.posterior, args.target, args.noise_column)
@@ -52,3 +58,40 @@ def run(args):
     else:
         print(scores_text(scores, roles.targets, note))
     return DONE
+
+
+def scores_text(
+    scores: Mapping[str, Any], names: Sequence[str], weighting: str | None = None
+) -> str:
+    """Scores as aligned lines, observed against nominal coverage at the end.
+
+    Args:
+        scores: Dict from `BayesianMLP.evaluate`.
+        names: Names of the targets.
+        weighting: Line on how the chains are weighted, or None for equal weights.
+    """
+    lines = [_line("Rows", [str(scores["num_rows"])])]
+    if len(names) > 1:
+        lines.insert(0, _line("", names))
+    for key, label, note in _LINES:
+        if key in scores:
+            lines.append(_line(label, [f"{value:.4g}" for value in _values(scores[key])], note))
+    for k, observed in scores.get("coverage", {}).items():
+        shares = [f"{100 * value:.2f} %" for value in _values(observed)]
+        nominal = 100 * math.erf(k / math.sqrt(2))
+        lines.append(
+            _line(f"Within {k} sigma", shares, f"{nominal:.{2 if k < 4 else 4}f} % nominal")
+        )
+    if weighting is not None:
+        lines.append(f"{'Chains':<24}{weighting}")
+    return "\n".join(lines)
+
+
+def _line(label: str, cells: Sequence[str], note: str = "") -> str:
+    text = f"{label:<24}" + "".join(f"{cell:>14}" for cell in cells)
+    return f"{text}   {note}".rstrip()
+
+
+def _values(value: Any) -> list[float]:
+    values: list[float] = np.atleast_1d(value).tolist()
+    return values

@@ -1,25 +1,27 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
+import argparse
+from collections.abc import Sequence
+
 import numpy as np
 
 from tfbnn.cli.columns import Labels, as_noise, remember_columns
 from tfbnn.cli.console import import_tensorflow, say
-from tfbnn.cli.fit_options import (
-    add_options,
-    fit_arguments,
-    make_model,
-)
+from tfbnn.cli.fit_options import add_options, fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
+from tfbnn.cli.options import Commands
 from tfbnn.cli.runs import check_model_file, run_to_the_end
-from tfbnn.data.tables import read_table
+from tfbnn.data.tables import Table, read_table
 from tfbnn.spec.likelihoods import OPTIONS
+from tfbnn.system.arrays import Array
 
 _DESCRIPTION = """\
 Sample the posterior of a Bayesian neural network given a table of features and targets.
 
 All numeric columns other than targets and noise are features, unless --features names them. With
 --likelihood bernoulli or categorical the target holds class labels: integers, or in CSV any text.
-Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws go to
+Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws \
+go to
 the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill."""
 
 _EPILOG = """\
@@ -29,7 +31,7 @@ example:
       --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5"""
 
 
-def add_parser(commands):
+def add_parser(commands: Commands) -> None:
     """Adds the command to argparse's subparsers."""
     parser = commands.add_parser(
         "fit", help="sample a network given a table", description=_DESCRIPTION, epilog=_EPILOG
@@ -38,7 +40,7 @@ def add_parser(commands):
     parser.set_defaults(run=run)
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Reads, fits, reports and saves."""
     check_model_file(args.model_file)
     targets, noise = args.target, args.noise_column or []
@@ -63,7 +65,13 @@ def run(args):
     )
 
 
-def _read(path, features, targets, noise, label_names):
+def _read(
+    path: str,
+    features: list[str] | None,
+    targets: Sequence[str],
+    noise: Sequence[str],
+    label_names: Sequence[str],
+) -> tuple[Table, list[str]]:
     """The table of training rows, and the names of its features."""
     apart = [*targets, *noise]
     if len(set(apart)) < len(apart) or set(apart) & set(features or ()):
@@ -83,7 +91,9 @@ def _read(path, features, targets, noise, label_names):
     return table, features
 
 
-def _held_out(args, table, names, label_names):
+def _held_out(
+    args: argparse.Namespace, table: Table, names: Sequence[str], label_names: Sequence[str]
+) -> tuple[Table, Table | None]:
     """(Training table, validation table or None)."""
     if args.validation is not None:
         return table, read_table(args.validation, names, label_names)
@@ -101,7 +111,13 @@ def _held_out(args, table, names, label_names):
     return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
 
 
-def _parts(table, features, targets, noise, labels):
+def _parts(
+    table: Table,
+    features: Sequence[str],
+    targets: Sequence[str],
+    noise: Sequence[str],
+    labels: Labels | None,
+) -> tuple[Table, Array, Array | None]:
     """(x, y, noise or None) for `fit_posterior`; x is a Table, so that its names are remembered."""
     y = labels.read(table) if labels else table.select(targets).values
     return table.select(features), y, as_noise(table, noise)

@@ -3,6 +3,7 @@
 import os
 import time
 import warnings
+from collections.abc import Callable
 
 from tfbnn.cli.console import say
 from tfbnn.diagnostics.diagnosis import ess_text, lower, rhat_text, upper
@@ -16,7 +17,7 @@ _SECONDS = 5.0
 _MAX_IDLE_LOOKS = 6
 
 
-def follow(path, show):
+def follow(path: str, show: Callable[[str], None]) -> None:
     """Shows R-hat and effective sample size whenever the run has committed more, until it is done.
 
     Ends also when nobody has been at work on the run for a while, and says so.
@@ -27,34 +28,35 @@ def follow(path, show):
     """
     if not os.path.isdir(path):
         raise ValueError(f"--follow needs the folder of a run, received {path!r}. Leave it out.")
-    shown, idle_looks = (), 0
+    shown: tuple[int, int] | None = (0, 0)  # a run that has begun wants more
+    idle_looks = 0
     while True:
         # Asked first, so that what was committed before the end is shown.
         in_use, progress = RunFolder.in_use(path), _progress(path)
         idle_looks = 0 if in_use or progress != shown else idle_looks + 1
-        if progress is None and progress != shown:
+        if progress != shown and progress is None:
             say(f"The run in {path} has not begun to sample: waiting for it.")
-        elif progress != shown:
+        elif progress != shown and progress is not None:
             show(_line(path, *progress))
         shown = progress
         if progress is not None and progress[0] >= progress[1]:
             return
         if idle_looks == _MAX_IDLE_LOOKS:
             say(
-                f"Nobody has been at work on {path} for {_MAX_IDLE_LOOKS * _SECONDS:.0f} s: it is no "
-                f"longer followed. A run that was stopped goes on with: tfbnn resume {path}"
+                f"Nobody has been at work on {path} for {_MAX_IDLE_LOOKS * _SECONDS:.0f} s: it is "
+                f"no longer followed. A run that was stopped goes on with: tfbnn resume {path}"
             )
             return
         time.sleep(_SECONDS)
 
 
-def _progress(path):
+def _progress(path: str) -> tuple[int, int] | None:
     """(Draws that every chain has committed, draws wanted), or None where no run has begun."""
     folder = RunFolder.find(path)
     return None if folder is None else (num_committed(folder), wanted_results(folder))
 
 
-def _line(path, count, wanted):
+def _line(path: str, count: int, wanted: int) -> str:
     text = f"{count}/{wanted} draws per chain"
     if not count:
         return text

@@ -1,13 +1,19 @@
 """`tfbnn info`: what a model file holds."""
 
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.models import add_model_argument, load_model
+from tfbnn.cli.options import Commands, add_model_argument, load_model
+from tfbnn.data.transforms import Standardize, Transform
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 _DESCRIPTION = "Show what a model file holds: network, draws, transforms, and where it came from."
 
 
-def add_parser(commands):
+def add_parser(commands: Commands) -> None:
     """Adds the command to argparse's subparsers."""
     parser = commands.add_parser(
         "info", help="show what a model file holds", description=_DESCRIPTION
@@ -17,7 +23,7 @@ def add_parser(commands):
     parser.set_defaults(run=run)
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Prints."""
     model = load_model(args)
     if args.json:
@@ -32,7 +38,7 @@ def run(args):
     return DONE
 
 
-def _contents(ensemble):
+def _contents(ensemble: Ensemble) -> dict[str, Any]:
     return {
         "spec": ensemble.spec.to_json(),
         "num_parameters": ensemble.spec.layout.num_parameters,
@@ -50,7 +56,7 @@ def _contents(ensemble):
     }
 
 
-def _lines(ensemble):
+def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
     """Yields (label, text) of everything but the network."""
     provenance = ensemble.provenance
     yield "Draws", f"{ensemble.num_chains} chains x {ensemble.num_results}"
@@ -82,14 +88,14 @@ def _lines(ensemble):
             yield key.replace("_", " "), value
 
 
-def _entry_text(entry):
+def _entry_text(entry: Any) -> str:
     if isinstance(entry, dict):
         return " ".join(f"{name} {_entry_text(value)}" for name, value in entry.items())
-    return f"{entry:.6g}" if isinstance(entry, float) else entry
+    return f"{entry:.6g}" if isinstance(entry, float) else str(entry)
 
 
-def _step_text(step):
-    if step.name != "standardize":
+def _step_text(step: Transform) -> str:
+    if not isinstance(step, Standardize):
         return step.name
     means, scales = (", ".join(f"{v:.4g}" for v in values) for values in (step.mean, step.scale))
     return f"standardize (mean {means}; scale {scales})"

@@ -1,18 +1,142 @@
-"""Options that are passed on only where they are given."""
+"""Options that several commands have, and the model that one of them names."""
 
 import argparse
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tfbnn.model import BayesianMLP, load
+
+# What `add_parser` of a command adds its parser to.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Group: TypeAlias = argparse._ActionsContainer
+
+DATA = "CSV with header, NPZ, HDF5 or Parquet; '-': standard input"
 
 
-def optional(add, name, text, metavar, kind=str):
-    """Adds one; `add` is the method of a parser or group."""
-    add(name, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=text)
+@dataclass(frozen=True)
+class Option:
+    """An option that is passed on only where it is given.
+
+    Attributes:
+        name: Of the argument that it stands for.
+        text: What it is.
+        metavar: What its value is called.
+        kind: Makes the value of the text that is given.
+    """
+
+    name: str
+    text: str
+    metavar: str
+    kind: Callable[[str], Any] = str
+
+    def add(self, group: Group) -> None:
+        """Adds it to a parser or group."""
+        group.add_argument(
+            flag(self.name),
+            type=self.kind,
+            default=argparse.SUPPRESS,
+            metavar=self.metavar,
+            help=self.text,
+        )
 
 
-def given(args, names):
-    """Dict of those of the named options that were given."""
+def add_all(group: Group, options: Iterable[Option]) -> None:
+    """Adds options in their order."""
+    for option in options:
+        option.add(group)
+
+
+def given(args: argparse.Namespace, options: Iterable[Option | str]) -> dict[str, Any]:
+    """Dict of those of the options, or names of options, that were given."""
+    names = [option if isinstance(option, str) else option.name for option in options]
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
-def flag(name):
+def flag(name: str) -> str:
     """The option of a setting."""
     return "--" + name.replace("_", "-")
+
+
+def add_model_argument(parser: Group) -> None:
+    """Adds MODEL.h5 and --trusted."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL.h5",
+        help="file that 'tfbnn fit' or save() wrote; or the folder of a run, for the draws that it "
+        "has committed so far",
+    )
+    parser.add_argument(
+        "--trusted",
+        action="store_true",
+        help="the model file is your own: read it in this process, whatever its size, 0.2 s "
+        "faster; default: a separate, restricted process parses it; run folders are always your "
+        "own",
+    )
+
+
+def load_model(args: argparse.Namespace) -> BayesianMLP:
+    """The model that the arguments name."""
+    if args.trusted or os.path.isdir(args.model):
+        return load(args.model, max_bytes=2**63)
+    return load(args.model, untrusted=True)
+
+
+def add_role_options(parser: Group) -> None:
+    """Adds --target and --noise-column, as `evaluate` and `plot` have them."""
+    parser.add_argument(
+        "--target",
+        action="append",
+        metavar="COL",
+        help="target column, once per target in order; default: the name used in the fit",
+    )
+    parser.add_argument(
+        "--noise-column",
+        action="append",
+        metavar="COL",
+        help="column with the known standard deviation of each row; default: as in the fit",
+    )
+
+
+def add_results_options(group: Group) -> None:
+    """Adds -o, --json and --strict, as `fit` and `resume` have them."""
+    group.add_argument(
+        "-o", dest="model_file", metavar="MODEL.h5", help="where to save the fitted model"
+    )
+    group.add_argument("--json", action="store_true", help="print the report as JSON")
+    group.add_argument(
+        "--strict", action="store_true", help="exit with 3 if the diagnosis has warnings"
+    )
+
+
+def comma_list(text: str) -> list[str]:
+    """The entries of "a,b,c"; none for "none" or ""."""
+    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
+    return [] if entries == ["none"] else entries
+
+
+def auto_or_int(text: str) -> str | int:
+    """A whole number, or "auto"."""
+    return text if text == "auto" else number(text, int, "auto or a whole number")
+
+
+def number(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
+    """The text as an int or a float; `wanted` says in the refusal what was expected."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, received {text!r}") from None
+
+
+# As `fit` and `resume` have them.
+PACE = (
+    Option("commit_interval", "seconds between commits to the run folder, default 30", "T", float),
+    Option(
+        "num_workers",
+        "processes for the chains on a CPU: auto (default), 1 for none, or more",
+        "N",
+        auto_or_int,
+    ),
+    Option("verbose", "auto (default), 1, or 0 for no progress", "V", auto_or_int),
+)

@@ -1,27 +1,27 @@
 """`tfbnn plot`: figures of a saved model."""
 
+import argparse
 import os
+from typing import Any
 
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.evaluate import add_role_options
-from tfbnn.cli.models import add_model_argument, load_model
+from tfbnn.cli.options import DATA, Commands, add_model_argument, add_role_options, load_model
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.system.arrays import Array
 
 _DESCRIPTION = """\
 Draw figures of a saved model: traces of the chains and convergence of the predictions; with a table
 of rows also predictions against truth, pulls and coverage. Needs Matplotlib (tfbnn[plots])."""
 
 
-def add_parser(commands):
+def add_parser(commands: Commands) -> None:
     """Adds the command to argparse's subparsers."""
     parser = commands.add_parser(
         "plot", help="draw figures of a saved model", description=_DESCRIPTION
     )
     add_model_argument(parser)
-    parser.add_argument(
-        "data", metavar="DATA", nargs="?",
-        help="rows with known targets: CSV with header, NPZ, HDF5 or Parquet; '-': standard input",
-    )  # fmt: skip
+    parser.add_argument("data", metavar="DATA", nargs="?", help=f"rows with known targets: {DATA}")
     parser.add_argument("-o", dest="output", metavar="FOLDER", required=True, help="where to save")
     add_role_options(parser)
     parser.add_argument(
@@ -30,7 +30,7 @@ def add_parser(commands):
     parser.set_defaults(run=run)
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Draws, saves and lists the figures."""
     model = load_model(args)
     rows = None
@@ -44,7 +44,12 @@ def run(args):
     return DONE
 
 
-def save_figures(model, rows, folder, file_format="png"):
+def save_figures(
+    model: SampledModel,
+    rows: tuple[Array, Array, Array | None] | None,
+    folder: str,
+    file_format: str = "png",
+) -> list[str]:
     """Saves all figures that can be drawn.
 
     Args:
@@ -58,7 +63,7 @@ def save_figures(model, rows, folder, file_format="png"):
     """
     from tfbnn import plots
 
-    figures = {}
+    figures: dict[str, Any] = {}
     if not model.posterior.is_compressed:
         figures |= {
             "traces": plots.plot_traces(model),

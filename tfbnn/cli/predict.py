@@ -1,17 +1,23 @@
 """`tfbnn predict`: predictions of a saved model for a table of points. Needs no TensorFlow."""
 
+import argparse
 import contextlib
 import itertools
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from typing import TextIO
 
 import numpy as np
 
 from tfbnn.cli.columns import Roles, as_noise, feature_columns
-from tfbnn.cli.console import DONE, comma_list
-from tfbnn.cli.models import add_model_argument, load_model
+from tfbnn.cli.console import DONE
+from tfbnn.cli.options import Commands, add_model_argument, comma_list, load_model
 from tfbnn.data.csv_tables import open_csv, write_csv
 from tfbnn.data.tables import Table, is_csv, read_table
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.system.arrays import Array
 
 _ROWS_AT_ONCE = 1000
 _DIGITS = 9
@@ -26,7 +32,7 @@ worked through in pieces, so it may be of any length.
 Needs no TensorFlow."""
 
 
-def add_parser(commands):
+def add_parser(commands: Commands) -> None:
     """Adds the command to argparse's subparsers."""
     parser = commands.add_parser(
         "predict", help="predict with error bars for a table of points", description=_DESCRIPTION
@@ -44,26 +50,32 @@ def add_parser(commands):
         "--quantiles", metavar="Q,Q,...", help="also these quantiles, for example 0.16,0.5,0.84"
     )
     parser.add_argument(
-        "--include-noise", action="store_true",
+        "--include-noise",
+        action="store_true",
         help="spread of a new observation; without it, of the function alone",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--space", choices=["original", "transformed"], default="original",
+        "--space",
+        choices=["original", "transformed"],
+        default="original",
         help="units of the target (default), or the scale the network sees",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--trust", action="store_true",
+        "--trust",
+        action="store_true",
         help="column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--noise-column", action="append", metavar="COL",
+        "--noise-column",
+        action="append",
+        metavar="COL",
         help="column with the known standard deviation of each row, for --include-noise after a "
         "fit with such a column; default: the name used in the fit",
-    )  # fmt: skip
+    )
     parser.set_defaults(run=run)
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Predicts and writes CSV."""
     model = load_model(args)
     quantiles = _numbers(args.quantiles)
@@ -83,8 +95,17 @@ def run(args):
     return DONE
 
 
-def _predict(model, x, row_noise, quantiles, args):
-    """Rows of the output: labels [N, L] or None; numbers, for each target mean, stddev, quantiles."""
+def _predict(
+    model: SampledModel,
+    x: Array,
+    row_noise: Array | None,
+    quantiles: Sequence[float] | None,
+    args: argparse.Namespace,
+) -> tuple[Array | None, Array]:
+    """Rows of the output: labels [N, L] or None; numbers [N, columns].
+
+    The numbers are for each target mean, stddev, quantiles, then the trust level.
+    """
     prediction = model.predict(
         x,
         include_noise=args.include_noise,
@@ -93,17 +114,18 @@ def _predict(model, x, row_noise, quantiles, args):
         noise_scale=row_noise,
         return_trust=args.trust,
     )
-    parts = [prediction.mean, prediction.stddev, *(prediction.quantiles if quantiles else ())]
+    found = () if prediction.quantiles is None else prediction.quantiles
+    parts = [prediction.mean, prediction.stddev, *found]
     # [N, K, statistics], so that all about one target stands together.
     values = np.stack(parts, axis=2).reshape(len(x), -1)
-    if args.trust:
+    if prediction.trust is not None:
         values = np.column_stack([values, prediction.trust])
     if not model.spec.has_classes or args.space == "transformed":
         return None, values
     return model.posterior.most_probable(prediction.mean), values
 
 
-def _output_columns(model, quantiles):
+def _output_columns(model: SampledModel, quantiles: Sequence[float] | None) -> list[str]:
     statistics = ["mean", "stddev", *_quantile_names(quantiles)]
     names = _target_names(model)
     if len(names) == 1:
@@ -111,9 +133,9 @@ def _output_columns(model, quantiles):
     return [f"{name}_{statistic}" for name in names for statistic in statistics]
 
 
-def _class_columns(model, quantiles, space):
+def _class_columns(model: SampledModel, quantiles: Sequence[float] | None, space: str) -> list[str]:
     """Names of the columns of a classifier: class, p_a, p_a_stddev, p_b, .."""
-    names, classes, spec = _target_names(model), model.classes, model.spec
+    names, classes, spec = _target_names(model), model.classes or (), model.spec
     prefixes = [""] if len(names) == 1 else [f"{name}_" for name in names]
     shown = classes if spec.num_predicted > spec.num_targets else classes[1:]
     what = "p" if space == "original" else "logit"
@@ -123,23 +145,25 @@ def _class_columns(model, quantiles, space):
     return labels + [f"{value}{ending}" for value in values for ending in endings]
 
 
-def _target_names(model):
+def _target_names(model: SampledModel) -> list[str]:
     count = model.spec.num_targets
     return model.posterior.provenance.target_names or [f"y{i + 1}" for i in range(count)]
 
 
-def _quantile_names(quantiles):
+def _quantile_names(quantiles: Sequence[float] | None) -> list[str]:
     return [f"q{value:g}" for value in quantiles or ()]
 
 
 @contextlib.contextmanager
-def _pieces(path, ensemble, noise):
+def _pieces(
+    path: str, ensemble: Ensemble, noise: Sequence[str]
+) -> Iterator[Iterator[tuple[Array, Array | None]]]:
     """Yields an iterator over (x, noise or None) of successive rows."""
 
-    def pick(available):
+    def pick(available: Sequence[str]) -> list[str]:
         return [*feature_columns(ensemble, available, path, apart=noise), *noise]
 
-    def split(table):
+    def split(table: Table) -> tuple[Array, Array | None]:
         features = table.columns[: ensemble.spec.num_inputs]
         return table.select(features).values, as_noise(table, noise)
 
@@ -162,9 +186,9 @@ def _pieces(path, ensemble, noise):
 
 
 @contextlib.contextmanager
-def _opened(path):
+def _opened(path: str | None) -> Iterator[TextIO]:
     """A stream to write to; a file appears under its name only when it is complete."""
-    if path in (None, "-"):
+    if path is None or path == "-":
         yield sys.stdout
         return
     if os.path.exists(path) and not os.path.isfile(path):
@@ -183,7 +207,7 @@ def _opened(path):
             os.unlink(temporary)
 
 
-def _numbers(text):
+def _numbers(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:

@@ -3,8 +3,7 @@
 import argparse
 
 from tfbnn.cli.console import import_tensorflow, say
-from tfbnn.cli.fit_options import add_pace_options, add_results_options
-from tfbnn.cli.options import given
+from tfbnn.cli.options import PACE, Commands, Option, add_all, add_results_options, given
 from tfbnn.cli.runs import check_model_file, run_to_the_end
 from tfbnn.storage import RunFolder
 
@@ -19,22 +18,29 @@ example:
   tfbnn resume run/ --num-results 4000 -o bnn.h5                  # more draws"""
 
 
-def add_parser(commands):
+_OPTIONS = (
+    Option(
+        "num_results",
+        "draws kept per chain, if there are to be more than the run was begun with",
+        "S",
+        int,
+    ),
+    *PACE,
+)
+
+
+def add_parser(commands: Commands) -> None:
     """Adds the command to argparse's subparsers."""
     parser = commands.add_parser(
         "resume", help="go on with a run from its folder", description=_DESCRIPTION, epilog=_EPILOG
     )
     parser.add_argument("folder", metavar="RUNDIR", help="folder given as --output to 'tfbnn fit'")
-    parser.add_argument(
-        "--num-results", type=int, default=argparse.SUPPRESS, metavar="S",
-        help="draws kept per chain, if there are to be more than the run was begun with",
-    )  # fmt: skip
-    add_pace_options(parser)
+    add_all(parser, _OPTIONS)
     add_results_options(parser)
     parser.set_defaults(run=run)
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Goes on, reports and saves."""
     check_model_file(args.model_file)
     if RunFolder.find(args.folder) is None:
@@ -42,7 +48,6 @@ def run(args):
     import_tensorflow()
     from tfbnn.model import prepare_resume
 
-    options = given(args, ("num_results", "commit_interval", "num_workers", "verbose"))
-    model, go_on = prepare_resume(args.folder, **options)
+    model, go_on = prepare_resume(args.folder, **given(args, _OPTIONS))
     say(f"Going on with {args.folder}.")
     return run_to_the_end(model, go_on, args.folder, args)

@@ -1,15 +1,19 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
+import argparse
 import os
 import warnings
+from collections.abc import Callable
 
 from tfbnn.cli.console import STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.exceptions import ChainError, NotFittedError
+from tfbnn.model import BayesianMLP
+from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 
 
-def check_model_file(path):
+def check_model_file(path: str | None) -> None:
     """Refuses a place where the model could not be saved, before hours of sampling."""
     if path is None:
         return
@@ -20,7 +24,9 @@ def check_model_file(path):
         raise ValueError(f"{path} cannot be written: it is a folder, or its folder is read-only.")
 
 
-def run_to_the_end(model, go_on, folder, args):
+def run_to_the_end(
+    model: BayesianMLP, go_on: Callable[[], Run], folder: str | None, args: argparse.Namespace
+) -> int:
     """Runs, saves and reports.
 
     Args:
@@ -51,13 +57,13 @@ def run_to_the_end(model, go_on, folder, args):
     return verdict(run.diagnosis, args.strict)
 
 
-def _save(model, args):
+def _save(model: BayesianMLP, args: argparse.Namespace) -> None:
     if args.model_file is not None:
         model.save(args.model_file)
         say(f"Saved {args.model_file}.")
 
 
-def _save_stopped(model, folder, args):
+def _save_stopped(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> None:
     """Saves what a run has kept that did not come to its end, and says so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model warns that its run was stopped: said below

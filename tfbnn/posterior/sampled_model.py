@@ -19,13 +19,7 @@ from tfbnn.posterior.checks import checked_inputs, checked_rows, require_noise
 from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import (
-    Prediction,
-    function_draws,
-    inverse_draws,
-    predict,
-    row_tiles,
-)
+from tfbnn.posterior.prediction import Prediction, function_draws, inverse_draws, predict, row_tiles
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath

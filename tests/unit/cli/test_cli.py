@@ -219,7 +219,7 @@ def test_interrupt(run, monkeypatch):
         os.kill(os.getpid(), signal.SIGTERM)
 
     handler = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr("tfbnn.cli.models.load", interrupt)
+    monkeypatch.setattr("tfbnn.cli.options.load", interrupt)
     assert run("predict named.h5 points.csv") == (85, "", "Stopped.\n")
     assert signal.getsignal(signal.SIGTERM) is handler
 
@@ -232,7 +232,7 @@ def test_model_files_are_foreign_unless_trusted(run, monkeypatch, command):
         calls.append(settings)
         raise tfbnn.ModelFileError("seen")
 
-    monkeypatch.setattr("tfbnn.cli.models.load", load)
+    monkeypatch.setattr("tfbnn.cli.options.load", load)
     more = {"predict": "points.csv", "evaluate": "rows.csv", "plot": "-o figures"}.get(command, "")
     for option in ("", "--trusted"):
         assert run(f"{command} named.h5 {more} {option}")[0] == 2

@@ -12,7 +12,7 @@ class Sizes(TypedDict):
 
 
 class Change(TypedDict):
-    """How far predictions are apart, see `tfbnn.posterior.compression.compression.measure_change`."""
+    """How far predictions are apart; `measure_change` says what the numbers are."""
 
     num_rows: int
     mean_stddev: float

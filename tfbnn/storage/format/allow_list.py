@@ -221,11 +221,7 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
 
 
 def _has_all_chunks(
-    name: str,
-    dataset: h5d.DatasetID,
-    shape: tuple[int, ...],
-    chunk: tuple[int, ...],
-    itemsize: int,
+    name: str, dataset: h5d.DatasetID, shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int
 ) -> bool:
     if math.prod(chunk) * itemsize > schema.MAX_CHUNK_BYTES:
         raise ModelFileError(

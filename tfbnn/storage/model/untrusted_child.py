@@ -1,8 +1,9 @@
 """The process that reads a foreign model file.
 
-It is `python -m tfbnn.storage.model.untrusted_child MAX_BYTES`. The file is standard input. On standard output come `READY`, then the size of a JSON text
-(`SIZE_BYTES` bytes, little-endian) and this text: why the file is refused, or an object
-{name: [dtype, shape]}, followed by the bytes of these arrays.
+It is `python -m tfbnn.storage.model.untrusted_child MAX_BYTES`. The file is standard input. On
+standard output come `READY`, then the size of a JSON text (`SIZE_BYTES` bytes, little-endian) and
+this text: why the file is refused, or an object {name: [dtype, shape]}, followed by the bytes of
+these arrays.
 """
 
 import codecs

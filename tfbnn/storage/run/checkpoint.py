@@ -48,10 +48,7 @@ class Checkpoint:
 
 def write_checkpoint(place: LanePlace, checkpoint: Checkpoint) -> None:
     """Commits: once this returns, the checkpoint is what a reader or the next writer finds."""
-    content = place.owner | {
-        "generation": checkpoint.generation,
-        "counters": checkpoint.counters,
-    }
+    content = place.owner | {"generation": checkpoint.generation, "counters": checkpoint.counters}
     state = {f"{schema.STATE}/{name}": array for name, array in checkpoint.arrays.items()}
     arrays = {schema.DIGESTS: checkpoint.digests, schema.LENGTHS: checkpoint.lengths, **state}
     name = CHECKPOINT_NAMES[checkpoint.generation % 2]
@@ -90,19 +87,17 @@ def newest_usable(place: LanePlace, use: Callable[[Checkpoint], _Found]) -> _Fou
             continue
         if faults:
             warnings.warn(
-                f"{place.folder!r}: commit {checkpoint.generation} with {checkpoint.num_draws} draws is "
-                f"used; later ones, if any, are lost: {faults[0]}",
+                f"{place.folder!r}: commit {checkpoint.generation} with {checkpoint.num_draws} draws "
+                f"is used; later ones, if any, are lost: {faults[0]}",
                 RunFolderWarning,
                 stacklevel=2,
             )
         return result
     if faults or num_segments > 1:
-        fault = (
-            str(faults[0]) if faults else f"there are {num_segments} segments and no checkpoint."
-        )
+        fault, *_ = *faults, f"there are {num_segments} segments and no checkpoint."
         raise RunFolderError(
-            f"{place.folder!r} has no commit that can be used: {fault} Restore the folder from a copy, "
-            "or delete it to start this part of the run anew."
+            f"{place.folder!r} has no commit that can be used: {fault} Restore the folder from a "
+            "copy, or delete it to start this part of the run anew."
         )
     return None
 

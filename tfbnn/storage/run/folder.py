@@ -134,7 +134,7 @@ class RunFolder:
 
     @staticmethod
     def in_use(path: StrPath) -> bool:
-        """Whether a process has a lease here: makes a run in this folder, or writes a lane of it."""
+        """Whether a process has a lease in this folder: makes a run, or writes a lane of it."""
         leases = [*Path(path).glob(_LEASE), *Path(path).glob(f"lane-*/{_LEASE}")]
         return any(map(is_held, leases))
 
