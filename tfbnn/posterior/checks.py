@@ -1,6 +1,6 @@
 """Checks of a user's rows and inputs against the ensemble that is to use them."""
 
-from typing import Any
+from numpy.typing import ArrayLike
 
 from tfbnn.data.rows import NetworkRows, Rows, check_names, check_range, prepare_rows
 from tfbnn.data.transforms import checked_forward
@@ -9,7 +9,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.system.arrays import Array
 
 
-def checked_inputs(ensemble: Ensemble, x: Any) -> Array:
+def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
     """Inputs [N, D] on the scale the network sees, float64: transformed here, once for all uses.
 
     Raises:
@@ -24,7 +24,12 @@ def checked_inputs(ensemble: Ensemble, x: Any) -> Array:
 
 
 def checked_rows(
-    ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, what: str, name: str = ""
+    ensemble: Ensemble,
+    x: ArrayLike,
+    y: ArrayLike,
+    noise_scale: ArrayLike | None,
+    what: str,
+    name: str = "",
 ) -> tuple[Rows, NetworkRows]:
     """Rows whose targets are to be held against the ensemble.
 

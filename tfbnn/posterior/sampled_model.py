@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from tfbnn.data.labels import Classes
 from tfbnn.data.rows import Rows, prepare_noise
@@ -75,12 +75,12 @@ class SampledModel:
 
     def predict(
         self,
-        x: Any,
+        x: ArrayLike,
         *,
         include_noise: bool = False,
-        quantiles: npt.ArrayLike | None = None,
+        quantiles: ArrayLike | None = None,
         space: str = "original",
-        noise_scale: Any = None,
+        noise_scale: ArrayLike | None = None,
         backend: str = "auto",
         return_trust: bool = False,
     ) -> Prediction:
@@ -150,7 +150,7 @@ class SampledModel:
             return prediction
         return replace(prediction, trust=trust_levels(ensemble.training_inputs, x))
 
-    def predict_classes(self, x: Any) -> Array:
+    def predict_classes(self, x: ArrayLike) -> Array:
         """Class labels of the largest mean probability; of Bernoulli targets that above one half.
 
         Args:
@@ -173,7 +173,7 @@ class SampledModel:
         labels = self._sampled().most_probable(mean)
         return labels[:, 0] if labels.shape[1] == 1 else labels
 
-    def predict_draws(self, x: Any, *, space: str = "original") -> Array:
+    def predict_draws(self, x: ArrayLike, *, space: str = "original") -> Array:
         """Noise-free predictions of every network, chain by chain: [C * S, N, K].
 
         Of classes they are probabilities, [C * S, N, M] with Categorical.
@@ -192,7 +192,9 @@ class SampledModel:
         draws = np.concatenate(tiles, axis=1)
         return inverse_draws(ensemble, draws) if space == "original" else draws
 
-    def evaluate(self, x: Any, y: Any, *, noise_scale: Any = None) -> dict[str, Any]:
+    def evaluate(
+        self, x: ArrayLike, y: ArrayLike, *, noise_scale: ArrayLike | None = None
+    ) -> dict[str, Any]:
         """Scores the predictive distribution on rows (x, y).
 
         Args:
@@ -227,7 +229,7 @@ class SampledModel:
             return evaluate_classes(ensemble, transformed)
         return evaluate(ensemble, rows.y, transformed)
 
-    def diagnose(self, x_reference: Any = None) -> Diagnosis:
+    def diagnose(self, x_reference: ArrayLike | None = None) -> Diagnosis:
         """R-hat and effective sample sizes, of predictions first.
 
         Args:
@@ -260,7 +262,11 @@ class SampledModel:
         )
 
     def stack_chains(
-        self, x_validation: Any = None, y_validation: Any = None, *, noise_scale: Any = None
+        self,
+        x_validation: ArrayLike | None = None,
+        y_validation: ArrayLike | None = None,
+        *,
+        noise_scale: ArrayLike | None = None,
     ) -> Stacking:
         """Weighs the chains by how well they predict held-out rows together: stacking.
 
@@ -322,10 +328,10 @@ class SampledModel:
         num_draws: int = 100,
         method: str = "kernel_thinning",
         *,
-        x_reference: Any = None,
-        x: Any = None,
-        y: Any = None,
-        noise_scale: Any = None,
+        x_reference: ArrayLike | None = None,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        noise_scale: ArrayLike | None = None,
         seed: int = 0,
     ) -> Self:
         """A model with fewer draws that predicts about the same, with a statement of the change.
@@ -433,7 +439,7 @@ class SampledModel:
             )
         return self._ensemble
 
-    def _rows_of_the_fit(self, noise_scale: Any, what: str, names: str) -> Rows:
+    def _rows_of_the_fit(self, noise_scale: ArrayLike | None, what: str, names: str) -> Rows:
         if noise_scale is not None:
             raise ValueError(
                 f"noise_scale belongs to {names}, received it without them. Pass {names} too, or "
@@ -446,7 +452,9 @@ class SampledModel:
             )
         return self._training_rows
 
-    def _rows_for_stein(self, x: Any, y: Any, noise_scale: Any) -> Rows:
+    def _rows_for_stein(
+        self, x: ArrayLike | None, y: ArrayLike | None, noise_scale: ArrayLike | None
+    ) -> Rows:
         if x is None and y is None:
             return self._rows_of_the_fit(noise_scale, "method='stein'", "x and y")
         if x is None or y is None:

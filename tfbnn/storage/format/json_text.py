@@ -60,7 +60,7 @@ def _depth(value: Any) -> int:
     return 1 + max(map(_depth, entries), default=0)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: Any) -> Any:
     """NumPy numbers as Python's."""
     if isinstance(value, np.generic):
         return value.item()
