@@ -412,7 +412,9 @@ def _dtype_name(dtype: npt.DTypeLike) -> Any:
         return dtype
 
 
-def _chain_error(failures: dict[tuple[int, ...], Exception], output: StrPath | None) -> ChainError:
+def _chain_error(
+    failures: dict[tuple[int, ...], BaseException], output: StrPath | None
+) -> ChainError:
     """ChainError that names the chains of `failures`, dict tuple of chains -> exception."""
     texts = [
         f"chain {', '.join(map(str, chains))}: {type(error).__name__}: {error}"

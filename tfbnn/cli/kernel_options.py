@@ -80,7 +80,8 @@ def _kind(owner: type[Kernel], name: str) -> type:
             f"{owner.__name__}.{name} must be annotated as bool, int, float, str or Kernel, or one "
             f"of them or None, received {annotation}: options are made of it."
         )
-    return kinds[0]
+    kind: type = kinds[0]
+    return kind
 
 
 def _help(name: str, owners: dict[type[Kernel], list[str]]) -> str:

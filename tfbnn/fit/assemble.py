@@ -15,6 +15,7 @@ from tfbnn.run.description import read_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
+from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
@@ -63,7 +64,7 @@ def measure_ladder(definition: RunDefinition, result: SamplingResult) -> Ladder 
     return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
 
 
-def load_run(path: str) -> Ensemble:
+def load_run(path: StrPath) -> Ensemble:
     """The Ensemble of what a run has committed so far, cut to the draws that every chain has.
 
     Args:

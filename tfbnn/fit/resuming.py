@@ -6,10 +6,11 @@ from typing import Any
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.description import read_definition
 from tfbnn.run.options import FitOptions
+from tfbnn.system.paths import StrPath
 
 
 def read_run(
-    folder: str, *, num_results: int | None = None, **options: Any
+    folder: StrPath, *, num_results: int | None = None, **options: Any
 ) -> tuple[RunDefinition, FitOptions]:
     """What the folder of a run says of it, as the arguments of a fit that goes on with it.
 

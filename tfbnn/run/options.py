@@ -1,11 +1,13 @@
 """The arguments of a fit, checked before anything is computed."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tfbnn.data.validation import check_flag, check_integer, check_number
 from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.paths import StrPath
 
 _LEAST = {
     "num_chains": 1,
@@ -60,12 +62,12 @@ class FitOptions(Sampling):
 
     kernel: Any = "nuts"
     pretraining: Pretraining | None = Pretraining()
-    output: str | None = None
+    output: StrPath | None = None
     resume: bool = False
     commit_interval: float = 30.0
     num_workers: int | str = "auto"
     verbose: int | str = "auto"
-    callbacks: tuple[Any, ...] = ()
+    callbacks: Sequence[Any] = ()
     column_names: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

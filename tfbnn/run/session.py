@@ -19,6 +19,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import FolderStore, MemoryStore, committed_result
+from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
@@ -109,7 +110,7 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
             yield FolderSession(options, None, partial(make_run, make, definition))
 
 
-def find_run(path: str, definition: RunDefinition, resume: bool) -> RunFolder | None:
+def find_run(path: StrPath, definition: RunDefinition, resume: bool) -> RunFolder | None:
     """The run in a folder that a fit is to go on with, or None where it is to begin one.
 
     Raises:

@@ -221,7 +221,7 @@ def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[
 
 
 def _check_likelihood(likelihood: Any, num_outputs: int) -> None:
-    if not isinstance(likelihood, tuple(likelihoods.REGISTRY.values())):
+    if type(likelihood) not in likelihoods.REGISTRY.values():
         names = sorted(likelihoods.REGISTRY)
         raise TypeError(
             f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."

@@ -13,13 +13,14 @@ from typing import Any
 class _Library:
     """Stands for a module and imports it when an attribute is asked for."""
 
-    def __init__(self, name, set_up=None):
-        self._name, self._set_up, self._module = name, set_up, None
+    def __init__(self, name: str, set_up: Callable[[Any], None] | None = None) -> None:
+        self._name, self._set_up = name, set_up
+        self._module: Any = None
 
-    def __getattr__(self, attribute):
+    def __getattr__(self, attribute: str) -> Any:
         return getattr(self.load(), attribute)
 
-    def load(self):
+    def load(self) -> Any:
         """The module.
 
         Raises:
@@ -33,7 +34,7 @@ class _Library:
         return self._module
 
 
-def _set_up_tensorflow(tensorflow):
+def _set_up_tensorflow(tensorflow: Any) -> None:
     # TensorFloat-32 keeps 10 bits of a product's factors: far too few for acceptance ratios.
     tensorflow.config.experimental.enable_tensor_float_32_execution(False)
 

@@ -1,14 +1,16 @@
 """The one posterior density: pretraining, every kernel and `model.log_prob` use this and no other."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.densities import log_likelihood, scale_log_prior, weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, gauss_newton_product
 from tfbnn.engine.density.network import network_outputs
+from tfbnn.system.arrays import Array
 
 
 class Data(NamedTuple):
@@ -20,19 +22,19 @@ class Data(NamedTuple):
         row_noise: Known standard deviations [K, N], or None.
     """
 
-    x: object
-    y: object
-    row_noise: object
+    x: Tensor
+    y: Tensor
+    row_noise: Tensor
 
-    def map(self, function):
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """The Data whose arrays are `function` of these; a missing one stays None."""
-        return Data(*(None if array is None else function(array) for array in self))
+        return type(self)(*(None if array is None else function(array) for array in self))
 
 
-def make_data(x, y, row_noise, dtype):
+def make_data(x: Array, y: Array, row_noise: Array | None, dtype: str) -> Data:
     """Puts transformed NumPy rows x [N, D], y [N, K], row_noise [N, K] or None on the device."""
 
-    def rows_last(array):
+    def rows_last(array: Array) -> Tensor:
         return tf.constant(np.ascontiguousarray(array.T), dtype)
 
     return Data(x, y, row_noise).map(rows_last)

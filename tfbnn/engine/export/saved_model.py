@@ -1,6 +1,7 @@
 """Writes the mean and spread of all networks as a TensorFlow SavedModel."""
 
 from functools import partial
+from typing import Any
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.spec.activations import ACTIVATIONS
@@ -10,7 +11,7 @@ from tfbnn.spec.likelihoods.links import LINKS
 _MOST_VALUES = 4_000_000
 
 
-def write_saved_model(ensemble, path):
+def write_saved_model(ensemble: Any, path: str) -> None:
     """Writes an ensemble to the folder `path`; what it holds is said in `to_savedmodel`."""
     module = _Moments(ensemble.weighted.mirrored)
     tf.saved_model.save(module, path, signatures=module.__call__)
