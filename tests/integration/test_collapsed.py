@@ -209,6 +209,7 @@ class TestRuns:
         again.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
         np.testing.assert_array_equal(again.posterior.draws, collapsed[0].posterior.draws)
 
+    @pytest.mark.statistics
     def test_classes_are_sampled_with_a_regulariser(self):
         """The posterior of a linear classifier, as plain HMC finds it."""
         generator = np.random.default_rng(0)

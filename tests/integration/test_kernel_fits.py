@@ -52,6 +52,7 @@ def boxed_posterior(x, y, count=400_000):
     return draws[np.all((draws > BOX.low) & (draws < BOX.high), axis=1)]
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     "kernel, lowest, highest, gradients",
     [
@@ -85,6 +86,7 @@ def test_adapts_and_samples_the_linear_posterior(kernel, lowest, highest, gradie
     assert run.num_gradients["sampling"].sum() == steps.sum()
 
 
+@pytest.mark.statistics
 def test_unadjusted_microcanonical_comes_close_to_the_linear_posterior():
     """Biased, so no closer than the tolerances say."""
     x, y = linear_rows()
@@ -100,6 +102,7 @@ def test_unadjusted_microcanonical_comes_close_to_the_linear_posterior():
     assert run.num_divergent.sum() == 0
 
 
+@pytest.mark.statistics
 def test_truncated_mala_samples_a_posterior_that_its_box_cuts():
     x, y = linear_rows()
     model, exact = boxed_model(), boxed_posterior(x, y)
@@ -154,6 +157,7 @@ class TestSettings:
         found = RandomWalkMetropolis().first_step_size(leapfrog, 100)
         assert found.dtype == np.float32
 
+    @pytest.mark.statistics
     def test_chains_together_and_alone_are_the_same_kernel(self, monkeypatch):
         """On a GPU all chains advance in one program."""
         from tfbnn.engine.sampling import program

@@ -10,11 +10,12 @@ from tests.support.engine_checks import (
     check_thinning_keeps_every_third_transition,
 )
 from tests.support.linear import NOISE, closed_form, linear_model, linear_rows, short_fit
+from tests.support.marks import statistics_but
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.system.signals import STOP_SIGNALS
 
 
-@pytest.fixture(scope="module", params=["hmc", "nuts", "whitened"])
+@pytest.fixture(scope="module", params=statistics_but(["hmc"], ["hmc", "nuts", "whitened"]))
 def linear_fit(request, tmp_path_factory):
     """A long run on the linear model, saved and loaded again."""
     kernels = {
@@ -183,6 +184,7 @@ def test_runs_without_xla(kernel):
 
 
 class TestUserKernel:
+    @pytest.mark.statistics
     def test_callable_kernel_samples_the_posterior(self):
         import tensorflow_probability as tfp
 

@@ -42,7 +42,13 @@ def test_statistics_are_complete(name):
     assert found.energy.shape == found.acceptance_rate.shape
 
 
-@pytest.mark.parametrize("test", [smallest_p, joint_p], ids=["skewed", "joint"])
+@pytest.mark.parametrize(
+    "test",
+    [
+        pytest.param(smallest_p, id="skewed"),
+        pytest.param(joint_p, id="joint", marks=pytest.mark.statistics),
+    ],
+)
 @pytest.mark.parametrize("count", [NUM_DRAWS, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
 def test_layer_b(name, count, test):
@@ -52,6 +58,7 @@ def test_layer_b(name, count, test):
     assert smallest > ALARM
 
 
+@pytest.mark.statistics
 def test_learned_scales_of_noise_and_prior_are_kept():
     """B on the model whose density has Jacobians."""
     smallest, acceptance = joint_p(HIERARCHICAL)

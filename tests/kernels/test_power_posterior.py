@@ -186,6 +186,7 @@ class TestKernel:
         stays = rows.numpy() == np.arange(10)
         np.testing.assert_array_equal(taken[stays], z[stays])
 
+    @pytest.mark.statistics
     def test_every_rung_keeps_its_law(self):
         smallest, acceptance = law_p_value()
         assert 0.6 < acceptance < 0.9, "outside this window the test has no power"
@@ -217,6 +218,7 @@ def share_of_the_right_mode(settings, num_chains=200):
     return shares.mean(), shares.std(ddof=1) / num_chains**0.5
 
 
+@pytest.mark.statistics
 class TestTwoModes:
     """Ten standard deviations apart, with weights 0.3 and 0.7."""
 
@@ -254,6 +256,7 @@ def evidences(num_temperatures=20, num_chains=20):
     ]
 
 
+@pytest.mark.statistics
 class TestEvidence:
     def test_of_the_linear_model_within_its_errors(self, monkeypatch):
         """z-scores of 20 chains; false alarms of each bound below 1e-4."""
@@ -337,8 +340,8 @@ class TestRuns:
         assert main(["info", str(path)]) == 0
         assert f"stepping_stone value {stones.value:.6g}" in capsys.readouterr().out
 
-    def test_other_kernels_have_no_evidence(self, tiny_data):
-        run = short_fit(tfbnn.BayesianMLP([2, 3, 1]), *tiny_data)
+    def test_other_kernels_have_no_evidence(self):
+        run = short_fit(linear_model(), *linear_rows())
         assert run.log_evidence is None and run.to_dict()["log_evidence"] is None
         assert "Evidence" not in run.report()
 
@@ -355,6 +358,7 @@ class TestRuns:
         short_fit(again, *XOR, kernel=PowerPosterior(), **options)
         np.testing.assert_array_equal(again.posterior.draws[0], model.posterior.draws[0])
 
+    @pytest.mark.statistics
     def test_hmc_inside_samples_the_linear_posterior(self):
         x, y = linear_rows()
         model = linear_model()

@@ -282,6 +282,7 @@ def test_constant_metric_is_preconditioned_mala(monkeypatch):
     np.testing.assert_allclose(found.log_acceptance_correction, ratio, atol=1e-10)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
 def test_adapts_and_samples_the_linear_posterior(metric):
     """Within 4.5 MCSE of the closed form; h is of order 1 whatever the scales of the weights."""
@@ -302,6 +303,7 @@ def test_adapts_and_samples_the_linear_posterior(metric):
     assert np.all(model.posterior.sample_stats["n_steps"] == 1)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
 def test_learned_scales_of_noise_and_prior(metric):
     """Also without XLA."""

@@ -11,6 +11,7 @@ from tests.support.bugs.mutation import checks_for, examine, named_check, seeded
 from tests.support.bugs.table import BUGS, HARMLESS
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("name", [name for name, bug in BUGS.items() if not bug.survives])
 def test_the_named_check_sees(name):
     bug = BUGS[name]
@@ -34,6 +35,7 @@ def test_a_bug_is_seen_or_explained(name):
     assert any(alarm for alarm, _ in seen.values()) != bool(bug.survives), seen
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("name", HARMLESS)
 @pytest.mark.parametrize("size", ["", pytest.param(", large", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("test", ["B skewed", "B joint"])

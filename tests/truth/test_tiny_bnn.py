@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.marks import statistics_but
 from tests.support.tiny_bnn import INPUTS, NOISE, PRIORS, Truth, X, Y, golden, importance, outputs
 from tfbnn import kernels, priors
 from tfbnn.engine.kernels import available, resolve_kernel
@@ -80,7 +81,7 @@ def largest_deviation(f, truth):
     return max(np.abs(z).max() for z in found.values())
 
 
-@pytest.mark.parametrize("name", [*available(), "collapsed"])
+@pytest.mark.parametrize("name", statistics_but(["hmc"], [*available(), "collapsed"]))
 @pytest.mark.parametrize(
     "size",
     [
@@ -98,6 +99,7 @@ def test_kernel_predicts_the_truth(name, size):
     assert largest_deviation(f, golden(prior)) < LIMIT
 
 
+@pytest.mark.statistics
 def test_a_biased_kernel_is_seen():
     settings = kernels.UnderdampedLangevin(step_size=0.1, preconditioner="identity", adjusted=False)
     f = predictions(settings, "normal", num_chains=200, num_results=200, jit_compile=False)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import tfbnn
 from tests.support.specs import MODELS, build, random_rows
+from tests.support.starts import fit_starts
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential, make_data
 from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
@@ -61,16 +62,13 @@ def test_through_the_public_interface():
     model = tfbnn.BayesianMLP([2, 8, 1])
     options = dict(
         kernel=HMC(num_leapfrog_steps=8, preconditioner="gauss_newton"),
-        num_chains=2,
         num_results=30,
         num_burnin_steps=60,
-        verbose=0,
     )
     adam = tfbnn.Pretraining(epochs=200, batch_size=None, learning_rate=0.02, newton_iterations=0)
-    plain = model.fit_posterior(x, y, pretraining=adam, **options)
-    polished = model.fit_posterior(
-        x, y, pretraining=dataclasses.replace(adam, newton_iterations=60), **options
-    )
+    plain = fit_starts(model, x, y, pretraining=adam, **options)
+    settings = dataclasses.replace(adam, newton_iterations=60)
+    polished = fit_starts(model, x, y, pretraining=settings, **options)
     assert np.all(polished.start_log_prob > plain.start_log_prob + 20)
     assert "Levenberg-Marquardt" in polished.report()
     # In whitened coordinates the step is of order one over the fourth root of P.
@@ -91,17 +89,8 @@ def test_sampled_prior_scales_move_and_do_not_collapse():
 
 def test_adam_leaves_sampled_prior_scales_at_their_draw():
     model = tfbnn.BayesianMLP([2, 8, 8, 1], prior=tfbnn.priors.HierarchicalNormal())
-    model.fit_posterior(
-        *rows(),
-        kernel=HMC(num_leapfrog_steps=1, step_size=1e-6, preconditioner="identity"),
-        num_chains=2,
-        num_results=1,
-        num_burnin_steps=0,
-        pretraining=tfbnn.Pretraining(
-            epochs=1000, batch_size=None, learning_rate=0.02, newton_iterations=0
-        ),
-        verbose=0,
-    )
+    settings = dict(epochs=1000, batch_size=None, learning_rate=0.02, newton_iterations=0)
+    fit_starts(model, *rows(), pretraining=tfbnn.Pretraining(**settings))
     assert model.posterior.draws[..., model.spec.layout.log_noise_scale.stop :].min() > -5.0
 
 
@@ -152,9 +141,9 @@ class TestSolvers:
         ).spec
         data = make_data(*rows(40), None, spec.dtype)
         theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
-        best = polish(spec, theta, data, 60, "dense", lambda *_: False).log_prob[-1]
-        result = polish(spec, theta, data, 60, method, lambda *_: False)
-        assert abs(result.log_prob[-1] - best) < 15.0
+        best = polish(spec, theta, data, 15, "dense", lambda *_: False).log_prob[-1]
+        result = polish(spec, theta, data, 15, method, lambda *_: False)
+        assert abs(result.log_prob[-1] - best) < 5.0
         assert result.log_prob[-1] > result.log_prob[0] + 100.0
 
 
@@ -183,17 +172,11 @@ class TestPlan:
 
 class TestNumStarts:
     def fit(self, num_starts, num_chains=2):
-        return tfbnn.BayesianMLP([2, 4, 1]).fit_posterior(
-            *rows(),
-            kernel=HMC(num_leapfrog_steps=2),
-            num_chains=num_chains,
-            num_results=2,
-            num_burnin_steps=0,
-            pretraining=tfbnn.Pretraining(
-                epochs=20, batch_size=None, newton_iterations=5, num_starts=num_starts
-            ),
-            verbose=0,
+        settings = tfbnn.Pretraining(
+            epochs=20, batch_size=None, newton_iterations=5, num_starts=num_starts
         )
+        model = tfbnn.BayesianMLP([2, 4, 1])
+        return fit_starts(model, *rows(), num_chains=num_chains, pretraining=settings)
 
     @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
     def test_best_are_kept_and_all_are_reported(self):
@@ -237,18 +220,11 @@ def test_auto_keeps_the_start_where_polishing_only_fits_noise():
     x, noise = generator.normal(size=(60, 2)), generator.normal(size=60)
 
     def start(newton_iterations, y):
-        run = tfbnn.BayesianMLP([2, 12, 1]).fit_posterior(
-            x,
-            y,
-            kernel=HMC(num_leapfrog_steps=1),
-            num_chains=2,
-            num_results=1,
-            num_burnin_steps=0,
-            pretraining=tfbnn.Pretraining(
-                epochs=300, batch_size=None, newton_iterations=newton_iterations
-            ),
-            verbose=0,
+        settings = tfbnn.Pretraining(
+            epochs=300, batch_size=None, newton_iterations=newton_iterations
         )
+        model = tfbnn.BayesianMLP([2, 12, 1])
+        run = fit_starts(model, x, y, num_chains=2, pretraining=settings)
         return run.start_log_prob, run.pretraining
 
     adam, _ = start(0, noise)

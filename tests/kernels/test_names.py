@@ -1,0 +1,21 @@
+"""Kernels by name, and what their settings make of a model."""
+
+from tests.support.specs import build
+from tfbnn.engine.kernels import available, resolve_kernel
+from tfbnn.kernels import HMC, NUTS
+
+
+def test_kernel_names():
+    assert {"hmc", "nuts", "mala", "random_walk_metropolis"} <= set(available())
+    assert available() == sorted(available())
+    assert resolve_kernel("NUTS") == NUTS() and resolve_kernel(HMC) == HMC()
+    for name in available():
+        settings = resolve_kernel(name)
+        assert resolve_kernel(type(settings).__name__) == settings
+
+
+def test_accept_target_depends_on_smoothness():
+    smooth, kinked = build("gaussian_learned"), build("uniform")
+    for kernel in (HMC(), NUTS()):
+        assert kernel.accept_target(kinked) < kernel.accept_target(smooth)
+    assert HMC(target_accept_prob=0.9).accept_target(kinked) == 0.9

@@ -1,0 +1,56 @@
+"""Pretraining: what it gains, where chains start, early stopping, learned scales."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.starts import fit_starts
+
+
+def rows():
+    generator = np.random.default_rng(12)
+    x = generator.normal(size=(64, 2))
+    return x, x[:, 0] * x[:, 1] + 0.05 * generator.normal(size=64)
+
+
+@pytest.mark.parametrize("batch_size", [16, None, 1000])
+def test_raises_the_log_density(batch_size):
+    model = tfbnn.BayesianMLP([2, 8, 1])
+    before = fit_starts(model, *rows(), pretraining=None).start_log_prob
+    settings = tfbnn.Pretraining(epochs=300, batch_size=batch_size, learning_rate=0.01)
+    after = fit_starts(model, *rows(), pretraining=settings).start_log_prob
+    assert np.all(after > before + 50)
+
+
+def test_chains_start_apart():
+    model = tfbnn.BayesianMLP([2, 8, 1])
+    fit_starts(model, *rows(), pretraining=tfbnn.Pretraining(epochs=20, batch_size=None))
+    starts = model.posterior.draws[:, 0]
+    assert np.abs(starts[0] - starts[1]).max() > 0.1
+
+
+def test_early_stopping_goes_back_to_the_best_epoch():
+    generator = np.random.default_rng(13)
+    x = generator.normal(size=(20, 2))
+    y = generator.normal(size=20)  # nothing to learn: the validation score soon falls
+    validation = (generator.normal(size=(50, 2)), generator.normal(size=50))
+    model = tfbnn.BayesianMLP([2, 30, 1])
+    stopped = tfbnn.Pretraining(epochs=2000, batch_size=None, learning_rate=0.02, early_stopping=30)
+    run = fit_starts(model, x, y, pretraining=stopped, validation_data=validation)
+    early = model.evaluate(*validation)["log_predictive_density"]
+    whole = dataclasses.replace(stopped, early_stopping=None, newton_iterations=0)
+    fit_starts(model, x, y, pretraining=whole, validation_data=validation)
+    assert early > model.evaluate(*validation)["log_predictive_density"] + 0.5
+    assert " 2000 epochs" not in run.report()
+
+
+def test_learned_scale_starts_from_the_residuals():
+    model = tfbnn.BayesianMLP([2, 8, 1])
+    x, y = rows()
+    settings = dict(epochs=100, batch_size=None, learning_rate=0.02, newton_iterations=0)
+    fit_starts(model, x, y, pretraining=tfbnn.Pretraining(**settings))
+    residual = model.predict_draws(x)[..., 0] - y
+    scale = np.sqrt(np.mean(residual**2, axis=1)) / np.std(y)
+    np.testing.assert_allclose(np.exp(model.posterior.draws[:, 0, -1]), scale, rtol=1e-2)

@@ -1,0 +1,53 @@
+"""Starts: inside the box of the prior, or refused with what is wrong and where."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.specs import build
+from tests.support.starts import fit_starts
+from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.kernels import HMC
+
+
+def test_uniform_prior_starts_inside_its_box():
+    model = tfbnn.BayesianMLP([2, 4, 1], prior=tfbnn.priors.Uniform(-0.3, 0.3))
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    settings = tfbnn.Pretraining(epochs=200, batch_size=None, learning_rate=0.05)
+    kernel = HMC(num_leapfrog_steps=2)
+    options = dict(kernel=kernel, num_results=5, num_burnin_steps=5, pretraining=settings)
+    fit_starts(model, x, 3 * x[:, 0], **options)
+    weights = model.posterior.draws[..., :-1]
+    assert np.abs(weights).max() <= 0.3
+
+
+def test_nan_density_is_refused_with_its_row():
+    x = np.full((10, 1), 1.0)
+    x[7] = 3e38  # overflows in the first layer, whatever the weights
+    model = tfbnn.BayesianMLP(
+        [1, 4, 1], activation="identity", prior=tfbnn.priors.Normal(100.0), x_transform=None
+    )
+    with pytest.raises(tfbnn.StartError, match="row 7"):
+        model.fit_posterior(x, np.arange(10.0), pretraining=None, num_chains=2, verbose=0)
+
+
+def test_start_outside_a_uniform_box_is_refused():
+    from tfbnn.engine.starts.check import check_start
+
+    spec = build("uniform")
+    data = make_data(np.zeros((3, 2)), np.zeros((3, 1)), None, spec.dtype)
+    theta = np.full((1, spec.layout.num_parameters), 6.0)
+    with pytest.raises(tfbnn.StartError, match="prior"):
+        check_start(Potential(spec), data, theta, np.array([-np.inf]), np.zeros_like(theta))
+
+
+def test_bad_gradient_names_the_parameter():
+    from tfbnn.engine.starts.check import check_start
+
+    spec = build("gaussian_learned")
+    data = make_data(np.zeros((3, 2)), np.zeros((3, 1)), None, spec.dtype)
+    theta = np.zeros((1, spec.layout.num_parameters))
+    gradient = np.zeros_like(theta)
+    gradient[0, 9] = np.nan
+    with pytest.raises(tfbnn.StartError, match=r"layer 1 bias\[1\]"):
+        check_start(Potential(spec), data, theta, np.zeros(1), gradient)
