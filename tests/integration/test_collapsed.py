@@ -20,9 +20,8 @@ from tfbnn.kernels import (
 )
 from tfbnn.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.collapsed import Readouts
-from tfbnn.posterior.forward import network_outputs
-from tfbnn.posterior.prediction import function_draws, function_moments
-from tfbnn.priors import HierarchicalNormal, Laplace, Normal
+from tfbnn.posterior.prediction import function_draws
+from tfbnn.priors import Laplace, Normal
 
 RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, verbose=0, seed=1)
 START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05, newton_iterations=0)
@@ -36,109 +35,7 @@ def collapsed(tiny_data):
     return model, model.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
 
 
-def with_readouts(ensemble, num_groups=1, seed=0):
-    """A synthetic ensemble whose readouts are drawn anew from normals that it then knows."""
-    slot, spec = ensemble.spec.layout.layers[-1], ensemble.spec
-    size, num_outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
-    generator = np.random.default_rng(seed)
-    shape = (ensemble.num_chains, ensemble.num_results)
-    mean = generator.normal(size=(*shape, size * num_outputs))
-    factor = 0.5 * generator.normal(size=(*shape, num_groups, size * (size + 1) // 2))
-    readouts = Readouts(mean, factor)
-    normals = generator.normal(size=(ensemble.num_draws, size, num_outputs))
-    factors = np.broadcast_to(readouts.factors(size), (ensemble.num_draws, num_outputs, size, size))
-    deviation = np.einsum("skij,sjk->sik", factors, normals)
-    draws = ensemble.draws.copy()
-    draws[..., slot.kernel.start : slot.bias.stop] = mean + deviation.reshape(mean.shape)
-    return replace(ensemble, draws=draws, readouts=readouts)
-
-
 class TestPredictions:
-    @pytest.mark.parametrize("parameterization", ["standard", "ntk"])
-    @pytest.mark.parametrize("num_groups", [1, 2])
-    def test_moments_are_those_of_many_readouts(
-        self, synthetic_ensemble, parameterization, num_groups
-    ):
-        """The closed form against the average over readouts drawn again and again."""
-        plain = synthetic_ensemble(
-            (2, 5, 2),
-            parameterization=parameterization,
-            prior=[Normal(0.8), HierarchicalNormal()],
-            chain_weights=[0.7, 0.3],
-        )
-        x = np.random.default_rng(5).normal(size=(4, 2))
-        ensemble = with_readouts(plain, num_groups)
-        mean, stddev = function_moments(ensemble, x)
-        weights, sums = ensemble.draw_weights, np.zeros((2, 4, 2))
-        repeats = 4000
-        factors = ensemble.readouts.factors(6)
-        generator, hidden = np.random.default_rng(3), ensemble.stacked_weights[:-1]
-        scales = ensemble.input_scales(1)[:, None]
-        flat = ensemble.readouts.mean.reshape(-1, 6, 2)
-        for _ in range(repeats):
-            normals = generator.normal(size=flat.shape)
-            deviation = np.einsum(
-                "skij,sjk->ski", np.broadcast_to(factors, (len(flat), 2, 6, 6)), normals
-            )
-            readout = (np.swapaxes(flat, 1, 2) + deviation) * scales
-            f = np.moveaxis(network_outputs(ensemble, x, [*hidden, readout]), 1, 2)
-            sums += np.einsum("s,asnk->ank", weights, np.stack([f, f**2]))
-        found, square = sums / repeats
-        error = stddev / repeats**0.5
-        np.testing.assert_array_less(np.abs(found - mean), 5 * error)
-        np.testing.assert_allclose(np.sqrt(square - found**2), stddev, rtol=0.03)
-
-    def test_prediction_uses_the_closed_form(self, synthetic_ensemble):
-        ensemble = with_readouts(synthetic_ensemble((2, 5, 1)))
-        model = tfbnn.BayesianMLP.from_ensemble(ensemble)
-        x = np.random.default_rng(5).normal(size=(7, 2))
-        mean, stddev = function_moments(ensemble, ensemble.x_pipeline.forward(x))
-        prediction = model.predict(x, space="transformed")
-        np.testing.assert_allclose(prediction.mean, mean, rtol=1e-12)
-        np.testing.assert_allclose(prediction.stddev, stddev, rtol=1e-12)
-        original, scale = model.predict(x), 1.0 / ensemble.y_pipeline.derivative(np.ones(1))
-        np.testing.assert_allclose(original.mean, ensemble.y_pipeline.inverse(mean), rtol=1e-12)
-        np.testing.assert_allclose(original.stddev, scale * stddev, rtol=1e-12)
-        noisy = model.predict(x, include_noise=True, space="transformed")
-        noise = ensemble.draw_weights @ np.exp(2 * ensemble.log_noise_scale)
-        np.testing.assert_allclose(noisy.stddev**2, stddev**2 + noise, rtol=1e-9)
-        np.testing.assert_allclose(
-            model.evaluate(x, x[:, 0])["rmse"],
-            np.sqrt(np.mean((original.mean[:, 0] - x[:, 0]) ** 2)),
-        )
-
-    def test_without_factors_the_spread_is_that_of_the_drawn_readouts(self, synthetic_ensemble):
-        """The mean is the same, and every draw counts with its mirror image."""
-        ensemble = with_readouts(synthetic_ensemble((2, 5, 1)))
-        bare = replace(ensemble, readouts=Readouts(ensemble.readouts.mean))
-        x = np.random.default_rng(5).normal(size=(7, 2))
-        transformed = ensemble.x_pipeline.forward(x)
-        mean, _ = function_moments(ensemble, transformed)
-        prediction = tfbnn.BayesianMLP.from_ensemble(bare).predict(x, space="transformed")
-        np.testing.assert_allclose(prediction.mean, mean, rtol=1e-12)
-        drawn = function_draws(ensemble, transformed)
-        images = function_draws(bare.mirrored, transformed).reshape(2, 2, -1, 7, 1)[:, 1]
-        images = images.reshape(drawn.shape)
-        variance = np.mean(0.5 * ((drawn - mean) ** 2 + (images - mean) ** 2), axis=0)
-        np.testing.assert_allclose(prediction.stddev**2, variance, rtol=1e-10)
-
-    @pytest.mark.parametrize("keep", [True, False])
-    def test_chains_without_weight_do_not_count(self, synthetic_ensemble, keep):
-        ensemble = with_readouts(synthetic_ensemble((2, 5, 1)))
-        if not keep:
-            ensemble = replace(ensemble, readouts=Readouts(ensemble.readouts.mean))
-        x = np.random.default_rng(5).normal(size=(7, 2))
-        one = ensemble.with_chain_weights([0.0, 1.0])
-        alone = replace(
-            ensemble,
-            draws=ensemble.draws[1:],
-            sample_stats={name: v[1:] for name, v in ensemble.sample_stats.items()},
-            chain_weights=np.ones(1),
-            readouts=ensemble.readouts.of_chains([1]),
-        )
-        for a, b in zip(*(tfbnn.BayesianMLP.from_ensemble(e).predict(x) for e in (one, alone))):
-            np.testing.assert_array_equal(a, b)
-
     def test_the_mean_has_a_smaller_monte_carlo_error(self, collapsed):
         """Drawn readouts add the variance v / n of n independent draws; the closed form has none."""
         ensemble = collapsed[0].posterior
