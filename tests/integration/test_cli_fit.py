@@ -89,7 +89,9 @@ def stop_in(phase, monkeypatch):
 
 def test_fit_that_is_stopped_saves_what_it_has(run, monkeypatch, folder):
     stop_in("sampling", monkeypatch)
-    options = "--no-pretraining --kernel hmc --num-leapfrog-steps 1 --num-results 100000"
+    options = (
+        "--no-pretraining --no-jit-compile --kernel hmc --num-leapfrog-steps 1 --num-results 100000"
+    )
     code, out, err = run(f"fit rows.csv --target y -o part.h5 {' '.join(QUICK)} {options}")
     assert (code, out) == (85, "")
     kept = tfbnn.load(folder / "part.h5")

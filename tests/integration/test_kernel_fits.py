@@ -119,6 +119,7 @@ def test_truncated_mala_samples_a_posterior_that_its_box_cuts():
     assert run.geometry.startswith("diagonal")
 
 
+@pytest.mark.statistics
 def test_truncated_mala_leaves_a_learned_noise_scale_unlimited():
     x, y = linear_rows()
     model = boxed_model(Uniform(-3, 3), Gaussian("learned"))
@@ -144,7 +145,7 @@ class TestRefusals:
 class TestSettings:
     def test_a_given_step_size_is_used_as_it_is(self):
         for kernel in (RandomWalkMetropolis(step_size=0.03), UnderdampedLangevin(step_size=0.03)):
-            run = short_fit(linear_model(), *linear_rows(), kernel=kernel)
+            run = short_fit(linear_model(), *linear_rows(), kernel=kernel, jit_compile=False)
             np.testing.assert_allclose(run.step_size, 0.03, rtol=1e-6)
             assert run.accept_target is None
 

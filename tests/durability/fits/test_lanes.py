@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.marks import statistics_but
 from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.kernels import available, kernel_from_json, kernel_to_json, resolve_kernel
 from tfbnn.engine.sampling.lane import Lane
@@ -28,6 +29,8 @@ SMALL = {
     "smmala": SMMALA(metric="gauss_newton"),
 }
 BLOCK = 5
+# XLA takes seconds for each kernel; the default run has it compile one.
+KEPT = [("hmc", True), *((name, False) for name in available())]
 
 
 class Draws:
@@ -44,7 +47,7 @@ class Draws:
         pass
 
 
-def make_lanes(name, count, stride=2, kernel=None):
+def make_lanes(name, count, stride=2, kernel=None, jit_compile=True):
     """Lanes of two chains with a short warm-up whose windows end within it, and twelve draws."""
     prior = tfbnn.priors.Uniform(-2, 2) if name == "truncated_mala" else tfbnn.priors.Normal(1.0)
     spec = tfbnn.BayesianMLP([1, 2, 1], prior=prior, dtype="float64").spec
@@ -58,6 +61,7 @@ def make_lanes(name, count, stride=2, kernel=None):
         num_results=12,
         num_burnin_steps=40,
         num_steps_between_results=stride - 1,
+        jit_compile=jit_compile,
     )
     plan = make_plan(settings, spec, len(x), sampling, [[0, 1]], BLOCK)
     data = make_data(x, np.sin(2 * x), None, spec.dtype)
@@ -95,13 +99,16 @@ def assert_goes_on(snapshots, index, whole, fresh):
         np.testing.assert_array_equal(found[name], array)
 
 
-@pytest.mark.parametrize("name", available())
-def test_every_kernel_goes_on_bitwise(name):
+@pytest.mark.parametrize(
+    "name, jit_compile",
+    statistics_but(KEPT, [(name, jit) for name in available() for jit in (False, True)]),
+)
+def test_every_kernel_goes_on_bitwise(name, jit_compile):
     """From within the window of warm-up that renews the preconditioner, and from sampling.
 
     The latter between two transitions of which the second is kept.
     """
-    whole, fresh = make_lanes(name, 2)
+    whole, fresh = make_lanes(name, 2, jit_compile=jit_compile)
     snapshots = run_to_the_end(whole)
     assert np.shape(whole.sink.draws) == (12, 2, 8)
     if whole.program.settings.preconditions:

@@ -90,6 +90,7 @@ def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder
         noise_scale=np.full(40, 0.2),
         validation_data=(X[:9], Y[:9], np.full(9, 0.2)),
         pretraining=tfbnn.Pretraining(epochs=4, early_stopping=2, newton_iterations=0),
+        jit_compile=False,
     )
     expected, _ = small_fit(**options)
     small_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
@@ -260,11 +261,10 @@ def test_another_environment_is_refused(folder, monkeypatch, entry, words):
 def test_labels_of_another_name_are_refused(tmp_path):
     model = tfbnn.BayesianMLP([2, 1], likelihood=tfbnn.likelihoods.Bernoulli())
     rows = X, np.where(Y > 0, "yes", "no")
-    model.fit_posterior(*rows, output=tmp_path / "run", callbacks=[stop_after(1)], **RUN)
+    options = RUN | dict(output=tmp_path / "run", jit_compile=False)
+    model.fit_posterior(*rows, callbacks=[stop_after(1)], **options)
     with pytest.raises(RunFolderError, match="classes is .'no', 'yes'. there"):
-        model.fit_posterior(
-            X, np.where(Y > 0, "2", "1"), output=tmp_path / "run", resume=True, **RUN
-        )
+        model.fit_posterior(X, np.where(Y > 0, "2", "1"), resume=True, **options)
     resumed, _ = tfbnn.resume(tmp_path / "run", verbose=0)
     assert resumed.classes == ("no", "yes")
     assert tfbnn.load(tmp_path / "run").predict_classes(X).dtype.kind == "U"
@@ -393,7 +393,7 @@ def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch
     pretraining = tfbnn.Pretraining(
         epochs=300, batch_size=None, learning_rate=0.05, newton_iterations=0
     )
-    options = {"kernel": kernel, "pretraining": pretraining, "num_burnin_steps": 0}
+    options = dict(kernel=kernel, pretraining=pretraining, num_burnin_steps=0, jit_compile=False)
     model = small_model(likelihood=tfbnn.likelihoods.Gaussian(0.3))
     model.fit_posterior(X, Y, **(RUN | options), callbacks=[events.append])
     draws = model.posterior.draws
@@ -407,7 +407,7 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     events = []
     kernel = HMC(step_size=50.0, num_leapfrog_steps=3, preconditioner="identity")
     with pytest.warns(tfbnn.ConvergenceWarning) as warned:
-        small_fit(kernel=kernel, num_burnin_steps=32, callbacks=[events.append])
+        small_fit(kernel=kernel, num_burnin_steps=32, jit_compile=False, callbacks=[events.append])
     first = [event for event in events if event["phase"] == "warmup"][:2]
     assert first[-1]["standing_still"] == [0, 1]
     texts = [str(w.message) for w in warned if "accepted none" in str(w.message)]

@@ -195,15 +195,8 @@ class TestNumStarts:
 
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
 def test_report_says_what_auto_chose():
-    run = tfbnn.BayesianMLP([2, 4, 1]).fit_posterior(
-        *rows(),
-        kernel=HMC(num_leapfrog_steps=2),
-        num_chains=1,
-        num_results=4,
-        verbose=0,
-        num_burnin_steps=0,
-        pretraining=tfbnn.Pretraining(epochs=2),
-    )
+    options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=tfbnn.Pretraining(epochs=2))
+    run = fit_starts(tfbnn.BayesianMLP([2, 4, 1]), *rows(), num_chains=1, **options)
     text = " ".join(run.report().split())
     assert "preconditioner='gauss_newton'" in text
     assert (

@@ -1,7 +1,7 @@
 """The legs of a run, and how long its blocks are."""
 
 from tests.support.specs import build
-from tfbnn.engine.basis.schedule import block_length, make_legs
+from tfbnn.run.plan import block_length, make_legs
 from tfbnn.kernels import HMC
 
 
