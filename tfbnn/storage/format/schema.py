@@ -12,6 +12,7 @@ the state of a chain is what its kernel says, so no list of names could be compl
 """
 
 from dataclasses import dataclass, field
+from types import UnionType
 
 from tfbnn.diagnostics import sample_stats
 
@@ -29,30 +30,31 @@ ATTRIBUTES: dict[str, type[str] | type[int]] = {
     "inference_library_version": str,
 }
 
-METADATA = "metadata"  # UTF-8 JSON, an object with these keys
-METADATA_KEYS = (
-    "spec",
-    "x_pipeline",
-    "y_pipeline",
-    "feature_names",
-    "row_noise",
-    "classes",
-    "diagnostics",
-    "provenance",
-)
+METADATA = "metadata"  # UTF-8 JSON, an object with these keys, and what belongs to them
+METADATA_KINDS: dict[str, type | UnionType] = {
+    "spec": dict,
+    "x_pipeline": list,
+    "y_pipeline": list,
+    "feature_names": list | None,
+    "row_noise": bool,
+    "classes": list | None,
+    "diagnostics": dict | None,
+    "provenance": dict,
+}
 THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"
 X_REFERENCE = "constant_data/x_reference"  # original units
 SAMPLE_STATS = "sample_stats"
 STATISTICS = {name: kind.stored for name, kind in sample_stats.STATISTICS.items()}
 # Of the transformed training inputs; the keys are those of TrainingInputs.
-TRAINING_INPUTS = {
-    "low": "constant_data/x_low",
-    "high": "constant_data/x_high",
-    "mean": "constant_data/x_mean",
-    "covariance": "constant_data/x_covariance",
-    "distances": "constant_data/x_distances",
+_INPUT_DIMENSIONS: dict[str, tuple[str, ...]] = {
+    "low": ("input",),
+    "high": ("input",),
+    "mean": ("input",),
+    "covariance": ("input", "column"),
+    "distances": ("level",),
 }
+TRAINING_INPUTS = {key: f"constant_data/x_{key}" for key in _INPUT_DIMENSIONS}
 
 READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_factor"}
 
@@ -61,11 +63,7 @@ DATASETS: dict[str, Description] = {
     THETA: (("<f4", "<f8"), ("chain", "draw", "param")),
     CHAIN_WEIGHTS: (("<f8",), ("chain",)),
     X_REFERENCE: (("<f8",), ("row", "input")),
-    TRAINING_INPUTS["low"]: (("<f8",), ("input",)),
-    TRAINING_INPUTS["high"]: (("<f8",), ("input",)),
-    TRAINING_INPUTS["mean"]: (("<f8",), ("input",)),
-    TRAINING_INPUTS["covariance"]: (("<f8",), ("input", "column")),
-    TRAINING_INPUTS["distances"]: (("<f8",), ("level",)),
+    **{TRAINING_INPUTS[key]: (("<f8",), names) for key, names in _INPUT_DIMENSIONS.items()},
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
 }
 # Files of runs with collapsed readout have these too, or the first of them.

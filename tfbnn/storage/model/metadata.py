@@ -25,16 +25,10 @@ def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
     provenance = ensemble.provenance
     if created_at is not None:
         provenance = provenance.stating(created_at=created_at)
-    metadata = {
-        "spec": ensemble.spec.to_json(),
-        "x_pipeline": ensemble.x_pipeline.to_json(),
-        "y_pipeline": ensemble.y_pipeline.to_json(),
-        "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
-        "row_noise": ensemble.row_noise,
-        "classes": None if ensemble.classes is None else list(ensemble.classes),
-        "diagnostics": ensemble.diagnostics,
-        "provenance": provenance.to_json(),
-    }
+    metadata = {name: getattr(ensemble, name) for name in schema.METADATA_KINDS}
+    metadata["provenance"] = provenance
+    for name in ("spec", "x_pipeline", "y_pipeline", "provenance"):
+        metadata[name] = metadata[name].to_json()
     return np.frombuffer(to_json(metadata), np.uint8)
 
 
@@ -57,9 +51,10 @@ def decode_metadata(array: Array | h5py.Dataset, num_parameters: int) -> dict[st
     if array.size > limit:
         raise ModelFileError(f"metadata must have at most {limit} bytes, found {array.size}.")
     metadata = parse_json(array[()].tobytes())
-    if not isinstance(metadata, dict) or sorted(metadata) != sorted(schema.METADATA_KEYS):
-        raise ModelFileError(f"metadata must be an object with the keys {schema.METADATA_KEYS}.")
-    for name, kinds in _KINDS.items():
+    if not isinstance(metadata, dict) or sorted(metadata) != sorted(schema.METADATA_KINDS):
+        keys = tuple(schema.METADATA_KINDS)
+        raise ModelFileError(f"metadata must be an object with the keys {keys}.")
+    for name, kinds in schema.METADATA_KINDS.items():
         if not isinstance(metadata[name], kinds):
             raise ModelFileError(f"{name} in metadata has the wrong type: {metadata[name]!r:.100}.")
     parsed = dict(metadata)
@@ -72,15 +67,3 @@ def decode_metadata(array: Array | h5py.Dataset, num_parameters: int) -> dict[st
     for name in ("feature_names", "classes"):
         parsed[name] = None if metadata[name] is None else tuple(metadata[name])
     return parsed
-
-
-_KINDS = {
-    "spec": dict,
-    "x_pipeline": list,
-    "y_pipeline": list,
-    "feature_names": list | None,
-    "row_noise": bool,
-    "classes": list | None,
-    "diagnostics": dict | None,
-    "provenance": dict,
-}
