@@ -17,6 +17,9 @@ from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
 _MAX_LAYERS, _MAX_WIDTH = 64, 65536
 
+# Those that a file holds as users pass them in.
+_PLAIN_SETTINGS = ("parameterization", "x_transform", "y_transform", "dtype")
+
 _REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
 
 
@@ -107,16 +110,9 @@ class ModelSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
-        return {
-            "layer_sizes": list(self.layer_sizes),
-            "activations": list(self.activations),
-            "priors": [settings_to_json(prior) for prior in self.priors],
-            "likelihood": settings_to_json(self.likelihood),
-            "parameterization": self.parameterization,
-            "x_transform": list(self.x_transform),
-            "y_transform": list(self.y_transform),
-            "dtype": self.dtype,
-        }
+        entry = settings_to_json(self)
+        del entry["name"]
+        return entry
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> "ModelSpec":
@@ -126,10 +122,7 @@ class ModelSpec:
             activation=entry["activations"],
             prior=[settings_from_json(prior, _REGISTRY) for prior in entry["priors"]],
             likelihood=settings_from_json(entry["likelihood"], _REGISTRY),
-            parameterization=entry["parameterization"],
-            x_transform=entry["x_transform"],
-            y_transform=entry["y_transform"],
-            dtype=entry["dtype"],
+            **{name: entry[name] for name in _PLAIN_SETTINGS},
         )
 
 
@@ -194,17 +187,14 @@ def _layer_sizes(layer_sizes: Any) -> tuple[int, ...]:
 
 
 def _activations(activation: Any, num_hidden: int) -> tuple[str, ...]:
-    if isinstance(activation, (list, tuple)):
-        if len(activation) != num_hidden:
-            raise ValueError(
-                f"activation must be one name or {num_hidden}, one per hidden layer, received "
-                f"{len(activation)}."
-            )
-        names = tuple(activation)
-    else:
-        check_choice("activation", activation, ACTIVATIONS)
-        names = (activation,) * num_hidden
-    return tuple(check_choice("activation", name, ACTIVATIONS) for name in names)
+    if not isinstance(activation, (list, tuple)):
+        return (check_choice("activation", activation, ACTIVATIONS),) * num_hidden
+    if len(activation) != num_hidden:
+        raise ValueError(
+            f"activation must be one name or {num_hidden}, one per hidden layer, received "
+            f"{len(activation)}."
+        )
+    return tuple(check_choice("activation", name, ACTIVATIONS) for name in activation)
 
 
 def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[str, ...]:

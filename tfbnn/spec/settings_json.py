@@ -16,14 +16,15 @@ from tfbnn.data.validation import check_integer, check_number
 def settings_to_json(settings: Any) -> dict[str, Any]:
     """Turns a settings object into {"name": class name, field: value, ...}, recursively."""
     entry: dict[str, Any] = {"name": type(settings).__name__}
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        if is_dataclass(value):
-            value = settings_to_json(value)
-        elif isinstance(value, np.generic):
-            value = value.item()
-        entry[field.name] = list(value) if isinstance(value, tuple) else value
-    return entry
+    return entry | {field.name: _to_json(getattr(settings, field.name)) for field in fields(settings)}
+
+
+def _to_json(value: Any) -> Any:
+    if is_dataclass(value):
+        return settings_to_json(value)
+    if isinstance(value, tuple):
+        return [_to_json(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def describe_settings(settings: Any) -> str:
