@@ -23,6 +23,11 @@ class LayerSlot:
     bias_scale: int | None
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the kernel."""
+        return self.num_inputs, self.num_outputs
+
+    @property
     def kernel(self) -> slice:
         return slice(self.start, self.start + self.num_inputs * self.num_outputs)
 
@@ -57,13 +62,9 @@ class Layout:
 
     def kernels_and_biases(self, theta: Array) -> list[tuple[Array, Array]]:
         """Splits theta [..., P] into a list of (kernel [..., in, out], bias [..., out])."""
+        leading = theta.shape[:-1]
         return [
-            (
-                theta[..., slot.kernel].reshape(
-                    *theta.shape[:-1], slot.num_inputs, slot.num_outputs
-                ),
-                theta[..., slot.bias],
-            )
+            (theta[..., slot.kernel].reshape(*leading, *slot.shape), theta[..., slot.bias])
             for slot in self.layers
         ]
 
@@ -71,9 +72,7 @@ class Layout:
         """A readable name of one entry of theta, for messages: 'layer 2 kernel[3, 0]'."""
         for number, slot in enumerate(self.layers, start=1):
             if index < slot.kernel.stop:
-                row, column = np.unravel_index(
-                    index - slot.start, (slot.num_inputs, slot.num_outputs)
-                )
+                row, column = np.unravel_index(index - slot.start, slot.shape)
                 return f"layer {number} kernel[{row}, {column}]"
             if index < slot.bias.stop:
                 return f"layer {number} bias[{index - slot.kernel.stop}]"
