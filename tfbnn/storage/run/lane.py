@@ -28,6 +28,8 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import remove_abandoned
 
 _PREFIX = f"{schema.SAMPLE_STATS}/"
+# What a lane has before its first commit.
+_NOTHING = Checkpoint({}, {}, generation=0)
 _Rows = dict[str, tuple[tuple[int, ...], str]]
 
 
@@ -51,8 +53,13 @@ class LaneWriter:
         self._waiting: list[dict[str, Array]] = []
         self.waiting_bytes = 0
         self.checkpoint = newest_usable(place, self._checked)
-        self._remove_what_was_not_committed()
-        self._kept_rows = self._committed_rows()
+        last = self.checkpoint or _NOTHING
+        remove_abandoned(place.folder)  # and segments beyond the last commit
+        remove_segments(place.folder, len(last.lengths))
+        # What `_rows` says of the committed draws, None where there are none.
+        self._kept_rows = None
+        if last.num_draws:
+            self._kept_rows = _rows(read_segment(place.folder, 0, last.digests[0].tobytes()))
 
     def append(self, draws: Array, statistics: Mapping[str, Array]) -> None:
         """Takes draws that the next commit will write; they are copied.
@@ -91,7 +98,7 @@ class LaneWriter:
             OSError: When the files cannot be written; the last commit is intact.
         """
         self._lease.check()
-        last = self.checkpoint or Checkpoint({}, {}, generation=0)
+        last = self.checkpoint or _NOTHING
         digests, lengths = last.digests, last.lengths
         if self._waiting:
             segment = {
@@ -110,19 +117,6 @@ class LaneWriter:
     def _checked(self, checkpoint: Checkpoint) -> Checkpoint:
         check_segments(self._place.folder, [digest.tobytes() for digest in checkpoint.digests])
         return checkpoint
-
-    def _committed_rows(self) -> _Rows | None:
-        """What `_rows` says of the committed draws, None where there are none."""
-        if self.checkpoint is None or not self.checkpoint.num_draws:
-            return None
-        first = read_segment(self._place.folder, 0, self.checkpoint.digests[0].tobytes())
-        return _rows(first)
-
-    def _remove_what_was_not_committed(self) -> None:
-        """Removes temporary files, and segments beyond the last commit."""
-        remove_abandoned(self._place.folder)
-        first = 0 if self.checkpoint is None else len(self.checkpoint.lengths)
-        remove_segments(self._place.folder, first)
 
 
 def _check_rows(arrays: Mapping[str, Array]) -> None:
