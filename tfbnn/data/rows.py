@@ -103,7 +103,9 @@ def prepare_rows(
     """
     inputs = as_matrix(x, f"{name}x", num_columns=spec.num_inputs)
     if spec.has_classes:
-        targets, classes = _class_targets(spec, y, f"{name}y", classes)
+        labels = as_labels(y, f"{name}y", num_targets=spec.num_targets)
+        classes = classes or learn_classes(labels, spec.num_classes, f"{name}y")
+        targets = class_numbers(labels, classes, f"{name}y")
     else:
         targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
     check_rows(**{f"{name}x": inputs, f"{name}y": targets})
@@ -119,16 +121,6 @@ def prepare_noise(spec: RowSpec, noise_scale: Any, num_rows: int) -> Array | Non
             f"{type(noise_scale).__name__}: class labels have no noise scale. Leave it None."
         )
     return as_row_noise(noise_scale, num_rows=num_rows, num_targets=spec.num_targets)
-
-
-def _class_targets(
-    spec: RowSpec, y: Any, name: str, classes: Classes | None
-) -> tuple[Array, Classes]:
-    """(class numbers [N, K], classes)."""
-    labels = as_labels(y, name, num_targets=spec.num_targets)
-    if classes is None:
-        classes = learn_classes(labels, spec.num_classes, name)
-    return class_numbers(labels, classes, name), classes
 
 
 def transform_rows(

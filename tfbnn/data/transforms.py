@@ -145,8 +145,8 @@ class Standardize(Transform):
             # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
             exponent = np.frexp(np.abs(values).max(axis=0))[1]
             scale = np.ldexp(np.ldexp(values, -exponent).std(axis=0), exponent)
-        if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(scale))):
-            columns = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))).tolist()
+        columns = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))).tolist()
+        if columns:
             raise ValueError(
                 f"Columns {columns} of {argument} are too large to standardise: their mean or spread "
                 "overflows. Rescale them first."

@@ -9,11 +9,4 @@ from tfbnn.datasets.cross_sections import read_cross_sections
 from tfbnn.datasets.neutralino import neutralino_pairs
 from tfbnn.datasets.table import TEST, TRAIN, VALIDATION, Dataset
 
-__all__ = [
-    "TEST",
-    "TRAIN",
-    "VALIDATION",
-    "Dataset",
-    "neutralino_pairs",
-    "read_cross_sections",
-]
+__all__ = ["TEST", "TRAIN", "VALIDATION", "Dataset", "neutralino_pairs", "read_cross_sections"]

@@ -53,9 +53,9 @@ def write_sealed(path: StrPath, kind: FileKind, fill: Callable[[h5py.File], None
             file.attrs[name] = np.bytes_(value) if isinstance(value, str) else value
         fill(file)
     content = image.getbuffer()
-    mark = _seal_of(content)
-    write_file(path, content, mark)
-    return mark[-schema.DIGEST_BYTES :]
+    digest = hashlib.sha256(content).digest()
+    write_file(path, content, _MARK + digest)
+    return digest
 
 
 def seal(path: StrPath) -> None:
@@ -77,11 +77,6 @@ def seal(path: StrPath) -> None:
         file.seek(size)
         file.write(_MARK + digest)
         file.truncate()
-
-
-def _seal_of(content: memoryview) -> bytes:
-    """The seal that belongs behind the given bytes."""
-    return _MARK + hashlib.sha256(content).digest()
 
 
 def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:

@@ -44,16 +44,10 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
         ChildProcessError: When no child can be started here.
     """
     file_size = os.fstat(file.fileno()).st_size
+    child = [sys.executable, "-P", "-S", "-m", "tfbnn.storage.model.untrusted_child"]
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-S",
-                "-m",
-                "tfbnn.storage.model.untrusted_child",
-                str(max_bytes),
-            ],
+            [*child, str(max_bytes)],
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=complaints,
