@@ -8,9 +8,8 @@ arXiv:2410.22065).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ _SELU_SCALE = 1.0507009873554805
 _ONNX_FLOAT = 1
 
 
-@dataclass(frozen=True)
-class Activation:
+class Activation(NamedTuple):
     """One activation function wherever it is computed.
 
     Attributes:
@@ -36,13 +34,13 @@ class Activation:
         onnx: (op, name of a tensor) -> name of the result, where op(kind, *inputs) adds an
             operation of the ONNX standard and takes numbers as inputs too. Operations that runtimes
             have for float32 alone (Elu, Selu, Softplus) are put together from others.
-        smooth: Whether the first derivative is continuous.
+        smooth: Whether the first derivative is continuous, as it is by default.
     """
 
     numpy: Callable[..., Array]
     tensorflow: Callable[[Any, Any], Any]
     onnx: Callable[[Operation, str], str]
-    smooth: bool
+    smooth: bool = True
 
 
 def _sigmoid(x: Array, *, out: Array | None = None) -> Array:
@@ -120,17 +118,12 @@ def _gelu_onnx(op: Operation, x: str) -> str:
 
 
 _SWISH = Activation(
-    _swish,
-    lambda tf, x: x * tf.sigmoid(x),
-    lambda op, x: op("Mul", x, op("Sigmoid", x)),
-    smooth=True,
+    _swish, lambda tf, x: x * tf.sigmoid(x), lambda op, x: op("Mul", x, op("Sigmoid", x))
 )
 
 ACTIVATIONS = {
-    "tanh": Activation(np.tanh, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x), smooth=True),
-    "sigmoid": Activation(
-        _sigmoid, lambda tf, x: tf.sigmoid(x), lambda op, x: op("Sigmoid", x), smooth=True
-    ),
+    "tanh": Activation(np.tanh, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x)),
+    "sigmoid": Activation(_sigmoid, lambda tf, x: tf.sigmoid(x), lambda op, x: op("Sigmoid", x)),
     "relu": Activation(
         partial(np.maximum, 0),
         lambda tf, x: tf.nn.relu(x),
@@ -144,14 +137,12 @@ ACTIVATIONS = {
         _leaky_relu_onnx,
         smooth=False,
     ),
-    "elu": Activation(_elu, lambda tf, x: tf.nn.elu(x), _elu_onnx, smooth=True),
+    "elu": Activation(_elu, lambda tf, x: tf.nn.elu(x), _elu_onnx),
     "selu": Activation(_selu, lambda tf, x: tf.nn.selu(x), _selu_onnx, smooth=False),
-    "softplus": Activation(_softplus, lambda tf, x: tf.nn.softplus(x), _softplus_onnx, smooth=True),
-    "gelu": Activation(_gelu, _gelu_tensorflow, _gelu_onnx, smooth=True),
+    "softplus": Activation(_softplus, lambda tf, x: tf.nn.softplus(x), _softplus_onnx),
+    "gelu": Activation(_gelu, _gelu_tensorflow, _gelu_onnx),
     "swish": _SWISH,
     "silu": _SWISH,
-    "sin": Activation(np.sin, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x), smooth=True),
-    "identity": Activation(
-        np.positive, lambda tf, x: x, lambda op, x: op("Identity", x), smooth=True
-    ),
+    "sin": Activation(np.sin, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x)),
+    "identity": Activation(np.positive, lambda tf, x: x, lambda op, x: op("Identity", x)),
 }

@@ -5,15 +5,14 @@ prior scales, layer by layer, kernel before bias.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.system.arrays import Array
 
 
-@dataclass(frozen=True)
-class LayerSlot:
+class LayerSlot(NamedTuple):
     """One layer's places in theta; a prior-scale index is None where the scale is not sampled."""
 
     num_inputs: int
@@ -40,8 +39,7 @@ class LayerSlot:
         return (self.num_inputs + 1) * self.num_outputs
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """The places of all parameters.
 
     Attributes:

@@ -16,7 +16,9 @@ from tfbnn.data.validation import check_integer, check_number
 def settings_to_json(settings: Any) -> dict[str, Any]:
     """Turns a settings object into {"name": class name, field: value, ...}, recursively."""
     entry: dict[str, Any] = {"name": type(settings).__name__}
-    return entry | {field.name: _to_json(getattr(settings, field.name)) for field in fields(settings)}
+    return entry | {
+        field.name: _to_json(getattr(settings, field.name)) for field in fields(settings)
+    }
 
 
 def _to_json(value: Any) -> Any:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.system.arrays import Array
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One inverse link wherever it is computed.
 
     Attributes:

@@ -7,8 +7,7 @@ import functools
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -136,8 +135,7 @@ def _rows(arrays: Mapping[str, Array]) -> _Rows:
     return {name: (array.shape[1:], array.dtype.str) for name, array in arrays.items()}
 
 
-@dataclass(frozen=True)
-class LaneDraws:
+class LaneDraws(NamedTuple):
     """What was committed.
 
     Attributes:

@@ -3,8 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import h5py
 import numpy as np
@@ -21,8 +20,7 @@ from tfbnn.system.paths import StrPath
 _BOOL = np.dtype(bool)
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What a file holds.
 
     Attributes:

@@ -3,8 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage.format import schema
@@ -16,8 +15,7 @@ _NAME = re.compile(r"segment-(\d{6,})\.h5")
 _Found = TypeVar("_Found")
 
 
-@dataclass(frozen=True)
-class LanePlace:
+class LanePlace(NamedTuple):
     """Where a lane is.
 
     Attributes:
