@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tfbnn.data.labels import Classes, as_labels, class_numbers, learn_classes
-from tfbnn.data.transforms import Pipeline, checked_forward
+from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
+from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_rows, column_names
 from tfbnn.system.arrays import Array
 
@@ -135,6 +136,33 @@ def transform_rows(
     for name, values in (("x", x), ("y", y), ("noise_scale", noise)):
         check_range(spec, name, values)
     return NetworkRows(x, y, noise)
+
+
+class TransformedRows(NamedTuple):
+    """Rows on the scale the network sees, and what they teach.
+
+    Attributes:
+        x_pipeline, y_pipeline: Transforms fitted to the training rows.
+        train, held_out: Training and validation rows; the latter may be None.
+        inputs: TrainingInputs.
+    """
+
+    x_pipeline: Pipeline
+    y_pipeline: Pipeline
+    train: NetworkRows
+    held_out: NetworkRows | None
+    inputs: TrainingInputs
+
+    @classmethod
+    def learn(cls, spec: RowSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
+        """Fits the transforms of `spec` to training Rows and applies them."""
+        x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x")
+        y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
+        train = transform_rows(spec, x_pipeline, y_pipeline, rows)
+        held_out = None
+        if validation is not None:
+            held_out = transform_rows(spec, x_pipeline, y_pipeline, validation)
+        return cls(x_pipeline, y_pipeline, train, held_out, summarise_inputs(train.x))
 
 
 def data_hash(rows: Rows) -> str:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfbnn.data.prepared import TransformedRows
-from tfbnn.data.rows import reference_rows
+from tfbnn.data.rows import TransformedRows, reference_rows
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import RunDefinition

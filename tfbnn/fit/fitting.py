@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tfbnn.data.prepared import TransformedRows
-from tfbnn.data.rows import Rows, data_hash
+from tfbnn.data.rows import Rows, TransformedRows, data_hash
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.fit.assemble import make_ensemble, measure_ladder

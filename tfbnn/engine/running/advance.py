@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from tfbnn.data.prepared import TransformedRows
+from tfbnn.data.rows import TransformedRows
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.kernels import kernel_from_json

@@ -1,6 +1,6 @@
 """Begins a run: finds where its chains start, and makes the run folder."""
 
-from tfbnn.data.prepared import TransformedRows
+from tfbnn.data.rows import TransformedRows
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.potential import Data, make_data
 from tfbnn.engine.running.advance import program_of
