@@ -39,7 +39,7 @@ def find_problems(
         Tuple of sentences, empty if nothing was found.
     """
     num_chains, num_draws = draws.shape[:2]
-    problems = [
+    return (
         *_too_little(num_chains, num_draws),
         *_unmoved(draws, stats),
         *_low_log_prob(stats),
@@ -49,8 +49,7 @@ def find_problems(
         *_divergences(diagnosis, transitions),
         *_low_ebfmi(diagnosis),
         *_long_trajectories(stats, max_tree_depth),
-    ]
-    return tuple(problems)
+    )
 
 
 def _too_little(num_chains: int, num_draws: int) -> Iterator[str]:

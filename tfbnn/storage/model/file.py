@@ -73,7 +73,12 @@ def read_model(
         raise ModelFileError(f"{path!r} is not a file. Pass the .h5 file that save() wrote.")
     with open(path, "rb") as file:
         try:
-            _check_size(os.fstat(file.fileno()).st_size, max_bytes)
+            size = os.fstat(file.fileno()).st_size
+            if size > max_bytes:
+                raise ModelFileError(
+                    f"it has {size} bytes, expected at most {max_bytes}. Pass a larger max_bytes "
+                    "(--trusted in the command line) if you know where the file comes from."
+                )
             check_seal(file)
             if untrusted:
                 return from_arrays(read_foreign(file, max_bytes))
@@ -105,11 +110,3 @@ def _chunks(theta: Array) -> tuple[int, int, int]:
     columns = min(num_parameters, _CHUNK_BYTES // theta.itemsize)
     count = math.ceil(num_results * columns * theta.itemsize / _CHUNK_BYTES)
     return 1, math.ceil(num_results / min(count, num_results)), columns
-
-
-def _check_size(size: int, max_bytes: int) -> None:
-    if size > max_bytes:
-        raise ModelFileError(
-            f"it has {size} bytes, expected at most {max_bytes}. Pass a larger max_bytes "
-            "(--trusted in the command line) if you know where the file comes from."
-        )
