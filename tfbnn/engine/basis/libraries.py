@@ -7,6 +7,7 @@ takes seconds to import or is not installed.
 import importlib
 import os
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 
@@ -15,12 +16,12 @@ class _Library:
 
     def __init__(self, name: str, set_up: Callable[[Any], None] | None = None) -> None:
         self._name, self._set_up = name, set_up
-        self._module: Any = None
+        self._module: ModuleType | None = None
 
     def __getattr__(self, attribute: str) -> Any:
         return getattr(self.load(), attribute)
 
-    def load(self) -> Any:
+    def load(self) -> ModuleType:
         """The module.
 
         Raises:

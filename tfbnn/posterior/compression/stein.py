@@ -114,5 +114,5 @@ def posterior_scores(ensemble: Ensemble, theta: Array, rows: Rows) -> Array:
         )
     from tfbnn.engine.density.log_prob import log_prob_gradients
 
-    gradients: Array = log_prob_gradients(spec, theta, *ensemble.transform(rows))
+    gradients = log_prob_gradients(spec, theta, *ensemble.transform(rows))
     return gradients.astype(np.float64)
