@@ -198,7 +198,6 @@ class BayesianMLP(SampledModel):
             resume=resume,
             commit_interval=commit_interval,
             num_workers=num_workers,
-            column_names=self.column_names,
         )
         rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
         return self.fit_rows(rows, validation, options)

@@ -3,20 +3,41 @@
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tfbnn.data.csv_tables import is_number
+from tfbnn.data.rows import rows_to_fit
 from tfbnn.data.tables import Table, read_table
 from tfbnn.exceptions import DataWarning
+from tfbnn.model import BayesianMLP
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.run.options import FitOptions
+from tfbnn.run.report import Run
 from tfbnn.system.arrays import Array
 
 
-def remember_columns(model: SampledModel, targets: Sequence[str], noise: Sequence[str]) -> None:
-    """Has the next fit keep the names of target and noise columns, for `evaluate` and `plot`."""
-    model.column_names = {"target_names": list(targets), "noise_columns": list(noise)}
+def fit_columns(
+    model: BayesianMLP,
+    rows: tuple[Table, Array, Array | None],
+    targets: Sequence[str],
+    noise: Sequence[str],
+    validation_data: Sequence[Any] | None = None,
+    **options: Any,
+) -> Run:
+    """`fit_posterior` that keeps the names of target and noise columns, for `evaluate` and `plot`.
+
+    Args:
+        model: What is fitted.
+        rows: x, y and noise_scale.
+        targets, noise: Names of columns of the table.
+        validation_data, options: As in `fit_posterior`.
+    """
+    names = {"target_names": list(targets), "noise_columns": list(noise)}
+    asked = FitOptions(**options, column_names=names)
+    return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data), asked)
 
 
 @dataclass(frozen=True)

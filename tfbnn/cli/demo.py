@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from tfbnn.cli.columns import remember_columns
+from tfbnn.cli.columns import fit_columns
 from tfbnn.cli.console import DONE, import_tensorflow
 from tfbnn.cli.evaluate import scores_text
 from tfbnn.cli.options import Commands
@@ -114,12 +114,13 @@ def _fit(data: Dataset) -> BayesianMLP:
         epochs=SIZE.epochs, batch_size=None, learning_rate=0.02, learning_rate_schedule="cosine"
     )
     x, y = data.train
-    remember_columns(model, [data.target_name], [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report says the same
-        run = model.fit_posterior(
-            Table(data.feature_names, x),
-            y,
+        run = fit_columns(
+            model,
+            (Table(data.feature_names, x), y, None),
+            [data.target_name],
+            [],
             kernel=kernel,
             num_results=SIZE.num_results,
             num_burnin_steps=SIZE.num_burnin_steps,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfbnn.cli.columns import Labels, as_noise, remember_columns
+from tfbnn.cli.columns import Labels, as_noise, fit_columns
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options, fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
@@ -56,12 +56,11 @@ def run(args: argparse.Namespace) -> int:
     if args.model_file is None and folder is None:
         say("Without -o FILE or --output FOLDER nothing is kept but the report.")
     import_tensorflow()
-    x, y, noise_scale = _parts(table, features, targets, noise, labels)
+    rows = _parts(table, features, targets, noise, labels)
     if held_out is not None:
         options["validation_data"] = _parts(held_out, features, targets, noise, labels)
-    remember_columns(model, targets, noise)
     return run_to_the_end(
-        model, lambda: model.fit_posterior(x, y, noise_scale=noise_scale, **options), folder, args
+        model, lambda: fit_columns(model, rows, targets, noise, **options), folder, args
     )
 
 

@@ -82,7 +82,6 @@ def fit(
         output=output,
         resume=resume,
         commit_interval=commit_interval,
-        column_names=model.column_names,
     )
     rows, validation = rows_to_fit(model.spec, x, y, noise_scale, validation_data)
     return model.fit_rows(rows, validation, options, Cluster(client))

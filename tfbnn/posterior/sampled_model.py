@@ -42,7 +42,6 @@ class SampledModel:
         self.spec = spec
         self._ensemble: Ensemble | None = None
         self._training_rows: Rows | None = None
-        self.column_names: dict[str, list[str]] = {}
 
     @classmethod
     def from_spec(cls, spec: ModelSpec) -> Self:

@@ -57,7 +57,8 @@ class FitOptions(Sampling):
     """The arguments of `fit_posterior` besides data, checked; there each of them is explained.
 
     Attributes besides those:
-        column_names: Dict of the names of target and noise columns, for the provenance.
+        column_names: What `Provenance.column_names` will say: names of the columns in the table that
+            the rows were read from.
     """
 
     kernel: Any = "nuts"
@@ -68,7 +69,7 @@ class FitOptions(Sampling):
     num_workers: int | str = "auto"
     verbose: int | str = "auto"
     callbacks: Sequence[Any] = ()
-    column_names: dict[str, Any] = field(default_factory=dict)
+    column_names: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

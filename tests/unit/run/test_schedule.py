@@ -1,8 +1,8 @@
 """The legs of a run, and how long its blocks are."""
 
 from tests.support.specs import build
-from tfbnn.run.plan import block_length, make_legs
 from tfbnn.kernels import HMC
+from tfbnn.run.plan import block_length, make_legs
 
 
 def test_first_80_percent_adapt():
