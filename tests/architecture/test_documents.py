@@ -1,0 +1,29 @@
+"""Documents name what is there: files that they link to, and paths in code spans."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DECISIONS = ROOT / "docs" / "developers" / "decisions"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+CODE_SPAN = re.compile(r"`([^`\n]+)`")
+FOLDERS = (".ci/", "benchmarks/", "docs/", "notebooks/", "tests/", "tfbnn/")
+
+pytestmark = pytest.mark.fast
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_document_names_exists(document):
+    text = document.read_text(encoding="utf-8")
+    named = [document.parent / link for link in LINK.findall(text)]
+    words = " ".join(CODE_SPAN.findall(text)).split()
+    named += [ROOT / word for word in words if word.startswith(FOLDERS)]
+    assert [str(path) for path in named if not path.exists()] == []
+
+
+def test_every_decision_is_in_the_index():
+    index = (DECISIONS / "README.md").read_text(encoding="utf-8")
+    assert sorted(LINK.findall(index)) == sorted(path.name for path in DECISIONS.glob("0*.md"))
