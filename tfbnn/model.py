@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tfbnn.data.rows import Rows, check_names, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
@@ -26,6 +25,7 @@ from tfbnn.run.report import Run
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.priors import Normal
+from tfbnn.spec.rows import Rows, check_names, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array

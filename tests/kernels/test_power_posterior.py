@@ -26,7 +26,6 @@ from tests.support.linear import (
 )
 from tests.support.specs import build, random_rows
 from tfbnn.cli.app import main
-from tfbnn.data.rows import Rows
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.adaptation import find_initial_step_size
 from tfbnn.engine.density.potential import Potential, make_data
@@ -47,6 +46,7 @@ from tfbnn.run.evidence import log_evidence, swap_acceptance
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.run.session import MemorySession
+from tfbnn.spec.rows import Rows
 
 FALSE_ALARM = 1e-6
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.csv_tables import is_number
-from tfbnn.data.rows import rows_to_fit
 from tfbnn.data.tables import Table, read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.model import BayesianMLP
@@ -16,6 +15,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
+from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
 
 

@@ -2,8 +2,8 @@
 
 from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
-from tfbnn.data.rows import rows_to_fit
 from tfbnn.run.options import FitOptions
+from tfbnn.spec.rows import rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 
 

@@ -1,1 +1,1 @@
-"""What users pass in: rows, labels, transforms, tables, and the checks of them."""
+"""What users pass in: labels, transforms, tables, and the checks of them."""

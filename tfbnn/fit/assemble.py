@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfbnn.data.rows import TransformedRows, reference_rows
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import RunDefinition
@@ -14,6 +13,7 @@ from tfbnn.run.description import read_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
+from tfbnn.spec.rows import TransformedRows, reference_rows
 from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:

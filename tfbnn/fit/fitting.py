@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tfbnn.data.rows import Rows, TransformedRows, data_hash
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.fit.assemble import make_ensemble, measure_ladder
@@ -24,6 +23,7 @@ from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import opened_session
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import Rows, TransformedRows, data_hash
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
 

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tfbnn.data.rows import NetworkRows, Rows
 from tfbnn.posterior import checks
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:

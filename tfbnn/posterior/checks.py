@@ -2,10 +2,10 @@
 
 from numpy.typing import ArrayLike
 
-from tfbnn.data.rows import NetworkRows, Rows, check_names, check_range, prepare_rows
 from tfbnn.data.transforms import checked_forward
 from tfbnn.data.validation import as_matrix, column_names
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.rows import NetworkRows, Rows, check_names, check_range, prepare_rows
 from tfbnn.system.arrays import Array
 
 

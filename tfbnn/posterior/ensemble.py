@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tfbnn.data.labels import Classes
-from tfbnn.data.rows import NetworkRows, Rows, transform_rows
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import NotFittedError
@@ -18,6 +17,7 @@ from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.rows import NetworkRows, Rows, transform_rows
 from tfbnn.system.arrays import Array, read_only
 
 

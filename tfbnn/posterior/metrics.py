@@ -4,11 +4,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from tfbnn.data.rows import NetworkRows
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_draws, noise_tiles, sample_noisy
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.data.labels import Classes
-from tfbnn.data.rows import Rows, prepare_noise
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.diagnostics.diagnosis import Diagnosis
@@ -21,6 +20,7 @@ from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Prediction, function_draws, inverse_draws, predict, row_tiles
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import Rows, prepare_noise
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tfbnn.data.rows import Rows
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.plan import Layout
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tfbnn.data.rows import Rows, data_hash
 from tfbnn.exceptions import RunFolderError
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
@@ -14,6 +13,7 @@ from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.plan import Layout
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import Rows, data_hash
 from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
 

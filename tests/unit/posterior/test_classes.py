@@ -251,7 +251,7 @@ print(json.dumps([model.predict(x).mean.tolist(), labels.tolist(), model.evaluat
     ],
 )
 def test_labels(layer_sizes, likelihood, y, classes):
-    from tfbnn.data.rows import prepare_rows
+    from tfbnn.spec.rows import prepare_rows
 
     model = BayesianMLP(layer_sizes, likelihood=likelihood)
     rows = prepare_rows(model.spec, np.zeros((4, 1)), y, None)

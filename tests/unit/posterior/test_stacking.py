@@ -13,7 +13,6 @@ import tfbnn
 from tests.support.builders import make_ensemble, make_rows, plain_spec
 from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn.cli import main
-from tfbnn.data.rows import Rows
 from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.stacking.stacking import (
@@ -21,6 +20,7 @@ from tfbnn.posterior.stacking.stacking import (
     loo_log_densities,
     weighting_note,
 )
+from tfbnn.spec.rows import Rows
 
 X, Y = make_rows(60, 2, 1, seed=8)
 

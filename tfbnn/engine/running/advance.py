@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from tfbnn.data.rows import TransformedRows
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.kernels import kernel_from_json
@@ -17,6 +16,7 @@ from tfbnn.run.description import check_environment, read_beginning, read_defini
 from tfbnn.run.plan import Layout
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
+from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 

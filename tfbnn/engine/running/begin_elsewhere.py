@@ -1,6 +1,5 @@
 """Begins a run: finds where its chains start, and makes the run folder."""
 
-from tfbnn.data.rows import TransformedRows
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.potential import Data, make_data
 from tfbnn.engine.running.advance import program_of
@@ -9,6 +8,7 @@ from tfbnn.engine.starts.find import find_starts
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.description import check_environment, make_run, read_definition
 from tfbnn.run.progress import Notifier
+from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 

@@ -5,12 +5,12 @@ from typing import cast
 
 import numpy as np
 
-from tfbnn.data.rows import Rows
 from tfbnn.posterior.compression.record import Change, Compression, Sizes
 from tfbnn.posterior.compression.stein import posterior_scores, stein_thinning
 from tfbnn.posterior.compression.thinning import kernel_thinning, prediction_kernel, stride
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import noise_tiles, predict
+from tfbnn.spec.rows import Rows
 from tfbnn.system.arrays import Array
 
 METHODS = ("kernel_thinning", "stein", "stride")

@@ -9,9 +9,9 @@ import warnings
 
 import numpy as np
 
-from tfbnn.data.rows import Rows, data_hash
 from tfbnn.posterior.compression.thinning import stride
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.rows import Rows, data_hash
 from tfbnn.system.arrays import Array
 
 # Draws from which the length scale is found.

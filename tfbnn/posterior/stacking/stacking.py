@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tfbnn.data.rows import NetworkRows
 from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import noise_tiles
 from tfbnn.posterior.provenance import WeightsOrigin
 from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT, load_psis
 from tfbnn.posterior.stacking.simplex import max_log_mixture
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 ON_VALIDATION_ROWS = "stacking on validation rows"

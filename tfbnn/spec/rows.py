@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,37 +10,10 @@ from tfbnn.data.labels import Classes, as_labels, class_numbers, learn_classes
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_rows, column_names
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
 _MAX_REFERENCE_ROWS = 200
-
-
-class RowSpec(Protocol):
-    """What a model asks of its rows: the part of `ModelSpec` that is needed here, floors below."""
-
-    @property
-    def num_inputs(self) -> int: ...
-
-    @property
-    def num_targets(self) -> int: ...
-
-    @property
-    def num_classes(self) -> int: ...
-
-    @property
-    def has_classes(self) -> bool: ...
-
-    @property
-    def likelihood_name(self) -> str: ...
-
-    @property
-    def x_transform(self) -> tuple[str, ...]: ...
-
-    @property
-    def y_transform(self) -> tuple[str, ...]: ...
-
-    @property
-    def dtype(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +39,7 @@ class NetworkRows(NamedTuple):
 
 
 def rows_to_fit(
-    spec: RowSpec, x: Any, y: Any, noise_scale: Any, validation_data: Any
+    spec: ModelSpec, x: Any, y: Any, noise_scale: Any, validation_data: Any
 ) -> tuple[Rows, Rows | None]:
     """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
 
@@ -89,7 +62,12 @@ def rows_to_fit(
 
 
 def prepare_rows(
-    spec: RowSpec, x: Any, y: Any, noise_scale: Any, name: str = "", classes: Classes | None = None
+    spec: ModelSpec,
+    x: Any,
+    y: Any,
+    noise_scale: Any,
+    name: str = "",
+    classes: Classes | None = None,
 ) -> Rows:
     """Checks one set of rows.
 
@@ -114,7 +92,7 @@ def prepare_rows(
     return Rows(inputs, targets, noise, column_names(x), classes)
 
 
-def prepare_noise(spec: RowSpec, noise_scale: Any, num_rows: int) -> Array | None:
+def prepare_noise(spec: ModelSpec, noise_scale: Any, num_rows: int) -> Array | None:
     """Known noise scales as [N, K] or None; refused for class likelihoods."""
     if spec.has_classes and noise_scale is not None:
         raise ValueError(
@@ -125,7 +103,7 @@ def prepare_noise(spec: RowSpec, noise_scale: Any, num_rows: int) -> Array | Non
 
 
 def transform_rows(
-    spec: RowSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows
+    spec: ModelSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows
 ) -> NetworkRows:
     """Rows as NetworkRows, checked in the model's dtype."""
     x = checked_forward(x_pipeline, rows.x, "x")
@@ -154,7 +132,7 @@ class TransformedRows(NamedTuple):
     inputs: TrainingInputs
 
     @classmethod
-    def learn(cls, spec: RowSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
+    def learn(cls, spec: ModelSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
         """Fits the transforms of `spec` to training Rows and applies them."""
         x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x")
         y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
@@ -189,7 +167,7 @@ def check_names(names: tuple[str, ...] | None, expected: tuple[str, ...] | None,
         )
 
 
-def check_range(spec: RowSpec, name: str, values: Array | None) -> None:
+def check_range(spec: ModelSpec, name: str, values: Array | None) -> None:
     if values is None:
         return
     with np.errstate(over="ignore", under="ignore"):
