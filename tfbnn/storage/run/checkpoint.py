@@ -13,8 +13,9 @@ import numpy as np
 
 from tfbnn.exceptions import RunFolderError, RunFolderWarning
 from tfbnn.storage.format import schema
+from tfbnn.storage.run import segments
 from tfbnn.storage.run.record import read_record, write_record
-from tfbnn.storage.run.segments import LanePlace, segment_indices
+from tfbnn.storage.run.segments import LanePlace
 from tfbnn.system.arrays import Array
 
 _Found = TypeVar("_Found")
@@ -69,7 +70,7 @@ def newest_usable(place: LanePlace, use: Callable[[Checkpoint], _Found]) -> _Fou
         RunFolderError: When all is damaged.
     """
     # Listed first: whoever wrote the second segment had committed the first.
-    num_segments = len(segment_indices(place.folder))
+    num_segments = len(segments.indices(place.folder))
     found: list[Checkpoint] = []
     faults: list[RunFolderError] = []
     for name in CHECKPOINT_NAMES:

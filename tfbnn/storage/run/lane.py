@@ -13,16 +13,10 @@ import numpy as np
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage.format import schema
+from tfbnn.storage.run import segments
 from tfbnn.storage.run.checkpoint import Checkpoint, newest_usable, write_checkpoint
 from tfbnn.storage.run.lease import Lease
-from tfbnn.storage.run.segments import (
-    LanePlace,
-    check_segments,
-    read_segment,
-    remove_segments,
-    segment_path,
-    write_segment,
-)
+from tfbnn.storage.run.segments import LanePlace
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import remove_abandoned
 
@@ -54,11 +48,11 @@ class LaneWriter:
         self.checkpoint = newest_usable(place, self._checked)
         last = self.checkpoint or _NOTHING
         remove_abandoned(place.folder)  # and segments beyond the last commit
-        remove_segments(place.folder, len(last.lengths))
+        segments.remove(place.folder, len(last.lengths))
         # What `_rows` says of the committed draws, None where there are none.
         self._kept_rows = None
         if last.num_draws:
-            self._kept_rows = _rows(read_segment(place.folder, 0, last.digests[0].tobytes()))
+            self._kept_rows = _rows(segments.read(place.folder, 0, last.digests[0].tobytes()))
 
     def append(self, draws: Array, statistics: Mapping[str, Array]) -> None:
         """Takes draws that the next commit will write; they are copied.
@@ -104,7 +98,7 @@ class LaneWriter:
                 name: np.concatenate([part[name] for part in self._waiting])
                 for name in self._waiting[0]
             }
-            digest = write_segment(self._place, len(lengths), segment)
+            digest = segments.write(self._place, len(lengths), segment)
             digests = np.concatenate([digests, [np.frombuffer(digest, np.uint8)]])
             lengths = np.append(lengths, len(segment[schema.THETA]))
         kept = {name: np.array(array) for name, array in arrays.items()}
@@ -114,7 +108,7 @@ class LaneWriter:
         self._waiting, self.waiting_bytes = [], 0
 
     def _checked(self, checkpoint: Checkpoint) -> Checkpoint:
-        check_segments(self._place.folder, [digest.tobytes() for digest in checkpoint.digests])
+        segments.check(self._place.folder, [digest.tobytes() for digest in checkpoint.digests])
         return checkpoint
 
 
@@ -165,7 +159,7 @@ def _load(folder: str, checkpoint: Checkpoint) -> LaneDraws:
     arrays: dict[str, Array] = {}
     start = 0
     for index, digest in enumerate(checkpoint.digests):
-        segment = read_segment(folder, index, digest.tobytes())
+        segment = segments.read(folder, index, digest.tobytes())
         if not arrays:
             arrays = _room(folder, checkpoint, segment)
         stop = start + int(checkpoint.lengths[index])
@@ -186,7 +180,7 @@ def _room(folder: str, checkpoint: Checkpoint, first: Mapping[str, Array]) -> di
     """Empty arrays for all draws, refused where the files cannot hold that many."""
     count = checkpoint.num_draws
     needed = sum(count * math.prod(a.shape[1:]) * a.itemsize for a in first.values())
-    paths = (segment_path(folder, index) for index in range(len(checkpoint.digests)))
+    paths = (segments.path_of(folder, index) for index in range(len(checkpoint.digests)))
     stored = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
     if schema.THETA not in first or needed > stored:
         raise RunFolderError(f"{folder!r}: the segments do not hold the {count} draws committed.")

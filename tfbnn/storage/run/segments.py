@@ -34,18 +34,18 @@ class LanePlace(NamedTuple):
         return {"run": self.run, "lane": self.number}
 
 
-def segment_path(folder: str, index: int) -> str:
+def path_of(folder: str, index: int) -> str:
     """File name of a segment."""
     return os.path.join(folder, f"segment-{index:06d}.h5")
 
 
-def segment_indices(folder: str) -> list[int]:
+def indices(folder: str) -> list[int]:
     """Indices of the segments in a folder, committed or not; none where there is no folder."""
     names = os.listdir(folder) if os.path.isdir(folder) else ()
     return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
 
 
-def write_segment(place: LanePlace, index: int, arrays: Mapping[str, Array]) -> bytes:
+def write(place: LanePlace, index: int, arrays: Mapping[str, Array]) -> bytes:
     """Writes a segment and returns its digest.
 
     Args:
@@ -54,10 +54,10 @@ def write_segment(place: LanePlace, index: int, arrays: Mapping[str, Array]) -> 
         arrays: Dict name -> array [n, ...], one row per draw.
     """
     content = place.owner | {"index": index}
-    return write_record(segment_path(place.folder, index), schema.SEGMENT, content, arrays)
+    return write_record(path_of(place.folder, index), schema.SEGMENT, content, arrays)
 
 
-def read_segment(folder: str, index: int, digest: bytes) -> dict[str, Array]:
+def read(folder: str, index: int, digest: bytes) -> dict[str, Array]:
     """The arrays of the committed segment of this digest.
 
     Raises:
@@ -66,7 +66,7 @@ def read_segment(folder: str, index: int, digest: bytes) -> dict[str, Array]:
     return _committed(read_record, folder, index, digest).arrays
 
 
-def check_segments(folder: str, digests: Sequence[bytes]) -> None:
+def check(folder: str, digests: Sequence[bytes]) -> None:
     """Refuses segments that are not those of the digests, in this order.
 
     Raises:
@@ -76,17 +76,17 @@ def check_segments(folder: str, digests: Sequence[bytes]) -> None:
         _committed(check_record, folder, index, digest)
 
 
-def remove_segments(folder: str, first: int) -> None:
+def remove(folder: str, first: int) -> None:
     """Removes the segments from `first` on, which no checkpoint names."""
-    for index in segment_indices(folder):
+    for index in indices(folder):
         if index >= first:
-            os.unlink(segment_path(folder, index))
+            os.unlink(path_of(folder, index))
 
 
 def _committed(
     use: Callable[[str, FileKind, bytes], _Found], folder: str, index: int, digest: bytes
 ) -> _Found:
-    path = segment_path(folder, index)
+    path = path_of(folder, index)
     try:
         return use(path, schema.SEGMENT, digest)
     except FileNotFoundError:
