@@ -123,18 +123,14 @@ def _from_objects(array: Array, name: str) -> Array:
     for kinds, dtype in (((str,), str), ((bool, np.bool_), bool)):
         if all(isinstance(entry, kinds) for entry in array.ravel()):
             return array.astype(dtype)
-    entries = array.ravel().tolist()
-    if any(isinstance(entry, (bool, np.bool_)) or not _is_number(entry) for entry in entries):
+    entries, numbers = array.ravel().tolist(), (int, float, np.integer, np.floating)
+    if any(isinstance(one, (bool, np.bool_)) or not isinstance(one, numbers) for one in entries):
         names = sorted({type(entry).__name__ for entry in entries})
         raise TypeError(
             f"{name} must hold class labels of one kind, text or integers, received a mixture or "
             f"missing values: {', '.join(names)}. Drop missing labels, convert others to text."
         )
     return array.astype(np.float64)
-
-
-def _is_number(entry: Any) -> bool:
-    return isinstance(entry, (int, float, np.integer, np.floating))
 
 
 def _whole_numbers(array: Array, name: str) -> Array:

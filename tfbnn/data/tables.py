@@ -9,7 +9,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -187,6 +186,7 @@ def _read_parquet(path: str, columns: Choice, labels: Names) -> Table:
     try:
         import pyarrow
         from pyarrow import parquet
+        from pyarrow.types import is_floating, is_integer
     except ImportError as error:
         raise ImportError(
             f"Reading {path} needs pyarrow, which is not installed. Install the extra "
@@ -197,14 +197,10 @@ def _read_parquet(path: str, columns: Choice, labels: Names) -> Table:
     except (OSError, pyarrow.ArrowException) as error:
         raise ValueError(f"{path} is not a readable Parquet file ({error}).") from error
     arrays = {
-        name: column.to_numpy() if _is_arrow_number(pyarrow, column.type) else None
+        name: column.to_numpy() if is_integer(column.type) or is_floating(column.type) else None
         for name, column in zip(table.column_names, table.columns)
     }
     return _from_arrays(path, arrays, columns)
-
-
-def _is_arrow_number(pyarrow: Any, kind: Any) -> bool:
-    return bool(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind))
 
 
 def _from_arrays(path: str, arrays: dict[str, Array | None], columns: Choice) -> Table:

@@ -139,7 +139,12 @@ def make_spec(
 ) -> ModelSpec:
     """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
     sizes = _layer_sizes(layer_sizes)
-    _check_likelihood(likelihood, sizes[-1])
+    if not isinstance(likelihood, likelihoods.Likelihood):
+        names = sorted(likelihoods.REGISTRY)
+        raise TypeError(
+            f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."
+        )
+    likelihood.check_outputs(sizes[-1])
     spec = ModelSpec(
         layer_sizes=sizes,
         activations=_activations(activation, num_hidden=len(sizes) - 2),
@@ -208,12 +213,3 @@ def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[
             f"labels, received {list(names)}. Leave y_transform out."
         )
     return names
-
-
-def _check_likelihood(likelihood: Any, num_outputs: int) -> None:
-    if type(likelihood) not in likelihoods.REGISTRY.values():
-        names = sorted(likelihoods.REGISTRY)
-        raise TypeError(
-            f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."
-        )
-    likelihood.check_outputs(num_outputs)

@@ -237,16 +237,17 @@ def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
 
 
 def _layer_prior(entry: Any) -> LayerPrior:
+    kernel = bias = entry
     if isinstance(entry, LayerPrior):
-        return LayerPrior(_weight_prior(entry.kernel), _weight_prior(entry.bias))
-    if isinstance(entry, dict):
+        kernel, bias = entry.kernel, entry.bias
+    elif isinstance(entry, dict):
         if set(entry) != {"kernel", "bias"}:
             raise ValueError(
                 "A prior given as a dict must have the keys 'kernel' and 'bias', received "
                 f"{sorted(map(str, entry))}."
             )
-        return LayerPrior(_weight_prior(entry["kernel"]), _weight_prior(entry["bias"]))
-    return LayerPrior(_weight_prior(entry), _weight_prior(entry))
+        kernel, bias = entry["kernel"], entry["bias"]
+    return LayerPrior(_weight_prior(kernel), _weight_prior(bias))
 
 
 def _weight_prior(prior: object) -> WeightPrior:
