@@ -16,8 +16,7 @@ from tests.support import small_runs
 from tests.support.busy_workers import kill_one
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.cluster import tasks
-from tfbnn.cluster.attempts import Attempts
-from tfbnn.cluster.stop_sign import StopSign
+from tfbnn.cluster.crew import StopSign, Tasks
 from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
 from tfbnn.storage import RunFolder
@@ -63,8 +62,8 @@ def client():
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """Looks at the folder often, and pauses briefly before another attempt."""
-    monkeypatch.setattr("tfbnn.cluster.watch._LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("tfbnn.cluster.attempts._LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr("tfbnn.cluster.crew._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("tfbnn.cluster.crew._LONGEST_PAUSE_SECONDS", 0.2)
 
 
 def fit(client, output, **options):
@@ -267,13 +266,13 @@ def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
 def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monkeypatch):
     """The next one prepares the run by what lies there, and adds the draws it wants more."""
 
-    def die(attempts):
-        attempts._stop.set()
-        assert "less pretraining" in attempts._advice
+    def die(crew, *arguments):
+        crew._stop.set()
+        assert "less pretraining" in crew._advice
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("tfbnn.cluster.attempts.Attempts.run", die)
+        patch.setattr("tfbnn.cluster.crew.Tasks.run", die)
         fit(client, tmp_path, num_results=20)
     with pytest.raises(RunFolderError, match="was being prepared.*resume=True"):
         fit(client, tmp_path, num_results=40)
@@ -347,46 +346,49 @@ def raise_error(error):
     raise error
 
 
-class TestAttempts:
+class TestTasks:
     @pytest.fixture(autouse=True)
     def hurried(self, monkeypatch):
-        monkeypatch.setattr("tfbnn.cluster.attempts._POLL_SECONDS", 0.0)
-        monkeypatch.setattr("tfbnn.cluster.attempts._LONGEST_PAUSE_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.crew._POLL_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.crew._LONGEST_PAUSE_SECONDS", 0.0)
 
-    def stopped_attempts(self, client, stop, calls):
-        """Attempts that were stopped while all their tasks were at work."""
-        attempts = Attempts(client, calls, lambda name: 0, stop, "Advice.")
-        attempts.run(iter([False, True]).__next__)
-        return attempts
+    def stopped_tasks(self, client, stop, calls):
+        """Tasks that were stopped while all of them were at work."""
+
+        class Stopped(Tasks):
+            def reports(self):
+                yield "an event"
+
+        crew = Stopped(client, calls, stop, "Advice.")
+        assert not crew.run([[lane] for lane in calls], notify=lambda event: True)
+        return crew
 
     def test_a_stop_is_not_another_attempt(self, tmp_path):
         stop, wrong = StopSign(tmp_path), ValueError("wrong")
         calls = {
-            "stopped": (lambda: False,),
-            "finished": (lambda: True,),
-            "lost": (lambda: raise_error(OSError("gone")),),
-            "wrong": (lambda: raise_error(wrong),),
+            0: (lambda: False,),
+            1: (lambda: True,),
+            2: (lambda: raise_error(OSError("gone")),),
+            3: (lambda: raise_error(wrong),),
         }
-        attempts = self.stopped_attempts(FakeClient(stop), stop, calls)
-        assert attempts.failures == {"wrong": wrong} and not attempts.repeated
+        crew = self.stopped_tasks(FakeClient(stop), stop, calls)
+        assert crew.failures == {3: wrong} and not crew.repeated
         assert not os.path.exists(stop.path)
 
     def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
         stop = StopSign(tmp_path)
-        attempts = self.stopped_attempts(
-            FakeClient(stop, "connecting"), stop, {"one": (lambda: False,)}
-        )
-        assert os.path.exists(stop.path) and not attempts.failures
+        client = FakeClient(stop, "connecting")
+        crew = self.stopped_tasks(client, stop, {0: (lambda: False,)})
+        assert os.path.exists(stop.path) and not crew.failures
 
     def test_attempts_in_vain_end_with_advice(self, tmp_path):
         stop = StopSign(tmp_path)
         stop.set()
-        calls = {"one": (lambda: False,)}
-        attempts = Attempts(FakeClient(stop), calls, lambda name: 0, stop, "Do this.")
-        attempts.run()
-        assert "5 times in a row" in str(attempts.failures["one"])
-        assert str(attempts.failures["one"]).endswith("further. Do this.")
-        assert attempts.repeated == {("one", "worker closed"): 4}
+        crew = Tasks(FakeClient(stop), {0: (lambda: False,)}, stop, "Do this.")
+        assert not crew.run([[0]], notify=lambda event: False)
+        assert "5 times in a row" in str(crew.failures[0])
+        assert str(crew.failures[0]).endswith("further. Do this.")
+        assert crew.repeated == {(0, "worker closed"): 4}
 
 
 @pytest.mark.parametrize(

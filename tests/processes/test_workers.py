@@ -20,11 +20,10 @@ import tfbnn
 from tests.support.small_runs import X, Y, small_model
 from tests.support.workers import LONG, is_alive, workers_of
 from tfbnn.engine.kernels.from_callable import CallableKernel
+from tfbnn.engine.running.driver import check_workers, count_workers
 from tfbnn.engine.running.workers import process
-from tfbnn.engine.running.workers.count import check_workers, count_workers
 from tfbnn.engine.running.workers.crew import run_in_workers
-from tfbnn.engine.running.workers.messages import error_from_json, error_to_json
-from tfbnn.engine.running.workers.process import WorkerProcess
+from tfbnn.engine.running.workers.process import WorkerProcess, error_from_json, error_to_json
 from tfbnn.exceptions import RunLockedError, StartError
 from tfbnn.kernels import HMC
 from tfbnn.run.counters import Counters
@@ -300,7 +299,7 @@ def test_errors_keep_their_types_where_they_can(error, expected, text):
 @pytest.fixture
 def count(monkeypatch):
     """Function (num_workers, lanes=4, begun=None, num_results=10**6) -> processes, on two cores."""
-    monkeypatch.setattr("tfbnn.engine.running.workers.count.num_cores", lambda: 2)
+    monkeypatch.setattr("tfbnn.engine.running.driver.num_cores", lambda: 2)
     spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
 
     def count(num_workers, lanes=4, begun=None, num_results=10**6, kernel=None):

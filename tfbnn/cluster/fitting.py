@@ -1,34 +1,30 @@
 """`fit`: the chains of a run as tasks on a cluster."""
 
+from dataclasses import fields
+from typing import Any
+
 from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
-from tfbnn.run.options import FitOptions
 from tfbnn.spec.rows import rows_to_fit
-from tfbnn.spec.settings_json import Pretraining
+from tfbnn.model import BayesianMLP
+from tfbnn.run.options import FitOptions
+from tfbnn.run.report import Run
+
+# Fields of FitOptions that are no arguments here.
+_OTHERS = {"output", "num_workers", "column_names"}
 
 
 def fit(
-    model,
-    x,
-    y,
+    model: BayesianMLP,
+    x: Any,
+    y: Any,
     *,
-    client,
-    output,
-    noise_scale=None,
-    kernel="nuts",
-    num_chains=4,
-    num_results=1000,
-    num_burnin_steps=1000,
-    num_steps_between_results=0,
-    pretraining=Pretraining(),
-    validation_data=None,
-    seed=0,
-    resume=False,
-    commit_interval=30.0,
-    jit_compile=True,
-    verbose="auto",
-    callbacks=(),
-):
+    client: Any,
+    output: Any,
+    noise_scale: Any = None,
+    validation_data: Any = None,
+    **options: Any,
+) -> Run:
     """Samples the posterior given the rows (x, y) on a cluster, chain by chain.
 
     As `BayesianMLP.fit_posterior`, whose draws these are, bit by bit where an operation of
@@ -45,12 +41,12 @@ def fit(
             be alike: all with a GPU or none, with the same versions.
         output: Run folder, on storage that all workers share under the same path and with file
             locks that hold between hosts.
-        noise_scale, kernel, num_chains, num_results, num_burnin_steps, num_steps_between_results,
-            pretraining, validation_data, seed, resume, jit_compile, verbose: As in `fit_posterior`;
-            the kernel cannot be a callable.
-        commit_interval: As in `fit_posterior`: what the loss of a worker can cost. Default 30.
-        callbacks: As in `fit_posterior`, but called here, once per commit_interval and after what
-            was committed.
+        noise_scale, validation_data: As in `fit_posterior`.
+        options: kernel, num_chains, num_results, num_burnin_steps, num_steps_between_results,
+            pretraining, seed, resume, commit_interval, jit_compile, verbose, callbacks: As in
+            `fit_posterior`, defaults too. The kernel cannot be a callable; commit_interval is what
+            the loss of a worker can cost; callbacks are called here, once per commit_interval and
+            after what was committed.
 
     Returns:
         A `Run`; the draws are in `model.posterior`.
@@ -68,26 +64,16 @@ def fit(
     _check_client(client)
     if output is None:
         raise TypeError("output must be a folder that all workers share, received None.")
-    options = FitOptions(
-        kernel=_check_kernel(kernel),
-        num_chains=num_chains,
-        num_results=num_results,
-        num_burnin_steps=num_burnin_steps,
-        num_steps_between_results=num_steps_between_results,
-        pretraining=pretraining,
-        seed=seed,
-        jit_compile=jit_compile,
-        verbose=verbose,
-        callbacks=callbacks,
-        output=output,
-        resume=resume,
-        commit_interval=commit_interval,
-    )
+    names = {field.name for field in fields(FitOptions)} - _OTHERS
+    for name in options.keys() - names:
+        raise TypeError(f"options of cluster.fit are {', '.join(sorted(names))}, received {name}.")
+    checked = FitOptions(output=output, **options)
+    _check_kernel(checked.kernel)
     rows, validation = rows_to_fit(model.spec, x, y, noise_scale, validation_data)
-    return model.fit_rows(rows, validation, options, Cluster(client))
+    return model.fit_rows(rows, validation, checked, Cluster(client))
 
 
-def _check_client(client):
+def _check_client(client: Any) -> None:
     distributed = required("distributed")
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(
@@ -95,7 +81,7 @@ def _check_client(client):
         )
 
 
-def _check_kernel(kernel):
+def _check_kernel(kernel: Any) -> None:
     from tfbnn.engine.kernels import resolve_kernel
     from tfbnn.engine.kernels.from_callable import CallableKernel
 
@@ -104,4 +90,3 @@ def _check_kernel(kernel):
             f"A kernel that is a callable cannot be sent to workers, received {kernel!r}. Use one "
             "of tfbnn.kernels, or fit_posterior."
         )
-    return kernel

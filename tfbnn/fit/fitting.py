@@ -187,7 +187,7 @@ def _define(
         TypeError, ValueError: When model, kernel and options do not go together.
     """
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
-    from tfbnn.engine.running.workers.count import check_workers
+    from tfbnn.engine.running.driver import check_workers
 
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)

@@ -162,11 +162,15 @@ class Clock:
         """Counts some that were spent elsewhere; not while others are measured."""
         self._state = self.seconds + seconds, "", 0.0
 
+    def count_as(self, name: str) -> None:
+        """Counts what passes from now on as this field of Seconds, "" for none."""
+        self._state = self.seconds, name, time.perf_counter()
+
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
         """Counts what passes meanwhile as a field of Seconds."""
-        self._state = self.seconds, name, time.perf_counter()
+        self.count_as(name)
         try:
             yield
         finally:
-            self._state = self.seconds, "", 0.0
+            self.count_as("")

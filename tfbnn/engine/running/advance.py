@@ -8,9 +8,10 @@ from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes
-from tfbnn.engine.running.run_lanes import Notify, run_lanes
+from tfbnn.engine.running.run_lanes import run_lanes
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.counters import Clock
+from tfbnn.run.crew import Notify
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.description import check_environment, read_beginning, read_definition
 from tfbnn.run.plan import Layout

@@ -1,18 +1,17 @@
-"""Lanes take turns: phases, threads, progress, stops, and a commit at the end."""
+"""Lanes of this process take turns: phases, threads, progress, stops, and a commit at the end."""
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.run.counters import Clock
+from tfbnn.run.crew import Crew, Ended, Notify, Tally
 from tfbnn.run.events import Event, SamplingEvent
 from tfbnn.run.plan import PHASES
-from tfbnn.run.result import Ending, Failures
+from tfbnn.run.result import Ending
 from tfbnn.system.threads import num_cores
-
-Notify = Callable[[Event], bool]
 
 
 def compile_block(lane: Lane) -> None:
@@ -32,89 +31,92 @@ def run_lanes(lanes: list[Lane], notify: Notify, clock: Clock, stopped: bool = F
         clock: Clock of the run.
         stopped: Whether the run was stopped already, so that nothing is to be sampled.
     """
-    failures: Failures = {}
-    interrupted = False
-    try:
-        if not stopped:
-            with clock.measure("compile"):
-                compile_block(lanes[0])
+    crew = _Threads(lanes, clock)
+    turns = [] if stopped else [[number] for number in crew.next_turns()]
+    interrupted = crew.run(turns, notify)
+    return crew.tally.ending(interrupted, crew.failures)
+
+
+class _Threads(Crew):
+    """Lanes take turns, block by block, on as many threads as there are cores.
+
+    Compiled blocks run outside the interpreter lock, and two one-chain programs on two threads
+    finish sooner than one after the other with two threads each. No lane begins a phase before all
+    have ended the one before it.
+    """
+
+    def __init__(self, lanes: list[Lane], clock: Clock) -> None:
+        super().__init__()
+        plan = lanes[0].program.plan
+        self._lanes = {plan.groups.index(lane.chains): lane for lane in lanes}
+        self.tally = Tally(plan, self._lanes)
+        self.running: dict[Future[None], int] = {}
+        self._clock, self._phase, self._is_compiled = clock, "", False
+        self._num_threads = min(len(lanes), num_cores())
+        self._pool = ThreadPoolExecutor(self._num_threads)
+
+    def next_turns(self) -> list[int]:
+        """All lanes in the first phase that is not over, unless they take their turns there."""
+        if self.running:
+            return []  # until it is known where these are
+        healthy = {n: lane for n, lane in self._lanes.items() if n not in self.failures}
         for phase in PHASES:
-            if not stopped:
-                stopped = _run_phase(phase, lanes, notify, clock, failures)
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        interrupted |= _commit(lanes, failures)
-    return Ending(interrupted, failures)
+            numbers = [number for number, lane in healthy.items() if lane.is_in(phase)]
+            if numbers:
+                begins, self._phase = phase != self._phase, phase
+                return numbers if begins else []
+        return []
 
+    def has_room(self) -> bool:
+        return len(self.running) < self._num_threads
 
-def _run_phase(
-    phase: str, lanes: list[Lane], notify: Notify, clock: Clock, failures: Failures
-) -> bool:
-    """Advances all lanes to the end of a phase; returns whether a callback stopped the run.
+    def start(self, lanes: Sequence[int]) -> None:
+        (number,) = lanes
+        if not self._is_compiled:
+            with self._clock.measure("compile"):
+                compile_block(self._lanes[number])
+            self._is_compiled = True
+        self._clock.count_as(self._phase)
+        self.running[self._pool.submit(self._lanes[number].advance)] = number
 
-    Lanes take turns on as many threads as there are cores: compiled blocks run outside the
-    interpreter lock, and two one-chain programs on two threads finish sooner than one after the
-    other with two threads each.
-    """
-    plan = lanes[0].program.plan
-    lanes = [lane for lane in lanes if tuple(lane.chains) not in failures]
-    waiting = [lane for lane in lanes if lane.is_in(phase)]
-    running: dict[Future[None], Lane] = {}
-    stopped = False
-    num_threads = max(min(len(waiting), num_cores()), 1)
-    pool = ThreadPoolExecutor(num_threads)
-    with clock.measure(phase):
-        try:
-            while waiting or running:
-                while waiting and len(running) < num_threads:
-                    lane = waiting.pop(0)
-                    running[pool.submit(lane.advance)] = lane
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    lane = running[future]
-                    if _has_failed(future, lane, failures):
-                        lanes.remove(lane)
-                    elif lane.is_in(phase) and not stopped:
-                        waiting.append(lane)
-                    del running[future]
-                if lanes and not stopped:
-                    counters = [lane.counters for lane in lanes]
-                    seconds = clock.seconds.phases[phase]
-                    if notify(SamplingEvent.of(phase, counters, plan, seconds)):
-                        stopped, waiting = True, []
-        finally:
-            interrupted = _finish(pool)
-            for future, lane in running.items():
-                _has_failed(future, lane, failures)
-            if interrupted:
-                raise KeyboardInterrupt
-    return stopped
+    def reports(self) -> Iterator[Event | Ended]:
+        phase = self._phase
+        for future in wait(self.running, return_when=FIRST_COMPLETED).done:
+            number = self.running.pop(future)
+            goes_on = not self._has_failed(future, number) and self._lanes[number].is_in(phase)
+            yield Ended([number], [number] if goes_on else self.next_turns())
+        self.tally.counters = {number: lane.counters for number, lane in self._lanes.items()}
+        healthy, seconds = self.tally.healthy(self.failures), self._clock.seconds
+        if healthy:
+            yield SamplingEvent.of(phase, healthy, self.tally.plan, seconds.phases[phase])
 
+    def stop(self) -> bool:
+        """Waits for the blocks that run, and commits what the lanes have.
 
-def _has_failed(future: Future[None], lane: Lane, failures: Failures) -> bool:
-    """Whether the block of a lane failed, which is taken down."""
-    error = future.exception()
-    if error is not None:
-        failures[tuple(lane.chains)] = error
-    return error is not None
+        In a thread of its own, which no signal reaches. Those whose last block failed keep the
+        commit before it.
+        """
+        interrupted = _finish(self._pool)
+        self._clock.count_as("")
+        for future, number in self.running.items():
+            self._has_failed(future, number)
+        pool = ThreadPoolExecutor(1)
+        commits = {
+            pool.submit(lane.sink.commit, lane): number
+            for number, lane in self._lanes.items()
+            if lane.is_between_blocks and number not in self.failures
+        }
+        interrupted |= _finish(pool)
+        for commit, number in commits.items():
+            self._has_failed(commit, number)
+        return interrupted
 
-
-def _commit(lanes: list[Lane], failures: Failures) -> bool:
-    """Commits what the lanes have; returns whether the user asked to stop meanwhile.
-
-    In threads of their own, which no signal reaches. Those whose last block failed keep the commit
-    before it.
-    """
-    pool = ThreadPoolExecutor(1)
-    commits = {
-        pool.submit(lane.sink.commit, lane): lane
-        for lane in lanes
-        if lane.is_between_blocks and tuple(lane.chains) not in failures
-    }
-    interrupted = _finish(pool)
-    for commit, lane in commits.items():
-        _has_failed(commit, lane, failures)
-    return interrupted
+    def _has_failed(self, future: Future[None], number: int) -> bool:
+        """Whether the block or the commit of a lane failed, which is taken down."""
+        error = future.exception()
+        if error is not None:
+            self.failures[number] = error
+        return error is not None
 
 
 def _finish(pool: ThreadPoolExecutor) -> bool:

@@ -3,22 +3,21 @@
 import builtins
 import queue
 import warnings
-from collections import Counter, deque
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from tfbnn import exceptions
 from tfbnn.engine.running.workers.process import WorkerProcess
 from tfbnn.exceptions import WorkerError, WorkerWarning
 from tfbnn.run.counters import Counters
-from tfbnn.run.events import SamplingEvent, current_phase
-from tfbnn.run.plan import PHASES
+from tfbnn.run.crew import Crew, Ended, Errors, Notify, Tally
+from tfbnn.run.events import Event, SamplingEvent, current_phase
+from tfbnn.run.plan import PHASES, Plan
 from tfbnn.run.result import Ending
-
-# How often a lane is taken up again when it has committed nothing since the last crash: chance has
-# been excluded by then.
-_MOST_RESTARTS = 3
+from tfbnn.run.stores import FolderStore
 
 
-def run_in_workers(plan, store, num_workers, notify):
+def run_in_workers(plan: Plan, store: FolderStore, num_workers: int, notify: Notify) -> Ending:
     """Advances all lanes of a run folder to their ends, as far as nothing stops them.
 
     The lanes are dealt out; those of one worker take turns, so that all chains grow alike. When a
@@ -29,172 +28,139 @@ def run_in_workers(plan, store, num_workers, notify):
         plan: Plan of the run.
         store: FolderStore.
         num_workers: Number of processes, at least 1.
-        notify: Called with the Event of the run after each block of a worker; true stops the run.
+        notify: Called with the event of the run after each block of a worker; true stops the run.
 
     Raises:
         RunFolderError, RunLockedError, StartError, ...: What a worker refused to start with.
         OSError: When no process can be started.
     """
-    crew = _Crew(plan, store, num_workers)
-    interrupted = False
-    try:
-        crew.work(notify)
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        interrupted |= crew.dismiss()
-    return Ending(interrupted, crew.failures, crew.notes())
+    crew = _Workers(plan, store, num_workers)
+    unfinished = crew.unfinished(range(len(plan.groups)))
+    dealt = [unfinished[first::num_workers] for first in range(num_workers)]
+    interrupted = crew.run(dealt, notify)
+    return crew.tally.ending(interrupted, crew.failures, crew.notes())
 
 
-class _Crew:
-    """The workers of a run, and what is known of its lanes.
+class _Workers(Crew):
+    """The worker processes of a run."""
 
-    Attributes:
-        failures: Dict tuple of chains -> the exception that ended them.
-    """
+    # Chance has been excluded by then.
+    most_in_vain = 3
 
-    def __init__(self, plan, store, num_workers):
-        self.failures = {}
-        self._plan, self._store, self._num_workers = plan, store, num_workers
-        self._counters = [Counters.nothing(chains) for chains in plan.groups]
+    def __init__(self, plan: Plan, store: FolderStore, num_workers: int) -> None:
+        super().__init__()
+        self.tally = Tally(plan, range(len(plan.groups)))
+        self.running: list[WorkerProcess] = []
+        self._store, self._num_workers = store, num_workers
         self._seconds = dict.fromkeys(PHASES, 0.0)
-        # Crashes in a row, and transitions committed before the last of them.
-        self._crashes, self._reached = Counter(), {}
-        self._endings = Counter()
-        unfinished = self._unfinished(range(len(plan.groups)))
-        dealt = [unfinished[first::num_workers] for first in range(num_workers)]
-        self._waiting = deque(filter(None, dealt))
-        self._running, self._inbox = [], queue.SimpleQueue()
+        self._endings = Counter[tuple[tuple[int, ...], str]]()
+        self._inbox: queue.SimpleQueue[tuple[WorkerProcess, str, object]] = queue.SimpleQueue()
 
-    def work(self, notify):
-        """Until all lanes are at their ends, or `notify` returns true."""
-        while self._waiting or self._running:
-            while self._waiting and len(self._running) < self._num_workers:
-                self._start(self._waiting.popleft())
-            worker, kind, content = self._inbox.get()
-            if kind == "event" and notify(self._event_of_all(content)):
-                return
-            if kind == "warning":
-                _warn_again(*content)
-            if kind == "gone":
-                self._running.remove(worker)
-                self._take_leave(worker)
+    def unfinished(self, lanes: Sequence[int]) -> list[int]:
+        """Those of some lanes that have a way to go; takes down what all of them have committed."""
+        self.tally.read(self._store.folder, lanes)
+        return self.tally.left(lanes)
 
-    def dismiss(self):
-        """Stops all workers, which commit; returns whether the user asked to stop meanwhile."""
-        interrupted = False
-        while True:
-            try:
-                for worker in self._running:
-                    worker.stop()
-                for worker in self._running:
-                    worker.join()
-                break
-            except KeyboardInterrupt:
-                interrupted = True
-        for worker in self._running:
-            self.failures |= worker.failures
-            if worker.has_crashed:
-                self._endings[self._chains(worker.lanes), worker.describe_end()[0]] += 1
-        return interrupted
+    def has_room(self) -> bool:
+        return len(self.running) < self._num_workers
 
-    def notes(self):
-        """Lines on the workers that crashed."""
-        return tuple(
-            f"The worker process of {_named(chains)} crashed"
-            f"{f' {count} times' if count > 1 else ''} ({ending}); what it had not committed was "
-            "sampled again."
-            for (chains, ending), count in self._endings.items()
-        )
-
-    def _start(self, lanes):
+    def start(self, lanes: Sequence[int]) -> None:
         order = {
             "path": self._store.folder.path,
             "indices": lanes,
             "commit_interval": self._store.commit_interval,
         }
         worker = WorkerProcess(order, self._inbox)
-        self._running.append(worker)  # first, so that an interrupt leaves none behind
+        self.running.append(worker)  # first, so that an interrupt leaves none behind
         try:
             worker.start()
-        except OSError as error:
-            self._running.remove(worker)
-            self._refuse(lanes, error)
+        except OSError:
+            self.running.remove(worker)
+            raise
 
-    def _take_leave(self, worker):
-        """What follows from a worker's end."""
-        if worker.refusal is not None:
-            self._refuse(worker.lanes, worker.refusal)
-        self.failures |= worker.failures
-        left = self._unfinished(worker.lanes)
-        if left:
-            self._replace(worker, left)
+    def reports(self) -> Iterator[Event | Ended]:
+        worker, kind, content = self._inbox.get()
+        if kind == "event":
+            yield self._event_of_all(content)
+        if kind == "warning":
+            _warn_again(*content)
+        if kind == "gone":
+            self.running.remove(worker)
+            yield Ended(
+                worker.lanes,
+                self.unfinished(worker.lanes),
+                self._by_lane(worker),
+                worker.refusal,
+                *worker.describe_end(),
+            )
 
-    def _refuse(self, lanes, error):
-        """Ends the run when lanes cannot begin; when they cannot go on after a crash, only them."""
-        if not any(self._crashes[lane] for lane in lanes):
-            raise error
-        self.failures |= {self._chains([lane]): error for lane in lanes}
+    def stop(self) -> bool:
+        interrupted = False
+        while True:
+            try:
+                for worker in self.running:
+                    worker.stop()
+                for worker in self.running:
+                    worker.join()
+                break
+            except KeyboardInterrupt:
+                interrupted = True
+        for worker in self.running:
+            self.failures |= self._by_lane(worker)
+            if worker.has_crashed:
+                self._endings[self.tally.plan.chains(worker.lanes), worker.describe_end()[0]] += 1
+        return interrupted
 
-    def _replace(self, worker, lanes):
-        chains, (ending, last_words) = self._chains(lanes), worker.describe_end()
-        self._endings[chains, ending] += 1
-        for lane in lanes:
-            reached = self._counters[lane].transition
-            in_vain = self._reached.get(lane) == reached
-            self._crashes[lane] = 1 + in_vain * self._crashes[lane]
-            self._reached[lane] = reached
-        count = max(self._crashes[lane] for lane in lanes)
-        hopeless = [lane for lane in lanes if self._crashes[lane] > _MOST_RESTARTS]
-        others = [lane for lane in lanes if lane not in hopeless]
-        self._waiting.extend([others] if count == 1 else ([lane] for lane in others))
-        error = WorkerError(
-            f"{count} worker processes crashed ({ending}) without a commit between.{last_words}"
+    def reached(self, lane: int) -> int:
+        return self.tally.counters[lane].transition
+
+    def give_up(self, ended: Ended, in_vain: int) -> Exception:
+        return WorkerError(
+            f"{in_vain + 1} worker processes crashed ({ended.lost}) without a commit between."
+            f"{ended.last_words}"
         )
-        self.failures |= {self._chains([lane]): error for lane in hopeless}
-        plan = "Sampling goes on from the last commit" if others else "It is given up"
+
+    def lost(self, ended: Ended, again: Sequence[int]) -> float:
+        chains = self.tally.plan.chains(ended.left)
+        self._endings[chains, str(ended.lost)] += 1
+        plan = "Sampling goes on from the last commit" if again else "It is given up"
         warnings.warn(
-            f"The worker process of {_named(chains)} crashed ({ending}). {plan}.{last_words}",
+            f"The worker process of {_named(chains)} crashed ({ended.lost}). {plan}."
+            f"{ended.last_words}",
             WorkerWarning,
             stacklevel=2,
         )
+        return 0.0
 
-    def _unfinished(self, lanes):
-        """Those of some lanes that have a way to go; takes down what all of them have committed."""
-        for lane in lanes:
-            found = self._store.folder.checkpoint(lane)
-            if found:
-                self._counters[lane] = Counters.from_json(found.counters)
+    def notes(self) -> list[str]:
+        """Lines on the workers that crashed."""
         return [
-            lane
-            for lane in lanes
-            if self._counters[lane].transition < self._plan.end
-            and self._chains([lane]) not in self.failures
+            f"The worker process of {_named(chains)} crashed"
+            f"{f' {count} times' if count > 1 else ''} ({ending}); what it had not committed was "
+            "sampled again."
+            for (chains, ending), count in self._endings.items()
         ]
 
-    def _event_of_all(self, event):
+    def _by_lane(self, worker: WorkerProcess) -> Errors:
+        groups = self.tally.plan.groups
+        return {groups.index(list(chains)): error for chains, error in worker.failures.items()}
+
+    def _event_of_all(self, event: dict) -> SamplingEvent:
         """The event of the whole run after a block of one worker."""
         # Before this block, which may be the last one of it.
-        phase = current_phase(self._healthy(), self._plan)
+        phase = current_phase(self.tally.healthy(self.failures), self.tally.plan)
         for counters in map(Counters.from_json, event["lanes"]):
-            self._counters[self._plan.groups.index(counters.chains)] = counters
+            self.tally.counters[self.tally.plan.groups.index(counters.chains)] = counters
         self._seconds[event["phase"]] = max(self._seconds[event["phase"]], event["seconds"])
-        return SamplingEvent.of(phase, self._healthy(), self._plan, self._seconds[phase])
-
-    def _healthy(self):
-        return [
-            counters for counters in self._counters if tuple(counters.chains) not in self.failures
-        ]
-
-    def _chains(self, lanes):
-        return self._plan.chains(lanes)
+        healthy = self.tally.healthy(self.failures)
+        return SamplingEvent.of(phase, healthy, self.tally.plan, self._seconds[phase])
 
 
-def _named(chains):
+def _named(chains: Sequence[int]) -> str:
     return f"chain{'s' if len(chains) > 1 else ''} {', '.join(map(str, chains))}"
 
 
-def _warn_again(category, text):
+def _warn_again(category: str, text: str) -> None:
     kind = getattr(exceptions, category, None) or getattr(builtins, category, None)
     is_known = isinstance(kind, type) and issubclass(kind, Warning)
     warnings.warn(text, kind if is_known else UserWarning, stacklevel=2)

@@ -18,7 +18,7 @@ import warnings
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.running.advance import advance_lanes
-from tfbnn.engine.running.workers.messages import error_to_json, parse, send
+from tfbnn.engine.running.workers.process import error_to_json, parse, send
 from tfbnn.system.signals import STOP_SIGNALS
 
 _ORPHANED = 1
