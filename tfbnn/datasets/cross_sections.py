@@ -39,13 +39,7 @@ def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Data
         split = _split_codes(table, rows)
     if not rows:
         raise ValueError(f"{path} has a header but no rows; expected at least one row.")
-    return Dataset(
-        x=numbers[:, :-1],
-        y=numbers[:, -1],
-        feature_names=FEATURE_NAMES,
-        target_name=target,
-        split=split,
-    )
+    return Dataset(numbers[:, :-1], numbers[:, -1], FEATURE_NAMES, target, split)
 
 
 def _split_codes(table: CsvRows, rows: Lines) -> Array:

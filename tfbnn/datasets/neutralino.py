@@ -72,13 +72,8 @@ def neutralino_pairs(num_rows: int = 2000, seed: int = 0) -> Dataset:
         raise ValueError(f"num_rows must be a whole number of at least 1, got {num_rows!r}.")
     num_rows = int(num_rows)
     mass, mixing = sample_lightest(num_rows, np.random.default_rng(seed))
-    return Dataset(
-        x=np.column_stack([mass, mixing]),
-        y=pair_cross_section_fb(mass, mixing),
-        feature_names=FEATURE_NAMES,
-        target_name=TARGET_NAME,
-        split=split_in_order(num_rows),
-    )
+    x, y = np.column_stack([mass, mixing]), pair_cross_section_fb(mass, mixing)
+    return Dataset(x, y, FEATURE_NAMES, TARGET_NAME, split_in_order(num_rows))
 
 
 def sample_lightest(num_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:

@@ -108,9 +108,7 @@ def transform_rows(
     """Rows as NetworkRows, checked in the model's dtype."""
     x = checked_forward(x_pipeline, rows.x, "x")
     y = checked_forward(y_pipeline, rows.y, "y")
-    noise = None
-    if rows.noise is not None:
-        noise = rows.noise * np.abs(y_pipeline.derivative(rows.y))
+    noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
     for name, values in (("x", x), ("y", y), ("noise_scale", noise)):
         check_range(spec, name, values)
     return NetworkRows(x, y, noise)

@@ -44,14 +44,10 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
         ChildProcessError: When no child can be started here.
     """
     file_size = os.fstat(file.fileno()).st_size
-    child = [sys.executable, "-P", "-S", "-m", "tfbnn.storage.model.untrusted_child"]
+    args = [sys.executable, "-P", "-S", "-m", "tfbnn.storage.model.untrusted_child", str(max_bytes)]
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(
-            [*child, str(max_bytes)],
-            stdin=file,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            env=_environment(),
+            args, stdin=file, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
         )
         stream = cast(BufferedReader, process.stdout)
         limit = _START_SECONDS + _SECONDS_PER_BYTE * file_size
