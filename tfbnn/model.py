@@ -139,18 +139,18 @@ class BayesianMLP(SampledModel):
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
-            output: Run folder. Draws go there and not into memory, and a run that was killed goes
-                on from there: see "Long runs" in the README. It is made where there is none, and
+            output: Run folder: draws go there and not into memory, and a run that was killed goes
+                on from there. See "Long runs" in the README. It is made where there is none, and
                 refused where there is something in it, unless `resume`. None (default): draws are
                 kept in memory only.
-            resume: Go on with the run in `output`, which must have been begun with the same rows
-                and arguments, on the same versions; `num_results` may be larger than it was. What
-                comes out has the bits of a run that nothing interrupted. An empty or missing folder
-                starts afresh. Default False.
+            resume: Go on with the run in `output`, or begin it there where that is empty or
+                missing, default False. The run must have been begun with the same rows and
+                arguments, on the same versions; `num_results` may be larger than it was. What comes
+                out has the bits of a run that nothing interrupted.
             commit_interval: Seconds after which the next block of transitions ends with a commit,
                 default 30: what a kill can lose at most, besides one block. Phases end with one.
             num_workers: Processes that advance the chains on a CPU, each with one thread per
-                operation. 1: none, all chains run in threads of this process, on all its cores. A
+                operation; 1: none, all chains run in threads of this process, on all its cores. A
                 larger number: a process that crashes is replaced, up to three times without a
                 commit between, and goes on from its last commit without disturbing the others;
                 without `output` they write to a temporary folder. "auto" (default): one per core

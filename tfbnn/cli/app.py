@@ -15,7 +15,16 @@ from tfbnn.exceptions import ChainError
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.version import __version__
 
-_COMMANDS: tuple[ModuleType, ...] = (demo, fit, predict, evaluate, diagnose, plot, info, resuming)
+_COMMANDS: dict[str, ModuleType] = {
+    "demo": demo,
+    "fit": fit,
+    "predict": predict,
+    "evaluate": evaluate,
+    "diagnose": diagnose,
+    "plot": plot,
+    "info": info,
+    "resume": resuming,
+}
 _MAX_LINES, _MAX_CHARACTERS = 3, 1000
 
 _DESCRIPTION = """\
@@ -89,8 +98,11 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", required=True
     )
-    for command in _COMMANDS:
-        command.add_parser(commands)
+    for name, module in _COMMANDS.items():
+        texts = {"description": module.DESCRIPTION, "epilog": vars(module).get("EPILOG")}
+        command = commands.add_parser(name, help=module.HELP, **texts)
+        module.add_options(command)
+        command.set_defaults(run=module.run)
     return parser
 
 

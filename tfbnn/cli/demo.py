@@ -12,7 +12,6 @@ import numpy as np
 from tfbnn.cli.columns import fit_columns
 from tfbnn.cli.console import DONE, import_tensorflow
 from tfbnn.cli.evaluate import scores_text
-from tfbnn.cli.options import Commands
 from tfbnn.cli.plot import save_figures
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import Table
@@ -22,7 +21,8 @@ from tfbnn.model import BayesianMLP, load
 from tfbnn.spec.priors import Normal
 from tfbnn.spec.settings_json import Pretraining
 
-_DESCRIPTION = """\
+HELP = "the whole story in a minute, on generated data"
+DESCRIPTION = """\
 Fit a small network to cross sections that are computed on the spot, and show all that comes after:
 report, test, saved model, one prediction, figures. Takes about a minute on two cores."""
 
@@ -44,15 +44,11 @@ class Size:
 SIZE = Size()
 
 
-def add_parser(commands: Commands) -> None:
-    """Adds the command to argparse's subparsers."""
-    parser = commands.add_parser(
-        "demo", help="the whole story in a minute, on generated data", description=_DESCRIPTION
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     parser.add_argument(
         "-o", dest="output", metavar="FOLDER", default="tfbnn-demo", help="default: tfbnn-demo"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,28 +4,25 @@ import argparse
 
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json, say
 from tfbnn.cli.follow import follow
-from tfbnn.cli.options import Commands, add_model_argument, load_model
+from tfbnn.cli.options import add_model_argument, load_model
 from tfbnn.diagnostics.diagnosis import Diagnosis
 
-_DESCRIPTION = """\
+HELP = "have the chains of a saved model converged?"
+DESCRIPTION = """\
 Convergence of the chains of a saved model: R-hat and effective sample sizes of its predictions
 first, then of the log density and the weights, and sentences on what is wrong and what to do.
 With --follow of a run that is going on: a line whenever it has committed more draws, until it is
 finished or nobody has been at work on it for half a minute."""
 
 
-def add_parser(commands: Commands) -> None:
-    """Adds the command to argparse's subparsers."""
-    parser = commands.add_parser(
-        "diagnose", help="have the chains of a saved model converged?", description=_DESCRIPTION
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     add_model_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--strict", action="store_true", help="exit with 3 if there are warnings")
     parser.add_argument(
         "--follow", action="store_true", help="watch the run in this folder until it ends"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,10 +9,11 @@ import numpy as np
 
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import DATA, Commands, add_model_argument, add_role_options, load_model
+from tfbnn.cli.options import DATA, add_model_argument, add_role_options, load_model
 from tfbnn.posterior.stacking.stacking import weighting_note
 
-_DESCRIPTION = """\
+HELP = "score a saved model on rows with known targets"
+DESCRIPTION = """\
 Score the predictions of a saved model on rows with known targets: errors, log predictive density,
 and coverage, the share of rows within 1 to 5 predicted standard deviations (noise included). Of a
 classifier: accuracy, Brier score, calibration error and log predictive density.
@@ -33,16 +34,12 @@ _LINES = (
 )
 
 
-def add_parser(commands: Commands) -> None:
-    """Adds the command to argparse's subparsers."""
-    parser = commands.add_parser(
-        "evaluate", help="score a saved model on rows with known targets", description=_DESCRIPTION
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     add_model_argument(parser)
     parser.add_argument("data", metavar="DATA", help=DATA)
     add_role_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

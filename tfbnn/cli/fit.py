@@ -7,15 +7,16 @@ import numpy as np
 
 from tfbnn.cli.columns import Labels, as_noise, fit_columns
 from tfbnn.cli.console import import_tensorflow, say
-from tfbnn.cli.fit_options import add_options, fit_arguments, make_model
+from tfbnn.cli.fit_options import add_options as add_options
+from tfbnn.cli.fit_options import fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
-from tfbnn.cli.options import Commands
 from tfbnn.cli.runs import check_model_file, run_to_the_end
 from tfbnn.data.tables import Table, read_table
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
 
-_DESCRIPTION = """\
+HELP = "sample a network given a table"
+DESCRIPTION = """\
 Sample the posterior of a Bayesian neural network given a table of features and targets.
 
 All numeric columns other than targets and noise are features, unless --features names them. With
@@ -24,20 +25,11 @@ Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --ou
 go to
 the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill."""
 
-_EPILOG = """\
+EPILOG = """\
 example:
   tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \\
       --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \\
       --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5"""
-
-
-def add_parser(commands: Commands) -> None:
-    """Adds the command to argparse's subparsers."""
-    parser = commands.add_parser(
-        "fit", help="sample a network given a table", description=_DESCRIPTION, epilog=_EPILOG
-    )
-    add_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

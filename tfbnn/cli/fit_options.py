@@ -4,23 +4,24 @@ An option that is not given is not passed on, so the defaults are those of the P
 """
 
 import argparse
+from dataclasses import fields
 from typing import Any
 
 from tfbnn.cli.kernel_options import add_kernel_options
 from tfbnn.cli.options import (
     DATA,
-    PACE,
     Group,
     Option,
     add_all,
     add_results_options,
-    auto_or_int,
     comma_list,
     flag,
     given,
     number,
 )
+from tfbnn.cli.settings import field_options
 from tfbnn.model import BayesianMLP
+from tfbnn.run.options import FitOptions
 from tfbnn.spec import likelihoods
 from tfbnn.spec.priors import Normal
 from tfbnn.spec.settings_json import Pretraining
@@ -77,45 +78,24 @@ _SCALES = (
     Option("y_transform", f"{_TRANSFORMS}, none for classes", "NAMES", _transforms),
     Option("dtype", "float32 (default) or float64", "NAME"),
 )
-_RUN = (
-    Option("num_chains", "independent chains, default 4", "C", int),
-    Option("num_results", "draws kept per chain, default 1000", "S", int),
-    Option("num_burnin_steps", "warm-up transitions, default 1000", "B", int),
-    Option(
-        "num_steps_between_results",
-        "transitions skipped between two kept draws, default 0",
-        "K",
-        int,
-    ),
-    Option("seed", "default 0", "N", int),
-    Option("output", "run folder: draws stream there, and a killed run resumes", "FOLDER"),
-)
-_PRETRAINING = (
-    Option("epochs", "passes over the rows, default 500", "N", int),
-    Option("batch_size", "rows per step, default 32; 0 or full: all", "B", _batch_size),
-    Option("learning_rate", "default 0.001", "R", float),
-    Option("learning_rate_schedule", "constant (default) or cosine", "NAME"),
-    Option(
-        "early_stopping",
-        "stop after N epochs without a better validation score; needs validation rows",
-        "N",
-        int,
-    ),
-    Option(
-        "newton_iterations",
-        "Levenberg-Marquardt iterations after ADAM, auto (default) or a number",
-        "N",
-        auto_or_int,
-    ),
-    Option("num_starts", "starts to try, the best are kept; default one per chain", "N", int),
-)
+_DOCSTRING = BayesianMLP.fit_posterior.__doc__
+# As `fit` and `resume` have them.
+PACE = field_options(FitOptions, _DOCSTRING, ("commit_interval", "num_workers", "verbose"))
+_CHAINS = ("num_chains", "num_results", "num_burnin_steps", "num_steps_between_results")
+_SAMPLING = [
+    *field_options(FitOptions, _DOCSTRING, (*_CHAINS, "seed", "jit_compile", "output", "resume")),
+    *PACE,
+]
+_BATCH_SIZE = Option("batch_size", "rows per step, default 32; 0 or full: all", "N", _batch_size)
+_OTHERS = [field.name for field in fields(Pretraining) if field.name != _BATCH_SIZE.name]
+_PRETRAINING = [*field_options(Pretraining, Pretraining.__doc__, _OTHERS), _BATCH_SIZE]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds all options, in groups."""
     _add_data(parser.add_argument_group("data"))
     _add_model(parser.add_argument_group("network"))
-    _add_sampling(parser.add_argument_group("sampling, named as in fit_posterior"))
+    add_all(parser.add_argument_group("sampling, named as in fit_posterior"), _SAMPLING)
     add_kernel_options(parser.add_argument_group("kernel"))
     group = parser.add_argument_group("pretraining with ADAM, of each chain on its own")
     add_all(group, _PRETRAINING)
@@ -163,23 +143,6 @@ def _add_model(group: Group) -> None:
     add_all(group, (_NOISE_SCALE, *_SCALES))
 
 
-def _add_sampling(group: Group) -> None:
-    add_all(group, _RUN)
-    group.add_argument(
-        "--resume",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="go on with the run in --output, or begin it there",
-    )
-    add_all(group, PACE)
-    group.add_argument(
-        "--jit-compile",
-        action=argparse.BooleanOptionalAction,
-        default=argparse.SUPPRESS,
-        help="compile with XLA, default yes",
-    )
-
-
 def make_model(
     args: argparse.Namespace, num_features: int, num_targets: int, num_classes: int = 0
 ) -> BayesianMLP:
@@ -220,6 +183,6 @@ def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(
             f"--no-pretraining does not go with {flag(next(iter(asked)))}. Leave one of them out."
         )
-    return given(args, (*_RUN, *PACE, "resume", "jit_compile")) | {
+    return given(args, _SAMPLING) | {
         "pretraining": None if args.no_pretraining else Pretraining(**asked)
     }

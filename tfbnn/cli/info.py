@@ -5,22 +5,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import Commands, add_model_argument, load_model
+from tfbnn.cli.options import add_model_argument, load_model
 from tfbnn.data.transforms import Standardize, Transform
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking.stacking import weighting_note
 
-_DESCRIPTION = "Show what a model file holds: network, draws, transforms, and where it came from."
+HELP = "show what a model file holds"
+DESCRIPTION = "Show what a model file holds: network, draws, transforms, and where it came from."
 
 
-def add_parser(commands: Commands) -> None:
-    """Adds the command to argparse's subparsers."""
-    parser = commands.add_parser(
-        "info", help="show what a model file holds", description=_DESCRIPTION
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     add_model_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from tfbnn.model import BayesianMLP, load
 
-# What `add_parser` of a command adds its parser to.
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Group: TypeAlias = argparse._ActionsContainer
 
 DATA = "CSV with header, NPZ, HDF5 or Parquet; '-': standard input"
@@ -24,22 +22,21 @@ class Option:
         text: What it is.
         metavar: What its value is called.
         kind: Makes the value of the text that is given.
+        action: Of argparse, for an option without a value.
     """
 
     name: str
     text: str
-    metavar: str
+    metavar: str | None = None
     kind: Callable[[str], Any] = str
+    action: Any = None
 
     def add(self, group: Group) -> None:
         """Adds it to a parser or group."""
-        group.add_argument(
-            flag(self.name),
-            type=self.kind,
-            default=argparse.SUPPRESS,
-            metavar=self.metavar,
-            help=self.text,
-        )
+        value = {"metavar": self.metavar, "type": self.kind}
+        value = {"action": self.action} if self.action else value
+        text = self.text.replace("%", "%%")
+        group.add_argument(flag(self.name), default=argparse.SUPPRESS, help=text, **value)
 
 
 def add_all(group: Group, options: Iterable[Option]) -> None:
@@ -127,16 +124,3 @@ def number(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
         return kind(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected {wanted}, received {text!r}") from None
-
-
-# As `fit` and `resume` have them.
-PACE = (
-    Option("commit_interval", "seconds between commits to the run folder, default 30", "T", float),
-    Option(
-        "num_workers",
-        "processes for the chains on a CPU: auto (default), 1 for none, or more",
-        "N",
-        auto_or_int,
-    ),
-    Option("verbose", "auto (default), 1, or 0 for no progress", "V", auto_or_int),
-)

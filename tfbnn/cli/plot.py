@@ -6,20 +6,18 @@ from typing import Any
 
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import DATA, Commands, add_model_argument, add_role_options, load_model
+from tfbnn.cli.options import DATA, add_model_argument, add_role_options, load_model
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 
-_DESCRIPTION = """\
+HELP = "draw figures of a saved model"
+DESCRIPTION = """\
 Draw figures of a saved model: traces of the chains and convergence of the predictions; with a table
 of rows also predictions against truth, pulls and coverage. Needs Matplotlib (tfbnn[plots])."""
 
 
-def add_parser(commands: Commands) -> None:
-    """Adds the command to argparse's subparsers."""
-    parser = commands.add_parser(
-        "plot", help="draw figures of a saved model", description=_DESCRIPTION
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     add_model_argument(parser)
     parser.add_argument("data", metavar="DATA", nargs="?", help=f"rows with known targets: {DATA}")
     parser.add_argument("-o", dest="output", metavar="FOLDER", required=True, help="where to save")
@@ -27,7 +25,6 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--format", choices=["png", "pdf", "svg"], default="png", help="default: png"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

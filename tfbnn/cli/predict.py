@@ -12,7 +12,7 @@ import numpy as np
 
 from tfbnn.cli.columns import Roles, as_noise, feature_columns
 from tfbnn.cli.console import DONE
-from tfbnn.cli.options import Commands, add_model_argument, comma_list, load_model
+from tfbnn.cli.options import add_model_argument, comma_list, load_model
 from tfbnn.data.csv_tables import open_csv, write_csv
 from tfbnn.data.tables import Table, is_csv, read_table
 from tfbnn.posterior.ensemble import Ensemble
@@ -22,7 +22,8 @@ from tfbnn.system.arrays import Array
 _ROWS_AT_ONCE = 1000
 _DIGITS = 9
 
-_DESCRIPTION = """\
+HELP = "predict with error bars for a table of points"
+DESCRIPTION = """\
 Predict mean and standard deviation for every row of a table, as CSV.
 
 The columns are found by the names the model was fitted with; a table without any of them must have
@@ -32,11 +33,8 @@ worked through in pieces, so it may be of any length.
 Needs no TensorFlow."""
 
 
-def add_parser(commands: Commands) -> None:
-    """Adds the command to argparse's subparsers."""
-    parser = commands.add_parser(
-        "predict", help="predict with error bars for a table of points", description=_DESCRIPTION
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     add_model_argument(parser)
     parser.add_argument(
         "points",
@@ -72,7 +70,6 @@ def add_parser(commands: Commands) -> None:
         help="column with the known standard deviation of each row, for --include-noise after a "
         "fit with such a column; default: the name used in the fit",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,41 +3,35 @@
 import argparse
 
 from tfbnn.cli.console import import_tensorflow, say
-from tfbnn.cli.options import PACE, Commands, Option, add_all, add_results_options, given
+from tfbnn.cli.fit_options import PACE
+from tfbnn.cli.options import add_all, add_results_options, given
 from tfbnn.cli.runs import check_model_file, run_to_the_end
+from tfbnn.cli.settings import described, field_option
+from tfbnn.model import prepare_resume, resume
+from tfbnn.run.options import FitOptions
 from tfbnn.storage import RunFolder
 
-_DESCRIPTION = """\
+HELP = "go on with a run from its folder"
+DESCRIPTION = """\
 Go on with a run that was stopped or killed, or add draws to one that is finished, by its run folder
 alone. The draws are those of a run that nothing interrupted, bit by bit."""
 
-_EPILOG = """\
+EPILOG = """\
 example:
   tfbnn fit train.csv --target y --layers 20,20 --output run/     # killed after an hour
   tfbnn resume run/ -o bnn.h5
   tfbnn resume run/ --num-results 4000 -o bnn.h5                  # more draws"""
 
 
-_OPTIONS = (
-    Option(
-        "num_results",
-        "draws kept per chain, if there are to be more than the run was begun with",
-        "S",
-        int,
-    ),
-    *PACE,
-)
+_MORE = described(resume.__doc__, "num_results")
+_OPTIONS = [field_option([FitOptions], "num_results", _MORE), *PACE]
 
 
-def add_parser(commands: Commands) -> None:
-    """Adds the command to argparse's subparsers."""
-    parser = commands.add_parser(
-        "resume", help="go on with a run from its folder", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     parser.add_argument("folder", metavar="RUNDIR", help="folder given as --output to 'tfbnn fit'")
     add_all(parser, _OPTIONS)
     add_results_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,8 +40,6 @@ def run(args: argparse.Namespace) -> int:
     if RunFolder.find(args.folder) is None:
         raise ValueError(f"There is no run in {args.folder}. Begin one: tfbnn fit --output.")
     import_tensorflow()
-    from tfbnn.model import prepare_resume
-
     model, go_on = prepare_resume(args.folder, **given(args, _OPTIONS))
     say(f"Going on with {args.folder}.")
     return run_to_the_end(model, go_on, args.folder, args)

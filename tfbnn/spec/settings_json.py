@@ -70,11 +70,11 @@ class Pretraining:
         epochs: Passes over the training rows, default 500.
         batch_size: Rows per step, default 32; None takes all rows in one step. With N not a
             multiple of it, the N mod batch_size rows left over differ from epoch to epoch.
-        learning_rate: Step size of ADAM, default 1e-3.
+        learning_rate: Step size of ADAM, default 0.001.
         learning_rate_schedule: "constant" (default), or "cosine", which decays to zero.
-        early_stopping: None (default), or the number of epochs without improvement of the
-            validation log likelihood after which a chain stops and goes back to its best point.
-            Needs `validation_data`.
+        early_stopping: Epochs without improvement of the validation log likelihood after which a
+            chain stops and goes back to its best point; needs `validation_data`. None (default):
+            all epochs are made.
         newton_iterations: The largest number of Levenberg-Marquardt iterations after ADAM, which
             end earlier when ten of them gain less than one unit of log density. One iteration
             costs about 2 N K P^2 operations in float64 and chain: 0.1 s for 12 000 rows and 562
