@@ -33,7 +33,7 @@ class Option:
 
     def add(self, group: Group) -> None:
         """Adds it to a parser or group."""
-        value = {"metavar": self.metavar, "type": self.kind}
+        value: dict[str, Any] = {"metavar": self.metavar, "type": self.kind}
         value = {"action": self.action} if self.action else value
         text = self.text.replace("%", "%%")
         group.add_argument(flag(self.name), default=argparse.SUPPRESS, help=text, **value)

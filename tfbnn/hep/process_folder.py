@@ -120,11 +120,8 @@ def write_processes(folder: StrPath, processes: Iterable[Process]) -> None:
     os.makedirs(folder, exist_ok=True)
     for process in processes:
         process.model.save(os.path.join(folder, _file_name(process.pids)))
-    index = {
-        "format": _FORMAT,
-        "format_version": _VERSION,
-        "processes": [_to_json(one) for one in processes],
-    }
+    entries = [_to_json(process) for process in processes]
+    index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
     with replacing(os.path.join(folder, _INDEX)) as temporary:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(index, file, indent=1)

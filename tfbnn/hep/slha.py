@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfbnn.data.csv_tables import is_number
+from tfbnn.system.extras import required
 
 Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 
@@ -42,13 +43,8 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         ImportError: When pyslha is not installed.
         TypeError, ValueError: When the text is none, or entries are missing or not numbers.
     """
-    try:
-        import pyslha
-    except ImportError as error:
-        raise ImportError(
-            "Reading SLHA needs the package pyslha, which is not installed. Install the extra "
-            "tfbnn[hep], or use set_parameters."
-        ) from error
+    need = "Reading SLHA needs the package pyslha"
+    pyslha = required("pyslha", need, "tfbnn[hep], or use set_parameters")
     if not isinstance(text, str):
         raise TypeError(f"SLHA text must be a str, received {type(text).__name__}.")
     try:

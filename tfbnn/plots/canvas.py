@@ -10,6 +10,7 @@ from tfbnn.posterior import checks
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
+from tfbnn.system.extras import required
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,10 +79,4 @@ def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple
 
 
 def _matplotlib() -> ModuleType:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError(
-            "Plots need Matplotlib, which is not installed. Install the extra tfbnn[plots]."
-        ) from error
-    return matplotlib
+    return required("matplotlib", "Plots need Matplotlib", "tfbnn[plots]")

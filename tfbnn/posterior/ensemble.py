@@ -19,6 +19,7 @@ from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, Rows, transform_rows
 from tfbnn.system.arrays import Array, read_only
+from tfbnn.system.extras import required
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,18 +212,10 @@ class Ensemble:
         Raises:
             ImportError: When ArviZ is not installed.
         """
-        try:
-            import arviz
-        except ImportError as error:
-            raise ImportError(
-                "to_arviz needs ArviZ, which is not installed. Install the extra tfbnn[arviz]."
-            ) from error
+        arviz = required("arviz", "to_arviz needs ArviZ", "tfbnn[arviz]")
         if self.num_draws == 0:
             raise NotFittedError("There are no draws to hand over to ArviZ.")
-        groups: dict[str, Any] = {
-            "posterior": {"theta": self.draws},
-            "sample_stats": dict(self.sample_stats),
-        }
+        groups = {"posterior": {"theta": self.draws}, "sample_stats": dict(self.sample_stats)}
         dims = {"theta": ["param"]}
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups, dims=dims)

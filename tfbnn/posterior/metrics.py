@@ -35,10 +35,8 @@ def evaluate(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> dict[str
     jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
     pull = (target - rows["mean_transformed"]) / rows["stddev_noisy"]
     scores = {
-        "rmse": _rmse(y, rows["mean"]),
-        "r2": _r2(y, rows["mean"]),
-        "rmse_transformed": _rmse(target, rows["mean_transformed"]),
-        "r2_transformed": _r2(target, rows["mean_transformed"]),
+        **_errors("", y, rows["mean"]),
+        **_errors("_transformed", target, rows["mean_transformed"]),
         "log_predictive_density": np.mean(rows["log_density"] + jacobian),
         "log_predictive_density_transformed": np.mean(rows["log_density"]),
         "log_predictive_density_moment_matched": np.mean(
@@ -55,8 +53,7 @@ def evaluate(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> dict[str
     }
     if "log10" in ensemble.y_pipeline.names:
         predicted = np.log10(ensemble.y_pipeline.inverse(rows["mean_transformed"]))
-        scores["rmse_log10"] = _rmse(np.log10(y), predicted)
-        scores["r2_log10"] = _r2(np.log10(y), predicted)
+        scores |= _errors("_log10", np.log10(y), predicted)
     return {name: simplify(value) for name, value in scores.items()}
 
 
@@ -119,17 +116,13 @@ def effective_draws(ensemble: Ensemble, x: Array) -> float:
     return np.median(sizes[np.isfinite(sizes)]) if np.isfinite(sizes).any() else np.nan
 
 
-def _rmse(y: Array, predicted: Array) -> Array:
-    error: Array = np.sqrt(np.mean(np.square(y - predicted), axis=0))
-    return error
-
-
-def _r2(y: Array, predicted: Array) -> Array:
-    """1 - residual variance over target variance; NaN where the targets are constant."""
+def _errors(scale: str, y: Array, predicted: Array) -> dict[str, Array]:
+    """RMSE and R2 on one scale; R2 is NaN where the targets are constant."""
     total = np.sum(np.square(y - y.mean(axis=0)), axis=0)
     residual = np.sum(np.square(y - predicted), axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(total > 0, 1.0 - residual / total, np.nan)
+        r2 = np.where(total > 0, 1.0 - residual / total, np.nan)
+    return {f"rmse{scale}": np.sqrt(np.mean(np.square(y - predicted), axis=0)), f"r2{scale}": r2}
 
 
 def simplify(value: Any) -> Any:

@@ -20,6 +20,7 @@ from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
+from tfbnn.system.extras import required
 from tfbnn.system.version import __version__
 
 # Every operation used has the same meaning in all later versions of the standard, and runtimes
@@ -36,12 +37,7 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
         ImportError: When `onnx` is not installed.
         ValueError: When the draws do not fit into an ONNX file.
     """
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            "to_onnx needs the package onnx, which is not installed. Install the extra tfbnn[onnx]."
-        ) from error
+    onnx = required("onnx", "to_onnx needs the package onnx", "tfbnn[onnx]")
     ensemble = ensemble.weighted.mirrored
     if ensemble.draws.nbytes > _MOST_BYTES:
         raise ValueError(
@@ -52,16 +48,10 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
     tensors: list[Any] = []
     _add_moments(ensemble, partial(_Operations, onnx, nodes, tensors))
     double, size = onnx.TensorProto.DOUBLE, ensemble.spec.num_predicted
-    graph = onnx.helper.make_graph(
-        nodes,
-        "tfbnn",
-        [onnx.helper.make_tensor_value_info("x", double, ["N", ensemble.spec.num_inputs])],
-        [
-            onnx.helper.make_tensor_value_info(name, double, ["N", size])
-            for name in ("mean", "stddev")
-        ],
-        tensors,
-    )
+    describe = onnx.helper.make_tensor_value_info
+    inputs = [describe("x", double, ["N", ensemble.spec.num_inputs])]
+    outputs = [describe(name, double, ["N", size]) for name in ("mean", "stddev")]
+    graph = onnx.helper.make_graph(nodes, "tfbnn", inputs, outputs, tensors)
     model = onnx.helper.make_model(
         graph,
         opset_imports=[onnx.helper.make_opsetid("", _OPSET)],

@@ -14,6 +14,7 @@ import numpy as np
 
 from tfbnn.posterior.averages import log_sum_exp
 from tfbnn.system.arrays import Array
+from tfbnn.system.extras import required
 
 # Log likelihoods [S, n] -> (log densities [n], Pareto k [n]).
 LeaveOneOut = Callable[[Array], tuple[Array, Array]]
@@ -33,13 +34,8 @@ def load_psis() -> LeaveOneOut:
     Raises:
         ImportError: When ArviZ is not installed.
     """
-    try:
-        import arviz
-    except ImportError as error:
-        raise ImportError(
-            "stack_chains without validation rows needs ArviZ for PSIS-LOO, which is not "
-            "installed. Install the extra tfbnn[arviz], or pass validation rows."
-        ) from error
+    need = "stack_chains without validation rows needs ArviZ for PSIS-LOO"
+    arviz = required("arviz", need, "tfbnn[arviz], or pass validation rows")
     if int(arviz.__version__.split(".")[0]) >= 1:
         from arviz_stats.base import array_stats
 

@@ -73,9 +73,8 @@ class Stacking:
             ),
         ]
         if self.pareto_k is not None:
-            lines.append(
-                ("Pareto k", f"above {PARETO_K_LIMIT} for {100 * self.unreliable_share:.1f} %")
-            )
+            share = f"{100 * self.unreliable_share:.1f} %"
+            lines.append(("Pareto k", f"above {PARETO_K_LIMIT} for {share}"))
         return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
     def provenance(self) -> WeightsOrigin:
