@@ -75,10 +75,8 @@ def scores_text(
             lines.append(_line(label, [f"{value:.4g}" for value in _values(scores[key])], note))
     for k, observed in scores.get("coverage", {}).items():
         shares = [f"{100 * value:.2f} %" for value in _values(observed)]
-        nominal = 100 * math.erf(k / math.sqrt(2))
-        lines.append(
-            _line(f"Within {k} sigma", shares, f"{nominal:.{2 if k < 4 else 4}f} % nominal")
-        )
+        nominal = f"{100 * math.erf(k / math.sqrt(2)):.{2 if k < 4 else 4}f} % nominal"
+        lines.append(_line(f"Within {k} sigma", shares, nominal))
     if weighting is not None:
         lines.append(f"{'Chains':<24}{weighting}")
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -35,9 +36,9 @@ example:
 def run(args: argparse.Namespace) -> int:
     """Reads, fits, reports and saves."""
     check_model_file(args.model_file)
-    targets, noise = args.target, args.noise_column or []
+    targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
-    table, features = _read(args.data, args.features, targets, noise, label_names)
+    table, features = _read(args, label_names)
     labels = Labels.learn(table, label_names) if label_names else None
     num_classes = len(np.unique(labels.read(table))) if labels else 0
     table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
@@ -48,31 +49,28 @@ def run(args: argparse.Namespace) -> int:
     if args.model_file is None and folder is None:
         say("Without -o FILE or --output FOLDER nothing is kept but the report.")
     import_tensorflow()
-    rows = _parts(table, features, targets, noise, labels)
-    if held_out is not None:
-        options["validation_data"] = _parts(held_out, features, targets, noise, labels)
-    return run_to_the_end(
-        model, lambda: fit_columns(model, rows, targets, noise, **options), folder, args
-    )
+
+    def parts(rows: Table) -> tuple[Table, Array, Array | None]:
+        """(x, y, noise or None); x is a Table, so that its names are remembered."""
+        y = labels.read(rows) if labels else rows.select(targets).values
+        return rows.select(features), y, as_noise(rows, noise)
+
+    options["validation_data"] = parts(held_out) if held_out is not None else None
+    go_on = partial(fit_columns, model, parts(table), targets, noise, **options)
+    return run_to_the_end(model, go_on, folder, args)
 
 
-def _read(
-    path: str,
-    features: list[str] | None,
-    targets: Sequence[str],
-    noise: Sequence[str],
-    label_names: Sequence[str],
-) -> tuple[Table, list[str]]:
+def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
     """The table of training rows, and the names of its features."""
-    apart = [*targets, *noise]
+    features, apart = args.features, [*args.target, *args.noise_column]
     if len(set(apart)) < len(apart) or set(apart) & set(features or ()):
         raise ValueError(
             "A column can be only one of feature, target and noise, received targets "
-            f"{', '.join(targets)}, noise {', '.join(noise) or 'none'}, features "
+            f"{', '.join(args.target)}, noise {', '.join(args.noise_column) or 'none'}, features "
             f"{', '.join(features or ['all others'])}."
         )
     columns = None if features is None else [*features, *apart]
-    table = read_table(path, columns, label_names)
+    table = read_table(args.data, columns, label_names)
     if features is None:
         # Refuses columns that are not there.
         table.select([name for name in apart if name not in table.texts])
@@ -100,15 +98,3 @@ def _held_out(
     order = np.random.default_rng(seed).permutation(len(table))
     # Sorted, so that the training rows keep their order in the file.
     return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
-
-
-def _parts(
-    table: Table,
-    features: Sequence[str],
-    targets: Sequence[str],
-    noise: Sequence[str],
-    labels: Labels | None,
-) -> tuple[Table, Array, Array | None]:
-    """(x, y, noise or None) for `fit_posterior`; x is a Table, so that its names are remembered."""
-    y = labels.read(table) if labels else table.select(targets).values
-    return table.select(features), y, as_noise(table, noise)

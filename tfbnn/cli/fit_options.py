@@ -113,6 +113,7 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
     add(
         "--noise-column",
         action="append",
+        default=[],
         metavar="COL",
         help="known standard deviation of each row, in the units of the target; may be repeated, "
         "once per target",

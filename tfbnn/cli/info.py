@@ -70,10 +70,8 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
         yield f"{name} transform", " -> ".join(map(_step_text, pipeline.steps)) or "none"
     if ensemble.diagnostics is not None:
         count = len(ensemble.diagnostics.get("warnings") or ())
-        yield (
-            "Diagnosis",
-            f"{count} warnings after the fit{'; see tfbnn diagnose' if count else ''}",
-        )
+        hint = "; see tfbnn diagnose" if count else ""
+        yield "Diagnosis", f"{count} warnings after the fit{hint}"
     for key, value in provenance.to_json().items():
         if key in ("target_names", "compression"):
             continue

@@ -124,7 +124,7 @@ def _predict(
 
 def _output_columns(model: SampledModel, quantiles: Sequence[float] | None) -> list[str]:
     statistics = ["mean", "stddev", *_quantile_names(quantiles)]
-    names = _target_names(model)
+    names = model.posterior.target_names
     if len(names) == 1:
         return statistics
     return [f"{name}_{statistic}" for name in names for statistic in statistics]
@@ -132,7 +132,7 @@ def _output_columns(model: SampledModel, quantiles: Sequence[float] | None) -> l
 
 def _class_columns(model: SampledModel, quantiles: Sequence[float] | None, space: str) -> list[str]:
     """Names of the columns of a classifier: class, p_a, p_a_stddev, p_b, .."""
-    names, classes, spec = _target_names(model), model.classes or (), model.spec
+    names, classes, spec = model.posterior.target_names, model.classes or (), model.spec
     prefixes = [""] if len(names) == 1 else [f"{name}_" for name in names]
     shown = classes if spec.num_predicted > spec.num_targets else classes[1:]
     what = "p" if space == "original" else "logit"
@@ -140,11 +140,6 @@ def _class_columns(model: SampledModel, quantiles: Sequence[float] | None, space
     endings = ["", "_stddev", *(f"_{name}" for name in _quantile_names(quantiles))]
     labels = [f"{prefix}class" for prefix in prefixes] if space == "original" else []
     return labels + [f"{value}{ending}" for value in values for ending in endings]
-
-
-def _target_names(model: SampledModel) -> list[str]:
-    count = model.spec.num_targets
-    return model.posterior.provenance.target_names or [f"y{i + 1}" for i in range(count)]
 
 
 def _quantile_names(quantiles: Sequence[float] | None) -> list[str]:

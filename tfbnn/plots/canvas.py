@@ -57,15 +57,6 @@ def figure_of(
     return figure, figure.subplots(num_rows, num_columns, squeeze=False, **options)
 
 
-def target_names(model: SampledModel) -> list[str]:
-    """Names of the targets for labels: those that the command line saved, else y or y1, y2, ..."""
-    names = model.posterior.provenance.target_names
-    count = model.spec.num_targets
-    if names is not None and len(names) == count:
-        return names
-    return ["y"] if count == 1 else [f"y{number + 1}" for number in range(count)]
-
-
 def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:
     """(Rows, NetworkRows), refused where they do not fit."""
     ensemble = model.posterior

@@ -45,7 +45,7 @@ def plot_truth(
     noise = None if rows.noise is None else rows.noise[shown]
     quantiles = _quantiles(model, rows.x[shown], noise, [0.16, 0.5, 0.84])
     is_log = "log10" in model.posterior.y_pipeline.names
-    names = canvas.target_names(model)
+    names = model.posterior.target_names
     with canvas.style():
         figure, axes = canvas.figure_of(
             2, len(names), (5.2, 2.8), height_ratios=[3, 1], sharex="col"
@@ -115,7 +115,7 @@ def plot_pulls(
     grid = np.linspace(-5.0, 5.0, 201)
     with canvas.style():
         figure, axes = canvas.figure_of(1, values.shape[1], (5.2, 3.8))
-        for axis, pull, name in zip(axes[0], values.T, canvas.target_names(model)):
+        for axis, pull, name in zip(axes[0], values.T, model.posterior.target_names):
             # What lies beyond the last edge is shown in the last bin rather than dropped.
             shown = np.clip(pull, edges[0], edges[-1] - 1e-9)
             weights = np.full(len(pull), 1.0 / (len(pull) * (edges[1] - edges[0])))
@@ -157,8 +157,8 @@ def plot_coverage(
     with canvas.style():
         figure, axes = canvas.figure_of(1, 2, (4.2, 3.9))
         intervals, tails = axes[0]
-        _draw_intervals(intervals, levels, observed, len(rows.y), canvas.target_names(model))
-        _draw_tails(tails, outside, canvas.target_names(model))
+        _draw_intervals(intervals, levels, observed, len(rows.y), model.posterior.target_names)
+        _draw_tails(tails, outside, model.posterior.target_names)
     return figure
 
 

@@ -84,6 +84,14 @@ class Ensemble:
         return np.repeat(self.chain_weights / self.num_results, self.num_results)
 
     @property
+    def target_names(self) -> list[str]:
+        """Names of the targets: those that the command line saved, else y or y1, y2, ..."""
+        names, count = self.provenance.target_names, self.spec.num_targets
+        if names is not None and len(names) == count:
+            return names
+        return ["y"] if count == 1 else [f"y{number + 1}" for number in range(count)]
+
+    @property
     def is_compressed(self) -> bool:
         """Whether the draws were chosen by `compress`, so that they are no chains any more."""
         return self.provenance.compression is not None

@@ -1,19 +1,14 @@
 """The forward pass of all networks: with NumPy alone, or handed over to TensorFlow."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.system.arrays import Array
-
-if TYPE_CHECKING:
-    from tfbnn.posterior.ensemble import Ensemble
 
 # Hidden activations of one tile of draws: as much as the cache of one core holds.
 _HIDDEN_VALUES = 250_000
