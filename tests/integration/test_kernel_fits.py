@@ -16,7 +16,7 @@ from tests.support.linear import (
     short_fit,
 )
 from tfbnn.diagnostics.statistics import mcse_mean
-from tfbnn.engine.density.box import support
+from tfbnn.engine.density.potential import support
 from tfbnn.engine.kernels import truncated_mala as truncated_normal
 from tfbnn.kernels import (
     MALA,

@@ -1,6 +1,7 @@
 """The frozen, validated, JSON-able description of a model: everything but data and draws."""
 
 from collections import ChainMap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -56,6 +57,15 @@ class ModelSpec:
         ]
         noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
         return make_layout(self.layer_sizes, noise, has_scale)
+
+    def weight_groups(self) -> Iterator[tuple[priors.WeightPrior, slice, int | None]]:
+        """Yields (prior, place of the weights, place of their log scale or None) of every group.
+
+        Groups are the kernel and the bias of each layer, from inputs to outputs.
+        """
+        for slot, layer in zip(self.layout.layers, self.priors):
+            yield layer.kernel, slot.kernel, slot.kernel_scale
+            yield layer.bias, slot.bias, slot.bias_scale
 
     @property
     def num_inputs(self) -> int:

@@ -127,18 +127,14 @@ def prior_curvature(spec: ModelSpec, theta: Tensor) -> Tensor:
     """
     layout, theta = spec.layout, tf.cast(theta, tf.float64)
     weights, noise, scales = [], [], []
-    for slot, layer in zip(layout.layers, spec.priors):
-        for prior, place, scale_place in (
-            (layer.kernel, slot.kernel, slot.kernel_scale),
-            (layer.bias, slot.bias, slot.bias_scale),
-        ):
-            count, log_scale = place.stop - place.start, None
-            if scale_place is not None:
-                log_scale = theta[scale_place : scale_place + 1]
-                depending = 0.0 if spec.is_ntk else 2.0 * count
-                scales.append(scale_curvature(prior.scale_prior, log_scale) + depending)
-            precision = tf.cast(weight_precision(prior, log_scale, spec.is_ntk), tf.float64)
-            weights.append(tf.broadcast_to(precision, [count]))
+    for prior, place, scale_place in spec.weight_groups():
+        count, log_scale = place.stop - place.start, None
+        if scale_place is not None:
+            log_scale = theta[scale_place : scale_place + 1]
+            depending = 0.0 if spec.is_ntk else 2.0 * count
+            scales.append(scale_curvature(prior.scale_prior, log_scale) + depending)
+        precision = tf.cast(weight_precision(prior, log_scale, spec.is_ntk), tf.float64)
+        weights.append(tf.broadcast_to(precision, [count]))
     if layout.num_noise:
         log_noise_scale = theta[layout.log_noise_scale]
         noise.append(scale_curvature(spec.likelihood.scale_prior, log_noise_scale))

@@ -155,6 +155,4 @@ class _BlockFunctions:
         return information, tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
 
 
-@lru_cache(maxsize=32)
-def _block_functions(spec):
-    return _BlockFunctions(spec)
+_block_functions = lru_cache(maxsize=32)(_BlockFunctions)

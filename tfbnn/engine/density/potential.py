@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.densities import log_likelihood, scale_log_prior, weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, gauss_newton_product
 from tfbnn.engine.density.network import network_outputs
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
 
@@ -40,6 +42,15 @@ def make_data(x: Array, y: Array, row_noise: Array | None, dtype: str) -> Data:
     return Data(x, y, row_noise).map(rows_last)
 
 
+def support(spec: ModelSpec) -> tuple[Array, Array]:
+    """Limits of theta by Uniform priors, the box: float64 [P] each, infinite where there are none."""
+    low = np.full(spec.layout.num_parameters, -np.inf)
+    high = -low
+    for prior, place, _ in spec.weight_groups():
+        low[place], high[place] = prior.limits
+    return low, high
+
+
 @dataclass(frozen=True)
 class Potential:
     """log p(theta | data) up to the evidence, for a batch of networks.
@@ -54,7 +65,7 @@ class Potential:
         spec: ModelSpec.
     """
 
-    spec: object
+    spec: ModelSpec
 
     # Standard normal numbers that `complete` needs for a draw.
     num_normals = 0
@@ -111,7 +122,7 @@ class Potential:
     def weights_log_prior(self, theta, num_layers):
         """Log prior of kernels and biases of the first layers, given their scales."""
         total = tf.zeros(theta.shape[:1], tf.float64)
-        for prior, place, scale_place in self._groups(num_layers):
+        for prior, place, scale_place in islice(self.spec.weight_groups(), 2 * num_layers):
             # In ntk the scale sits in the network and the parameters have prior scale 1.
             scale = 1.0 if self.spec.is_ntk else None
             if scale_place is not None and not self.spec.is_ntk:
@@ -125,7 +136,7 @@ class Potential:
         if layout.num_noise:
             log_noise_scale = theta[:, layout.log_noise_scale]
             total += scale_log_prior(self.spec.likelihood.scale_prior, log_noise_scale)
-        for prior, _, place in self._groups(len(layout.layers)):
+        for prior, _, place in self.spec.weight_groups():
             if place is not None:
                 total += scale_log_prior(prior.scale_prior, theta[:, place : place + 1])
         return total
@@ -159,9 +170,3 @@ class Potential:
     def gauss_newton_product(self, theta, data, vector):
         """That matrix times a vector [P], without building it: for large P."""
         return gauss_newton_product(self.spec, theta, data, vector)
-
-    def _groups(self, num_layers):
-        """Yields (prior, place of the weights, place of their log scale or None)."""
-        for slot, layer in list(zip(self.spec.layout.layers, self.spec.priors))[:num_layers]:
-            yield layer.kernel, slot.kernel, slot.kernel_scale
-            yield layer.bias, slot.bias, slot.bias_scale

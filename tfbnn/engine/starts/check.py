@@ -4,9 +4,8 @@ import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.box import support
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Potential, support
 from tfbnn.exceptions import StartError
 
 # Share of a Uniform prior's width that starts keep from its ends.
@@ -107,23 +106,16 @@ def _why_value(spec, data, theta, chain):
 def _draw(spec, generator):
     layout = spec.layout
     theta = np.zeros(layout.num_parameters)
-    for slot, layer in zip(layout.layers, spec.priors):
-        for prior, place, scale_place in (
-            (layer.kernel, slot.kernel, slot.kernel_scale),
-            (layer.bias, slot.bias, slot.bias_scale),
-        ):
-            theta[place] = _draw_weights(spec, prior, place, scale_place, theta, generator)
+    for prior, place, scale_place in spec.weight_groups():
+        shape = place.stop - place.start
+        if prior.scale_prior is not None:
+            scale = prior.scale_prior.sample(generator, ())
+            theta[scale_place] = np.log(scale)
+            theta[place] = prior.sample(generator, shape, 1.0 if spec.is_ntk else scale)
+        else:
+            weights = prior.sample(generator, shape)
+            theta[place] = weights / prior.scale if spec.is_ntk else weights
     if layout.num_noise:
         scales = spec.likelihood.scale_prior.sample(generator, layout.num_noise)
         theta[layout.log_noise_scale] = np.log(scales)
     return theta
-
-
-def _draw_weights(spec, prior, place, scale_place, theta, generator):
-    shape = place.stop - place.start
-    if prior.scale_prior is not None:
-        scale = prior.scale_prior.sample(generator, ())
-        theta[scale_place] = np.log(scale)
-        return prior.sample(generator, shape, 1.0 if spec.is_ntk else scale)
-    weights = prior.sample(generator, shape)
-    return weights / prior.scale if spec.is_ntk else weights

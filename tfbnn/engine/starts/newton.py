@@ -130,10 +130,9 @@ class _Problem:
         if layout.num_noise:
             gamma = len(self.free) - prior_share.sum()
             pull[layout.log_noise_scale] = gamma / layout.num_noise
-        for slot in layout.layers:
-            for weights, scale in ((slot.kernel, slot.kernel_scale), (slot.bias, slot.bias_scale)):
-                if scale is not None:
-                    pull[scale] = prior_share[weights].sum()
+        for _, weights, scale in self.spec.weight_groups():
+            if scale is not None:
+                pull[scale] = prior_share[weights].sum()
         return pull
 
 
