@@ -5,10 +5,10 @@ from typing import Any
 
 from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
-from tfbnn.spec.rows import rows_to_fit
 from tfbnn.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
+from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
 _OTHERS = {"output", "num_workers", "column_names"}

@@ -7,7 +7,6 @@ from typing import Any
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.crew import LaneTasks, StopSign, Tasks
-from tfbnn.data.prepared import TransformedRows
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.definition import RunDefinition, Starts
 from tfbnn.run.description import (
@@ -24,6 +23,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import find_run
 from tfbnn.run.stores import FolderStore, committed_result, result_of
+from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.storage.run.folder import PREPARATION
 from tfbnn.system.atomic import make_folder
