@@ -95,14 +95,12 @@ except ImportError as error:
     assert "blocked by this test" in run_without_tensorflow(code)
 
 
-@pytest.mark.tensorflow
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_exist(name):
     assert name in tfbnn.__all__ and name in dir(tfbnn)
     assert getattr(tfbnn, name) is not None
 
 
-@pytest.mark.tensorflow
 def test_every_exported_name_exists():
     missing = []
     for name in tfbnn.__all__:

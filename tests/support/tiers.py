@@ -21,11 +21,15 @@ WITH_TENSORFLOW = [
         "kernels",
         "processes",
         "truth",
-        "unit/engine",
+        "unit/engine/basis",
+        "unit/engine/density",
+        "unit/engine/export",
+        "unit/engine/sampling",
+        "unit/engine/starts",
     )
 ]
 # Fixtures that need it, too, and markers of tests that are not fast.
-ENGINE_FIXTURES = {"engine", "lanes", "tiny_model"}
+ENGINE_FIXTURES = {"lanes", "tiny_model"}
 NOT_FAST = {"tensorflow", "processes", "cluster", "statistics", "benchmarks", "slow", "gpu"}
 
 

@@ -255,6 +255,7 @@ def test_targets_outside_the_domain_of_the_logarithm_are_refused(entry, syntheti
 # Column names.
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("entry", [e for e in TAKE_X if e is not fit], ids=name_of)
 @pytest.mark.parametrize("columns", [["b", "a"], ["a", "c"], [0, 1]], ids=str)
 def test_other_column_names_or_another_order_are_refused(entry, columns, engine):
@@ -272,6 +273,7 @@ def test_other_column_names_or_another_order_are_refused(entry, columns, engine)
     refuses(call, model, engine, ValueError, ["['a', 'b']", str([str(c) for c in columns])])
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("entry", [e for e in TAKE_X if e not in (fit, validate)], ids=name_of)
 @pytest.mark.parametrize("nameless", [False, True])
 def test_the_same_names_or_none_are_taken(entry, nameless, engine):
@@ -280,6 +282,7 @@ def test_the_same_names_or_none_are_taken(entry, nameless, engine):
     assert entry(model, x=X if nameless else frame) is not None
 
 
+@pytest.mark.tensorflow
 def test_names_are_saved_with_the_model(engine, tmp_path):
     model = BayesianMLP([2, 5, 1])
     fake_fit(model, pd.DataFrame(X, columns=["a", "b"]))

@@ -29,6 +29,8 @@ from tests.support.entries import (
 from tfbnn import BayesianMLP
 from tfbnn.data.validation import as_matrix
 
+pytestmark = pytest.mark.tensorflow
+
 
 class HasArray:
     def __init__(self, values):
@@ -183,7 +185,6 @@ def test_rows_are_copied(engine):
     np.testing.assert_array_equal(model.posterior.x_reference, X)
 
 
-@pytest.mark.tensorflow
 def test_theta_is_left_alone(fitted):
     theta = read_only(np.stack([THETA, -THETA]))
     assert fitted.log_prob(theta, X, Y).shape == (2,)

@@ -9,6 +9,8 @@ import tfbnn
 from tests.support.entries import NUM_ROWS, X, Y, fake_fit
 from tfbnn import BayesianMLP, DataWarning
 
+pytestmark = pytest.mark.tensorflow
+
 
 @pytest.mark.parametrize("sizes", [[2, 50, 1], [1, 5, 1]], ids=str)
 @pytest.mark.parametrize("num_rows", [1, 2])
@@ -24,7 +26,6 @@ def test_few_rows_are_enough(sizes, num_rows, engine):
     assert np.isfinite(np.asarray(engine.data.x)).all()
 
 
-@pytest.mark.tensorflow
 @pytest.mark.filterwarnings("ignore::tfbnn.DataWarning")
 def test_one_row_is_enough_for_the_real_engine():
     model = BayesianMLP([1, 3, 1])

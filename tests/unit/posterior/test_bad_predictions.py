@@ -83,6 +83,7 @@ def test_no_draws_of_theta_have_no_densities(fitted):
     assert fitted.log_prob(np.zeros((0, 22)), X, Y).shape == (0,)
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("noise_scale", "known"),
     [(0.1, None), (0.1, NOISE), ("learned", None), ("learned", NOISE)],

@@ -76,6 +76,7 @@ BAD_SETTINGS = [
 ]
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     BAD_SETTINGS,
@@ -97,6 +98,7 @@ def test_after_a_refused_first_fit_the_model_is_still_not_fitted(engine):
         model.predict(X)
 
 
+@pytest.mark.tensorflow
 def test_after_a_failure_inside_the_engine_the_first_posterior_is_still_there(fitted, engine):
     before = fitted.predict(X).mean
     with pytest.raises(AssertionError, match="pretraining was reached"):
@@ -104,6 +106,7 @@ def test_after_a_failure_inside_the_engine_the_first_posterior_is_still_there(fi
     np.testing.assert_array_equal(fitted.predict(X).mean, before)
 
 
+@pytest.mark.tensorflow
 def test_a_run_stopped_before_the_first_draw_leaves_the_first_posterior(fitted, engine):
     before, engine.num_kept = fitted.posterior, 0
     with pytest.warns(UserWarning, match="keeps its earlier posterior"):
@@ -112,6 +115,7 @@ def test_a_run_stopped_before_the_first_draw_leaves_the_first_posterior(fitted, 
     assert fitted.posterior is before
 
 
+@pytest.mark.tensorflow
 @pytest.mark.filterwarnings("ignore:The run was stopped early:UserWarning")
 def test_an_interrupted_run_raises_and_leaves_its_draws(engine):
     model, engine.num_kept, engine.interrupted = BayesianMLP([2, 5, 1]), 4, True
@@ -121,6 +125,7 @@ def test_an_interrupted_run_raises_and_leaves_its_draws(engine):
     assert np.isfinite(model.predict(X).mean).all()
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -1,6 +1,6 @@
 """The legs of a run, and how long its blocks are."""
 
-from tests.support.specs import build
+from tests.support.builders import plain_spec
 from tfbnn.kernels import HMC
 from tfbnn.run.plan import block_length, make_legs
 
@@ -20,7 +20,7 @@ def test_fixed_step_and_identity_adapt_nothing():
 
 
 def test_blocks_shrink_with_the_work():
-    small, large = build("gaussian_learned"), build("ntk")
+    small, large = plain_spec([2, 4, 1]), plain_spec([2, 5, 4, 1], parameterization="ntk")
     assert block_length(small, HMC(), 100, 1, 10**6) > 10 * block_length(
         large, HMC(), 10**6, 1, 10**6
     )

@@ -1,4 +1,4 @@
-"""Bad settings of every kernel."""
+"""Bad settings of every kernel, refused where they are given."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Kernels by name, and what their settings make of a model."""
 
-from tests.support.specs import build
+from tests.support.builders import plain_spec
 from tfbnn.engine.kernels import available, resolve_kernel
 from tfbnn.kernels import HMC, NUTS
 
@@ -15,7 +15,7 @@ def test_kernel_names():
 
 
 def test_accept_target_depends_on_smoothness():
-    smooth, kinked = build("gaussian_learned"), build("uniform")
+    smooth, kinked = plain_spec([2, 4, 1]), plain_spec([2, 4, 1], activation="relu")
     for kernel in (HMC(), NUTS()):
         assert kernel.accept_target(kinked) < kernel.accept_target(smooth)
     assert HMC(target_accept_prob=0.9).accept_target(kinked) == 0.9
