@@ -390,14 +390,12 @@ def resume(
     return model, go_on()
 
 
-def prepare_resume(
-    folder: StrPath, *, verbose: int | str = "auto", callbacks: Sequence[Any] = (), **options: Any
-) -> tuple[BayesianMLP, Callable[[], Run]]:
+def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callable[[], Run]]:
     """(Model, function that goes on with its run and returns the Run); see `resume`.
 
     The model has draws after the function, also where that was interrupted.
     """
-    definition, arguments = read_run(folder, verbose=verbose, callbacks=callbacks, **options)
+    definition, arguments = read_run(folder, **options)
     model = BayesianMLP.from_spec(definition.spec)
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
 

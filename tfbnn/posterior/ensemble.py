@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -155,14 +156,9 @@ class Ensemble:
         used = self.chain_weights > 0
         if used.all():
             return self
-        statistics = {name: values[used] for name, values in self.sample_stats.items()}
-        return replace(
-            self,
-            draws=self.draws[used],
-            sample_stats=statistics,
-            chain_weights=self.chain_weights[used],
-            readouts=None if self.readouts is None else self.readouts.of_chains(used),
-        )
+        readouts = None if self.readouts is None else self.readouts.of_chains(used)
+        chosen = self.picked(lambda values: values[used])
+        return replace(chosen, chain_weights=self.chain_weights[used], readouts=readouts)
 
     @cached_property
     def stacked_weights(self) -> list[Array] | None:
@@ -205,6 +201,11 @@ class Ensemble:
             },
             readouts=None,
         )
+
+    def picked(self, pick: Callable[[Array], Array]) -> Ensemble:
+        """With what `pick` takes out of an array [C, S, ...] of the draws and their statistics."""
+        statistics = {name: pick(values) for name, values in self.sample_stats.items()}
+        return replace(self, draws=pick(self.draws), sample_stats=statistics)
 
     def with_chain_weights(self, weights: npt.ArrayLike) -> Ensemble:
         """The same draws under other chain weights [C]."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,6 +48,14 @@ class Prediction:
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))
+
+
+class Summary(NamedTuple):
+    """What is wanted of the predictive distribution; see `BayesianMLP.predict`."""
+
+    include_noise: bool = False
+    quantiles: Sequence[float] | None = None
+    space: str = "original"
 
 
 def function_draws(ensemble: Ensemble, x: Array) -> Array:
@@ -104,20 +113,17 @@ def _by_rows(outputs: Array) -> Array:
 def predict(
     ensemble: Ensemble,
     x: Array,
-    *,
-    include_noise: bool = False,
-    quantiles: Sequence[float] | None = None,
-    space: str = "original",
+    wanted: Summary,
     row_noise: Array | None = None,
     backend: str = "numpy",
 ) -> Prediction:
     """Summarises the predictive distribution at transformed inputs x [N, D].
 
-    Other arguments are those of `BayesianMLP.predict`, checked.
+    What is wanted, the noise and the backend are those of `BayesianMLP.predict`, checked.
     """
     collapsed = ensemble.weighted
     # A nonlinear transform of a normal distribution has other moments than that of its mean.
-    in_closed_form = space == "transformed" or ensemble.y_pipeline.is_affine
+    in_closed_form = wanted.space == "transformed" or ensemble.y_pipeline.is_affine
     in_closed_form = in_closed_form and collapsed.stacked_weights is not None
     ensemble = collapsed.mirrored
     forward = forward_pass(ensemble, len(x), backend)
@@ -129,15 +135,14 @@ def predict(
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
             known = function_moments(collapsed, x[rows]) if in_closed_form else None
-            part = outputs[..., places]
-            summary = _summary(ensemble, part, known, noise, include_noise, quantiles, space)
+            summary = _summary(ensemble, outputs[..., places], known, noise, wanted)
             mean[rows], stddev[rows] = summary
             if found is not None:
                 found[:, rows] = summary.quantiles
 
     shape = (len(x), ensemble.spec.num_predicted)
     mean, stddev = np.empty(shape), np.empty(shape)
-    found = None if quantiles is None else np.empty((len(quantiles), *shape))
+    found = None if wanted.quantiles is None else np.empty((len(wanted.quantiles), *shape))
     tiles = row_tiles(ensemble, len(x))
     size = min(max(1, len(tiles) // _LEAST_PASSES), _TILES_PER_PASS)
     on_all_cores(summarise, [tiles[k : k + size] for k in range(0, len(tiles), size)])
@@ -149,15 +154,14 @@ def _summary(
     outputs: Array,
     known: tuple[Array, Array] | None,
     row_noise: Array | None,
-    include_noise: bool,
-    quantiles: Sequence[float] | None,
-    space: str,
+    wanted: Summary,
 ) -> Prediction:
     """The Prediction of network outputs [C * S, num_outputs, n].
 
     `known` are the transformed mean and standard deviation of the function [n, K] where they are
     known in closed form, or None.
     """
+    include_noise, quantiles, space = wanted
     outputs = _by_rows(outputs)
     location = ensemble.spec.likelihood.location(outputs)
     inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
@@ -171,7 +175,8 @@ def _summary(
         points, weights = sample_noisy(ensemble, location, scale)
         values = inverse(points)
         if space == "transformed" or ensemble.y_pipeline.is_affine:
-            variance = _mean_noise_variance(ensemble, location, scale)
+            spread = np.broadcast_to(np.square(scale), location.shape)
+            variance = np.einsum("s,snk->nk", ensemble.draw_weights, spread)
             stddev = np.sqrt(stddev**2 + variance * _unit(ensemble, space) ** 2)
         elif not ensemble.spec.regression_likelihood.has_exponential_moments:
             # 10**t has no mean, for example where t has the tails of a Student-t.
@@ -197,13 +202,6 @@ def _unit(ensemble: Ensemble, space: str) -> Array | float:
     if space == "transformed":
         return 1.0
     return 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
-
-
-def _mean_noise_variance(ensemble: Ensemble, location: Array, scale: Array) -> Array:
-    """Transformed noise variance averaged over draws [n, K]."""
-    variance = np.broadcast_to(np.square(scale), location.shape)
-    average: Array = np.einsum("s,snk->nk", ensemble.draw_weights, variance)
-    return average
 
 
 def function_moments(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:

@@ -18,7 +18,14 @@ from tfbnn.posterior.checks import checked_inputs, checked_rows, require_noise
 from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import Prediction, function_draws, inverse_draws, predict, row_tiles
+from tfbnn.posterior.prediction import (
+    Prediction,
+    Summary,
+    function_draws,
+    inverse_draws,
+    predict,
+    row_tiles,
+)
 from tfbnn.posterior.stacking.stacking import Stacking, stack, weighting_note
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, prepare_noise
@@ -134,15 +141,8 @@ class SampledModel:
                 check_number("quantiles", q, above=0, below=1)
                 for q in np.atleast_1d(quantiles).tolist()
             ]
-        prediction = predict(
-            ensemble,
-            x,
-            include_noise=include_noise,
-            quantiles=quantiles,
-            space=space,
-            row_noise=noise,
-            backend=backend,
-        )
+        wanted = Summary(include_noise, quantiles, space)
+        prediction = predict(ensemble, x, wanted, noise, backend)
         if not return_trust:
             return prediction
         return replace(prediction, trust=trust_levels(ensemble.training_inputs, x))

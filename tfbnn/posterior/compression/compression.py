@@ -9,7 +9,7 @@ from tfbnn.posterior.compression.record import Change, Compression, Sizes
 from tfbnn.posterior.compression.stein import posterior_scores, stein_thinning
 from tfbnn.posterior.compression.thinning import kernel_thinning, prediction_kernel, stride
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import noise_tiles, predict
+from tfbnn.posterior.prediction import Summary, noise_tiles, predict
 from tfbnn.spec.rows import Rows
 from tfbnn.system.arrays import Array
 
@@ -142,7 +142,8 @@ def measure_change(before: Ensemble, after: Ensemble, x: Array) -> Change:
     Raises:
         ValueError: When no standard deviation is positive and finite.
     """
-    old, new = (predict(ensemble, x, quantiles=_QUANTILES) for ensemble in (before, after))
+    wanted = Summary(quantiles=_QUANTILES)
+    old, new = (predict(ensemble, x, wanted) for ensemble in (before, after))
     # Rounding leaves some spread where all draws are the same.
     usable = np.isfinite(old.stddev) & (old.stddev > _ROUNDING * np.abs(old.mean))
     if not usable.any():
@@ -188,13 +189,7 @@ def _only(ensemble: Ensemble, chosen: Array) -> Ensemble:
     def pick(values: Array) -> Array:
         return values.reshape(ensemble.num_draws, *values.shape[2:])[chosen][None]
 
-    return replace(
-        ensemble,
-        draws=pick(ensemble.draws),
-        sample_stats={name: pick(values) for name, values in ensemble.sample_stats.items()},
-        chain_weights=np.ones(1),
-        readouts=None,
-    )
+    return replace(ensemble.picked(pick), chain_weights=np.ones(1), readouts=None)
 
 
 def _sizes(changes: Array) -> Sizes:
