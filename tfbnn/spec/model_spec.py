@@ -13,6 +13,7 @@ from tfbnn.data.validation import check_choice, check_integer
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.layout import Layout, make_layout
+from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
@@ -58,7 +59,7 @@ class ModelSpec:
         noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
         return make_layout(self.layer_sizes, noise, has_scale)
 
-    def weight_groups(self) -> Iterator[tuple[priors.WeightPrior, slice, int | None]]:
+    def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, int | None]]:
         """Yields (prior, place of the weights, place of their log scale or None) of every group.
 
         Groups are the kernel and the bias of each layer, from inputs to outputs.

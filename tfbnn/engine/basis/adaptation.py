@@ -48,13 +48,8 @@ def restart_dual_averaging(step_size: Array) -> DualAveraging:
     """Dual averaging that starts from step sizes [C]."""
     log_step = np.log(np.asarray(step_size, dtype=np.float32))
     zeros = np.zeros_like(log_step)
-    return DualAveraging(
-        log_step=log_step,
-        log_average=log_step,
-        error_sum=zeros,
-        count=np.float32(0.0),
-        centre=log_step + np.float32(np.log(10.0)),
-    )
+    centre = log_step + np.float32(np.log(10.0))
+    return DualAveraging(log_step, log_step, error_sum=zeros, count=np.float32(0.0), centre=centre)
 
 
 class RunningMoments(NamedTuple):

@@ -84,21 +84,22 @@ def gauss_newton_product(spec, theta, data, vector):
     One forward-mode and one reverse-mode derivative, about three times the work of a gradient.
     """
     theta, vector = tf.constant(theta, tf.float64), tf.constant(vector, tf.float64)
-    add_block = _block_functions(spec).add_product
-    total = tf.zeros_like(theta)
-    for rows in _row_blocks(data):
-        total = add_block(theta, rows, vector, total)
+    total = _sum_of_blocks(_block_functions(spec).add_product, theta, data, vector)
     return (total + prior_curvature(spec, theta) * vector).numpy()
 
 
 def gauss_newton_diagonal(spec, theta, data):
     """The diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
     theta = tf.constant(theta, tf.float64)
-    add_block = _block_functions(spec).add_diagonal
+    total = _sum_of_blocks(_block_functions(spec).add_diagonal, theta, data)
+    return (total + prior_curvature(spec, theta)).numpy()
+
+
+def _sum_of_blocks(add_block, theta, data, *vector):
     total = tf.zeros_like(theta)
     for rows in _row_blocks(data):
-        total = add_block(theta, rows, total)
-    return (total + prior_curvature(spec, theta)).numpy()
+        total = add_block(theta, rows, *vector, total)
+    return total
 
 
 def scaled_jacobian(spec, theta, data):

@@ -23,10 +23,7 @@ def compiled_value_and_gradient(potential: Potential, jit_compile: bool) -> Any:
 
 
 def make_value_and_gradient(
-    potential: Potential,
-    data: Data,
-    jit_compile: bool,
-    temperatures: tuple[float, ...] = (1.0,),
+    potential: Potential, data: Data, jit_compile: bool, temperatures: tuple[float, ...] = (1.0,)
 ) -> ValueAndGradient:
     """NumPy function of coordinates [R, P] -> (log density [R] in float64, gradient [R, P]).
 

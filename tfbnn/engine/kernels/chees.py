@@ -13,6 +13,7 @@ from tfbnn.engine.kernels.transition import (
     TransitionKernel,
     TransitionStatistics,
     acceptance_from_log_ratio,
+    with_next,
 )
 from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.system.arrays import Array
@@ -107,12 +108,9 @@ class ChEESKernel(TransitionKernel):
         zero = tf.zeros_like(step_size)
         length = zero + (self.trajectory_length or _FIRST_STEPS * step_size)
         log_length = tf.math.log(length)
-        return ChEESResults(
-            hmc=self.hmc.bootstrap_results(init_state),
-            length=TrajectoryLength(log_length, log_length, square=zero, count=zero),
-            share=tf.ones_like(zero),
-            adapting=tf.constant(False),
-        )
+        length = TrajectoryLength(log_length, log_length, square=zero, count=zero)
+        hmc = self.hmc.bootstrap_results(init_state)
+        return ChEESResults(hmc, length, share=tf.ones_like(zero), adapting=tf.constant(False))
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], ChEESResults)."""
@@ -223,8 +221,7 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
         share = tf.random.stateless_uniform([], key, dtype=step_size.dtype)
         steps = tf.math.ceil(share * tf.exp(log_length) / step_size[0, 0])
         steps = tf.cast(tf.clip_by_value(steps, 1.0, float(self.max_leapfrog_steps)), tf.int32)
-        inner = before.hmc.accepted_results._replace(step_size=step_size, num_leapfrog_steps=steps)
-        hmc = before.hmc._replace(accepted_results=inner)
+        hmc = with_next(before.hmc, step_size=step_size, num_leapfrog_steps=steps)
         return before._replace(hmc=hmc, share=share, adapting=adapting)
 
     def target_log_prob(self, results: Results) -> Tensor:

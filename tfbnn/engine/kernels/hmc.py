@@ -8,6 +8,7 @@ from tfbnn.engine.kernels.transition import (
     TransitionKernel,
     TransitionStatistics,
     ratio_statistics,
+    with_next,
 )
 from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.spec.model_spec import ModelSpec
@@ -93,12 +94,7 @@ class HMC(TunedKernel, name="hmc"):
         if self.trajectory_jitter:
             spread = tf.random.stateless_uniform(step_size.shape, key, -1.0, 1.0, step_size.dtype)
             step_size = step_size * (1.0 + self.trajectory_jitter * spread)
-        inner = before.accepted_results._replace(step_size=step_size)
-        return before._replace(accepted_results=inner)
-
-    def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
-        return results.accepted_results.target_log_prob
+        return with_next(before, step_size=step_size)
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""

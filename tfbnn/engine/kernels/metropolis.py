@@ -104,16 +104,6 @@ class MetropolisKernel(TunedKernel):
         """The TFP kernel; `step_size` has shape [C, 1]."""
         return tfp.mcmc.MetropolisHastings(self.proposal(target_log_prob_fn, step_size))
 
-    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Kernel results with the step size [C, 1] for the next transition."""
-        del key, adapting  # one step has no trajectory that could resonate, or be tuned
-        inner = before.accepted_results._replace(step_size=step_size)
-        return before._replace(accepted_results=inner)
-
-    def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
-        return results.accepted_results.target_log_prob
-
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition; there is no momentum, hence no energy."""
         ratio = results.log_accept_ratio

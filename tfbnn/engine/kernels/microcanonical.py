@@ -59,17 +59,12 @@ class MicrocanonicalKernel(TransitionKernel):
     Attributes:
         target_log_prob_fn: z [C, P] -> [C].
         step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
-        adjusted: As in Microcanonical.
+        is_calibrated: `adjusted` of Microcanonical.
     """
 
     target_log_prob_fn: LogDensity
     step_size: Tensor
-    adjusted: bool
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the target is left exactly invariant."""
-        return self.adjusted
+    is_calibrated: bool
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [C, P].
@@ -111,7 +106,7 @@ class MicrocanonicalKernel(TransitionKernel):
         )
         end = fly(self.target_log_prob_fn, start, before.step_size, before.num_steps)
         log_ratio = minus_infinity_for_nan(end.log_prob - start.log_prob - end.kinetic)
-        accepted = accepts(log_ratio, accept_seed, self.adjusted)
+        accepted = accepts(log_ratio, accept_seed, self.is_calibrated)
         moves = accepted[:, None]
         z = tf.where(moves, end.z, z)
         return z, before._replace(
@@ -222,10 +217,6 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         squares, count = results.moments.squares, results.moments.count
         total = tf.reduce_sum(squares, axis=-1) + _PRIOR_DRAWS * squares.shape[-1]
         return tf.sqrt(total / (count + _PRIOR_DRAWS))
-
-    def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
-        return results.target_log_prob
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""

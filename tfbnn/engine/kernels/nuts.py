@@ -54,15 +54,6 @@ class NUTS(TunedKernel, name="nuts"):
             target_log_prob_fn, step_size=step_size, max_tree_depth=self.max_tree_depth
         )
 
-    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Kernel results with the step size [C, 1] for the next transition."""
-        del key, adapting  # trajectories vary in length by themselves
-        return before._replace(step_size=step_size)
-
-    def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
-        return results.target_log_prob
-
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
         return TransitionStatistics(

@@ -50,20 +50,12 @@ class LadderKernel(TransitionKernel):
 
     def __post_init__(self) -> None:
         self._kernel = self.inner.build(self.target_log_prob_fn, self.step_size)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the target is left exactly invariant."""
-        return self._kernel.is_calibrated
+        self.is_calibrated = self._kernel.is_calibrated
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [R, P]."""
         inner = self._kernel.bootstrap_results(init_state)
-        return LadderResults(
-            inner=inner,
-            moved=self.inner.statistics(inner),
-            log_likelihood=self._log_likelihood(init_state),
-        )
+        return LadderResults(inner, self.inner.statistics(inner), self._log_likelihood(init_state))
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [R, P], LadderResults)."""

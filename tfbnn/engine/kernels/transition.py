@@ -14,12 +14,12 @@ class TransitionKernel(ABC):
 
     Ours do not derive from `tfp.mcmc.TransitionKernel`: a class statement that names it would
     import TensorFlow with the settings beside it. TFP's drivers and `MetropolisHastings` take either.
+
+    Attributes:
+        is_calibrated: Whether the target is left exactly invariant.
     """
 
-    @property
-    @abstractmethod
-    def is_calibrated(self) -> bool:
-        """Whether the target is left exactly invariant."""
+    is_calibrated: bool
 
     @abstractmethod
     def bootstrap_results(self, init_state: Tensor) -> Results:
@@ -37,6 +37,17 @@ class TransitionStatistics(NamedTuple):
     n_steps: Tensor
     diverging: Tensor
     energy: Tensor
+
+
+def current(results: Results) -> Results:
+    """Results at the state a chain is in, which TFP has one level down where a proposal is judged."""
+    return getattr(results, "accepted_results", results)
+
+
+def with_next(results: Results, **parameters: Tensor) -> Results:
+    """Results whose next transition has these parameters, such as a step size."""
+    new = current(results)._replace(**parameters)
+    return new if current(results) is results else results._replace(accepted_results=new)
 
 
 def ratio_statistics(log_accept_ratio: Tensor, n_steps: Tensor) -> TransitionStatistics:

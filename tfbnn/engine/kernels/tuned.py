@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from tfbnn.data.validation import check_choice, check_flag, check_number
+from tfbnn.engine.basis.libraries import Results, Tensor
 from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.kernels.transition import current, with_next
 from tfbnn.spec.model_spec import ModelSpec
 
 # Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
@@ -111,3 +113,12 @@ class TunedKernel(Kernel):
         if smooth == kinked:
             return "default"
         return f"default for {'smooth' if spec.is_smooth else 'ReLU-like'} activations"
+
+    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
+        """Kernel results with the step size [C, 1] for the next transition."""
+        del key, adapting  # nothing else is drawn or tuned, unless a kernel says so
+        return with_next(before, step_size=step_size)
+
+    def target_log_prob(self, results: Results) -> Tensor:
+        """Log density of the current state [C]."""
+        return current(results).target_log_prob

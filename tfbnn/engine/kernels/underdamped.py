@@ -48,18 +48,13 @@ class UnderdampedKernel(TransitionKernel):
         target_log_prob_fn: z [C, P] -> [C].
         step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
         persistence: As in UnderdampedLangevin.
-        adjusted: As in UnderdampedLangevin.
+        is_calibrated: `adjusted` of UnderdampedLangevin.
     """
 
     target_log_prob_fn: LogDensity
     step_size: Tensor
     persistence: float
-    adjusted: bool
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the target is left exactly invariant."""
-        return self.adjusted
+    is_calibrated: bool
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [C, P]."""
@@ -81,14 +76,13 @@ class UnderdampedKernel(TransitionKernel):
         new, end, value, gradient = self._leapfrog(z, start, before)
         kinetic = 0.5 * tf.reduce_sum(start**2 - end**2, axis=-1)
         log_ratio = minus_infinity_for_nan(value - before.target_log_prob + kinetic)
-        accepted = accepts(log_ratio, accept_seed, self.adjusted)
+        accepted = accepts(log_ratio, accept_seed, self.is_calibrated)
         moves = accepted[:, None]
-        return tf.where(moves, new, z), UnderdampedResults(
+        return tf.where(moves, new, z), before._replace(
             target_log_prob=tf.where(accepted, value, before.target_log_prob),
             gradient=tf.where(moves, gradient, before.gradient),
             # Leapfrog and flip of the momentum is its own inverse; only so is a rejection exact.
             momentum=tf.where(moves, end, -start),
-            step_size=before.step_size,
             persistence=tf.constant(self.persistence, start.dtype),
             is_accepted=accepted,
             log_accept_ratio=log_ratio,
@@ -158,15 +152,6 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""
         return UnderdampedKernel(target_log_prob_fn, step_size, self.persistence, self.adjusted)
-
-    def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Kernel results with the step size [C, 1] for the next transition."""
-        del key, adapting  # the refreshment makes trajectories of random length by itself
-        return before._replace(step_size=step_size)
-
-    def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
-        return results.target_log_prob
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""

@@ -1,10 +1,14 @@
-"""The compiled ADAM loop on the density that is sampled, for any number of chains at once."""
+"""The compiled ADAM loop on the density that is sampled, for any number of chains at once.
+
+Mini-batches are shuffled and drawn with NumPy, and handed to compiled code as row indices.
+"""
 
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.potential import Potential
@@ -39,7 +43,9 @@ def make_adam_steps(spec, settings, num_rows, batch_size, total_steps, jit_compi
         moves[spec.layout.log_noise_scale.stop :] = 0.0
 
     def loss_gradient(theta, data, rows):
-        batch = data if full_batch else _take(data, rows)
+        batch = data
+        if not full_batch:  # rows [C, B], with the chains in front: x becomes [C, D, B]
+            batch = data.map(lambda a: tf.transpose(tf.gather(a, rows, axis=1), [1, 0, 2]))
         with tf.GradientTape() as tape:
             tape.watch(theta)
             loss = -potential.log_prob(theta, batch, num_rows / batch_size)
@@ -55,12 +61,11 @@ def make_adam_steps(spec, settings, num_rows, batch_size, total_steps, jit_compi
         def one(index, state):
             step = first + index
             rows = None if full_batch else indices[index]
-            return index + 1, _adam(
-                state, loss_gradient(state.theta, data, rows), step, learning_rate(step)
-            )
+            gradient = loss_gradient(state.theta, data, rows)
+            return index + 1, _adam(state, gradient, step, learning_rate(step))
 
-        _, state = tf.while_loop(lambda index, _: index < count, one, (tf.constant(0), state))
-        return state
+        start = (tf.constant(0), state)
+        return tf.while_loop(lambda index, _: index < count, one, start)[1]
 
     return compiled(steps, jit_compile=jit_compile)
 
@@ -75,7 +80,41 @@ def _adam(state, gradient, step, learning_rate):
     return AdamState(state.theta - change, mean, square)
 
 
-def _take(data, rows):
-    """Rows [C, B] of the data, with the chains in front: x becomes [C, D, B]."""
+class Batches:
+    """Iterates over calls of the compiled loop: (first step, count, row indices, epochs done).
 
-    return data.map(lambda array: tf.transpose(tf.gather(array, rows, axis=1), [1, 0, 2]))
+    Every chain has its own order of the rows; an epoch leaves out the N mod B rows at its end.
+    """
+
+    def __init__(self, num_rows, batch_size, num_chains, epochs, seed, steps_per_call):
+        self.num_rows, self.batch_size, self.num_chains = num_rows, batch_size, num_chains
+        self.epochs = epochs
+        self.steps_per_epoch = num_rows // batch_size
+        self.num_steps = epochs * self.steps_per_epoch
+        self.epochs_per_call = max(1, min(epochs, steps_per_call // self.steps_per_epoch))
+        self.is_full = batch_size == num_rows
+        # Row indices of a call; none where every step takes all rows.
+        self.num_indices = 0 if self.is_full else self.epochs_per_call * self.steps_per_epoch
+        self.generators = [seeds.generator(seed, "batches", chain) for chain in range(num_chains)]
+
+    def __iter__(self):
+        for epoch in range(0, self.epochs, self.epochs_per_call):
+            count = min(self.epochs_per_call, self.epochs - epoch)
+            first, steps = epoch * self.steps_per_epoch, count * self.steps_per_epoch
+            yield first, steps, self._indices(count), epoch + count
+
+    def padding(self, num_chains):
+        """Indices of the right shape when none are needed."""
+        return tf.zeros([self.num_indices, num_chains, self.batch_size], tf.int32)
+
+    def _indices(self, epochs):
+        """Row indices [steps, C, B] for some epochs, zero beyond them; none for full batches."""
+        indices = np.zeros([self.num_indices, self.num_chains, self.batch_size], np.int32)
+        if self.is_full:
+            return indices
+        used = self.steps_per_epoch * self.batch_size
+        for chain, generator in enumerate(self.generators):
+            orders = [generator.permutation(self.num_rows)[:used] for _ in range(epochs)]
+            rows = np.concatenate(orders).reshape(-1, self.batch_size)
+            indices[: len(rows), chain] = rows
+        return indices

@@ -13,7 +13,6 @@ References:
     Marquardt 1963, J. SIAM 11, 431.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +29,7 @@ _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
 
 
-@dataclass(frozen=True)
-class NewtonResult:
+class NewtonResult(NamedTuple):
     """The polished parameters of one chain.
 
     Attributes:
@@ -144,11 +142,7 @@ _FEWEST_EXACT, _FEWEST_APPROXIMATE = 25, 10
 # Asked for by number, exact iterations may cost so many times more than approximate ones.
 _WORTH_OF_EXACT = 10.0
 _LARGEST_ARRAY = 2e9  # bytes
-_NAMES = {
-    "dense": "the P x P matrix",
-    "rows": "the N x N form",
-    "products": "conjugate gradients",
-}
+_NAMES = {"dense": "the P x P matrix", "rows": "the N x N form", "products": "conjugate gradients"}
 
 
 class NewtonPlan(NamedTuple):

@@ -2,15 +2,14 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.basis.compile import chain_groups, compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.potential import Data, Potential
-from tfbnn.engine.starts.adam import make_adam_steps, start_adam
-from tfbnn.engine.starts.batches import Batches
+from tfbnn.engine.starts.adam import Batches, make_adam_steps, start_adam
 from tfbnn.engine.starts.check import draw_prior, with_residual_noise
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import PretrainingEvent
@@ -27,8 +26,7 @@ from tfbnn.system.threads import num_cores
 _LARGE_STEP = 1e6
 
 
-@dataclass(frozen=True)
-class PretrainingResult:
+class PretrainingResult(NamedTuple):
     """Starts of the chains and how they were reached.
 
     Attributes:
@@ -79,7 +77,7 @@ def pretrain(
     score = _make_score(spec, validation, jit_compile)
     compiled_in = time.perf_counter() - began
 
-    began, stopped = time.perf_counter(), False
+    began = time.perf_counter()
     best = _Best(theta, settings.early_stopping)
     with ThreadPoolExecutor(min(len(groups), num_cores())) as pool:
         for first, count, indices, epoch in batches:
@@ -92,17 +90,15 @@ def pretrain(
             theta = np.concatenate([state.theta.numpy() for state in states])
             if score is not None:
                 best.update(theta, score(theta), epoch)
-            stopped = bool(notify(_event(batches, first + count, epoch, best, began, num_chains)))
-            if stopped or best.all_stopped:
+            stopped = notify(_event(batches, first + count, epoch, best, began))
+            if stopped or best.stopped.all():
                 break
-    final = best.theta if settings.early_stopping else theta
     seconds = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
-    return PretrainingResult(
-        theta=with_residual_noise(spec, final, data),
-        epochs=best.epochs if settings.early_stopping else np.full(num_chains, epoch),
-        validation_log_likelihood=best.last if score is not None else None,
-        seconds=seconds,
-    )
+    epochs = np.full(num_chains, epoch)
+    if settings.early_stopping:
+        theta, epochs = best.theta, best.epochs
+    theta = with_residual_noise(spec, theta, data)
+    return PretrainingResult(theta, epochs, best.last if score is not None else None, seconds)
 
 
 class _Best:
@@ -119,19 +115,15 @@ class _Best:
     def update(self, theta, score, epoch):
         """Takes in the scores [C] that parameters [C, P] reached after `epoch` epochs."""
         self.last = score
-        active = ~self._stopped
+        active = ~self.stopped
         better = active & (score > self.score)
         self.theta[better], self.score[better] = theta[better], score[better]
         self.epochs[better] = epoch
         self.waited[active] = epoch - self.epochs[active]
 
     @property
-    def _stopped(self):
+    def stopped(self):
         return self.waited >= (self.patience or np.inf)
-
-    @property
-    def all_stopped(self):
-        return bool(self._stopped.all())
 
 
 def _make_score(spec, validation, jit_compile):
@@ -142,15 +134,13 @@ def _make_score(spec, validation, jit_compile):
     return lambda theta: log_likelihood(tf.constant(theta), validation).numpy() / num_rows
 
 
-def _event(
-    batches: Batches, step: int, epoch: int, best: _Best, began: float, num_chains: int
-) -> PretrainingEvent:
+def _event(batches: Batches, step: int, epoch: int, best: _Best, began: float) -> PretrainingEvent:
     seconds = time.perf_counter() - began
     return PretrainingEvent(
         phase="pretraining",
         transition=step,
         num_transitions=batches.num_steps,
-        num_chains=num_chains,
+        num_chains=batches.num_chains,
         seconds=seconds,
         eta_seconds=seconds * (batches.num_steps - step) / step,
         epoch=epoch,
