@@ -257,7 +257,7 @@ class BayesianMLP(SampledModel):
             check_names(rows.feature_names, self._ensemble.feature_names, "x")
             require_noise(self._ensemble, rows.noise, "log_prob")
         transformed = transform_rows(self.spec, *self._pipelines(), rows)
-        from tfbnn.engine.density.log_prob import log_prob_terms
+        from tfbnn.engine.density.value_and_gradient import log_prob_terms
 
         terms = log_prob_terms(self.spec, theta.reshape(-1, theta.shape[-1]), *transformed)
         terms["log_prob"] = terms["log_prior"] + terms["log_likelihood"]

@@ -7,7 +7,7 @@ from tests.support import reference
 from tests.support.linear import linear_model, linear_rows, short_fit
 from tests.support.specs import build, random_rows
 from tfbnn.engine.basis import seeds
-from tfbnn.engine.density.log_prob import log_prob_terms
+from tfbnn.engine.density.value_and_gradient import log_prob_terms
 from tfbnn.engine.running import begin_elsewhere
 
 

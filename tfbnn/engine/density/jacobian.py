@@ -19,36 +19,33 @@ def output_jacobian(spec, theta, x):
     Returns:
         (Jacobian [num_outputs, P, n], outputs [num_outputs, n]).
     """
-    layers = _forward(spec, theta, x)
-    outputs = layers[-1]["sum"]
+    layers, outputs = _forward(spec, theta, x)
     count = outputs.shape[0]
     back = tf.broadcast_to(tf.eye(count, dtype=x.dtype)[:, :, None], [count, *outputs.shape])
     columns, scale_columns = [], {}
     for slot, layer in zip(reversed(spec.layout.layers), reversed(layers)):
-        if layer["slope"] is not None:
-            back = back * layer["slope"]
-        kernel = layer["kernel_factor"] * layer["input"][None, :, None, :] * back[:, None]
+        received, effective_kernel, factors, slope = layer
+        if slope is not None:
+            back = back * slope
+        kernel = factors[0] * received[None, :, None, :] * back[:, None]
         kernel = tf.reshape(kernel, [count, -1, x.shape[-1]])
-        bias = layer["bias_factor"] * back
+        bias = factors[1] * back
         columns = [kernel, bias, *columns]
         if spec.is_ntk:
             # In ntk a sampled prior scale s multiplies the weights: d/d log s = sum of w d/dw.
-            for part, place, where in (
-                (kernel, slot.kernel_scale, slot.kernel),
-                (bias, slot.bias_scale, slot.bias),
-            ):
+            scales = (slot.kernel_scale, slot.bias_scale)
+            for part, where, place in zip((kernel, bias), (slot.kernel, slot.bias), scales):
                 if place is not None:
                     scale_columns[place] = tf.einsum("kpn,p->kn", part, theta[where])[:, None]
-        back = tf.matmul(layer["kernel"], back)
-    num_scales = theta.shape[0] - spec.layout.num_weights
+        back = tf.matmul(effective_kernel, back)
     nothing = tf.zeros([count, 1, x.shape[-1]], x.dtype)
-    first = spec.layout.num_weights
-    columns += [scale_columns.get(first + i, nothing) for i in range(num_scales)]
+    scales = range(spec.layout.num_weights, theta.shape[0])
+    columns += [scale_columns.get(place, nothing) for place in scales]
     return tf.concat(columns, axis=1), outputs
 
 
 def _forward(spec, theta, x):
-    """Per layer: input, effective kernel, weighted sum, and the slope of its activation."""
+    """Layers as (input, effective kernel, factors of kernel and bias, slope), and the last sum."""
     layers, hidden = [], x
     for index, slot in enumerate(spec.layout.layers):
         factors = tf.ones([2], x.dtype)
@@ -57,18 +54,11 @@ def _forward(spec, theta, x):
             factors = tf.stack([kernel_scale[0, 0] / slot.num_inputs**0.5, bias_scale[0, 0]])
         kernel = factors[0] * tf.reshape(theta[slot.kernel], [slot.num_inputs, slot.num_outputs])
         total = tf.matmul(kernel, hidden, transpose_a=True) + factors[1] * theta[slot.bias][:, None]
-        layer = {
-            "input": hidden,
-            "kernel": kernel,
-            "kernel_factor": factors[0],
-            "bias_factor": factors[1],
-            "sum": total,
-            "slope": None,
-        }
+        received, slope = hidden, None
         if index < len(spec.activations):
             with tf.GradientTape() as tape:
                 tape.watch(total)
                 hidden = ACTIVATIONS[spec.activations[index]].tensorflow(tf, total)
-            layer["slope"] = tape.gradient(hidden, total)
-        layers.append(layer)
-    return layers
+            slope = tape.gradient(hidden, total)
+        layers.append((received, kernel, factors, slope))
+    return layers, total

@@ -10,6 +10,7 @@ particular sampler. docs/developers/new_kernel.md shows how to write one.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tfbnn.data.validation import check_integer
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
@@ -32,7 +33,15 @@ class Kernel(ABC):
 
     C is the number of chains in a lane, P that of the coordinates. Where a chain has several
     `temperatures`, every C below but that of `rung_log_likelihood` counts all of its walkers.
+
+    Attributes:
+        couples_chains: Whether chains learn from each other, so that all of them advance in one
+            program.
+        theta_obstacle: Why Repriorised cannot give the kernel coordinates other than theta, or None.
     """
+
+    couples_chains: ClassVar[bool] = False
+    theta_obstacle: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
         """Registers the class under a name for `fit_posterior(kernel=name)`; None: not at all.
@@ -102,19 +111,9 @@ class Kernel(ABC):
         return None
 
     @property
-    def couples_chains(self) -> bool:
-        """Whether chains learn from each other, so that all of them advance in one program."""
-        return False
-
-    @property
     def temperatures(self) -> tuple[float, ...]:
         """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.rungs`."""
         return (1.0,)
-
-    @property
-    def theta_obstacle(self) -> str | None:
-        """Why Repriorised cannot give the kernel coordinates other than theta, or None."""
-        return None
 
     @property
     def rung_obstacle(self) -> str | None:

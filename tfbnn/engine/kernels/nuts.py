@@ -56,10 +56,7 @@ class NUTS(TunedKernel, name="nuts"):
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
-        return TransitionStatistics(
-            acceptance_rate=acceptance_from_log_ratio(results.log_accept_ratio),
-            n_steps=tf.cast(results.leapfrogs_taken, tf.int32),
-            diverging=results.has_divergence,
-            # TFP's energy is minus the Hamiltonian.
-            energy=-results.energy,
-        )
+        acceptance = acceptance_from_log_ratio(results.log_accept_ratio)
+        steps = tf.cast(results.leapfrogs_taken, tf.int32)
+        # TFP's energy is minus the Hamiltonian.
+        return TransitionStatistics(acceptance, steps, results.has_divergence, -results.energy)

@@ -63,7 +63,11 @@ class LadderKernel(TransitionKernel):
         z, inner = self._kernel.one_step(z, before.inner, seed=move_seed)
         log_likelihood = self._log_likelihood(z)
         order = sweep(log_likelihood, self.temperatures, swap_seed)
-        z = self.target_log_prob_fn.gather(z, _rows(order))
+        num_chains, num_rungs = order.shape
+        rows = tf.reshape(
+            num_rungs * tf.range(num_chains)[:, None] + order, [-1]
+        )  # of the lane, [R]
+        z = self.target_log_prob_fn.gather(z, rows)
         return z, LadderResults(
             # Density and gradient that were cached before belong to the power of another rung.
             inner=self._kernel.bootstrap_results(z),
@@ -73,13 +77,6 @@ class LadderKernel(TransitionKernel):
 
     def _log_likelihood(self, z: Tensor) -> Tensor:
         return tf.reshape(self.target_log_prob_fn.log_likelihood(z), [-1, len(self.temperatures)])
-
-
-def _rows(order: Tensor) -> Tensor:
-    """Rungs [C, m] of each chain as rows of the lane [R]."""
-    num_chains, num_rungs = order.shape
-    first = num_rungs * tf.range(num_chains)[:, None]
-    return tf.reshape(first + order, [-1])
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ class RandomWalkProposal(Proposal):
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
         """A new position [C, P]."""
-        return here.z + step_size * tf.random.stateless_normal(
-            here.z.shape, seed, dtype=here.z.dtype
-        )
+        noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
+        return here.z + step_size * noise
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """Zero [C]: the proposal is symmetric."""

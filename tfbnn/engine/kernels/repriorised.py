@@ -141,7 +141,8 @@ class Repriorised(ComposedKernel, name="repriorised"):
                 "collapse_readout=True does not go with a noise_scale known per row together with "
                 "noise_scale='learned'. Use collapse_readout=False, or a fixed noise scale."
             )
-        if self.collapse_readout and spec.layout.num_parameters == self._readout_size(spec):
+        place = readout_place(spec)
+        if self.collapse_readout and spec.layout.num_parameters == place.stop - place.start:
             raise ValueError(
                 "collapse_readout=True leaves nothing to sample of a network without hidden layers "
                 "and with a fixed noise scale. Use collapse_readout=False."
@@ -173,8 +174,3 @@ class Repriorised(ComposedKernel, name="repriorised"):
         """About how many gradients a transition costs, with the products of the features."""
         size = num_features(spec)
         return self.inner.work(spec) * (1.0 + size**2 / spec.layout.num_parameters)
-
-    @staticmethod
-    def _readout_size(spec: ModelSpec) -> int:
-        place = readout_place(spec)
-        return place.stop - place.start

@@ -142,10 +142,8 @@ class ManifoldProposal(Proposal):
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """log q(here | there) - log q(there | here) [C], with the determinants of both metrics."""
         step_size = tf.cast(step_size, tf.float64)
-        ratio = self._log_density(here, there, step_size) - self._log_density(
-            there, here, step_size
-        )
-        return tf.cast(ratio, here.z.dtype)
+        back = self._log_density(here, there, step_size)
+        return tf.cast(back - self._log_density(there, here, step_size), here.z.dtype)
 
     def _log_density(self, end: Point, start: Point, step_size: Tensor) -> Tensor:
         """log q(end | start) [C] of two Points, up to what is the same for all."""

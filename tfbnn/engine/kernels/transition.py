@@ -52,12 +52,11 @@ def with_next(results: Results, **parameters: Tensor) -> Results:
 
 def ratio_statistics(log_accept_ratio: Tensor, n_steps: Tensor) -> TransitionStatistics:
     """Statistics of a proposal with this log acceptance ratio [C], made in so many steps [C]."""
-    return TransitionStatistics(
-        acceptance_rate=acceptance_from_log_ratio(log_accept_ratio),
-        n_steps=n_steps,
-        diverging=is_divergent(log_accept_ratio),
-        energy=unknown(log_accept_ratio),
+    acceptance, diverging = (
+        acceptance_from_log_ratio(log_accept_ratio),
+        is_divergent(log_accept_ratio),
     )
+    return TransitionStatistics(acceptance, n_steps, diverging, energy=unknown(log_accept_ratio))
 
 
 def acceptance_from_log_ratio(log_accept_ratio: Tensor) -> Tensor:

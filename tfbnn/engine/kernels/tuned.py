@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from tfbnn.data.validation import check_choice, check_flag, check_number
 from tfbnn.engine.basis.libraries import Results, Tensor
@@ -40,7 +40,10 @@ class TunedKernel(Kernel):
             "identity" does neither; "auto" means "gauss_newton" for up to 1500 parameters and at
             least four times as many target values N K, where its products cost no more than a
             gradient; else "diagonal".
+        no_whitening: Of a class: why "gauss_newton" is refused, where coordinates may be scaled only.
     """
+
+    no_whitening: ClassVar[str | None] = None
 
     step_size: float | None = None
     adapt_step_size: bool = False
@@ -64,11 +67,6 @@ class TunedKernel(Kernel):
     @abstractmethod
     def accept_targets(self) -> tuple[float, float]:
         """The acceptance rates to aim at, for smooth and for ReLU-like activations."""
-
-    @property
-    def no_whitening(self) -> str | None:
-        """Why "gauss_newton" is refused, where coordinates may be scaled only."""
-        return None
 
     @property
     def adapts(self) -> bool:

@@ -112,7 +112,7 @@ def posterior_scores(ensemble: Ensemble, theta: Array, rows: Rows) -> Array:
             UserWarning,
             stacklevel=4,
         )
-    from tfbnn.engine.density.log_prob import log_prob_gradients
+    from tfbnn.engine.density.value_and_gradient import log_prob_gradients
 
     gradients = log_prob_gradients(spec, theta, *ensemble.transform(rows))
     return gradients.astype(np.float64)

@@ -11,7 +11,7 @@ from tfbnn import likelihoods, priors
 
 
 def terms(spec, theta, x, y, row_noise):
-    from tfbnn.engine.density.log_prob import log_prob_terms
+    from tfbnn.engine.density.value_and_gradient import log_prob_terms
 
     return log_prob_terms(spec, theta, x, y, row_noise)
 
