@@ -34,7 +34,9 @@ class Factor(NamedTuple):
         """Posterior mean of v for targets y [..., J, N]: [..., p, J]."""
         if self.in_feature_space:
             return tf.linalg.cholesky_solve(self.lower, tf.matmul(self.x, y, transpose_b=True))
-        return tf.matmul(self.x, tf.linalg.cholesky_solve(self.lower, _transposed(y)))
+        return tf.matmul(
+            self.x, tf.linalg.cholesky_solve(self.lower, tf.linalg.matrix_transpose(y))
+        )
 
 
 def log_marginal(x, y):
@@ -158,7 +160,3 @@ def _covariance_times_x(factor, x):
     identity = tf.eye(size, batch_shape=factor.lower.shape[:-2], dtype=tf.float64)
     inverse = tf.cast(tf.linalg.cholesky_solve(factor.lower, identity), x.dtype)
     return tf.matmul(inverse, x) if factor.in_feature_space else tf.matmul(x, inverse)
-
-
-def _transposed(matrix):
-    return tf.linalg.matrix_transpose(matrix)

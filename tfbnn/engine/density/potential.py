@@ -9,7 +9,7 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.densities import log_likelihood, scale_log_prior, weight_log_prior
-from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, gauss_newton_product
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
@@ -156,17 +156,9 @@ class Potential:
             value = self.log_prob(theta, data, likelihood_weight)
         return value, tape.gradient(value, theta)
 
-    def gauss_newton(self, theta, data):
-        """Positive semi-definite curvature of minus the log density at one theta [P]: [P, P].
-
-        NumPy, float64; see `tfbnn.engine.density.gauss_newton`.
-        """
-        return gauss_newton_matrix(self.spec, theta, data)
-
     def curvature(self, coordinates, data):
-        """The same at one point [P] of the sampled coordinates, for whitening them."""
-        return self.gauss_newton(coordinates, data)
+        """Curvature of minus the log density at one point [P], for whitening the coordinates.
 
-    def gauss_newton_product(self, theta, data, vector):
-        """That matrix times a vector [P], without building it: for large P."""
-        return gauss_newton_product(self.spec, theta, data, vector)
+        Positive semi-definite [P, P], NumPy, float64; see `tfbnn.engine.density.gauss_newton`.
+        """
+        return gauss_newton_matrix(self.spec, coordinates, data)

@@ -162,8 +162,7 @@ class _Readout(Potential):
     def _collapsed_curvature(self, theta, data):
         """Curvature of the collapsed density, from theta [1, P] with any readout: [P', P']."""
         place, others = readout_place(self.spec), self._others
-        zeros = tf.zeros([1, place.stop - place.start], theta.dtype)
-        mean = self._draw(self._with_readout(theta, zeros), data).mean
+        mean = self._draw(theta, data).mean
         theta = self._with_readout(theta, self._entries(theta, mean))[0].numpy()
         matrix = gauss_newton_matrix(self.spec, theta, data)
         mixed = matrix[others, place]

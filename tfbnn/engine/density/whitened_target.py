@@ -77,12 +77,11 @@ def hessian(function, theta):
 
     Args:
         function: theta [C, P] -> [C], each value of its own row only.
-        theta: Points [C, P].
+        theta: Points [C, P], float64.
 
     Returns:
         Symmetric matrices [C, P, P], float64.
     """
-    theta = tf.cast(theta, tf.float64)
     with tf.GradientTape() as outer:
         outer.watch(theta)
         with tf.GradientTape() as inner:

@@ -8,7 +8,7 @@ import numpy as np
 from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.adaptation import select
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
-from tfbnn.engine.kernels.hmc import HMC, hmc_statistics
+from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.transition import (
     TransitionKernel,
     TransitionStatistics,
@@ -94,13 +94,7 @@ class ChEESKernel(TransitionKernel):
     max_leapfrog_steps: int
 
     def __post_init__(self) -> None:
-        self.hmc = tfp.mcmc.HamiltonianMonteCarlo(
-            self.target_log_prob_fn,
-            step_size=self.step_size,
-            num_leapfrog_steps=1,
-            # Without this the kernel would ignore what `prepare` puts there.
-            store_parameters_in_results=True,
-        )
+        self.hmc = HMC(num_leapfrog_steps=1).build(self.target_log_prob_fn, self.step_size)
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [C, P]."""
@@ -230,4 +224,4 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
-        return hmc_statistics(results.hmc)
+        return HMC().statistics(results.hmc)

@@ -87,14 +87,10 @@ class CallableKernel(Kernel):
         steps, diverging = _find(results, "leapfrogs_taken"), _find(results, "has_divergence")
         if steps is None:
             steps = _find(results, "num_leapfrog_steps")
-        return TransitionStatistics(
-            acceptance_rate=acceptance,
-            n_steps=tf.broadcast_to(
-                tf.cast(1 if steps is None else steps, tf.int32), log_prob.shape
-            ),
-            diverging=tf.zeros(log_prob.shape, tf.bool) if diverging is None else diverging,
-            energy=unknown(log_prob),
-        )
+        if diverging is None:
+            diverging = tf.zeros(log_prob.shape, tf.bool)
+        steps = tf.broadcast_to(tf.cast(1 if steps is None else steps, tf.int32), log_prob.shape)
+        return TransitionStatistics(acceptance, steps, diverging, energy=unknown(log_prob))
 
 
 def _find(results: Results, name: str) -> Tensor | None:

@@ -14,19 +14,6 @@ from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.spec.model_spec import ModelSpec
 
 
-def hmc_statistics(results: Results) -> TransitionStatistics:
-    """Statistics of the last transition of `tfp.mcmc.HamiltonianMonteCarlo`."""
-    proposed = results.proposed_results
-    # The momentum that goes with the state the chain is in now.
-    (initial,), (final,) = proposed.initial_momentum, proposed.final_momentum
-    momentum = tf.where(results.is_accepted[:, None], final, initial)
-    kinetic = 0.5 * tf.reduce_sum(momentum**2, axis=-1)
-    ratio = results.log_accept_ratio
-    steps = tf.fill(ratio.shape, tf.cast(proposed.num_leapfrog_steps, tf.int32))
-    energy = kinetic - results.accepted_results.target_log_prob
-    return ratio_statistics(ratio, steps)._replace(energy=energy)
-
-
 @dataclass(frozen=True, kw_only=True)
 class HMC(TunedKernel, name="hmc"):
     """Hamiltonian Monte Carlo (leapfrog, Metropolis-corrected), by `tfp.mcmc`.
@@ -84,7 +71,7 @@ class HMC(TunedKernel, name="hmc"):
             target_log_prob_fn,
             step_size=step_size,
             num_leapfrog_steps=self.num_leapfrog_steps,
-            # Without this the kernel would ignore the step size that `prepare` puts there.
+            # Without this the kernel would ignore what `prepare` puts there.
             store_parameters_in_results=True,
         )
 
@@ -98,4 +85,12 @@ class HMC(TunedKernel, name="hmc"):
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
-        return hmc_statistics(results)
+        proposed = results.proposed_results
+        # The momentum that goes with the state the chain is in now.
+        (initial,), (final,) = proposed.initial_momentum, proposed.final_momentum
+        momentum = tf.where(results.is_accepted[:, None], final, initial)
+        kinetic = 0.5 * tf.reduce_sum(momentum**2, axis=-1)
+        ratio = results.log_accept_ratio
+        steps = tf.fill(ratio.shape, tf.cast(proposed.num_leapfrog_steps, tf.int32))
+        energy = kinetic - results.accepted_results.target_log_prob
+        return ratio_statistics(ratio, steps)._replace(energy=energy)

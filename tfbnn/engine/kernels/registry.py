@@ -1,6 +1,5 @@
 """Kernels by name, by class, by callable and from JSON."""
 
-from collections.abc import Callable
 from typing import Any
 
 from tfbnn.engine.kernels.base import KERNELS, Kernel
@@ -52,7 +51,9 @@ def _plain(name: str) -> str:
 def kernel_to_json(settings: Kernel) -> dict[str, Any]:
     """Settings as a JSON-able dict; of a kernel that the user built, its qualified name only."""
     if isinstance(settings, CallableKernel):
-        return {"name": _CALLABLE, "function": _qualified_name(settings.function)}
+        function = settings.function
+        place = function if hasattr(function, "__qualname__") else type(function)
+        return {"name": _CALLABLE, "function": f"{place.__module__}.{place.__qualname__}"}
     return settings_to_json(settings)
 
 
@@ -70,8 +71,3 @@ def kernel_from_json(entry: dict[str, Any]) -> Kernel:
             "only. Go on with fit_posterior(..., output=, resume=True, kernel=that callable)."
         )
     return settings_from_json(entry, kernel_classes())
-
-
-def _qualified_name(function: Callable[..., Any]) -> str:
-    place = function if hasattr(function, "__qualname__") else type(function)
-    return f"{place.__module__}.{place.__qualname__}"

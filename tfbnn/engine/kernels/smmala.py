@@ -14,8 +14,6 @@ from tfbnn.exceptions import StartError
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
-METRICS = ("softabs", "gauss_newton")
-
 # Matrices P x P that a program holds for a chain: Hessian, eigenvectors, and the roots of both points
 # in the results before and after the accept step.
 _MATRICES = 12
@@ -199,7 +197,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("metric", self.metric, METRICS)
+        check_choice("metric", self.metric, ("softabs", "gauss_newton"))
         check_number("softabs_alpha", self.softabs_alpha, above=0)
         if self.preconditioner not in ("auto", "identity"):
             raise ValueError(

@@ -4,8 +4,6 @@ Each offers, for the parameters `free`, `solve(gradient, damping)` = (H + dampin
 `inverse_diagonal()` = diag(H^-1), and for all parameters `diagonal`. NumPy, float64.
 """
 
-from functools import cached_property
-
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
@@ -73,8 +71,7 @@ class ProductCurvature:
 
     def __init__(self, spec, theta, data, free):
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
-        self._size, self._free = len(theta), free
-        self._product = lambda vector: gauss_newton_product(spec, theta, data, vector)
+        self._free, self._point = free, (spec, theta, data)
 
     def solve(self, gradient, damping):
         preconditioner = 1.0 / (self.diagonal[self._free] + damping)
@@ -95,16 +92,13 @@ class ProductCurvature:
         return solution
 
     def inverse_diagonal(self):
-        return self._probe * self.solve(self._probe, 0.0)
-
-    @cached_property
-    def _probe(self):
-        return np.random.default_rng(0).choice([-1.0, 1.0], size=len(self._free))
+        probe = np.random.default_rng(0).choice([-1.0, 1.0], size=len(self._free))
+        return probe * self.solve(probe, 0.0)
 
     def _times(self, vector):
-        padded = np.zeros(self._size)
+        padded = np.zeros_like(self.diagonal)
         padded[self._free] = vector
-        return self._product(padded)[self._free]
+        return gauss_newton_product(*self._point, padded)[self._free]
 
 
 CURVATURES = {"dense": DenseCurvature, "rows": RowCurvature, "products": ProductCurvature}
