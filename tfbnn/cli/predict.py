@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TextIO
 
 import numpy as np
@@ -16,6 +17,7 @@ from tfbnn.cli.options import add_model_argument, comma_list, load_model
 from tfbnn.data.csv_tables import open_csv, write_csv
 from tfbnn.data.tables import Table, is_csv, read_table
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import Prediction
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 
@@ -78,72 +80,42 @@ def run(args: argparse.Namespace) -> int:
     quantiles = _numbers(args.quantiles)
     noise = Roles(model.posterior, noise=args.noise_column).noise
     noise = noise if args.include_noise else []
-    if model.spec.has_classes:
-        columns = _class_columns(model, quantiles, args.space)
-    else:
-        columns = _output_columns(model, quantiles)
+    has_labels = model.spec.has_classes and args.space == "original"
+    columns = _columns(model, ["stddev", *(f"q{value:g}" for value in quantiles or ())], has_labels)
     if args.trust:
         columns.append("trust")
+    predict = partial(model.predict, include_noise=args.include_noise, quantiles=quantiles)
+    predict = partial(predict, space=args.space, return_trust=args.trust)
     with _pieces(args.points, model.posterior, noise) as pieces, _opened(args.output) as stream:
         for number, (x, row_noise) in enumerate(pieces):
-            labels, values = _predict(model, x, row_noise, quantiles, args)
-            header = number == 0
+            prediction = predict(x, noise_scale=row_noise)
+            labels = model.posterior.most_probable(prediction.mean) if has_labels else None
+            values, header = _values(prediction), number == 0
             write_csv(stream, columns, values, labels=labels, digits=_DIGITS, header=header)
     return DONE
 
 
-def _predict(
-    model: SampledModel,
-    x: Array,
-    row_noise: Array | None,
-    quantiles: Sequence[float] | None,
-    args: argparse.Namespace,
-) -> tuple[Array | None, Array]:
-    """Rows of the output: labels [N, L] or None; numbers [N, columns].
-
-    The numbers are for each target mean, stddev, quantiles, then the trust level.
-    """
-    prediction = model.predict(
-        x,
-        include_noise=args.include_noise,
-        quantiles=quantiles,
-        space=args.space,
-        noise_scale=row_noise,
-        return_trust=args.trust,
-    )
+def _values(prediction: Prediction) -> Array:
+    """Numbers [N, columns]: for each target mean, stddev, quantiles, then the trust level."""
     found = () if prediction.quantiles is None else prediction.quantiles
     parts = [prediction.mean, prediction.stddev, *found]
     # [N, K, statistics], so that all about one target stands together.
-    values = np.stack(parts, axis=2).reshape(len(x), -1)
-    if prediction.trust is not None:
-        values = np.column_stack([values, prediction.trust])
-    if not model.spec.has_classes or args.space == "transformed":
-        return None, values
-    return model.posterior.most_probable(prediction.mean), values
+    values = np.stack(parts, axis=2).reshape(len(prediction.mean), -1)
+    return values if prediction.trust is None else np.column_stack([values, prediction.trust])
 
 
-def _output_columns(model: SampledModel, quantiles: Sequence[float] | None) -> list[str]:
-    statistics = ["mean", "stddev", *_quantile_names(quantiles)]
-    names = model.posterior.target_names
-    if len(names) == 1:
-        return statistics
-    return [f"{name}_{statistic}" for name in names for statistic in statistics]
-
-
-def _class_columns(model: SampledModel, quantiles: Sequence[float] | None, space: str) -> list[str]:
-    """Names of the columns of a classifier: class, p_a, p_a_stddev, p_b, .."""
+def _columns(model: SampledModel, spreads: Sequence[str], has_labels: bool) -> list[str]:
+    """Names of the columns: mean, stddev, ..; of a classifier class, p_a, p_a_stddev, p_b, .."""
     names, classes, spec = model.posterior.target_names, model.classes or (), model.spec
     prefixes = [""] if len(names) == 1 else [f"{name}_" for name in names]
+    if not spec.has_classes:
+        return [f"{prefix}{name}" for prefix in prefixes for name in ("mean", *spreads)]
     shown = classes if spec.num_predicted > spec.num_targets else classes[1:]
-    what = "p" if space == "original" else "logit"
+    what = "p" if has_labels else "logit"
     values = [f"{prefix}{what}_{label}" for prefix in prefixes for label in shown]
-    endings = ["", "_stddev", *(f"_{name}" for name in _quantile_names(quantiles))]
-    labels = [f"{prefix}class" for prefix in prefixes] if space == "original" else []
+    endings = ["", *(f"_{name}" for name in spreads)]
+    labels = [f"{prefix}class" for prefix in prefixes] if has_labels else []
     return labels + [f"{value}{ending}" for value in values for ending in endings]
-
-
-def _quantile_names(quantiles: Sequence[float] | None) -> list[str]:
-    return [f"q{value:g}" for value in quantiles or ()]
 
 
 @contextlib.contextmanager

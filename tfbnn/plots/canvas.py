@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from types import ModuleType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.posterior import checks
@@ -33,28 +33,24 @@ def colors(count: int) -> list[str]:
     return [_CYCLE[index % len(_CYCLE)] for index in range(count)]
 
 
-def style() -> AbstractContextManager[None]:
-    """The style of all figures, for use in a `with` statement."""
-    context: AbstractContextManager[None] = _matplotlib().rc_context(_STYLE)
-    return context
-
-
-def figure_of(
+@contextmanager
+def styled_figure(
     num_rows: int, num_columns: int, panel: tuple[float, float], **options: Any
-) -> tuple[Figure, Array]:
-    """A Figure of no window with axes [num_rows, num_columns].
+) -> Iterator[tuple[Figure, Array]]:
+    """Yields a Figure of no window with axes [num_rows, num_columns], drawn in the common style.
 
     Args:
         num_rows, num_columns: The grid.
         panel: (width, height) of one panel in inches.
         **options: Further ones of `Figure.subplots`, such as sharex or height_ratios.
     """
-    _matplotlib()
+    matplotlib = required("matplotlib", "Plots need Matplotlib", "tfbnn[plots]")
     from matplotlib.figure import Figure
 
     size = (panel[0] * num_columns, panel[1] * num_rows)
-    figure = Figure(figsize=size, layout="constrained", dpi=110)
-    return figure, figure.subplots(num_rows, num_columns, squeeze=False, **options)
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained", dpi=110)
+        yield figure, figure.subplots(num_rows, num_columns, squeeze=False, **options)
 
 
 def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:
@@ -67,7 +63,3 @@ def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple
             "plot_traces and plot_convergence."
         )
     return checks.checked_rows(ensemble, x, y, noise_scale, "this figure")
-
-
-def _matplotlib() -> ModuleType:
-    return required("matplotlib", "Plots need Matplotlib", "tfbnn[plots]")

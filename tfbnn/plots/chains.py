@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, figure_of, style
+from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 
@@ -40,8 +40,8 @@ def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Fi
     draws = draws.reshape(ensemble.num_chains, ensemble.num_results, len(x))
     traces = [("log density", ensemble.sample_stats["lp"])]
     traces += [(f"f(x), point {i + 1}", draws[..., i]) for i in range(len(x))]
-    with style():
-        figure, axes = figure_of(len(traces), 2, (4.6, 1.6), width_ratios=[4, 1], sharey="row")
+    grid = {"width_ratios": [4, 1], "sharey": "row"}
+    with styled_figure(len(traces), 2, (4.6, 1.6), **grid) as (figure, axes):
         for (trace, histogram), (name, values) in zip(axes, traces):
             edges = np.histogram_bin_edges(values[np.isfinite(values)], 30)
             for color, chain in zip(colors(len(values)), values):
@@ -66,8 +66,7 @@ def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) 
     """
     diagnosis = model.diagnose(x_reference)
     ess_limit = _ESS_PER_CHAIN * model.posterior.num_chains
-    with style():
-        figure, axes = figure_of(1, 2, (4.2, 3.4))
+    with styled_figure(1, 2, (4.2, 3.4)) as (figure, axes):
         left, right = axes[0]
         _draw_histograms(left, {"R-hat": diagnosis.rhat_function})
         _draw_limit(left, _RHAT_LIMIT, f"should be below {_RHAT_LIMIT}")

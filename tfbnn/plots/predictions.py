@@ -46,10 +46,8 @@ def plot_truth(
     quantiles = _quantiles(model, rows.x[shown], noise, [0.16, 0.5, 0.84])
     is_log = "log10" in model.posterior.y_pipeline.names
     names = model.posterior.target_names
-    with canvas.style():
-        figure, axes = canvas.figure_of(
-            2, len(names), (5.2, 2.8), height_ratios=[3, 1], sharex="col"
-        )
+    grid = {"height_ratios": [3, 1], "sharex": "col"}
+    with canvas.styled_figure(2, len(names), (5.2, 2.8), **grid) as (figure, axes):
         for column, name in enumerate(names):
             truth, bounds = rows.y[shown, column], quantiles[:, :, column]
             _draw_truth(axes[:, column], truth, bounds, is_log, name)
@@ -113,8 +111,7 @@ def plot_pulls(
     values = pulls(model.posterior, rows.y, transformed)
     edges = np.arange(-5.0, 5.01, 0.5)
     grid = np.linspace(-5.0, 5.0, 201)
-    with canvas.style():
-        figure, axes = canvas.figure_of(1, values.shape[1], (5.2, 3.8))
+    with canvas.styled_figure(1, values.shape[1], (5.2, 3.8)) as (figure, axes):
         for axis, pull, name in zip(axes[0], values.T, model.posterior.target_names):
             # What lies beyond the last edge is shown in the last bin rather than dropped.
             shown = np.clip(pull, edges[0], edges[-1] - 1e-9)
@@ -154,8 +151,7 @@ def plot_coverage(
     low, high = found[: len(levels)], found[len(levels) :]
     observed = np.mean((low <= rows.y) & (rows.y <= high), axis=1)  # [levels, K]
     outside = np.abs(pulls(model.posterior, rows.y, transformed))
-    with canvas.style():
-        figure, axes = canvas.figure_of(1, 2, (4.2, 3.9))
+    with canvas.styled_figure(1, 2, (4.2, 3.9)) as (figure, axes):
         intervals, tails = axes[0]
         _draw_intervals(intervals, levels, observed, len(rows.y), model.posterior.target_names)
         _draw_tails(tails, outside, model.posterior.target_names)
