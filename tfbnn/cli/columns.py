@@ -97,13 +97,6 @@ class Roles:
                 f"{', '.join(self.targets)}. Give --target once per target, in order."
             )
 
-    def require_targets(self) -> None:
-        """Refuses a model that was saved without the names of its targets."""
-        if not self.targets:
-            raise ValueError(
-                "The model does not know the name of its target column. Add --target COLUMN."
-            )
-
 
 def feature_columns(
     ensemble: Ensemble, available: Sequence[str], source: str, *, apart: Collection[str] = ()
@@ -156,7 +149,10 @@ def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Array, Arra
         (x [N, D], y [N, K], noise [N] or [N, K] or None), arrays in original units; y of a
         classifier holds labels.
     """
-    roles.require_targets()
+    if not roles.targets:
+        raise ValueError(
+            "The model does not know the name of its target column. Add --target COLUMN."
+        )
     labels = Labels.of_model(model, roles.targets) if model.spec.has_classes else None
     features: list[str] = []
 

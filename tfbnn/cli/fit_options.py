@@ -63,9 +63,8 @@ _NETWORK = (
     Option("activation", "default tanh; or one per hidden layer: tanh,relu", "NAME", _one_or_list),
     Option("parameterization", "default standard; ntk suits every width", "NAME"),
 )
-_PRIOR_SCALE = Option(
-    "prior_scale", "standard deviation of the normal prior of all weights, default 1", "S", float
-)
+_PRIOR = "standard deviation of the normal prior of all weights, default 1"
+_PRIOR_SCALE = Option("prior_scale", _PRIOR, "S", float)
 _NOISE_SCALE = Option(
     "noise_scale",
     "standard deviation of the noise on the transformed scale: a number, one per target with "

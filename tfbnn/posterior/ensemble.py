@@ -97,11 +97,6 @@ class Ensemble:
         """Whether the draws were chosen by `compress`, so that they are no chains any more."""
         return self.provenance.compression is not None
 
-    @property
-    def is_stopped_early(self) -> bool:
-        """Whether the run ended before it had all draws that were asked for."""
-        return self.num_results < (self.provenance.num_results_requested or 0)
-
     def transform(self, rows: Rows) -> NetworkRows:
         """Rows on the scale the network sees.
 

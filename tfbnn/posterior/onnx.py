@@ -18,7 +18,6 @@ import numpy as np
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
-from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 from tfbnn.system.extras import required
 from tfbnn.system.version import __version__
@@ -119,7 +118,12 @@ def _add_moments(ensemble: Ensemble, operations: Callable[[Any], _Operations]) -
     values = LINKS[spec.likelihood.link].onnx(op, location)
     for step in reversed(ensemble.y_pipeline.steps):
         values = step.inverse_onnx(op, values)
-    average = partial(_average, op, ensemble.draw_weights)
+    weights = ensemble.draw_weights[:, None, None]
+
+    def average(draws: str) -> str:
+        """Average over draws: [S, K, N] -> [K, N]."""
+        return op("ReduceSum", op("Mul", draws, weights), np.array([0]), keepdims=0)
+
     mean = average(values)
     deviation = op("Sub", values, mean)
     stddev = op("Sqrt", average(op("Mul", deviation, deviation)))
@@ -136,8 +140,3 @@ def _network_outputs(op: _Operations, ensemble: Ensemble, x: str) -> str:
         if index < len(ensemble.spec.activations):
             hidden = ACTIVATIONS[ensemble.spec.activations[index]].onnx(op, hidden)
     return hidden
-
-
-def _average(op: _Operations, weights: Array, values: str) -> str:
-    """Average over draws: weights [S], values [S, K, N] -> [K, N]."""
-    return op("ReduceSum", op("Mul", values, weights[:, None, None]), np.array([0]), keepdims=0)

@@ -413,8 +413,8 @@ class SampledModel:
 
     def _fitted(self) -> Ensemble:
         ensemble = self._sampled()
-        if ensemble.is_stopped_early:
-            requested = ensemble.provenance.num_results_requested
+        requested = ensemble.provenance.num_results_requested or 0
+        if ensemble.num_results < requested:
             warnings.warn(
                 f"The run was stopped early: {ensemble.num_results} of {requested} draws per "
                 "chain are there.",

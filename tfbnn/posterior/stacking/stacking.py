@@ -103,11 +103,10 @@ def stack(ensemble: Ensemble, rows: NetworkRows, *, leave_one_out: bool = False)
     Warns:
         UserWarning: When the Pareto k of more than 5 % of the leave-one-out densities exceeds 0.7.
     """
-    pareto_k = None
     if leave_one_out:
         densities, pareto_k = loo_log_densities(ensemble, rows)
     else:
-        densities = chain_log_densities(ensemble, rows)
+        densities, pareto_k = chain_log_densities(ensemble, rows), None
     weights = stacking_weights(densities)
     uniform = np.full_like(weights, 1.0 / len(weights))
     stacking = Stacking(
