@@ -32,10 +32,8 @@ def weight_log_prior(prior: priors.WeightPrior, weights: Tensor, scale: Tensor =
 def _uniform(prior, weights, scale=None):
     del scale  # there is none
     inside = tf.reduce_all((weights >= prior.low) & (weights <= prior.high), axis=-1)
-    density = -weights.shape[-1] * log(prior.high - prior.low)
-    return tf.where(
-        inside, tf.constant(density, tf.float64), tf.constant(-float("inf"), tf.float64)
-    )
+    density = tf.constant(-weights.shape[-1] * log(prior.high - prior.low), tf.float64)
+    return tf.where(inside, density, tf.constant(-float("inf"), tf.float64))
 
 
 @weight_log_prior.register(priors.Laplace)

@@ -59,10 +59,8 @@ def network_tiles(spec, theta, num_rows):
 def weight_scales(spec, theta, index):
     """Prior scales of kernel and bias of one layer, each broadcastable to [C, 1]."""
     slot, prior = spec.layout.layers[index], spec.priors[index]
-    return (
-        _weight_scale(prior.kernel, slot.kernel_scale, theta),
-        _weight_scale(prior.bias, slot.bias_scale, theta),
-    )
+    kernel_scale = _weight_scale(prior.kernel, slot.kernel_scale, theta)
+    return kernel_scale, _weight_scale(prior.bias, slot.bias_scale, theta)
 
 
 def _weight_scale(prior, place, theta):

@@ -144,10 +144,8 @@ class Potential:
     def log_likelihood(self, theta, data):
         """Log likelihood summed over all rows and targets of `data`."""
         outputs = network_outputs(self.spec, theta, data.x)
-        log_noise_scale = theta[:, self.spec.layout.log_noise_scale]
-        return log_likelihood(
-            self.spec.likelihood, outputs, log_noise_scale, data.y, data.row_noise
-        )
+        log_noise = theta[:, self.spec.layout.log_noise_scale]
+        return log_likelihood(self.spec.likelihood, outputs, log_noise, data.y, data.row_noise)
 
     def value_and_gradient(self, theta, data, likelihood_weight=1.0):
         """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""

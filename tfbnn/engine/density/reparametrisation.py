@@ -134,9 +134,8 @@ class _Readout(Potential):
             return tf.ones([shape, (sizes[-2] + 1) * sizes[-1]], theta.dtype)
         scales = _prior_scales(self.spec, theta, len(sizes) - 2)
         widths = (sizes[-2] * sizes[-1], sizes[-1])
-        return tf.concat(
-            [tf.broadcast_to(scale, [shape, width]) for scale, width in zip(scales, widths)], axis=1
-        )
+        wide = [tf.broadcast_to(scale, [shape, width]) for scale, width in zip(scales, widths)]
+        return tf.concat(wide, axis=1)
 
     def _draw(self, theta, data):
         """The conjugate.Draw made from the standard normal numbers in the readout's place."""

@@ -28,9 +28,8 @@ class _Moments(tf.Module):
         self._kernels = [variable(w[..., :-1]) for w in ensemble.effective_weights]
         self._biases = [variable(w[..., -1:]) for w in ensemble.effective_weights]
         self._draw_weights = variable(ensemble.draw_weights[:, None, None])
-        self._rows_at_once = max(
-            1, _MOST_VALUES // (ensemble.num_draws * max(ensemble.spec.layer_sizes[1:]))
-        )
+        values_per_row = ensemble.num_draws * max(ensemble.spec.layer_sizes[1:])
+        self._rows_at_once = max(1, _MOST_VALUES // values_per_row)
         signature = tf.TensorSpec([None, ensemble.spec.num_inputs], tf.float64, name="x")
         self.__call__ = tf.function(self._moments, input_signature=[signature])
 

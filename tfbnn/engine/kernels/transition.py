@@ -85,10 +85,8 @@ def accepts(log_accept_ratio: Tensor, seed: Tensor, adjusted: bool) -> Tensor:
     if not adjusted:
         # Without this a chain that overflows would be NaN for ever.
         return ~is_divergent(log_accept_ratio)
-    uniform = tf.random.stateless_uniform(
-        log_accept_ratio.shape, seed, dtype=log_accept_ratio.dtype
-    )
-    return tf.math.log(uniform) < log_accept_ratio
+    shape, dtype = log_accept_ratio.shape, log_accept_ratio.dtype
+    return tf.math.log(tf.random.stateless_uniform(shape, seed, dtype=dtype)) < log_accept_ratio
 
 
 def bias_of_unadjusted(adjusted: bool, error: str) -> str | None:

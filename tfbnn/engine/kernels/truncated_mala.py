@@ -109,9 +109,8 @@ def quantile(uniform: Tensor, low: Tensor, high: Tensor) -> Tensor:
     the same thing for draws.
     """
     flipped, low, high = _lower_side(low, high)
-    log_cdf = tfp.math.log_add_exp(
-        tf.math.log1p(-uniform) + _log_cdf(low), tf.math.log(uniform) + _log_cdf(high)
-    )
+    below, above = tf.math.log1p(-uniform) + _log_cdf(low), tf.math.log(uniform) + _log_cdf(high)
+    log_cdf = tfp.math.log_add_exp(below, above)
     z = tf.clip_by_value(_inverse_log_cdf(log_cdf), low, high)
     return tf.where(flipped, -z, z)
 

@@ -14,9 +14,8 @@ _MARGIN = 1e-3
 
 def draw_prior(spec, seed, num_chains):
     """One draw of the prior per chain, in the sampled coordinates: [C, P]."""
-    return np.stack(
-        [_draw(spec, seeds.generator(seed, "prior", chain)) for chain in range(num_chains)]
-    ).astype(spec.dtype)
+    generators = [seeds.generator(seed, "prior", chain) for chain in range(num_chains)]
+    return np.stack([_draw(spec, generator) for generator in generators]).astype(spec.dtype)
 
 
 def with_residual_noise(spec, theta, data):

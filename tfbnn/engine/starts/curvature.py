@@ -106,7 +106,5 @@ CURVATURES = {"dense": DenseCurvature, "rows": RowCurvature, "products": Product
 
 def _solve_positive(matrix, right):
     # TensorFlow's Cholesky: the threads of LAPACK's wait for each other on a busy machine.
-    factor = tf.linalg.cholesky(matrix)
-    return (
-        tf.linalg.cholesky_solve(factor, right.reshape(len(right), -1)).numpy().reshape(right.shape)
-    )
+    factor, columns = tf.linalg.cholesky(matrix), right.reshape(len(right), -1)
+    return tf.linalg.cholesky_solve(factor, columns).numpy().reshape(right.shape)

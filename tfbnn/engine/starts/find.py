@@ -117,9 +117,9 @@ def _polish_all(
 
 def _best_starts(spec: ModelSpec, data: Data, theta: Array, num_chains: int) -> tuple[Array, str]:
     """The `num_chains` starts of highest log density, in their order, and a line on all."""
-    log_prob = np.concatenate(
-        [Potential(spec).log_prob(tf.constant(start[None]), data).numpy() for start in theta]
-    )
+    potential = Potential(spec)
+    each = [potential.log_prob(tf.constant(start[None]), data).numpy() for start in theta]
+    log_prob = np.concatenate(each)
     ranked = np.argsort(-np.where(np.isfinite(log_prob), log_prob, -np.inf), kind="stable")
     best = np.sort(ranked[:num_chains])
     values = ", ".join(f"{log_prob[index]:.4g}" for index in ranked)
