@@ -90,14 +90,15 @@ def fit(
         ensemble = make_ensemble(definition, transformed, result, ladder)
         keep(ensemble)
         diagnosis = None if result.interrupted else _diagnose(ensemble, keep)
+    accept_target, accept_reason = settings.accept_target(spec)
     run = Run(
         kernel=describe_settings(settings),
         num_chains=len(result.draws),
         num_results=result.draws.shape[1],
         num_burnin_steps=options.num_burnin_steps,
         num_steps_between_results=options.num_steps_between_results,
-        accept_target=settings.accept_target(spec) if settings.adapts else None,
-        accept_reason=settings.accept_reason(spec),
+        accept_target=accept_target if settings.adapts else None,
+        accept_reason=accept_reason,
         acceptance_rate=result.acceptance_rate,
         step_size=result.step_size,
         num_divergent=result.num_divergent,

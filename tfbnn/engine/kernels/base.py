@@ -87,13 +87,12 @@ class Kernel(ABC):
         """Whether warm-up tunes a preconditioner."""
         return self.preconditioner != "identity"
 
-    def accept_target(self, spec: ModelSpec) -> float | None:
-        """The acceptance rate that adaptation aims at for the model `spec`; None: no adaptation."""
-        return None
+    def accept_target(self, spec: ModelSpec) -> tuple[float | None, str]:
+        """The acceptance rate that adaptation aims at for the model `spec`, and for the report why.
 
-    def accept_reason(self, spec: ModelSpec) -> str:
-        """Why `accept_target` is what it is, for the report."""
-        return ""
+        None: no adaptation.
+        """
+        return None, ""
 
     def pooled_acceptance(self, acceptance: Tensor) -> Tensor:
         """What the step sizes [C] learn from: each chain's from its own acceptance rate [C]."""

@@ -51,19 +51,11 @@ class HMC(TunedKernel, name="hmc"):
     def gradients_per_transition(self) -> int:
         return self.num_leapfrog_steps
 
-    def accept_target(self, spec: ModelSpec) -> float:
-        """The acceptance rate that adaptation aims at, for the model `spec`."""
-        return self.whitened_target if self._aims_at_whitened else super().accept_target(spec)
-
-    def accept_reason(self, spec: ModelSpec) -> str:
-        """Why `accept_target` is what it is, for the report."""
-        if self._aims_at_whitened:
-            return "default in whitened coordinates"
-        return super().accept_reason(spec)
-
-    @property
-    def _aims_at_whitened(self) -> bool:
-        return self.target_accept_prob is None and self.preconditioner == "gauss_newton"
+    def accept_target(self, spec: ModelSpec) -> tuple[float, str]:
+        """The acceptance rate that adaptation aims at for the model `spec`, and why."""
+        if self.target_accept_prob is None and self.preconditioner == "gauss_newton":
+            return self.whitened_target, "default in whitened coordinates"
+        return super().accept_target(spec)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The TFP kernel; `step_size` has shape [C, 1]."""

@@ -180,11 +180,12 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         """For smooth and for ReLU-like activations."""
         return (0.9, 0.9) if self.adjusted else (0.5**0.5, 0.5**0.5)
 
-    def accept_reason(self, spec: ModelSpec) -> str:
-        """Why `accept_target` is what it is, for the report."""
+    def accept_target(self, spec: ModelSpec) -> tuple[float, str]:
+        """What adaptation aims at, an acceptance rate or what stands in its place, and why."""
+        target, why = super().accept_target(spec)
         if self.adjusted or self.target_accept_prob is not None:
-            return super().accept_reason(spec)
-        return f"stands for an energy variance of {self.energy_variance:g} per parameter"
+            return target, why
+        return target, f"stands for an energy variance of {self.energy_variance:g} per parameter"
 
     @property
     def bias_note(self) -> str | None:

@@ -96,21 +96,16 @@ class TunedKernel(Kernel):
         why = f"whitening costs {cost} for N = {num_rows}, P = {size}"
         return replace(self, preconditioner=chosen), f"{chosen}, chosen because {why}"
 
-    def accept_target(self, spec: ModelSpec) -> float:
-        """`target_accept_prob`, or the kernel's own target for the model's activations."""
+    def accept_target(self, spec: ModelSpec) -> tuple[float, str]:
+        """`target_accept_prob`, or the kernel's own target for the model's activations, and why."""
         if self.target_accept_prob is not None:
-            return self.target_accept_prob
-        smooth, kinked = self.accept_targets
-        return smooth if spec.is_smooth else kinked
-
-    def accept_reason(self, spec: ModelSpec) -> str:
-        """Why `accept_target` is what it is, for the report."""
-        if self.target_accept_prob is not None:
-            return "as asked"
+            return self.target_accept_prob, "as asked"
         smooth, kinked = self.accept_targets
         if smooth == kinked:
-            return "default"
-        return f"default for {'smooth' if spec.is_smooth else 'ReLU-like'} activations"
+            return smooth, "default"
+        if spec.is_smooth:
+            return smooth, "default for smooth activations"
+        return kinked, "default for ReLU-like activations"
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results with the step size [C, 1] for the next transition."""

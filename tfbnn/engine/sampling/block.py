@@ -98,7 +98,7 @@ def make_block(
         (ChainState, BlockOutput).
     """
     potential = settings.potential(spec)
-    accept_target = settings.accept_target(spec)
+    accept_target, _ = settings.accept_target(spec)
 
     def block(
         data: Data, state: ChainState, keys: Tensor, control: BlockControl
