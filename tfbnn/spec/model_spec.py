@@ -150,7 +150,7 @@ def make_spec(
 ) -> ModelSpec:
     """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
     sizes = _layer_sizes(layer_sizes)
-    if type(likelihood) not in likelihoods.REGISTRY.values():
+    if not any(isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()):
         names = sorted(likelihoods.REGISTRY)
         raise TypeError(
             f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."
