@@ -8,6 +8,7 @@ References:
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,22 +40,18 @@ def load_psis() -> LeaveOneOut:
     if int(arviz.__version__.split(".")[0]) >= 1:
         from arviz_stats.base import array_stats
 
-        return _finite_rows(lambda values: _loo_by_row(array_stats, values))
-    return _finite_rows(lambda values: _loo(arviz, values))
+        return partial(_finite_rows, partial(_loo_by_row, array_stats))
+    return partial(_finite_rows, partial(_loo, arviz))
 
 
-def _finite_rows(leave_one_out: LeaveOneOut) -> LeaveOneOut:
+def _finite_rows(leave_one_out: LeaveOneOut, log_likelihood: Array) -> tuple[Array, Array]:
     """Applies a function to the rows at which it is defined."""
-
-    def apply(log_likelihood: Array) -> tuple[Array, Array]:
-        num_rows = log_likelihood.shape[1]
-        log_density, pareto_k = np.full(num_rows, -np.inf), np.full(num_rows, np.inf)
-        rows = np.isfinite(log_likelihood).all(axis=0)
-        if rows.any():
-            log_density[rows], pareto_k[rows] = leave_one_out(log_likelihood[:, rows])
-        return log_density, pareto_k
-
-    return apply
+    num_rows = log_likelihood.shape[1]
+    log_density, pareto_k = np.full(num_rows, -np.inf), np.full(num_rows, np.inf)
+    rows = np.isfinite(log_likelihood).all(axis=0)
+    if rows.any():
+        log_density[rows], pareto_k[rows] = leave_one_out(log_likelihood[:, rows])
+    return log_density, pareto_k
 
 
 def _loo(arviz: Any, log_likelihood: Array) -> tuple[Array, Array]:
