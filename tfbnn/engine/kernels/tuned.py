@@ -108,8 +108,12 @@ class TunedKernel(Kernel):
         return kinked, "default for ReLU-like activations"
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Kernel results with the step size [C, 1] for the next transition."""
-        del key, adapting  # nothing else is drawn or tuned, unless a kernel says so
+        """Kernel results with the step size [C, 1] for the next transition, without jitter.
+
+        One step has no trajectory that could resonate, or be tuned; those of NUTS and of a partial
+        refreshment vary in length by themselves. Other kernels have a `prepare` of their own.
+        """
+        del key, adapting
         return with_next(before, step_size=step_size)
 
     def target_log_prob(self, results: Results) -> Tensor:
