@@ -6,10 +6,13 @@ from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.running.run_lanes import compile_block
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Clock
+from tfbnn.run.definition import RunDefinition
 from tfbnn.run.options import Sampling
 from tfbnn.run.plan import make_plan
 from tfbnn.run.stores import MemoryStore
+from tfbnn.spec.rows import Rows
 
 __all__ = ["make_lane"]
 
@@ -38,8 +41,12 @@ def make_lane(
         seed=seed, num_chains=len(theta), num_results=total, num_burnin_steps=num_burnin_steps
     )
     chains = list(range(len(theta)))
-    plan = make_plan(kernel, spec, len(x), sampling, [chains], block_length)
-    program = make_program(kernel, spec, data, sampling, plan)
+    rows = Rows(x, y, None, None)
+    definition = RunDefinition(
+        spec, rows, None, {}, None, sampling, {}, kernel.temperatures, Provenance()
+    )
+    plan = make_plan(kernel, definition, [chains], block_length)
+    program = make_program(kernel, definition, data, plan)
     with MemoryStore(plan).sink(0, Clock()) as memory:
         lane = Lane(program, chains, theta, memory if sink is None else sink)
     began = time.perf_counter()

@@ -7,6 +7,7 @@ import sys
 import time
 import types
 import unittest.mock
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +17,10 @@ from tests.support import small_runs
 from tests.support.busy_workers import kill_one
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.cluster import tasks
-from tfbnn.cluster.crew import StopSign, Tasks
+from tfbnn.cluster.crew import Tasks
 from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
+from tfbnn.run.plan import Plan
 from tfbnn.storage import RunFolder
 
 dask = pytest.importorskip("dask")
@@ -267,7 +269,7 @@ def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monk
     """The next one prepares the run by what lies there, and adds the draws it wants more."""
 
     def die(crew, *arguments):
-        crew._stop.set()
+        Path(crew._sign).touch()
         assert "less pretraining" in crew._advice
         raise KeyboardInterrupt
 
@@ -284,13 +286,13 @@ def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monk
 
 
 def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, monkeypatch):
-    stop = StopSign(tmp_path)
+    stop = tmp_path / "stop-this"
     staging = RunFolder.create(tmp_path / "preparation", {}, {}, 1)
     worker = types.SimpleNamespace(status=distributed.Status.running)
     monkeypatch.setattr("distributed.get_worker", lambda: worker)
     monkeypatch.setattr("tfbnn.engine.basis.threads.limit_threads", lambda: None)
-    monkeypatch.setattr("tfbnn.engine.running.begin_elsewhere.prepare_run", lambda *_: stop.set())
-    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), stop.path)
+    monkeypatch.setattr("tfbnn.engine.running.begin_elsewhere.prepare_run", lambda *_: stop.touch())
+    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), str(stop))
 
 
 def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
@@ -317,15 +319,16 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
 class FakeClient:
     """A client whose tasks end when they are asked to stop."""
 
-    def __init__(self, stop, status_then="running"):
-        self._stop, self._status_then = stop, status_then
+    def __init__(self, status_then="running"):
+        self._status_then, self._sign = status_then, "no file yet"
 
     @property
     def status(self):
-        return self._status_then if os.path.exists(self._stop.path) else "running"
+        return self._status_then if os.path.exists(self._sign) else "running"
 
-    def submit(self, function, *, pure):
-        return FakeFuture(self._stop, function)
+    def submit(self, function, sign, *, pure):
+        self._sign = sign
+        return FakeFuture(sign, function)
 
     def processing(self):
         return {"worker": [FakeFuture.key]}
@@ -334,16 +337,26 @@ class FakeClient:
 class FakeFuture:
     key = "key"
 
-    def __init__(self, stop, result):
-        self._stop, self.result = stop, result
+    def __init__(self, sign, result):
+        self._sign, self.result = sign, result
 
     @property
     def status(self):
-        return "finished" if os.path.exists(self._stop.path) else "pending"
+        return "finished" if os.path.exists(self._sign) else "pending"
 
 
 def raise_error(error):
     raise error
+
+
+FOUR = Plan([[0], [1], [2], [3]], 1, [], num_results=1, stride=1)
+
+
+class Stopped(Tasks):
+    """Tasks that are stopped while all of them are at work."""
+
+    def reports(self):
+        yield "an event"
 
 
 class TestTasks:
@@ -352,40 +365,30 @@ class TestTasks:
         monkeypatch.setattr("tfbnn.cluster.crew._POLL_SECONDS", 0.0)
         monkeypatch.setattr("tfbnn.cluster.crew._LONGEST_PAUSE_SECONDS", 0.0)
 
-    def stopped_tasks(self, client, stop, calls):
-        """Tasks that were stopped while all of them were at work."""
-
-        class Stopped(Tasks):
-            def reports(self):
-                yield "an event"
-
-        crew = Stopped(client, calls, stop, "Advice.")
-        assert not crew.run([[lane] for lane in calls], notify=lambda event: True)
-        return crew
-
     def test_a_stop_is_not_another_attempt(self, tmp_path):
-        stop, wrong = StopSign(tmp_path), ValueError("wrong")
+        wrong = ValueError("wrong")
         calls = {
             0: (lambda: False,),
             1: (lambda: True,),
             2: (lambda: raise_error(OSError("gone")),),
             3: (lambda: raise_error(wrong),),
         }
-        crew = self.stopped_tasks(FakeClient(stop), stop, calls)
-        assert crew.failures == {3: wrong} and not crew.repeated
-        assert not os.path.exists(stop.path)
+        crew = Stopped(FOUR, FakeClient(), calls, str(tmp_path), "Advice.")
+        ending = crew.run([[lane] for lane in calls], notify=lambda event: True)
+        assert ending.failures == {(3,): wrong} and not crew.repeated and not ending.interrupted
+        assert not os.listdir(tmp_path)
 
     def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
-        stop = StopSign(tmp_path)
-        client = FakeClient(stop, "connecting")
-        crew = self.stopped_tasks(client, stop, {0: (lambda: False,)})
-        assert os.path.exists(stop.path) and not crew.failures
+        crew = Stopped(
+            FOUR, FakeClient("connecting"), {0: (lambda: False,)}, str(tmp_path), "Advice."
+        )
+        crew.run([[0]], notify=lambda event: True)
+        assert len(list(tmp_path.glob("stop-*"))) == 1 and not crew.failures
 
     def test_attempts_in_vain_end_with_advice(self, tmp_path):
-        stop = StopSign(tmp_path)
-        stop.set()
-        crew = Tasks(FakeClient(stop), {0: (lambda: False,)}, stop, "Do this.")
-        assert not crew.run([[0]], notify=lambda event: False)
+        crew = Tasks(FOUR, FakeClient(), {0: (lambda: False,)}, str(tmp_path), "Do this.")
+        Path(crew._sign).touch()
+        crew.run([[0]], notify=lambda event: False)
         assert "5 times in a row" in str(crew.failures[0])
         assert str(crew.failures[0]).endswith("further. Do this.")
         assert crew.repeated == {(0, "worker closed"): 4}

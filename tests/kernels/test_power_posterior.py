@@ -8,6 +8,7 @@ import tensorflow as tf
 from scipy import special, stats
 
 import tfbnn
+from tests.support.builders import definition_of
 from tests.support.kernels.ladder_checks import (
     INNER,
     TEMPERATURES,
@@ -41,12 +42,10 @@ from tfbnn.kernels import (
     PowerPosterior,
     UnderdampedLangevin,
 )
-from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.definition import Starts
 from tfbnn.run.evidence import log_evidence, swap_acceptance
-from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.run.session import MemorySession
-from tfbnn.spec.rows import Rows
 
 FALSE_ALARM = 1e-6
 
@@ -240,12 +239,12 @@ def evidences(num_temperatures=20, num_chains=20):
     x, y = linear_rows()
     spec = linear_model("float64").spec
     settings = PowerPosterior(MALA(preconditioner="diagonal"), num_temperatures=num_temperatures)
-    rows = Rows(x, y[:, None], None, None)
-    sampling = Sampling(num_chains=num_chains, num_results=2000, num_burnin_steps=500, seed=2)
+    y = y[:, None]
+    numbers = {"num_chains": num_chains, "num_results": 2000, "num_burnin_steps": 500, "seed": 2}
     result = driver.run_chains(
-        RunDefinition(spec, rows, None, {}, None, sampling, {}, settings.temperatures, {}),
+        definition_of(spec, x, y, settings.temperatures, **numbers),
         settings,
-        make_data(rows.x, rows.y, None, "float64"),
+        make_data(x, y, None, "float64"),
         Starts(draw_prior(spec, 1, num_chains), "draws of the prior"),
         MemorySession(),
         Notifier(),

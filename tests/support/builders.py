@@ -8,7 +8,10 @@ from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import Normal
+from tfbnn.run.definition import RunDefinition
+from tfbnn.run.options import Sampling
 from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.rows import Rows
 
 
 def make_rows(num_rows, num_inputs, num_targets, seed=0):
@@ -105,3 +108,10 @@ def synthetic_ensemble(
         provenance=Provenance.from_json(provenance or {}),
         **fields,
     )
+
+
+def definition_of(spec, x, y, temperatures=(1.0,), **sampling):
+    """The RunDefinition of a run on rows, as far as its draws depend on it from given starts on."""
+    rows = Rows(x, y, None, None)
+    sampling = Sampling(**sampling)
+    return RunDefinition(spec, rows, None, {}, None, sampling, {}, temperatures, Provenance())

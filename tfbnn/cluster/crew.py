@@ -7,14 +7,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Any
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.extra import required
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.run.counters import Seconds
-from tfbnn.run.crew import Crew, Ended, Tally
-from tfbnn.run.events import Event, SamplingEvent, current_phase
+from tfbnn.run.crew import Crew, Ended
+from tfbnn.run.events import Event
 from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore
 from tfbnn.storage.run.folder import STOP
@@ -23,33 +24,7 @@ _POLL_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0
 # The folder has news once per commit.
 _LOOK_SECONDS = 2.0
-
-
-class StopSign:
-    """A file that asks tasks to stop, also those that the scheduler cannot reach any more.
-
-    It lies where everything else of the run is too.
-
-    Attributes:
-        path: The file, of a name that no other call has.
-    """
-
-    def __init__(self, folder: str) -> None:
-        """
-        Args:
-            folder: The run folder.
-        """
-        self.path = os.path.join(folder, f"{STOP}{secrets.token_hex(8)}")
-
-    def set(self) -> None:
-        """Asks them."""
-        with open(self.path, "wb"):
-            pass
-
-    def clear(self) -> None:
-        """Removes the file, when no task is left that may look for it."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
+_FOR_CHAINS = "Use a smaller commit_interval, or a longer lifetime of workers."
 
 
 class Tasks(Crew):
@@ -66,20 +41,29 @@ class Tasks(Crew):
     most_in_vain = 5
 
     def __init__(
-        self, client: Any, calls: Mapping[int, tuple[Any, ...]], stop: StopSign, advice: str
+        self,
+        plan: Plan,
+        client: Any,
+        calls: Mapping[int, tuple[Any, ...]],
+        folder: str,
+        advice: str,
     ) -> None:
         """
         Args:
+            plan: Plan of the run.
             client: distributed.Client.
-            calls: Dict lane -> (function, *arguments); true says that the work is finished.
-            stop: StopSign that the functions heed.
+            calls: Dict lane -> (function, *arguments). The functions get one argument more, the
+                file whose existence asks them to stop, also where the scheduler cannot reach them
+                any more; true says that their work is finished.
+            folder: The run folder, where that file will be, under a name that no other call has.
             advice: Sentence on what helps where attempts end before they get any further.
         """
-        super().__init__()
-        self._client, self._calls, self._stop, self._advice = client, calls, stop, advice
+        super().__init__(plan)
+        self._client, self._calls, self._advice = client, calls, advice
+        self._sign = os.path.join(folder, f"{STOP}{secrets.token_hex(8)}")
         self.running: dict[Any, int] = {}
         self.repeated = Counter[tuple[int, str]]()
-        self._reached = {lane: self.reached(lane) for lane in calls}
+        self._reached = dict.fromkeys(calls, 0)
 
     def has_room(self) -> bool:
         # Else the client is looking for the scheduler.
@@ -88,7 +72,7 @@ class Tasks(Crew):
     def start(self, lanes: Sequence[int]) -> None:
         for lane in lanes:
             function, *arguments = self._calls[lane]
-            self.running[self._client.submit(function, *arguments, pure=False)] = lane
+            self.running[self._client.submit(function, *arguments, self._sign, pure=False)] = lane
 
     def reports(self) -> Iterator[Event | Ended]:
         if self._client.status == "closed":
@@ -106,21 +90,17 @@ class Tasks(Crew):
         """
         try:
             if self.running:
-                self._stop.set()
+                Path(self._sign).touch()
             while self.running and self._client.status == "running":
                 self._cancel_waiting()
                 time.sleep(_POLL_SECONDS)
-                for ended in self._ended():
-                    # They are not tried again: what another attempt would mend is no failure.
-                    self.failures |= ended.failures
+                for _ in self._ended():
+                    pass  # not tried again: what another attempt would mend is no failure
         except KeyboardInterrupt:
             return True
-        if not self.running:
-            self._stop.clear()
+        if not self.running:  # that may look for it
+            Path(self._sign).unlink(missing_ok=True)
         return False
-
-    def reached(self, lane: int) -> int:
-        return 0
 
     def give_up(self, ended: Ended, in_vain: int) -> Exception:
         return ended.error or TimeoutError(
@@ -143,7 +123,7 @@ class Tasks(Crew):
                 lost = "worker closed" if error is None else type(error).__name__
                 yield Ended(lane, left, lost=lost, error=error)
             else:
-                yield Ended(lane, [], dict.fromkeys(lane, error))
+                self.failures |= dict.fromkeys(lane, error)
 
     def _cancel_waiting(self) -> None:
         assigned = {key for keys in self._client.processing().values() for key in keys}
@@ -156,60 +136,46 @@ class Tasks(Crew):
 class LaneTasks(Tasks):
     """Tasks that advance the lanes of a run, which its folder tells of."""
 
-    def __init__(self, client: Any, plan: Plan, store: FolderStore, stop: StopSign) -> None:
+    def __init__(self, plan: Plan, client: Any, store: FolderStore) -> None:
         """
         Args:
-            client, stop: As in `Tasks`.
-            plan: Plan of the run.
+            plan, client: As in `Tasks`.
             store: FolderStore.
         """
-        self.tally = Tally(plan, range(len(plan.groups)))
-        self._folder, interval = store.folder, store.commit_interval
-        self._interval = max(interval, _LOOK_SECONDS)
-        self._last_look = time.monotonic()
-        folder = self._folder
+        folder, interval = store.folder, store.commit_interval
         calls = {
-            lane: (tasks.advance, folder.path, folder.run_id, lane, interval, stop.path)
+            lane: (tasks.advance, folder.path, folder.run_id, lane, interval)
             for lane in range(len(plan.groups))
         }
-        advice = "Use a smaller commit_interval, or a longer lifetime of workers."
-        super().__init__(client, calls, stop, advice)
+        super().__init__(plan, client, calls, folder.path, _FOR_CHAINS)
+        self._folder, self._interval = folder, max(interval, _LOOK_SECONDS)
+        self._last_look = time.monotonic()
+        self.seconds()
+        self._reached = {lane: one.transition for lane, one in self.counters.items()}
 
     def reports(self) -> Iterator[Event | Ended]:
-        yield from super().reports()
-        is_due = time.monotonic() >= self._last_look + self._interval
-        if is_due or not (self.running or self._waiting):
+        for ended in super().reports():
+            self.seconds()
+            yield ended
+        is_over = not (self.running or self._waiting)
+        if is_over or time.monotonic() >= self._last_look + self._interval:
             self._last_look = time.monotonic()
-            yield from self._look()
-
-    def reached(self, lane: int) -> int:
-        self._read([lane])
-        return self.tally.counters[lane].transition
+            seconds, phase = self.seconds(), self.phase()
+            yield from self.event(phase, seconds.phases[phase])
 
     def seconds(self) -> Seconds:
-        """What the run has spent in its phases, by what is committed."""
-        self._read(list(self.tally.counters))
-        return Seconds.committed(list(self.tally.counters.values()))
-
-    def notes(self) -> list[str]:
-        """Lines on the tasks that were tried again."""
-        groups = self.tally.plan.groups
-        return [
-            f"The task of chains {groups[lane]} was tried again {count} times ({error})."
-            for (lane, error), count in self.repeated.items()
-        ]
-
-    def _look(self) -> Iterator[SamplingEvent]:
-        seconds, healthy = self.seconds(), self.tally.healthy(self.failures)
-        if healthy:
-            phase = current_phase(healthy, self.tally.plan)
-            yield SamplingEvent.of(phase, healthy, self.tally.plan, seconds.phases[phase])
-
-    def _read(self, lanes: Sequence[int]) -> None:
-        for lane in lanes:
+        """What the run has spent in its phases, by what is committed, which is taken down."""
+        for lane in self.counters:
             # The task that has this lane says what is wrong.
             with contextlib.suppress(OSError, RunFolderError):
-                self.tally.read(self._folder, [lane])
+                self.read(self._folder, [lane])
+        return Seconds.committed(list(self.counters.values()))
+
+    def notes(self) -> list[str]:
+        return [
+            f"The task of chains {self.plan.groups[lane]} was tried again {count} times ({error})."
+            for (lane, error), count in self.repeated.items()
+        ]
 
 
 def _is_passing(error: Exception) -> bool:

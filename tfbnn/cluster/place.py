@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 from tfbnn.cluster import tasks
-from tfbnn.cluster.crew import LaneTasks, StopSign, Tasks
+from tfbnn.cluster.crew import LaneTasks, Tasks
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.fit.fitting import Job, Place
+from tfbnn.run.definition import Starts
 from tfbnn.run.description import (
     check_same_run,
     definition_to_arrays,
@@ -23,7 +24,6 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import find_run
 from tfbnn.run.stores import FolderStore, committed_result, result_of
-from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.storage.run.folder import PREPARATION
 from tfbnn.system.atomic import make_folder
@@ -31,8 +31,8 @@ from tfbnn.system.atomic import make_folder
 _FOR_STARTS = "Use a longer lifetime of workers, or less pretraining: it cannot go on where it was."
 
 
-class Cluster:
-    """The Place that has tasks on a cluster run the chains."""
+class Cluster(Place):
+    """The place whose chains tasks on a cluster run."""
 
     def __init__(self, client: Any) -> None:
         """
@@ -43,68 +43,58 @@ class Cluster:
 
     def environment(self, options: FitOptions) -> dict[str, Any]:
         """That of the run in the folder, or of a worker; tasks compare it with theirs."""
-        folder = RunFolder.find(options.output)
+        folder = RunFolder.find(str(options.output))
         if folder is not None:
             return read_definition(folder).environment
         return dict(self._client.submit(tasks.environment, pure=False).result())
 
-    def sample(
-        self,
-        definition: RunDefinition,
-        transformed: TransformedRows,
-        settings: Any,
-        options: FitOptions,
-    ) -> tuple[Starts, SamplingResult]:
-        """Finds starts, unless a run folder has them, and runs the chains, all in tasks."""
-        began, path = time.perf_counter(), os.path.realpath(options.output)
-        stop = StopSign(path)
-        folder = find_run(options.output, definition, options.resume)
+    def sample(self, job: Job) -> tuple[Starts, SamplingResult]:
+        definition, options = job.definition, job.options
+        began, path = time.perf_counter(), os.path.realpath(str(options.output))
+        folder = find_run(str(options.output), definition, options.resume)
         if folder is None:
             make_folder(path)  # shows now what would fail in a task
-            self._prepare(definition, options, path, stop)
+            self._prepare(job, path)
             folder = RunFolder.open(path)
             check_same_run(folder, definition)  # another call may have made it
         beginning, result = read_beginning(folder), committed_result(folder, options.num_results)
         if result is None:
             extend_run(folder, options.num_results)
-            spec, num_rows = definition.spec, len(definition.rows.x)
-            plan = make_plan(settings, spec, num_rows, definition.sampling, *beginning.layout)
+            plan = make_plan(job.settings, definition, *beginning.layout)
             store = FolderStore(folder, options.commit_interval)
-            crew, notify = (
-                LaneTasks(self._client, plan, store, stop),
-                Notifier(options.verbose, options.callbacks),
-            )
+            crew = LaneTasks(plan, self._client, store)
+            notify = Notifier(options.verbose, options.callbacks)
             before = crew.seconds()
             try:
-                interrupted = crew.run([[lane] for lane in crew.tally.counters], notify)
+                ending = crew.run([[lane] for lane in crew.counters], notify)
             finally:
                 notify.progress.close()
             seconds = crew.seconds().elapsed(began, before)
-            ending = crew.tally.ending(interrupted, crew.failures, crew.notes())
             result = result_of(store, plan, beginning.start_log_prob, seconds, ending)
         return beginning.starts, result
 
-    def _prepare(
-        self, definition: RunDefinition, options: FitOptions, path: str, stop: StopSign
-    ) -> None:
+    def _prepare(self, job: Job, path: str) -> None:
         """Has the run folder made, by a definition that lies in it."""
+        definition, chains = job.definition, list(range(job.options.num_chains))
         staging = os.path.join(path, PREPARATION)
         folder = RunFolder.find(staging)
         if folder is None:
             folder = RunFolder.create(
                 staging, definition_to_json(definition), definition_to_arrays(definition), 1
             )
-        elif options.resume:
+        elif job.options.resume:
             check_same_run(folder, definition)
         else:
             raise RunFolderError(
                 f"{path!r} holds a run that was being prepared. Pass resume=True to go on with it, "
                 "or another folder."
             )
-        call = (tasks.prepare, staging, folder.run_id, path, stop.path)
-        crew = Tasks(self._client, {0: call}, stop, _FOR_STARTS)
-        if crew.run([[0]], lambda event: False):
+        calls = {0: (tasks.prepare, staging, folder.run_id, path)}
+        plan = make_plan(job.settings, definition, [chains])
+        crew = Tasks(plan, self._client, calls, path, _FOR_STARTS)
+        ending = crew.run([[0]], lambda event: False)
+        if ending.interrupted:
             raise KeyboardInterrupt
-        for error in crew.failures.values():
+        for error in ending.failures.values():
             raise error
         shutil.rmtree(staging, ignore_errors=True)

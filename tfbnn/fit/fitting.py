@@ -1,10 +1,12 @@
 """From rows and settings to an ensemble and the record of its run."""
 
+from __future__ import annotations
+
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import opened_session
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, TransformedRows, data_hash
-from tfbnn.spec.settings_json import Pretraining, describe_settings
+from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.threads import single_threaded_blas
 
 # Rounding noise in a log density above this eats acceptance.
@@ -33,27 +35,22 @@ _ROUNDING_LIMIT = 0.05
 Keep = Callable[[Ensemble], None]
 
 
-class Place(Protocol):
-    """Where the chains of a fit run."""
+class Job(NamedTuple):
+    """What a fit comes to, once all that was left open is settled.
 
-    def environment(self, options: FitOptions) -> dict[str, Any]:
-        """What decides the bits of a run besides settings and data, see `describe_environment`."""
+    Attributes:
+        definition: RunDefinition.
+        transformed: Its rows on the scale the network sees.
+        settings: Its kernel, with a definite preconditioner.
+        geometry: A line on the preconditioner and why that one.
+        options: FitOptions.
+    """
 
-    def sample(
-        self,
-        definition: RunDefinition,
-        transformed: TransformedRows,
-        settings: Any,
-        options: FitOptions,
-    ) -> tuple[Starts, SamplingResult]:
-        """Finds starts, unless a run folder has them, and runs the chains.
-
-        Args:
-            definition: RunDefinition.
-            transformed: TransformedRows.
-            settings: Kernel settings, with a definite preconditioner.
-            options: FitOptions.
-        """
+    definition: RunDefinition
+    transformed: TransformedRows
+    settings: Any
+    geometry: str
+    options: FitOptions
 
 
 def fit(
@@ -77,19 +74,17 @@ def fit(
         place: Where chains are to run, by default in this process.
     """
     began = time.perf_counter()
-    transformed = TransformedRows.learn(spec, rows, validation)
-    if validation is None and options.pretraining is not None:
-        _check_early_stopping(options.pretraining)
-    place = place or ThisProcess()
-    definition, settings, geometry = _define(spec, rows, validation, options, place)
+    place = place or Place()
+    job = _settle(spec, rows, validation, options, place)
     startup = Seconds(startup=time.perf_counter() - began)
-    starts, result = place.sample(definition, transformed, settings, options)
+    starts, result = place.sample(job)
     ensemble = diagnosis = ladder = None
     if result.draws.shape[1]:
-        ladder = measure_ladder(definition, result)
-        ensemble = make_ensemble(definition, transformed, result, ladder)
+        ladder = measure_ladder(job.definition, result)
+        ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
         keep(ensemble)
         diagnosis = None if result.interrupted else _diagnose(ensemble, keep)
+    settings = job.settings
     accept_target, accept_reason = settings.accept_target(spec)
     run = Run(
         kernel=describe_settings(settings),
@@ -106,46 +101,43 @@ def fit(
         start_log_prob=result.start_log_prob,
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
-        geometry=geometry,
-        notes=(*_notes(spec, settings, transformed.train, ensemble, ladder), *result.notes),
+        geometry=job.geometry,
+        notes=(*_notes(job, ensemble, ladder), *result.notes),
         diagnosis=diagnosis,
         ladder=ladder,
     )
     return run, result
 
 
-class ThisProcess:
-    """The Place that runs chains where it is called."""
+class Place:
+    """Where the chains of a fit run: in this process; subclasses are other places."""
 
     def environment(self, options: FitOptions) -> dict[str, Any]:
+        """What decides the bits of a run besides settings and data, see `describe_environment`."""
         from tfbnn.engine.basis.environment import describe_environment
 
         return describe_environment()
 
-    def sample(
-        self,
-        definition: RunDefinition,
-        transformed: TransformedRows,
-        settings: Any,
-        options: FitOptions,
-    ) -> tuple[Starts, SamplingResult]:
+    def sample(self, job: Job) -> tuple[Starts, SamplingResult]:
+        """Finds starts, unless a run folder has them, and runs the chains."""
         from tfbnn.engine.density.potential import make_data
         from tfbnn.engine.running.begin_elsewhere import starts_of
         from tfbnn.engine.running.driver import run_chains
 
+        definition, options = job.definition, job.options
         with opened_session(definition, options) as session:
             starts = session.found and session.found.starts
             result = session.committed_result(options.num_results)
             if starts is not None and result is not None:
                 return starts, result
-            data = make_data(*transformed.train, definition.spec.dtype)
+            data = make_data(*job.transformed.train, definition.spec.dtype)
             notify = Notifier(options.verbose, options.callbacks)
             try:
                 # With more, the last bits of a factorisation would depend on what other chains are
                 # doing.
                 with single_threaded_blas():
-                    starts = starts or starts_of(definition, transformed, data, notify)
-                    result = run_chains(definition, settings, data, starts, session, notify)
+                    starts = starts or starts_of(definition, job.transformed, data, notify)
+                    result = run_chains(definition, job.settings, data, starts, session, notify)
             except KeyboardInterrupt:
                 # Before the chains moved, in this process.
                 result = session.committed_result(fewest=1)
@@ -171,18 +163,10 @@ def _diagnose(ensemble: Ensemble, keep: Keep) -> Diagnosis:
     return diagnosis
 
 
-def _check_early_stopping(pretraining: Pretraining) -> None:
-    if pretraining.early_stopping:
-        raise ValueError(
-            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
-            "Pass validation_data=(x, y)."
-        )
-
-
-def _define(
+def _settle(
     spec: ModelSpec, rows: Rows, validation: Rows | None, options: FitOptions, place: Place
-) -> tuple[RunDefinition, Any, str]:
-    """(RunDefinition, kernel settings with a definite preconditioner, why that one) of a fit.
+) -> Job:
+    """The Job of a fit.
 
     Raises:
         TypeError, ValueError: When model, kernel and options do not go together.
@@ -190,6 +174,13 @@ def _define(
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.running.driver import check_workers
 
+    transformed = TransformedRows.learn(spec, rows, validation)
+    pretraining = options.pretraining
+    if validation is None and pretraining is not None and pretraining.early_stopping:
+        raise ValueError(
+            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
+            "Pass validation_data=(x, y)."
+        )
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
     asked.check_chains(options.num_chains)
@@ -200,7 +191,7 @@ def _define(
         rows=rows,
         validation=validation,
         kernel=kernel_to_json(asked),
-        pretraining=options.pretraining,
+        pretraining=pretraining,
         sampling=options.sampling,
         environment=environment,
         temperatures=settings.temperatures,
@@ -209,7 +200,7 @@ def _define(
             kernel=repr(settings),
             bias=settings.bias_note,
             max_tree_depth=getattr(settings, "max_tree_depth", None),
-            pretraining=repr(options.pretraining),
+            pretraining=repr(pretraining),
             num_burnin_steps=options.num_burnin_steps,
             num_steps_between_results=options.num_steps_between_results,
             jit_compile=options.jit_compile,
@@ -220,29 +211,22 @@ def _define(
         ),
     )
     check_workers(options.num_workers, settings)
-    return definition, settings, geometry
+    return Job(definition, transformed, settings, geometry, options)
 
 
-def _notes(
-    spec: ModelSpec,
-    settings: Any,
-    train: tuple[Any, ...],
-    ensemble: Ensemble | None,
-    ladder: Ladder | None,
-) -> tuple[str, ...]:
+def _notes(job: Job, ensemble: Ensemble | None, ladder: Ladder | None) -> tuple[str, ...]:
     """What the report says besides numbers: bias, a ladder with gaps, float32 that is too short."""
-    bias = () if settings.bias_note is None else (settings.bias_note,)
+    bias = () if job.settings.bias_note is None else (job.settings.bias_note,)
     gaps = () if ladder is None else ladder.notes()
-    return (*bias, *gaps, *_precision_notes(spec, train, ensemble))
+    return (*bias, *gaps, *_precision_notes(job, ensemble))
 
 
-def _precision_notes(
-    spec: ModelSpec, train: tuple[Any, ...], ensemble: Ensemble | None
-) -> tuple[str, ...]:
+def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
     """A remark on numerical precision, where the noise is small for float32."""
+    spec = job.definition.spec
     if ensemble is None or spec.dtype == "float64":
         return ()
-    y, noise = train[1], train[2]
+    _, y, noise = job.transformed.train
     scale = np.inf if noise is None else float(np.median(noise))
     if spec.layout.num_noise:
         learned = float(np.exp(np.median(ensemble.log_noise_scale)))

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.run.plan import PHASES
 from tfbnn.system.arrays import Array
+
+PHASES = ("warmup", "sampling")
 
 
 @dataclass(frozen=True, eq=False)

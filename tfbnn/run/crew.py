@@ -6,11 +6,10 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfbnn.run.counters import Counters
-from tfbnn.run.events import Event
+from tfbnn.run.events import Event, SamplingEvent, current_phase
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending
 
@@ -18,17 +17,14 @@ if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
 
 Notify = Callable[[Event], bool]
-Errors = dict[int, BaseException]
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """An attempt to advance some lanes that is over.
 
     Attributes:
         lanes: Numbers of the lanes.
         left: Lanes that are to go on now.
-        failures: Dict lane -> the error that ended it for good.
         refusal: What kept all of them from advancing, or None.
         lost: How the attempt was lost, in words; None where it ended as it should.
         last_words: A sentence on that, or nothing.
@@ -37,7 +33,6 @@ class Ended:
 
     lanes: Sequence[int]
     left: Sequence[int]
-    failures: Errors = field(default_factory=dict)
     refusal: Exception | None = None
     lost: str | None = None
     last_words: str = ""
@@ -45,14 +40,16 @@ class Ended:
 
 
 class Crew(ABC):
-    """Advances lanes until they are at their ends, as far as nothing stops it.
+    """Advances lanes of a run until they are at their ends, as far as nothing stops it.
 
     One that fails does not end the others. Lanes whose attempt was lost go on in another one, each
     by itself where that may show in which of them the cause is, and are given up once chance has
     been excluded.
 
     Attributes:
-        failures: Dict lane -> the error that ended it.
+        plan: Plan of the run.
+        counters: Dict lane -> what is known of it.
+        failures: Dict lane -> the error that ended it for good.
         running: What is at work.
     """
 
@@ -60,21 +57,25 @@ class Crew(ABC):
     most_in_vain = 0
     running: Sized
 
-    def __init__(self) -> None:
-        self.failures: Errors = {}
+    def __init__(self, plan: Plan, lanes: Iterable[int] | None = None) -> None:
+        """
+        Args:
+            plan: Plan of the run.
+            lanes: Numbers of the lanes that this crew has, by default all.
+        """
+        lanes = range(len(plan.groups)) if lanes is None else lanes
+        self.plan, self.failures = plan, dict[int, BaseException]()
+        self.counters = {lane: Counters.nothing(plan.groups[lane]) for lane in lanes}
         self._waiting: deque[tuple[float, list[int]]] = deque()
         # Attempts in a row that got no further, and transitions that the last of them reached.
         self._in_vain, self._reached = Counter[int](), dict[int, int]()
 
-    def run(self, turns: Iterable[Sequence[int]], notify: Notify) -> bool:
+    def run(self, turns: Iterable[Sequence[int]], notify: Notify) -> Ending:
         """Works until all is done or `notify` returns true.
 
         Args:
             turns: Lanes that are to advance, those of one attempt together.
             notify: Called with the events of the run.
-
-        Returns:
-            Whether the user asked to stop.
         """
         interrupted = False
         try:
@@ -84,7 +85,8 @@ class Crew(ABC):
             interrupted = True
         finally:
             interrupted |= self.stop()
-        return interrupted
+        failures = {tuple(self.plan.groups[lane]): e for lane, e in self.failures.items()}
+        return Ending(interrupted, failures, tuple(self.notes()))
 
     @abstractmethod
     def has_room(self) -> bool:
@@ -102,17 +104,36 @@ class Crew(ABC):
     def stop(self) -> bool:
         """Has what is running commit and end; returns whether the user asked to stop meanwhile."""
 
-    def reached(self, lane: int) -> int:
-        """Transitions that another attempt would go on from."""
-        raise NotImplementedError
-
-    def give_up(self, ended: Ended, in_vain: int) -> BaseException:
-        """The error of a lane for which nothing more can be done."""
+    def give_up(self, ended: Ended, in_vain: int) -> Exception:
+        """The error of lanes for which nothing more can be done."""
         raise NotImplementedError
 
     def lost(self, ended: Ended, again: Sequence[int]) -> float:
         """Takes down that lanes were lost and which are tried again; after how many seconds."""
         raise NotImplementedError
+
+    def notes(self) -> Iterable[str]:
+        """Lines on what was lost."""
+        return ()
+
+    def read(self, folder: RunFolder, lanes: Iterable[int]) -> None:
+        """Takes down what some lanes have committed."""
+        for lane in lanes:
+            found = folder.checkpoint(lane)
+            if found is not None:
+                self.counters[lane] = Counters.from_json(found.counters)
+
+    def phase(self) -> str:
+        """The phase that the lanes are in."""
+        return current_phase(self._healthy(), self.plan)
+
+    def event(self, phase: str, seconds: float) -> Iterator[SamplingEvent]:
+        """Yields the event of the run, `seconds` of which were spent in the phase; none of no lanes."""
+        if healthy := self._healthy():
+            yield SamplingEvent.of(phase, healthy, self.plan, seconds)
+
+    def _healthy(self) -> list[Counters]:
+        return [one for lane, one in self.counters.items() if lane not in self.failures]
 
     def _work(self, notify: Notify) -> None:
         while self._waiting or self.running:
@@ -134,12 +155,11 @@ class Crew(ABC):
                     self._refuse(lanes, error)
 
     def _take_leave(self, ended: Ended) -> None:
-        self.failures |= ended.failures
         if ended.refusal is not None:
             self._refuse(ended.lanes, ended.refusal)
         left = [lane for lane in ended.left if lane not in self.failures]
         if left and ended.lost is not None:
-            self._try_again(replace(ended, left=left))
+            self._try_again(ended._replace(left=left))
         else:
             self._waiting.extend((0.0, [lane]) for lane in left)
 
@@ -151,48 +171,14 @@ class Crew(ABC):
 
     def _try_again(self, ended: Ended) -> None:
         for lane in ended.left:
-            reached = self.reached(lane)
+            reached = self.counters[lane].transition
             advanced = self._reached.get(lane) != reached
             self._in_vain[lane] = 0 if advanced else self._in_vain[lane] + 1
             self._reached[lane] = reached
         in_vain = max(self._in_vain[lane] for lane in ended.left)
-        for lane in ended.left:
-            if self._in_vain[lane] >= self.most_in_vain:
-                self.failures[lane] = self.give_up(ended, in_vain)
-        again = [lane for lane in ended.left if lane not in self.failures]
+        again = [lane for lane in ended.left if self._in_vain[lane] < self.most_in_vain]
+        for lane in set(ended.left) - set(again):
+            self.failures[lane] = self.give_up(ended, in_vain)
         due = time.monotonic() + self.lost(ended, again)
         turns = [again] if in_vain == 0 else [[lane] for lane in again]
         self._waiting.extend((due, lanes) for lanes in turns if lanes)
-
-
-class Tally:
-    """What is known of the lanes of a run that a crew advances.
-
-    Attributes:
-        plan: Plan.
-        counters: Dict lane -> its Counters.
-    """
-
-    def __init__(self, plan: Plan, lanes: Iterable[int]) -> None:
-        self.plan = plan
-        self.counters = {lane: Counters.nothing(plan.groups[lane]) for lane in lanes}
-
-    def read(self, folder: RunFolder, lanes: Iterable[int]) -> None:
-        """Takes down what some lanes have committed."""
-        for lane in lanes:
-            found = folder.checkpoint(lane)
-            if found is not None:
-                self.counters[lane] = Counters.from_json(found.counters)
-
-    def left(self, lanes: Iterable[int]) -> list[int]:
-        """Those of some lanes that have a way to go."""
-        return [lane for lane in lanes if self.counters[lane].transition < self.plan.end]
-
-    def healthy(self, failures: Errors) -> list[Counters]:
-        """Of the lanes that did not fail."""
-        return [one for lane, one in self.counters.items() if lane not in failures]
-
-    def ending(self, interrupted: bool, failures: Errors, notes: Iterable[str] = ()) -> Ending:
-        """The Ending of the run."""
-        chains = {tuple(self.plan.groups[lane]): error for lane, error in failures.items()}
-        return Ending(interrupted, chains, tuple(notes))

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
-from tfbnn.run.plan import Layout
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining
@@ -51,6 +50,18 @@ class Starts(NamedTuple):
     theta: Array
     text: str
     seconds: Seconds = Seconds()
+
+
+class Layout(NamedTuple):
+    """What a run that goes on keeps of its plan, whatever the device and the settings say now.
+
+    Attributes:
+        groups: Lists of chains, a lane each.
+        length: Transitions per block.
+    """
+
+    groups: list[list[int]]
+    length: int
 
 
 class Beginning(NamedTuple):

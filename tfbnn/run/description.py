@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tfbnn.exceptions import RunFolderError
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import Beginning, RunDefinition, Starts
+from tfbnn.run.definition import Beginning, Layout, RunDefinition, Starts
 from tfbnn.run.options import Sampling
-from tfbnn.run.plan import Layout
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, data_hash
 from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.run.counters import Counters
-from tfbnn.run.plan import PHASES, Plan
+from tfbnn.run.counters import PHASES, Counters
+from tfbnn.run.plan import Plan
 
 # A chain that has accepted nothing for so many transitions is named in the events of the run.
 _STANDING_STILL = 20

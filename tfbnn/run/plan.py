@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tfbnn.engine.basis.adaptation import adaptation_windows
-from tfbnn.run.options import Sampling
+from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.spec.model_spec import ModelSpec
 
-PHASES = ("warmup", "sampling")
 ADAPTING_SHARE = 0.8
 
 # A block should take around a second, so that progress and stops stay responsive.
@@ -46,18 +45,6 @@ class Leg:
     renew: bool = False
 
 
-class Layout(NamedTuple):
-    """What a run that goes on keeps of its plan, whatever the device and the settings say now.
-
-    Attributes:
-        groups: Lists of chains, a lane each.
-        length: Transitions per block.
-    """
-
-    groups: list[list[int]]
-    length: int
-
-
 @dataclass(frozen=True)
 class Plan:
     """Which chains advance together, and through which transitions.
@@ -90,14 +77,9 @@ class Plan:
         """Transitions of a chain in a phase."""
         return sum(leg.length for leg in self.legs if leg.phase == phase)
 
-    def done(self, transition: int) -> dict[str, int]:
-        """Transitions of each phase that are over after so many of a chain."""
-        warmup = min(transition, self.num_transitions("warmup"))
-        return {"warmup": warmup, "sampling": transition - warmup}
-
     def num_kept(self, transition: int) -> int:
         """Draws that are kept after so many transitions of a chain."""
-        return self.done(transition)["sampling"] // self.stride
+        return max(transition - self.num_transitions("warmup"), 0) // self.stride
 
     def position(self, transition: int) -> tuple[int, int]:
         """(Index of the leg of the next transition, transitions of that leg that are over)."""
@@ -118,29 +100,22 @@ class Plan:
 
 
 def make_plan(
-    settings: Planned,
-    spec: ModelSpec,
-    num_rows: int,
-    sampling: Sampling,
-    groups: list[list[int]],
-    length: int | None = None,
+    settings: Planned, definition: RunDefinition, groups: list[list[int]], length: int | None = None
 ) -> Plan:
     """The plan of a run.
 
     Args:
-        settings: Kernel settings, with a definite preconditioner.
-        spec: ModelSpec.
-        num_rows: Training rows N.
-        sampling: How many transitions.
+        settings: Its kernel, with a definite preconditioner.
+        definition: RunDefinition.
         groups: Lists of chains, a lane each.
         length: Transitions per block; by default as many as take about a second.
     """
-    stride = sampling.stride
+    sampling, num_rows = definition.sampling, len(definition.rows.x)
     if length is None:
         total = sampling.num_transitions
-        length = block_length(spec, settings, num_rows, len(groups[0]), total)
-    legs = make_legs(settings, sampling.num_burnin_steps, sampling.num_results, stride)
-    return Plan(groups, length, legs, sampling.num_results, stride)
+        length = block_length(definition.spec, settings, num_rows, len(groups[0]), total)
+    legs = make_legs(settings, sampling.num_burnin_steps, sampling.num_results, sampling.stride)
+    return Plan(groups, length, legs, sampling.num_results, sampling.stride)
 
 
 def make_legs(settings: Planned, num_burnin_steps: int, num_results: int, stride: int) -> list[Leg]:

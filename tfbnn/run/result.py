@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfbnn.posterior.collapsed import Readouts, pop_readouts
-from tfbnn.run.counters import Counters, Seconds
-from tfbnn.run.plan import PHASES
+from tfbnn.run.counters import PHASES, Counters, Seconds
 from tfbnn.system.arrays import Array
 
 # The errors of lanes, by their chains.

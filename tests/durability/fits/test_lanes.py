@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.builders import definition_of
 from tests.support.marks import statistics_but
 from tfbnn.engine.density.potential import make_data
 from tfbnn.engine.kernels import available, kernel_from_json, kernel_to_json, resolve_kernel
@@ -15,7 +16,6 @@ from tfbnn.engine.starts.check import draw_prior
 from tfbnn.exceptions import RunFolderError
 from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior, Repriorised
 from tfbnn.run.counters import Counters
-from tfbnn.run.options import Sampling
 from tfbnn.run.plan import make_plan
 
 # Of other kernels the defaults.
@@ -55,7 +55,10 @@ def make_lanes(name, count, stride=2, kernel=None, jit_compile=True):
     kernel = kernel or SMALL.get(name) or resolve_kernel(name)
     settings, _ = kernel.resolve(spec, len(x))
     theta = draw_prior(spec, 1, 2)
-    sampling = Sampling(
+    definition = definition_of(
+        spec,
+        x,
+        np.sin(2 * x),
         seed=3,
         num_chains=2,
         num_results=12,
@@ -63,9 +66,9 @@ def make_lanes(name, count, stride=2, kernel=None, jit_compile=True):
         num_steps_between_results=stride - 1,
         jit_compile=jit_compile,
     )
-    plan = make_plan(settings, spec, len(x), sampling, [[0, 1]], BLOCK)
+    plan = make_plan(settings, definition, [[0, 1]], BLOCK)
     data = make_data(x, np.sin(2 * x), None, spec.dtype)
-    program = make_program(settings, spec, data, sampling, plan)
+    program = make_program(settings, definition, data, plan)
     return [Lane(program, [0, 1], theta, Draws()) for _ in range(count)]
 
 

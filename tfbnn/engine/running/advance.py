@@ -12,9 +12,8 @@ from tfbnn.engine.running.run_lanes import run_lanes
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.counters import Clock
 from tfbnn.run.crew import Notify
-from tfbnn.run.definition import RunDefinition
+from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.run.description import check_environment, read_beginning, read_definition
-from tfbnn.run.plan import Layout
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.rows import TransformedRows
@@ -104,8 +103,8 @@ def program_of(
     definition: RunDefinition, layout: Layout | None = None, *, many_devices: bool = False
 ) -> Program:
     """The Program of a RunDefinition; `layout` and `many_devices` as in `plan_chains`."""
-    spec, sampling, num_rows = definition.spec, definition.sampling, len(definition.rows.x)
-    rows = TransformedRows.learn(spec, definition.rows, None).train
-    settings, _ = kernel_from_json(definition.kernel).resolve(spec, num_rows)
-    plan = plan_chains(settings, spec, num_rows, sampling, layout, many_devices=many_devices)
-    return make_program(settings, spec, make_data(*rows, spec.dtype), sampling, plan)
+    rows = TransformedRows.learn(definition.spec, definition.rows, None).train
+    settings = kernel_from_json(definition.kernel)
+    settings, _ = settings.resolve(definition.spec, len(definition.rows.x))
+    plan = plan_chains(settings, definition, layout, many_devices=many_devices)
+    return make_program(settings, definition, make_data(*rows, definition.spec.dtype), plan)

@@ -52,11 +52,11 @@ def run_chains(
         StartError: When a chain cannot move from its start.
         RunFolderError, RunLockedError: When the folder is damaged or in use.
     """
-    clock, spec, sampling = Clock(), definition.spec, definition.sampling
+    clock = Clock()
     with clock.measure("compile"):
         layout = session.found and session.found.layout
-        plan = plan_chains(settings, spec, data.x.shape[-1], sampling, layout)
-        program = make_program(settings, spec, data, sampling, plan)
+        plan = plan_chains(settings, definition, layout)
+        program = make_program(settings, definition, data, plan)
         start_log_prob = check_starts(program, starts.theta)
     if notify.stopped:
         session = MemorySession()

@@ -6,10 +6,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
-from tfbnn.run.counters import Clock
-from tfbnn.run.crew import Crew, Ended, Notify, Tally
-from tfbnn.run.events import Event, SamplingEvent
-from tfbnn.run.plan import PHASES
+from tfbnn.run.counters import PHASES, Clock
+from tfbnn.run.crew import Crew, Ended, Notify
+from tfbnn.run.events import Event
 from tfbnn.run.result import Ending
 from tfbnn.system.threads import num_cores
 
@@ -32,9 +31,7 @@ def run_lanes(lanes: list[Lane], notify: Notify, clock: Clock, stopped: bool = F
         stopped: Whether the run was stopped already, so that nothing is to be sampled.
     """
     crew = _Threads(lanes, clock)
-    turns = [] if stopped else [[number] for number in crew.next_turns()]
-    interrupted = crew.run(turns, notify)
-    return crew.tally.ending(interrupted, crew.failures)
+    return crew.run([] if stopped else [[number] for number in crew.next_turns()], notify)
 
 
 class _Threads(Crew):
@@ -46,10 +43,9 @@ class _Threads(Crew):
     """
 
     def __init__(self, lanes: list[Lane], clock: Clock) -> None:
-        super().__init__()
         plan = lanes[0].program.plan
         self._lanes = {plan.groups.index(lane.chains): lane for lane in lanes}
-        self.tally = Tally(plan, self._lanes)
+        super().__init__(plan, self._lanes)
         self.running: dict[Future[None], int] = {}
         self._clock, self._phase, self._is_compiled = clock, "", False
         self._num_threads = min(len(lanes), num_cores())
@@ -85,10 +81,8 @@ class _Threads(Crew):
             number = self.running.pop(future)
             goes_on = not self._has_failed(future, number) and self._lanes[number].is_in(phase)
             yield Ended([number], [number] if goes_on else self.next_turns())
-        self.tally.counters = {number: lane.counters for number, lane in self._lanes.items()}
-        healthy, seconds = self.tally.healthy(self.failures), self._clock.seconds
-        if healthy:
-            yield SamplingEvent.of(phase, healthy, self.tally.plan, seconds.phases[phase])
+        self.counters = {number: lane.counters for number, lane in self._lanes.items()}
+        yield from self.event(phase, self._clock.seconds.phases[phase])
 
     def stop(self) -> bool:
         """Waits for the blocks that run, and commits what the lanes have.

@@ -15,8 +15,8 @@ from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.block import make_block
 from tfbnn.engine.sampling.networks_of_draws import Completion, make_completion
 from tfbnn.engine.starts.check import check_start
-from tfbnn.run.options import Sampling
-from tfbnn.run.plan import Layout, Plan, make_plan
+from tfbnn.run.definition import Layout, RunDefinition
+from tfbnn.run.plan import Plan, make_plan
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
@@ -58,9 +58,7 @@ class Program:
 
 def plan_chains(
     settings: Kernel,
-    spec: ModelSpec,
-    num_rows: int,
-    sampling: Sampling,
+    definition: RunDefinition,
     layout: Layout | None = None,
     *,
     many_devices: bool = False,
@@ -68,30 +66,29 @@ def plan_chains(
     """The Plan of a run.
 
     Args:
-        settings, spec, num_rows, sampling: As in `make_plan`.
+        settings: Its kernel, with a definite preconditioner.
+        definition: RunDefinition.
         layout: That of a run that goes on; by default it follows from the settings and the device.
         many_devices: Whether there are several to share, so that a GPU is not to have all chains.
     """
-    if layout is not None:
-        return make_plan(settings, spec, num_rows, sampling, *layout)
-    tiny = num_rows * spec.layout.num_parameters < _TINY
-    together = settings.couples_chains or (tiny and sampling.num_chains >= _MANY_CHAINS)
-    groups = chain_groups(sampling.num_chains, apart=not together, many_devices=many_devices)
-    return make_plan(settings, spec, num_rows, sampling, groups)
+    if layout is None:
+        num_chains = definition.sampling.num_chains
+        tiny = len(definition.rows.x) * definition.spec.layout.num_parameters < _TINY
+        together = settings.couples_chains or (tiny and num_chains >= _MANY_CHAINS)
+        groups = chain_groups(num_chains, apart=not together, many_devices=many_devices)
+        return make_plan(settings, definition, groups)
+    return make_plan(settings, definition, *layout)
 
 
-def make_program(
-    settings: Kernel, spec: ModelSpec, data: Data, sampling: Sampling, plan: Plan
-) -> Program:
+def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: Plan) -> Program:
     """The Program of a run; nothing is compiled yet.
 
     Args:
-        settings: Kernel settings.
-        spec: ModelSpec.
-        data: Data tensors.
-        sampling: The seed, and whether XLA compiles the block.
+        settings, definition: As in `plan_chains`.
+        data: Tensors of the training rows.
         plan: Plan.
     """
+    spec, sampling = definition.spec, definition.sampling
     dtypes = {name: kind.dtype for name, kind in STATISTICS.items()}
     if len(settings.temperatures) > 1:
         dtypes["rung_log_likelihood"] = np.float64

@@ -5,14 +5,15 @@ import queue
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tfbnn import exceptions
 from tfbnn.engine.running.workers.process import WorkerProcess
 from tfbnn.exceptions import WorkerError, WorkerWarning
-from tfbnn.run.counters import Counters
-from tfbnn.run.crew import Crew, Ended, Errors, Notify, Tally
-from tfbnn.run.events import Event, SamplingEvent, current_phase
-from tfbnn.run.plan import PHASES, Plan
+from tfbnn.run.counters import PHASES, Counters
+from tfbnn.run.crew import Crew, Ended, Notify
+from tfbnn.run.events import Event
+from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore
 
@@ -36,9 +37,7 @@ def run_in_workers(plan: Plan, store: FolderStore, num_workers: int, notify: Not
     """
     crew = _Workers(plan, store, num_workers)
     unfinished = crew.unfinished(range(len(plan.groups)))
-    dealt = [unfinished[first::num_workers] for first in range(num_workers)]
-    interrupted = crew.run(dealt, notify)
-    return crew.tally.ending(interrupted, crew.failures, crew.notes())
+    return crew.run([unfinished[first::num_workers] for first in range(num_workers)], notify)
 
 
 class _Workers(Crew):
@@ -48,18 +47,17 @@ class _Workers(Crew):
     most_in_vain = 3
 
     def __init__(self, plan: Plan, store: FolderStore, num_workers: int) -> None:
-        super().__init__()
-        self.tally = Tally(plan, range(len(plan.groups)))
+        super().__init__(plan)
         self.running: list[WorkerProcess] = []
         self._store, self._num_workers = store, num_workers
         self._seconds = dict.fromkeys(PHASES, 0.0)
         self._endings = Counter[tuple[tuple[int, ...], str]]()
-        self._inbox: queue.SimpleQueue[tuple[WorkerProcess, str, object]] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[tuple[WorkerProcess, str, Any]] = queue.SimpleQueue()
 
     def unfinished(self, lanes: Sequence[int]) -> list[int]:
         """Those of some lanes that have a way to go; takes down what all of them have committed."""
-        self.tally.read(self._store.folder, lanes)
-        return self.tally.left(lanes)
+        self.read(self._store.folder, lanes)
+        return [lane for lane in lanes if self.counters[lane].transition < self.plan.end]
 
     def has_room(self) -> bool:
         return len(self.running) < self._num_workers
@@ -81,18 +79,14 @@ class _Workers(Crew):
     def reports(self) -> Iterator[Event | Ended]:
         worker, kind, content = self._inbox.get()
         if kind == "event":
-            yield self._event_of_all(content)
+            yield from self._event_of_all(content)
         if kind == "warning":
             _warn_again(*content)
         if kind == "gone":
             self.running.remove(worker)
-            yield Ended(
-                worker.lanes,
-                self.unfinished(worker.lanes),
-                self._by_lane(worker),
-                worker.refusal,
-                *worker.describe_end(),
-            )
+            self._take_down_failures(worker)
+            left = self.unfinished(worker.lanes)
+            yield Ended(worker.lanes, left, worker.refusal, *worker.describe_end())
 
     def stop(self) -> bool:
         interrupted = False
@@ -106,13 +100,10 @@ class _Workers(Crew):
             except KeyboardInterrupt:
                 interrupted = True
         for worker in self.running:
-            self.failures |= self._by_lane(worker)
+            self._take_down_failures(worker)
             if worker.has_crashed:
-                self._endings[self.tally.plan.chains(worker.lanes), worker.describe_end()[0]] += 1
+                self._endings[self.plan.chains(worker.lanes), worker.describe_end()[0]] += 1
         return interrupted
-
-    def reached(self, lane: int) -> int:
-        return self.tally.counters[lane].transition
 
     def give_up(self, ended: Ended, in_vain: int) -> Exception:
         return WorkerError(
@@ -121,7 +112,7 @@ class _Workers(Crew):
         )
 
     def lost(self, ended: Ended, again: Sequence[int]) -> float:
-        chains = self.tally.plan.chains(ended.left)
+        chains = self.plan.chains(ended.left)
         self._endings[chains, str(ended.lost)] += 1
         plan = "Sampling goes on from the last commit" if again else "It is given up"
         warnings.warn(
@@ -133,7 +124,6 @@ class _Workers(Crew):
         return 0.0
 
     def notes(self) -> list[str]:
-        """Lines on the workers that crashed."""
         return [
             f"The worker process of {_named(chains)} crashed"
             f"{f' {count} times' if count > 1 else ''} ({ending}); what it had not committed was "
@@ -141,19 +131,17 @@ class _Workers(Crew):
             for (chains, ending), count in self._endings.items()
         ]
 
-    def _by_lane(self, worker: WorkerProcess) -> Errors:
-        groups = self.tally.plan.groups
-        return {groups.index(list(chains)): error for chains, error in worker.failures.items()}
+    def _take_down_failures(self, worker: WorkerProcess) -> None:
+        for chains, error in worker.failures.items():
+            self.failures[self.plan.groups.index(list(chains))] = error
 
-    def _event_of_all(self, event: dict) -> SamplingEvent:
+    def _event_of_all(self, event: dict[str, Any]) -> Iterator[Event]:
         """The event of the whole run after a block of one worker."""
-        # Before this block, which may be the last one of it.
-        phase = current_phase(self.tally.healthy(self.failures), self.tally.plan)
+        before = self.phase()  # this block may be the last one of it
         for counters in map(Counters.from_json, event["lanes"]):
-            self.tally.counters[self.tally.plan.groups.index(counters.chains)] = counters
+            self.counters[self.plan.groups.index(counters.chains)] = counters
         self._seconds[event["phase"]] = max(self._seconds[event["phase"]], event["seconds"])
-        healthy = self.tally.healthy(self.failures)
-        return SamplingEvent.of(phase, healthy, self.tally.plan, self._seconds[phase])
+        yield from self.event(before, self._seconds[before])
 
 
 def _named(chains: Sequence[int]) -> str:
