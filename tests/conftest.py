@@ -39,6 +39,7 @@ def tiny_model(tiny_data):
             num_results=40,
             num_burnin_steps=40,
             pretraining=tfbnn.Pretraining(epochs=50, batch_size=None),
+            jit_compile=False,
             verbose=0,
         )
     return model

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from scipy import special, stats
 
 import tfbnn
 from tests.support.linear import (
@@ -17,7 +15,6 @@ from tests.support.linear import (
 )
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.density.potential import support
-from tfbnn.engine.kernels import truncated_mala as truncated_normal
 from tfbnn.kernels import (
     MALA,
     ChEESHMC,
@@ -189,29 +186,3 @@ def test_reports_label_an_unadjusted_run_as_biased(kernel, tmp_path, capsys):
     for command in ("info", "diagnose"):
         assert main([command, str(path)]) == 0
         assert "BIASED" in capsys.readouterr().out
-
-
-class TestTruncatedNormal:
-    LIMITS = [(-1, 2), (-np.inf, np.inf), (3, 5), (30, 31), (-300, -299), (-np.inf, -20), (-40, 40)]
-
-    @pytest.mark.parametrize("low, high", LIMITS)
-    @pytest.mark.parametrize("jit_compile", [False, True])
-    def test_draws_have_the_law_and_the_mass(self, low, high, jit_compile):
-        uniform = np.random.default_rng(0).uniform(size=2000)
-        limits = [np.full(2000, float(limit)) for limit in (low, high)]
-
-        def run(name, *arguments):
-            function = getattr(truncated_normal, name)
-            compiled = tf.function(function, jit_compile=jit_compile, autograph=False)
-            return compiled(*map(tf.constant, arguments)).numpy()
-
-        z, mass = run("quantile", uniform, *limits), run("log_mass", *limits)[0]
-        assert np.all((z >= low) & (z <= high))
-        if low > -high:
-            z, low, high = -z, -high, -low
-        expected = special.log_ndtr(high) + np.log1p(
-            -np.exp(special.log_ndtr(low) - special.log_ndtr(high))
-        )
-        np.testing.assert_allclose(mass, expected, rtol=1e-8, atol=1e-12)
-        shares = np.exp(special.log_ndtr(z) - mass) - np.exp(special.log_ndtr(low) - mass)
-        assert stats.kstest(shares, "uniform").pvalue > 1e-6

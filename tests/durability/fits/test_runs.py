@@ -415,5 +415,5 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
         chain for text in texts for chain in (0, 1) if f"{chain}" in text.split("acc")[0]
     )
     assert named == [0, 1]
-    small_fit(callbacks=[lambda event: events.append(event)])
+    small_fit(jit_compile=False, callbacks=[events.append])
     assert events[-1]["standing_still"] == []
