@@ -1,9 +1,10 @@
 """The extra `cluster`: Dask."""
 
 import importlib
+from typing import Any
 
 
-def required(name):
+def required(name: str) -> Any:
     """The module of Dask of that name.
 
     Raises:

@@ -3,18 +3,23 @@
 import functools
 import os
 import threading
+from typing import Any
 
 import numpy as np
 
 from tfbnn.cluster.extra import required
 from tfbnn.exceptions import ModelFileError
-from tfbnn.model import load
+from tfbnn.model import BayesianMLP, load
 from tfbnn.storage.format.sealing import check_seal
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
 
 _loading = threading.Lock()
 
 
-def predict(model_path, x, *, include_noise=False, space="original"):
+def predict(
+    model_path: StrPath, x: Any, *, include_noise: bool = False, space: str = "original"
+) -> tuple[Any, Any]:
     """Mean and spread of the predictive distribution, block by block, on many hosts.
 
     Every worker process loads the model once. The numbers are those of `BayesianMLP.predict`, whose
@@ -45,7 +50,8 @@ def predict(model_path, x, *, include_noise=False, space="original"):
             f"model_path must be a model file, received the folder {os.fspath(model_path)!r}. Save "
             "what it holds: tfbnn.load(folder).save(path)."
         )
-    path, options = os.path.realpath(model_path), {"include_noise": include_noise, "space": space}
+    path = os.path.realpath(model_path)
+    options: dict[str, Any] = {"include_noise": include_noise, "space": space}
     digest = _digest(path)
     model = _model(path, digest)
     if x.ndim != 2 or x.shape[1] != model.spec.num_inputs or x.numblocks[1] > 1:
@@ -68,20 +74,22 @@ def predict(model_path, x, *, include_noise=False, space="original"):
     return both[:, :width], both[:, width:]
 
 
-def _predict_block(block, *, path, digest, width, options):
+def _predict_block(
+    block: Array, *, path: str, digest: str, width: int, options: dict[str, Any]
+) -> Array:
     """Mean and standard deviation [n, 2 K] side by side."""
     if not len(block):
         return np.empty((0, 2 * width))
     return np.concatenate(tuple(_model(path, digest).predict(block, **options)), axis=1)
 
 
-def _model(path, digest):
+def _model(path: str, digest: str) -> BayesianMLP:
     with _loading:
         return _load(path, digest)
 
 
 @functools.lru_cache(maxsize=2)
-def _load(path, digest):
+def _load(path: str, digest: str) -> BayesianMLP:
     """The model in a file with this seal, as the process keeps it."""
     found = _digest(path)
     if found != digest:
@@ -91,6 +99,6 @@ def _load(path, digest):
     return load(path)
 
 
-def _digest(path):
+def _digest(path: str) -> str:
     with open(path, "rb") as file:
         return check_seal(file).hex()

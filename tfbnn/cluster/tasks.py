@@ -4,15 +4,24 @@ Every task may be run several times, also at the same time: the lease of its fol
 others wait until it has finished or died.
 """
 
+from __future__ import annotations
+
 import os
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
 
+if TYPE_CHECKING:
+    from tfbnn.storage import RunFolder
+
 _LEASE_SECONDS = 1.0
+# Whether the worker is closing or the task was asked to stop; whatever it is told.
+Stopped = Callable[..., bool]
 
 
-def environment():
+def environment() -> dict[str, Any]:
     """`tfbnn.engine.basis.environment.describe_environment` of the worker."""
     from tfbnn.engine.basis.environment import describe_environment
     from tfbnn.engine.basis.threads import limit_threads
@@ -21,7 +30,7 @@ def environment():
     return describe_environment()
 
 
-def prepare(staging, run_id, path, stop):
+def prepare(staging: str, run_id: str, path: str, stop: str) -> bool:
     """Finds the starts of a run and makes its folder, unless it is there already.
 
     Args:
@@ -40,7 +49,7 @@ def prepare(staging, run_id, path, stop):
     from tfbnn.run.progress import Notifier
     from tfbnn.storage import RunFolder
 
-    def attempt(stopped):
+    def attempt(stopped: Stopped) -> bool:
         if RunFolder.find(path) is None:
             folder = _opened(staging, run_id)
             with folder.writer(0):
@@ -52,7 +61,7 @@ def prepare(staging, run_id, path, stop):
     return _when_free(attempt, stop)
 
 
-def advance(path, run_id, lane, commit_interval, stop):
+def advance(path: str, run_id: str, lane: int, commit_interval: float, stop: str) -> bool:
     """Advances a lane of a run to its end, see `tfbnn.engine.running.advance`.
 
     Args:
@@ -70,20 +79,20 @@ def advance(path, run_id, lane, commit_interval, stop):
     limit_threads()
     from tfbnn.engine.running.advance import advance_lane
 
-    def attempt(stopped):
+    def attempt(stopped: Stopped) -> bool:
         _opened(path, run_id)
         return advance_lane(path, lane, commit_interval=commit_interval, notify=stopped)
 
     return _when_free(attempt, stop)
 
 
-def _when_free(attempt, stop):
+def _when_free(attempt: Callable[[Stopped], bool], stop: str) -> bool:
     """attempt(stopped) as soon as no other task has the lease, or False when stopped before."""
     from distributed import Status, get_worker
 
     worker = get_worker()
 
-    def stopped(event=None):
+    def stopped(event: object = None) -> bool:
         # A worker closes at the end of its lifetime and when it loses the scheduler.
         return os.path.exists(stop) or worker.status not in (Status.running, Status.paused)
 
@@ -95,7 +104,7 @@ def _when_free(attempt, stop):
     return False
 
 
-def _opened(path, run_id):
+def _opened(path: str, run_id: str) -> RunFolder:
     """The RunFolder at `path`, which must be the one that the caller sees."""
     from tfbnn.storage import RunFolder
 

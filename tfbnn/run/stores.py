@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _MOST_WAITING_BYTES = 64e6
 # Among the names of statistics.
 _DRAWS = "draws"
+Arrays = dict[str, Array]
 
 
 class Advancing(Protocol):
@@ -46,7 +47,7 @@ class Sink(Protocol):
 
     checkpoint: Checkpoint | None
 
-    def append(self, draws: Array, statistics: dict[str, Array]) -> None:
+    def append(self, draws: Array, statistics: Arrays) -> None:
         """Takes draws [n, C, P] and their statistics, dict name -> [n, C, ...]."""
 
     def after_block(self, lane: Advancing, phase_ended: bool) -> None:
@@ -56,14 +57,41 @@ class Sink(Protocol):
         """Keeps everything up to the lane's last block."""
 
 
+class _Arrays:
+    """Draws and statistics of chains, in arrays that are made when the first of them come."""
+
+    def __init__(self, num_chains: int, num_results: int) -> None:
+        self._shape = num_chains, num_results
+        self._arrays: dict[str, Array] = {}
+        self._making = threading.Lock()
+
+    def put(self, chains: Sequence[int], first: int, draws: Array, statistics: Arrays) -> None:
+        """Takes draws [n, C, P] of some chains, from number `first` on, and their statistics."""
+        parts = {_DRAWS: draws, **statistics}
+        with self._making:
+            self._arrays = self._arrays or {
+                name: np.empty((*self._shape, *part.shape[2:]), part.dtype)
+                for name, part in parts.items()
+            }
+        for name, array in self._arrays.items():
+            array[list(chains), first : first + len(draws)] = np.moveaxis(parts[name], 0, 1)
+
+    def kept(self, chains: Sequence[int], num_results: int, counters: list[Counters]) -> Kept:
+        """The first draws of some chains."""
+        arrays = self._arrays
+        if len(chains) < self._shape[0]:
+            arrays = {name: array[list(chains)] for name, array in arrays.items()}
+        arrays = {name: array[:, :num_results] for name, array in arrays.items()}
+        return Kept(arrays.pop(_DRAWS, np.empty((len(chains), 0, 0))), arrays, counters)
+
+
 class MemoryStore:
     """Keeps the draws of all lanes of a run in arrays; nothing outlives the process."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._arrays: dict[str, Array] = {}
-        self._making = threading.Lock()
-        self._sinks = [_MemorySink(self, chains) for chains in plan.groups]
+        arrays = _Arrays(sum(map(len, plan.groups)), plan.num_results)
+        self._arrays, self._sinks = arrays, [_MemorySink(arrays, c) for c in plan.groups]
 
     def sink(self, lane: int, clock: Clock) -> AbstractContextManager[Sink]:
         """The sink of a lane, which has it until the end of the context.
@@ -79,38 +107,23 @@ class MemoryStore:
         """What some lanes have kept."""
         counters = [self._sinks[lane].counters for lane in lanes]
         count = min(self._plan.num_kept(lane.transition) for lane in counters)
-        chains, arrays = list(self._plan.chains(lanes)), dict(self._arrays)
-        if len(chains) < sum(map(len, self._plan.groups)):
-            arrays = {name: array[chains] for name, array in arrays.items()}
-        arrays = {name: array[:, :count] for name, array in arrays.items()}
-        return Kept(arrays.pop(_DRAWS, np.empty((len(chains), 0, 0))), arrays, counters)
+        return self._arrays.kept(self._plan.chains(lanes), count, counters)
 
     def seconds(self, lanes: Sequence[int]) -> Seconds:
         """What the run has spent in its phases so far, by the commits of some lanes."""
         del lanes
         return Seconds()
 
-    def put(self, chains: list[int], first: int, parts: dict[str, Array]) -> None:
-        """Takes parts [n, C, ...] of some chains, their draws from number `first` on."""
-        with self._making:
-            for name, part in parts.items():
-                if name not in self._arrays:
-                    shape = sum(map(len, self._plan.groups)), self._plan.num_results
-                    self._arrays[name] = np.empty((*shape, *part.shape[2:]), part.dtype)
-        for name, part in parts.items():
-            place = slice(first, first + len(part))
-            self._arrays[name][chains, place] = np.moveaxis(part, 0, 1)
-
 
 class _MemorySink:
     checkpoint: Checkpoint | None = None
 
-    def __init__(self, store: MemoryStore, chains: list[int]) -> None:
-        self._store, self._chains, self._num_kept = store, chains, 0
+    def __init__(self, arrays: _Arrays, chains: list[int]) -> None:
+        self._arrays, self._chains, self._num_kept = arrays, chains, 0
         self.counters = Counters.nothing(chains)
 
-    def append(self, draws: Array, statistics: dict[str, Array]) -> None:
-        self._store.put(self._chains, self._num_kept, {_DRAWS: draws, **statistics})
+    def append(self, draws: Array, statistics: Arrays) -> None:
+        self._arrays.put(self._chains, self._num_kept, draws, statistics)
         self._num_kept += len(draws)
 
     def after_block(self, lane: Advancing, phase_ended: bool) -> None:
@@ -155,7 +168,7 @@ class _FolderSink:
         if self.checkpoint is not None:
             self._committed = Counters.from_json(self.checkpoint.counters).transition
 
-    def append(self, draws: Array, statistics: dict[str, Array]) -> None:
+    def append(self, draws: Array, statistics: Arrays) -> None:
         self._writer.append(draws, statistics)
 
     def after_block(self, lane: Advancing, phase_ended: bool) -> None:
@@ -179,12 +192,13 @@ Store = MemoryStore | FolderStore
 
 def committed_counters(folder: RunFolder, lanes: Sequence[int]) -> list[Counters]:
     """What some lanes of the run in a folder had counted at their last commits."""
-    groups = read_beginning(folder).layout.groups
     found = [folder.checkpoint(lane) for lane in lanes]
-    return [
-        Counters.from_json(one.counters) if one else Counters.nothing(groups[lane])
-        for lane, one in zip(lanes, found)
-    ]
+    return [_counters(folder, lane, one and one.counters) for lane, one in zip(lanes, found)]
+
+
+def _counters(folder: RunFolder, lane: int, entry: dict[str, Any] | None) -> Counters:
+    groups = read_beginning(folder).layout.groups
+    return Counters.from_json(entry) if entry else Counters.nothing(groups[lane])
 
 
 def read_lanes(folder: RunFolder, lanes: Sequence[int] | None = None) -> Kept:
@@ -192,27 +206,18 @@ def read_lanes(folder: RunFolder, lanes: Sequence[int] | None = None) -> Kept:
     lanes = range(folder.num_lanes) if lanes is None else lanes
     groups = [read_beginning(folder).layout.groups[lane] for lane in lanes]
     num_chains, num_results = sum(map(len, groups)), num_committed(folder, lanes)
-    arrays: dict[str, Array] = {}
-    counters, first = [], 0
+    arrays, counters, first = _Arrays(num_chains, num_results), [], 0
     for index, group in zip(lanes, groups):
         # One lane after the other, so that no more than one is in memory twice.
         lane = folder.read(index)
-        counters.append(
-            Counters.from_json(lane.counters) if lane.counters else Counters.nothing(group)
-        )
+        counters.append(_counters(folder, index, lane.counters))
         num_results = min(num_results, len(lane.draws))
         if num_results:
-            parts = {**lane.statistics, _DRAWS: lane.draws}
-            arrays = arrays or {
-                name: np.empty((num_chains, num_results, *part.shape[2:]), part.dtype)
-                for name, part in parts.items()
-            }
-            for name, array in arrays.items():
-                rows = np.moveaxis(parts[name][:num_results], 0, 1)
-                array[first : first + len(group), :num_results] = rows
+            statistics = {name: part[:num_results] for name, part in lane.statistics.items()}
+            places = range(first, first + len(group))
+            arrays.put(places, 0, lane.draws[:num_results], statistics)
         first += len(group)
-    arrays = {name: array[:, :num_results] for name, array in arrays.items()}
-    return Kept(arrays.pop(_DRAWS, np.empty((num_chains, 0, 0))), arrays, counters)
+    return arrays.kept(range(num_chains), num_results, counters)
 
 
 def num_committed(folder: RunFolder, lanes: Sequence[int] | None = None) -> int:

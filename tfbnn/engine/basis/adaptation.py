@@ -70,7 +70,7 @@ class RunningMoments(NamedTuple):
 def restart_moments(shape: Sequence[int], dtype: npt.DTypeLike) -> RunningMoments:
     """Moments of no draws yet."""
     zeros = np.zeros(shape, dtype)
-    return RunningMoments(zeros, zeros, np.dtype(dtype).type(0.0))
+    return RunningMoments(zeros, zeros, np.zeros((), dtype)[()])
 
 
 def select(condition: Tensor, new: Any, old: Any) -> Any:

@@ -1,20 +1,22 @@
 """The only place that calls tf.function, and the policy for devices."""
 
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 from tfbnn.engine.basis.libraries import tf
 
-_functions = weakref.WeakSet()
+_functions = weakref.WeakSet[Any]()
 
 
-def compiled(function, *, jit_compile):
+def compiled(function: Callable[..., Any], *, jit_compile: bool) -> Callable[..., Any]:
     """Compiles a pure function of tensors, with XLA when `jit_compile` is true."""
     wrapped = tf.function(function, jit_compile=jit_compile, autograph=False)
     _functions.add(wrapped)
     return wrapped
 
 
-def num_traces():
+def num_traces() -> int:
     """How often living compiled functions have been traced; tests watch it for retracing."""
     return sum(function.experimental_get_tracing_count() for function in _functions)
 
@@ -24,7 +26,9 @@ def has_gpu() -> bool:
     return bool(tf.config.get_visible_devices("GPU"))
 
 
-def chain_groups(num_chains, *, apart=True, many_devices=False):
+def chain_groups(
+    num_chains: int, *, apart: bool = True, many_devices: bool = False
+) -> list[list[int]]:
     """Chains that share a program: all of them on the one GPU or unless `apart`, else none."""
     if not apart or (has_gpu() and not many_devices):
         return [list(range(num_chains))]

@@ -9,10 +9,12 @@ import hashlib
 
 import numpy as np
 
+from tfbnn.system.arrays import Array
+
 SCHEME = "tfbnn-keys-1"
 
 
-def keys(seed, stream, chain, start, count):
+def keys(seed: int, stream: str, chain: int, start: int, count: int) -> Array:
     """Stateless TensorFlow seeds for the indices start .. start + count - 1.
 
     Args:
@@ -34,12 +36,12 @@ def keys(seed, stream, chain, start, count):
     return np.frombuffer(b"".join(digests), dtype="<i4").reshape(count, 2)
 
 
-def generator(seed, stream, chain, index=0):
+def generator(seed: int, stream: str, chain: int, index: int = 0) -> np.random.Generator:
     """A NumPy generator with its own key, for draws made outside compiled code."""
     digest = _prefix(seed, stream, chain)
     digest.update(index.to_bytes(8, "little"))
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest.digest()[:16], "little")))
 
 
-def _prefix(seed, stream, chain):
+def _prefix(seed: int, stream: str, chain: int) -> "hashlib._Hash":
     return hashlib.sha256(f"{SCHEME}|{seed}|{stream}|{chain}|".encode())

@@ -4,7 +4,7 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.system.threads import num_cores
 
 
-def limit_threads():
+def limit_threads() -> None:
     """Gives an operation of TensorFlow as many threads as this process may use.
 
     Dask sets OMP_NUM_THREADS to 1 for its workers: more of them would share these cores.

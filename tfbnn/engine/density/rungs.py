@@ -5,10 +5,13 @@ power of the likelihood. Rows are chain by chain, and within a chain by rising p
 last rung of each chain has the posterior itself.
 """
 
-from tfbnn.engine.basis.libraries import tf
+from collections.abc import Sequence
+from typing import Any
+
+from tfbnn.engine.basis.libraries import Tensor, tf
 
 
-def likelihood_weights(temperatures, num_rows):
+def likelihood_weights(temperatures: Sequence[float], num_rows: int) -> Tensor:
     """The power of the likelihood of every row.
 
     Args:
@@ -23,7 +26,7 @@ def likelihood_weights(temperatures, num_rows):
     return tf.tile(tf.constant(temperatures, tf.float64), [num_rows // len(temperatures)])
 
 
-def of_posterior(rows, temperatures):
+def of_posterior(rows: Any, temperatures: Sequence[float]) -> Any:
     """Of an array or tensor [R, ...] the rows of the rungs that have the posterior: [C, ...]."""
     count = len(temperatures)
     return rows[count - 1 :: count]

@@ -20,7 +20,7 @@ from tfbnn.run.plan import Plan, estimated_seconds
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import MemorySession, Session
-from tfbnn.run.stores import Sink, Store, result_of
+from tfbnn.run.stores import FolderStore, Sink, Store, result_of
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
@@ -64,7 +64,7 @@ def run_chains(
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout, num_workers > 0))
     lanes = range(len(plan.groups))
     began, before = time.perf_counter(), store.seconds(lanes)
-    if num_workers:
+    if num_workers and isinstance(store, FolderStore):
         ending = run_in_workers(plan, store, num_workers, notify)
         seconds = clock.seconds + store.seconds(lanes).elapsed(began, before)
     else:

@@ -55,6 +55,7 @@ class Lane:
         self.key_chain = chains[0] if len(chains) == 1 else -1
         self.sink = sink
         self.is_between_blocks = True
+        self.state: ChainState
         self.counters = Counters.nothing(chains)
         start = program.potential.coordinates(theta, program.data)
         rows = np.repeat(start, len(program.settings.temperatures), axis=0)

@@ -1,14 +1,14 @@
 """Hands lanes to worker processes, reports on them, and replaces those that crash."""
 
 import builtins
-import queue
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 from tfbnn import exceptions
-from tfbnn.engine.running.workers.process import WorkerProcess
+from tfbnn.engine.running.workers.process import Inbox, WorkerProcess
 from tfbnn.exceptions import WorkerError, WorkerWarning
 from tfbnn.run.counters import PHASES, Counters
 from tfbnn.run.crew import Crew, Ended, Notify
@@ -52,7 +52,7 @@ class _Workers(Crew):
         self._store, self._num_workers = store, num_workers
         self._seconds = dict.fromkeys(PHASES, 0.0)
         self._endings = Counter[tuple[tuple[int, ...], str]]()
-        self._inbox: queue.SimpleQueue[tuple[WorkerProcess, str, Any]] = queue.SimpleQueue()
+        self._inbox: Inbox = SimpleQueue()
 
     def unfinished(self, lanes: Sequence[int]) -> list[int]:
         """Those of some lanes that have a way to go; takes down what all of them have committed."""

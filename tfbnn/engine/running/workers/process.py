@@ -9,12 +9,18 @@ import sys
 import tempfile
 import threading
 import traceback
+from queue import SimpleQueue
+from typing import IO, Any, TextIO
 
 from tfbnn import exceptions
 from tfbnn.system.children import describe_ending, search_path
 
 _PROGRAM = ("-P", "-m", "tfbnn.engine.running.workers.worker")
 _MOST_LAST_WORDS = 2000
+
+
+# What is told of workers: who says it, what kind of message it is, and its content.
+Inbox = SimpleQueue[tuple["WorkerProcess", str, Any]]
 
 
 class WorkerProcess:
@@ -26,7 +32,7 @@ class WorkerProcess:
         failures: Dict tuple of chains -> the error that ended them.
     """
 
-    def __init__(self, order, inbox):
+    def __init__(self, order: dict[str, Any], inbox: Inbox) -> None:
         """Starts nothing yet.
 
         Args:
@@ -34,12 +40,16 @@ class WorkerProcess:
             inbox: A queue that gets (worker, kind, content) for each message, and (worker, "gone",
                 None) when the process is no more.
         """
-        self.lanes, self.refusal, self.failures = order["indices"], None, {}
+        self.lanes: list[int] = order["indices"]
+        self.refusal: Exception | None = None
+        self.failures: dict[tuple[int, ...], Exception] = {}
         self._order, self._inbox = order, inbox
         self._has_ended = self._has_advanced = False
-        self._process, self._listener, self._last_words = None, None, ""
+        self._process: Any = None
+        self._listener: threading.Thread | None = None
+        self._last_words = ""
 
-    def start(self):
+    def start(self) -> None:
         """Starts the process.
 
         Raises:
@@ -64,24 +74,24 @@ class WorkerProcess:
         self._listener = threading.Thread(target=self._listen, args=(complaints,), daemon=True)
         self._listener.start()
 
-    def stop(self):
+    def stop(self) -> None:
         """Makes it commit and end; at once where it has not advanced anything yet."""
         if self._has_advanced:
             self._tell("stop", None)
         elif self._process is not None:
             self._process.kill()
 
-    def join(self):
+    def join(self) -> None:
         """Waits until it has ended."""
         if self._listener is not None:
             self._listener.join()
 
     @property
-    def has_crashed(self):
+    def has_crashed(self) -> bool:
         """Whether it ended, or was ended, without saying so after it had advanced something."""
         return self._has_advanced and not self._has_ended
 
-    def describe_end(self):
+    def describe_end(self) -> tuple[str, str]:
         """(Exit code or signal in words, a sentence with what it last wrote, if anything)."""
         ending = describe_ending(self._process.returncode)
         if self._has_ended:
@@ -89,12 +99,12 @@ class WorkerProcess:
         words = self._last_words
         return ending, words and f" The last of its standard error:\n{words}"
 
-    def _tell(self, kind, content):
+    def _tell(self, kind: str, content: Any) -> None:
         # It may be gone already, which its listener finds out.
         with contextlib.suppress(OSError, ValueError):
             send(self._process.stdin, kind, content)
 
-    def _listen(self, complaints):
+    def _listen(self, complaints: IO[bytes]) -> None:
         try:
             with complaints, self._process:
                 for message in filter(None, map(parse, self._process.stdout)):
@@ -107,7 +117,7 @@ class WorkerProcess:
         finally:
             self._inbox.put((self, "gone", None))
 
-    def _take(self, kind, content):
+    def _take(self, kind: str, content: Any) -> None:
         self._has_advanced |= kind == "event"
         if kind == "refused":
             self.refusal = error_from_json(content)
@@ -116,13 +126,13 @@ class WorkerProcess:
             self.failures = {tuple(chains): error_from_json(error) for chains, error in content}
 
 
-def send(stream, kind, content):
+def send(stream: TextIO, kind: str, content: Any) -> None:
     """Writes a message to a text stream. Nothing is shared between lines, so one lost is one."""
     stream.write(json.dumps([kind, content]) + "\n")
     stream.flush()
 
 
-def parse(line):
+def parse(line: str) -> tuple[str, Any] | None:
     """(Kind, content) of a message; None for a line that is none.
 
     It may be the beginning of one whose sender died, or what a library printed on start-up.
@@ -134,21 +144,21 @@ def parse(line):
     return (kind, content) if line.endswith("\n") and isinstance(kind, str) else None
 
 
-def error_to_json(error):
+def error_to_json(error: BaseException) -> list[Any]:
     """An exception as JSON: its type's name, its arguments, its traceback."""
     plain = all(isinstance(argument, (str, int, type(None))) for argument in error.args)
     arguments = list(error.args) if plain and error.args else [str(error)]
     return [type(error).__name__, arguments, "".join(traceback.format_exception(error))]
 
 
-def error_from_json(entry):
+def error_from_json(entry: list[Any]) -> Exception:
     """The exception that `error_to_json` described, with its traceback as a note.
 
     Of the types of this package and of Python it has its own; of others (TensorFlow's, say) it is
     a RuntimeError that names the type.
     """
     name, arguments, origin = entry
-    kind = getattr(exceptions, name, None) or getattr(builtins, name, None)
+    kind: Any = getattr(exceptions, name, None) or getattr(builtins, name, None)
     try:
         error = kind(*arguments)
     except TypeError:

@@ -10,6 +10,7 @@ lanes that failed, or "refused", with the error that kept all of them from advan
 """
 
 import faulthandler
+import json
 import os
 import signal
 import sys
@@ -18,13 +19,14 @@ import warnings
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.running.advance import advance_lanes
-from tfbnn.engine.running.workers.process import error_to_json, parse, send
+from tfbnn.engine.running.workers.process import error_to_json, send
+from tfbnn.run.events import Event
 from tfbnn.system.signals import STOP_SIGNALS
 
 _ORPHANED = 1
 
 
-def main():
+def main() -> None:
     """Works and ends."""
     faulthandler.enable()  # says on standard error where a crash was
     messages = os.fdopen(os.dup(1), "w")
@@ -33,14 +35,14 @@ def main():
         messages, "warning", [category.__name__, str(message)]
     )
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    _, order = parse(sys.stdin.readline())
+    _, order = json.loads(sys.stdin.readline())
     stop = threading.Event()
     threading.Thread(target=_listen, args=(stop,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: stop.set())
 
-    def notify(event):
+    def notify(event: Event) -> bool:
         send(messages, "event", event.to_dict())
         return stop.is_set()
 
@@ -49,12 +51,12 @@ def main():
     except Exception as error:
         send(messages, "refused", error_to_json(error))
     else:
-        failures = [[chains, error_to_json(error)] for chains, error in failures.items()]
-        send(messages, "ended", failures)
+        ended = [[chains, error_to_json(error)] for chains, error in failures.items()]
+        send(messages, "ended", ended)
     os._exit(0)  # nothing is left to be done; libraries take long, or crash, when they are unloaded
 
 
-def _listen(stop):
+def _listen(stop: threading.Event) -> None:
     while sys.stdin.readline():
         stop.set()
     os._exit(_ORPHANED)
