@@ -193,7 +193,9 @@ Store = MemoryStore | FolderStore
 def committed_counters(folder: RunFolder, lanes: Sequence[int]) -> list[Counters]:
     """What some lanes of the run in a folder had counted at their last commits."""
     found = [folder.checkpoint(lane) for lane in lanes]
-    return [_counters(folder, lane, one and one.counters) for lane, one in zip(lanes, found)]
+    return [
+        _counters(folder, lane, one.counters if one else None) for lane, one in zip(lanes, found)
+    ]
 
 
 def _counters(folder: RunFolder, lane: int, entry: dict[str, Any] | None) -> Counters:
