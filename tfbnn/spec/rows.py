@@ -120,14 +120,17 @@ class TransformedRows(NamedTuple):
     Attributes:
         x_pipeline, y_pipeline: Transforms fitted to the training rows.
         train, held_out: Training and validation rows; the latter may be None.
-        inputs: TrainingInputs.
     """
 
     x_pipeline: Pipeline
     y_pipeline: Pipeline
     train: NetworkRows
     held_out: NetworkRows | None
-    inputs: TrainingInputs
+
+    @property
+    def inputs(self) -> TrainingInputs:
+        """What an ensemble keeps of the training rows; costs the eigenvectors of a covariance."""
+        return summarise_inputs(self.train.x)
 
     @classmethod
     def learn(cls, spec: ModelSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
@@ -138,7 +141,7 @@ class TransformedRows(NamedTuple):
         held_out = None
         if validation is not None:
             held_out = transform_rows(spec, x_pipeline, y_pipeline, validation)
-        return cls(x_pipeline, y_pipeline, train, held_out, summarise_inputs(train.x))
+        return cls(x_pipeline, y_pipeline, train, held_out)
 
 
 def data_hash(rows: Rows) -> str:
