@@ -217,7 +217,9 @@ def test_a_new_call_goes_on_after_the_death_of_the_scheduler(client, whole, fold
             pytest.raises(ConnectionError, match="resume=True"),
         ):
             fit(own, folder, resume=True, callbacks=[kill])
-        assert RunFolder.open(folder).checkpoint(0).counters["transition"] > 0
+        found = map(RunFolder.open(folder).checkpoint, range(2))
+        # Of the lane that the worker happened to take first.
+        assert any(one.counters["transition"] > 0 for one in found if one)
         assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
     finally:
         for process in (scheduler, worker):
