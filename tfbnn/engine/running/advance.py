@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.potential import make_data
@@ -21,21 +20,12 @@ from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
 
-class Advance(NamedTuple):
-    """How an advance of lanes ended, and whether all of them are at their ends."""
-
-    ending: Ending
-    finished: bool
-
-
-def never(event: object) -> bool:
-    """Does not ask to stop."""
-    del event
-    return False
-
-
 def advance_lane(
-    path: str, index: int, *, commit_interval: float = 30.0, notify: Notify = never
+    path: str,
+    index: int,
+    *,
+    commit_interval: float = 30.0,
+    notify: Notify = lambda event: False,
 ) -> bool:
     """Advances one lane of a run to its end, or until `notify` asks to stop, and commits.
 
@@ -69,13 +59,16 @@ def advance_lane(
 
 
 def advance_lanes(
-    path: str, indices: Sequence[int], *, commit_interval: float = 30.0, notify: Notify = never
-) -> Advance:
+    path: str, indices: Sequence[int], *, commit_interval: float, notify: Notify
+) -> tuple[Ending, bool]:
     """As `advance_lane`, several lanes, which take turns; one that fails does not end the others.
 
     Args:
         path, commit_interval, notify: As there.
         indices: Numbers of the lanes.
+
+    Returns:
+        (How that ended, whether all of them are at their ends).
 
     Raises:
         RunLockedError, RunFolderError, ValueError: As there.
@@ -90,13 +83,13 @@ def advance_lanes(
         if lane.transition < definition.sampling.num_transitions
     ]
     if not unfinished:
-        return Advance(Ending(), True)
+        return Ending(), True
     beginning, clock = read_beginning(folder), Clock(store.seconds(indices))
     program = program_of(definition, beginning.layout)
     with ExitStack() as stack, single_threaded_blas():
         lanes = open_lanes(stack, program, store, unfinished, beginning.starts.theta, clock)
         ending = run_lanes(lanes, notify, clock)
-    return Advance(ending, all(lane.leg is None for lane in lanes))
+    return ending, all(lane.leg is None for lane in lanes)
 
 
 def program_of(

@@ -47,7 +47,7 @@ def main() -> None:
         return stop.is_set()
 
     try:
-        failures = advance_lanes(**order, notify=notify).ending.failures
+        failures = advance_lanes(**order, notify=notify)[0].failures
     except Exception as error:
         send(messages, "refused", error_to_json(error))
     else:
