@@ -50,10 +50,10 @@ def ours(layer_sizes, kernel):
     lane, compilation = make_lane(spec, kernel, *rows(), theta, COUNT, REPEATS + 1)
 
     def run():
-        before = lane.num_gradients["sampling"].sum()
+        before = lane.counters.num_gradients["sampling"].sum()
         began = time.perf_counter()
         lane.advance()
-        return time.perf_counter() - began, lane.num_gradients["sampling"].sum() - before
+        return time.perf_counter() - began, lane.counters.num_gradients["sampling"].sum() - before
 
     return run, compilation
 
