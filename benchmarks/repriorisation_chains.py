@@ -179,7 +179,7 @@ def sample(case, method, seconds, num_burnin_steps):
         "method": method,
         "parameters": spec.layout.num_parameters,
         "num_leapfrog_steps": LEAPFROG_STEPS,
-        "step_size": float(lane.step_size[0]),
+        "step_size": float(lane.counters.step_size[0]),
         "acceptance": float(lane.counters.acceptance_sum["sampling"][0]) / lane.num_kept,
         "num_draws": lane.num_kept,
         "num_gradients": int(lane.counters.num_gradients["sampling"][0]),
