@@ -23,6 +23,8 @@ References:
     W. Beenakker et al., Phys. Rev. Lett. 83 (1999) 3780, hep-ph/9906298.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -4,6 +4,8 @@ The two states below are plain tensors that travel through the compiled block; e
 by itself.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -34,7 +36,7 @@ class DualAveraging(NamedTuple):
     count: Tensor
     centre: Tensor
 
-    def update(self, acceptance: Tensor, target: float) -> "DualAveraging":
+    def update(self, acceptance: Tensor, target: float) -> DualAveraging:
         """One update with the acceptance probabilities [C] of the last transition."""
         count = self.count + 1.0
         error_sum = self.error_sum + (target - acceptance)
@@ -59,7 +61,7 @@ class RunningMoments(NamedTuple):
     squares: Tensor
     count: Tensor
 
-    def update(self, theta: Tensor) -> "RunningMoments":
+    def update(self, theta: Tensor) -> RunningMoments:
         """Takes one more draw [C, P] in."""
         count = self.count + 1.0
         delta = theta - self.mean

@@ -5,6 +5,8 @@ TFP's own folding is an exclusive-or of small integers, under which (chain 1, st
 (chain 2, step 1) would draw the same numbers.
 """
 
+from __future__ import annotations
+
 import hashlib
 
 import numpy as np
@@ -43,5 +45,5 @@ def generator(seed: int, stream: str, chain: int, index: int = 0) -> np.random.G
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest.digest()[:16], "little")))
 
 
-def _prefix(seed: int, stream: str, chain: int) -> "hashlib._Hash":
+def _prefix(seed: int, stream: str, chain: int) -> hashlib._Hash:
     return hashlib.sha256(f"{SCHEME}|{seed}|{stream}|{chain}|".encode())

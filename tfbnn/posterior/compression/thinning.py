@@ -10,6 +10,8 @@ References:
     RKHS-based statistics in hypothesis testing", Ann. Statist. 41(5), 2263, arXiv:1207.6076.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tfbnn.system.arrays import Array
