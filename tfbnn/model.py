@@ -14,14 +14,9 @@ import numpy.typing as npt
 from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
-from tfbnn.fit.assemble import load_run
-from tfbnn.fit.fitting import fit
-from tfbnn.fit.resuming import read_run
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.run.options import FitOptions
-from tfbnn.run.report import Run
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.priors import Normal
@@ -32,8 +27,11 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
 
+# What fits is imported where it does: a process that loads and predicts needs none of it.
 if TYPE_CHECKING:
     from tfbnn.engine.kernels.base import Kernel
+    from tfbnn.run.options import FitOptions
+    from tfbnn.run.report import Run
 
 __all__ = ["BayesianMLP", "load", "resume"]
 
@@ -183,6 +181,8 @@ class BayesianMLP(SampledModel):
                 kept so far are in `model.posterior`, and committed. Chains that failed before or
                 meanwhile are named in a warning.
         """
+        from tfbnn.run.options import FitOptions
+
         options = FitOptions(
             kernel=kernel,
             num_chains=num_chains,
@@ -206,6 +206,8 @@ class BayesianMLP(SampledModel):
         self, rows: Rows, validation: Rows | None, options: FitOptions, place: Any = None
     ) -> Run:
         """`fit_posterior` to checked Rows, with FitOptions, at a place: see `tfbnn.fit.fitting`."""
+        from tfbnn.fit.fitting import fit
+
         keep = partial(self._keep, rows)
         with signals_interrupt():
             run, result = fit(self.spec, rows, validation, options, keep, place)
@@ -348,6 +350,8 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
                 f"untrusted=True is for model files, received the run folder {os.fspath(path)!r}. "
                 "Load your own run with untrusted=False; of another's ask for the file of save()."
             )
+        from tfbnn.fit.assemble import load_run
+
         return BayesianMLP.from_ensemble(load_run(path))
     return BayesianMLP.from_ensemble(read_model(path, untrusted=untrusted, max_bytes=max_bytes))
 
@@ -395,6 +399,8 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callab
 
     The model has draws after the function, also where that was interrupted.
     """
+    from tfbnn.fit.resuming import read_run
+
     definition, arguments = read_run(folder, **options)
     model = BayesianMLP.from_spec(definition.spec)
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)

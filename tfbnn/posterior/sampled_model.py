@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,11 +26,13 @@ from tfbnn.posterior.prediction import (
     predict,
     row_tiles,
 )
-from tfbnn.posterior.stacking.stacking import Stacking, stack, weighting_note
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, prepare_noise
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
+
+if TYPE_CHECKING:
+    from tfbnn.posterior.stacking.stacking import Stacking
 
 
 class SampledModel:
@@ -243,6 +245,8 @@ class SampledModel:
             NotFittedError: Before a fit.
             ValueError: For unusable inputs, and for a compressed model.
         """
+        from tfbnn.posterior.stacking.stacking import weighting_note
+
         ensemble = self._fitted()
         if ensemble.is_compressed:
             raise ValueError(
@@ -294,6 +298,8 @@ class SampledModel:
         Warns:
             UserWarning: When many leave-one-out densities are unreliable (Pareto k above 0.7).
         """
+        from tfbnn.posterior.stacking.stacking import stack
+
         ensemble = self._fitted()
         if x_validation is None and y_validation is None:
             names = "x_validation and y_validation"
