@@ -119,7 +119,8 @@ def feature_columns(
     """
     names, count = ensemble.feature_names, ensemble.spec.num_inputs
     others = [name for name in available if name not in apart]
-    missing = [name for name in names or () if name not in others]
+    there = set(others)
+    missing = [name for name in names or () if name not in there]
     if names is not None and not missing:
         return list(names)
     if names is not None and len(missing) < len(names):

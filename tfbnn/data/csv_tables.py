@@ -4,6 +4,7 @@ import contextlib
 import csv
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
@@ -162,24 +163,27 @@ def write_csv(
 def column_places(
     names: Names, columns: Names, source: StrPath, kind: str = "columns"
 ) -> list[int]:
-    """Indices of the named columns of a table.
+    """Indices of the named columns of a table; one pass over its columns, however many.
 
     Raises:
         ValueError: If a column is missing or there twice.
     """
-    missing = [name for name in names if name not in columns]
+    places = {column: place for place, column in enumerate(columns)}
+    missing = [name for name in names if name not in places]
     if missing:
         raise ValueError(
             f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}. "
             "Rename the columns or choose others."
         )
-    for name in names:
-        if columns.count(name) > 1:
-            raise ValueError(
-                f"{source} has {columns.count(name)} columns {name or '(without a name)'}; "
-                "keep only one."
-            )
-    return [columns.index(name) for name in names]
+    if len(places) < len(columns):
+        count = Counter(columns)
+        for name in names:
+            if count[name] > 1:
+                raise ValueError(
+                    f"{source} has {count[name]} columns {name or '(without a name)'}; "
+                    "keep only one."
+                )
+    return [places[name] for name in names]
 
 
 def _csv_lines(stream: TextIO, source: str) -> Iterator[Line]:
