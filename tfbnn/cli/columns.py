@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfbnn.data.numbers import label_numbers
-from tfbnn.data.tables import Table, read_table
+from tfbnn.data.table import Table
+from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.model import BayesianMLP
 from tfbnn.posterior.ensemble import Ensemble

@@ -5,6 +5,7 @@ import pytest
 
 from tfbnn.cli.columns import Labels
 from tfbnn.data.tables import read_table
+from tfbnn.exceptions import DataWarning
 
 
 def labels_of(folder, *cells):
@@ -48,4 +49,5 @@ def test_cells_that_only_resemble_numbers_are_no_features(tmp_path):
         read_table(path)
     assert read_table(path, columns=["a"]).columns == ("a",)
     path.write_text("id,a\n0_0,1\n1_1,2\n")
-    np.testing.assert_array_equal(read_table(path).values, [[1], [2]])
+    with pytest.warns(DataWarning, match="no numbers: id"):
+        np.testing.assert_array_equal(read_table(path).values, [[1], [2]])
