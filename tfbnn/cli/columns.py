@@ -2,9 +2,10 @@
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tfbnn.data.bad_rows import places_named
 from tfbnn.data.numbers import label_numbers
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
@@ -36,7 +37,8 @@ def fit_columns(
     """
     names = {"target_names": list(targets), "noise_columns": list(noise)}
     asked = FitOptions(**options, column_names=names)
-    return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data), asked)
+    with places_named(rows[0], validation_data and validation_data[0]):
+        return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data), asked)
 
 
 @dataclass(frozen=True)
@@ -145,12 +147,22 @@ def feature_columns(
     return others
 
 
-def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Array, Array, Array | None]:
+def inputs_of(ensemble: Ensemble, table: Table, features: Sequence[str]) -> Table:
+    """The features in a table under the names that the model knows them by.
+
+    As a Table, so that messages can name the lines of the file.
+    """
+    x = table.select(features)
+    names = ensemble.feature_names
+    return x if names is None else replace(x, columns=names)
+
+
+def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Array, Array | None]:
     """Reads features, targets and noise of a table for a saved model.
 
     Returns:
-        (x [N, D], y [N, K], noise [N] or [N, K] or None), arrays in original units; y of a
-        classifier holds labels.
+        (x [N, D], y [N, K], noise [N] or [N, K] or None) in original units; y of a classifier holds
+        labels.
     """
     if not roles.targets:
         raise ValueError(
@@ -166,7 +178,7 @@ def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Array, Arra
 
     table = read_table(path, columns=pick, labels=labels.names if labels else ())
     y = labels.read(table) if labels else table.select(roles.targets).values
-    return table.select(features).values, y, as_noise(table, roles.noise)
+    return inputs_of(model.posterior, table, features), y, as_noise(table, roles.noise)
 
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:

@@ -3,18 +3,17 @@
 The number of a label is its place in `classes`, a tuple of plain Python values in their order.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tfbnn.data.bad_rows import BadRowError
+from tfbnn.data.frames import listed
 from tfbnn.data.validation import as_columns, as_float_array, as_rectangle
 from tfbnn.system.arrays import Array
 
 # Labels in the order of their numbers, all of one kind.
 Classes = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
-
-_SHOWN = 10
 
 
 def as_labels(value: Any, name: str, *, num_targets: int) -> Array:
@@ -65,12 +64,12 @@ def learn_classes(labels: Array, num_classes: int, name: str) -> Classes:
     if labels.shape[1] > 1:
         raise ValueError(
             f"{name} with several columns must hold 0 and 1 or booleans, received the labels "
-            f"{_listed(found.tolist())}. Convert each column."
+            f"{listed(found.tolist())}. Convert each column."
         )
     if len(found) != num_classes:
         raise ValueError(
             f"{name} must hold {num_classes} different labels for this network, received "
-            f"{len(found)}: {_listed(found.tolist())}. With Categorical the last entry of "
+            f"{len(found)}: {listed(found.tolist())}. With Categorical the last entry of "
             "layer_sizes is the number of classes; Bernoulli takes two."
         )
     return tuple(found.tolist())
@@ -82,16 +81,14 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
     Raises:
         ValueError: For a label that is not one of the classes.
     """
-    found, places = np.unique(labels, return_inverse=True)
+    occurring, places = np.unique(labels, return_inverse=True)
     known = {label: number for number, label in enumerate(classes)}
-    for label in found.tolist():
+    for label in occurring.tolist():
         if label not in known:
             row = int(np.argwhere(labels == label)[0][0])
-            raise ValueError(
-                f"{name} must hold the labels {_listed(classes)}, received {label!r} in row {row}. "
-                "Correct or drop these rows."
-            )
-    numbers = np.array([known[label] for label in found.tolist()], dtype=np.float64)
+            found = f"{name} must hold the labels {listed(classes)}, received {label!r}"
+            raise BadRowError(name, found, "Correct or drop these rows.", row)
+    numbers = np.array([known[label] for label in occurring.tolist()], dtype=np.float64)
     return numbers[places.reshape(labels.shape)]
 
 
@@ -161,13 +158,10 @@ def _whole_numbers(array: Array, name: str) -> Array:
     bad = np.argwhere(~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) >= 2**53))
     if len(bad):
         row, column = bad[0]
-        raise ValueError(
-            f"{name} must hold class labels, text or whole numbers, received "
-            f"{array[row, column]} in row {row}. For numbers use a likelihood such as Gaussian()."
+        raise BadRowError(
+            name,
+            f"{name} must hold class labels, text or whole numbers, received {array[row, column]}",
+            "For numbers use a likelihood such as Gaussian().",
+            int(row),
         )
     return array.astype(np.int64)
-
-
-def _listed(labels: Sequence[Any]) -> str:
-    text = ", ".join(map(repr, labels[:_SHOWN]))
-    return f"{text}, .." if len(labels) > _SHOWN else text

@@ -52,6 +52,10 @@ class Table:
         places = column_places(names, self.columns, self.source, kind="columns of numbers")
         return replace(self, columns=tuple(names), values=self.values[:, places])
 
+    def __getitem__(self, names: list[str]) -> "Table":
+        """`select`, as frames have it."""
+        return self.select(names)
+
     def labels(self, names: Names) -> Array:
         """These columns as labels [N, K]: as they are written, or numbers where they are not.
 
@@ -61,6 +65,10 @@ class Table:
         if all(name in self.texts for name in names):
             return np.column_stack([self.texts[name] for name in names])
         return self.select(names).values
+
+    def line_of(self, row: int) -> str | None:
+        """Where a row was read, for messages; None if that is not known."""
+        return None if self.lines is None else f"{self.source}, line {self.lines[row]}"
 
     def take(self, rows: Array | slice) -> "Table":
         """The table with these rows only: indices, a mask or a slice."""

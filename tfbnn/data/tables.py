@@ -7,11 +7,12 @@ constant memory, see `tfbnn.data.csv_tables`.
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from tfbnn.data.array_files import Arrays, read_npz, read_parquet
-from tfbnn.data.csv_tables import Lines, Names, column_places, open_csv
+from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
 from tfbnn.data.numbers import is_number
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
@@ -82,6 +83,12 @@ def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Tab
     return table
 
 
+def table_of(rows: CsvRows, lines: Lines, names: Names) -> Table:
+    """A Table of the named columns of some rows of a table in text."""
+    numbers = np.array([line for line, _ in lines], dtype=np.int64)
+    return Table(tuple(names), rows.numbers(lines, names), rows.source, lines=numbers)
+
+
 def is_csv(path: StrPath) -> bool:
     """Whether `read_table` takes a file name for that of a table in text."""
     return _READERS.get(_suffix(path)) is _read_csv
@@ -110,15 +117,8 @@ def _read_csv(path: str, columns: Choice, labels: Names) -> Table:
         if columns is None and lines:
             left_out = {name for name, p in zip(names, places) if not _has_number(lines, p)}
             names = tuple(name for name in names if name not in left_out)
-        texts = rows.texts(lines, labels)
-        return Table(
-            names,
-            rows.numbers(lines, names),
-            rows.source,
-            texts,
-            np.array([line for line, _ in lines], dtype=np.int64),
-            tuple(name for name in rows.columns if name in left_out),
-        )
+        texts, others = rows.texts(lines, labels), filter(left_out.__contains__, rows.columns)
+        return replace(table_of(rows, lines, names), texts=texts, left_out=tuple(others))
 
 
 def _has_number(lines: Lines, place: int) -> bool:

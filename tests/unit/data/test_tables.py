@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tfbnn.data.csv_tables import CsvRows, open_csv, write_csv
+from tfbnn.data.frames import column_names
 from tfbnn.data.table import Table
 from tfbnn.data.tables import is_csv, read_table
-from tfbnn.data.validation import as_matrix, column_names
+from tfbnn.data.validation import as_matrix
 from tfbnn.exceptions import DataWarning
 
 NAMES = ("mass", "N11", "xsec")
