@@ -130,9 +130,11 @@ def open_csv(path: StrPath) -> Iterator[CsvRows]:
 
     Raises:
         FileNotFoundError: When there is no such file.
-        ValueError: When it has no header, or is no text of UTF-8.
+        ValueError: When it has no header, or is no text of UTF-8, or standard input is closed.
     """
     if path == "-":
+        if sys.stdin is None:
+            raise ValueError("Standard input is closed; give the path of a table instead of '-'.")
         yield CsvRows(sys.stdin, "standard input")
         return
     path = os.fspath(path)

@@ -24,7 +24,7 @@ class Table:
         texts: Columns of labels as they are written, dict name -> array [N] of text, integers or
             booleans.
         lines: Line of each row in a text file [N], from 1, or None.
-        left_out: Names of columns that the file has, but without numbers.
+        left_out: Names of columns that the file has, but without numbers or without a name.
     """
 
     columns: tuple[str, ...]

@@ -13,6 +13,7 @@ import numpy as np
 
 from tfbnn.data.array_files import Arrays, read_npz, read_parquet
 from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
+from tfbnn.data.frames import listed
 from tfbnn.data.numbers import is_number
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
@@ -21,8 +22,6 @@ from tfbnn.system.paths import StrPath
 
 # Names of the columns to read, or what picks them from the names there are; None for all.
 Choice = Names | Callable[[tuple[str, ...]], Names] | None
-
-_MOST_SHOWN = 8
 
 
 def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Table:
@@ -34,13 +33,14 @@ def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Tab
     the columns of a two-dimensional array `x` are called x_0, x_1 and so on. `.parquet`, `.pq`:
     needs the extra `parquet`.
 
-    Columns without any number (names, dates, flags) are left out, unless they are asked for.
+    Columns without any number (names, dates, flags) or without a name (the index that pandas
+    writes) are left out, unless they are asked for.
 
     Args:
         path: File name, or "-".
         columns: Names of the columns to read, in this order; others are not even looked at. Or a
             function that picks them from the tuple of names there are. None (default) reads all
-            that hold numbers, and warns of those that do not.
+            that hold numbers and have a name, and warns of others.
         labels: Names of columns that hold class labels: any text, integers or booleans; in HDF5
             integers only.
 
@@ -72,11 +72,9 @@ def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Tab
     if not len(table):
         raise ValueError(f"{table.source} has a header but no rows; expected at least one row.")
     if table.left_out:
-        more = len(table.left_out) - _MOST_SHOWN
-        names = ", ".join(name or "(without a name)" for name in table.left_out[:_MOST_SHOWN])
         warnings.warn(
-            f"{table.source}: left out, as they hold no numbers: {names}"
-            f"{f' and {more} more columns' if more > 0 else ''}.",
+            f"{table.source}: left out, as they have no numbers or no name: "
+            f"{listed(table.left_out)}.",
             DataWarning,
             stacklevel=2,
         )
@@ -111,12 +109,13 @@ def _chosen(columns: Choice, available: tuple[str, ...], labels: Names) -> tuple
 
 def _read_csv(path: str, columns: Choice, labels: Names) -> Table:
     with open_csv(path) as rows:
-        names = _chosen(columns, rows.columns, labels)
-        places = column_places(names, rows.columns, rows.source)
-        lines, left_out = list(rows), set()
+        names, lines, left_out = _chosen(columns, rows.columns, labels), list(rows), set()
         if columns is None and lines:
-            left_out = {name for name, p in zip(names, places) if not _has_number(lines, p)}
-            names = tuple(name for name in names if name not in left_out)
+            # pandas writes an index without a name: it is no feature.
+            named = [name for name in names if name]
+            places = column_places(named, rows.columns, rows.source)
+            kept = [name for name, place in zip(named, places) if _has_number(lines, place)]
+            left_out, names = set(names) - set(kept), tuple(kept)
         texts, others = rows.texts(lines, labels), filter(left_out.__contains__, rows.columns)
         return replace(table_of(rows, lines, names), texts=texts, left_out=tuple(others))
 

@@ -10,13 +10,14 @@ The first lines decide, by a rule without guesses:
   with none of them is separated by white space, unless the row after it is a single word: then it
   is the name of the only column.
 
-Between commas, semicolons and tabs cells may be quoted, and then hold anything, line ends too.
+Cells may be quoted, and then hold separators; line ends too, unless white space separates cells.
 """
 
 import contextlib
 import csv
 import gzip
 import itertools
+import re
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
@@ -26,7 +27,8 @@ from tfbnn.exceptions import DataWarning
 
 WHITE_SPACE = " "
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", WHITE_SPACE: "white space"}
-_QUOTING = tuple(separator for separator in SEPARATORS if separator != WHITE_SPACE)
+_CHARACTERS = [separator for separator in SEPARATORS if separator != WHITE_SPACE]
+_QUOTED = re.compile('"[^"]*"')
 # The separator is not known where an empty file ends.
 _BLANKS = " \r\n"
 
@@ -72,7 +74,7 @@ class TextLines:
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yields (number of its last line, cells) of every row after the header."""
-        reader: Iterator[list[str]] = map(str.split, self)
+        reader: Iterator[list[str]] = (split(line, WHITE_SPACE) for line in self)
         if self._separator != WHITE_SPACE:
             reader = csv.reader(self, delimiter=self._separator or ",", skipinitialspace=True)
         self._is_between_rows = True
@@ -149,17 +151,19 @@ class TextLines:
 
 def separator_of(line: str) -> str:
     """What separates the cells of a line, see above; a comma where there is a single word."""
-    count = {separator: len(split(line, separator)) for separator in _QUOTING}
-    best = max(_QUOTING, key=lambda separator: count[separator])
-    if count[best] > 1:
+    bare = _QUOTED.sub("x", line)
+    best = max(_CHARACTERS, key=bare.count)
+    if best in bare:
         return best
-    return WHITE_SPACE if len(line.split()) > 1 else ","
+    return WHITE_SPACE if len(bare.split()) > 1 else ","
 
 
 def split(line: str, separator: str) -> list[str]:
     """The cells of one line."""
-    if separator == WHITE_SPACE:
+    if separator == WHITE_SPACE and '"' not in line:
         return line.split()
+    if separator == WHITE_SPACE:
+        line = " ".join(line.split())
     return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
 
 

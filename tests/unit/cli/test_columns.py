@@ -64,7 +64,7 @@ def test_cells_that_only_resemble_numbers_are_no_features(tmp_path):
         read_table(path)
     assert read_table(path, columns=["a"]).columns == ("a",)
     path.write_text("id,a\n0_0,1\n1_1,2\n")
-    with pytest.warns(DataWarning, match="no numbers: id"):
+    with pytest.warns(DataWarning, match="no name: 'id'"):
         np.testing.assert_array_equal(read_table(path).values, [[1], [2]])
 
 

@@ -159,7 +159,7 @@ def test_labels_are_exact_in_every_format(tmp_path):
         assert table.columns == ("a",)
         assert table.labels(["label"])[:, 0].tolist() == labels
         assert table.take([0, 2]).labels(["species"])[:, 0].tolist() == ["x", "x"]
-        with pytest.warns(DataWarning, match="no numbers: species"):
+        with pytest.warns(DataWarning, match="no name: 'species'"):
             assert read_table(tmp_path / name, labels=["label"]).columns == ("a",)
     parquet.write_table(pyarrow.table({"a": [1, 2], "label": ["x", None]}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="row 1 .*column label: expected a label, got None"):

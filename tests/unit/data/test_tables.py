@@ -6,6 +6,7 @@ import sys
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from tfbnn.data.csv_tables import CsvRows, open_csv, write_csv
@@ -79,9 +80,27 @@ def test_endings_of_text(tmp_path, name):
     assert table.take([1]).select(["N11"]).lines.tolist() == [4]
 
 
+def test_the_index_of_pandas_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": [3, 4]}, index=[7, 8])
+    frame.to_csv(tmp_path / "t.csv")
+    with pytest.warns(DataWarning, match="no name: ''"):
+        assert read_table(tmp_path / "t.csv").columns == ("a", "b")
+    (tmp_path / "t.csv").write_text("a,b,,\n1,2,,\n3,4,,\n")  # as spreadsheets do
+    with pytest.warns(DataWarning, match="no name: ''"):
+        assert read_table(tmp_path / "t.csv").columns == ("a", "b")
+
+
+def test_closed_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="Standard input is closed"):
+        read_table("-")
+
+
 def test_text_is_refused_as_numbers_with_a_word_on_labels(tmp_path):
     path = write(tmp_path / "iris.csv", "a,species\n1,setosa\n2,virginica\n")
-    with pytest.warns(DataWarning, match="iris.csv: left out, as they hold no numbers: species"):
+    with pytest.warns(
+        DataWarning, match="iris.csv: left out, as they have no numbers or no name: 'species'"
+    ):
         table = read_table(path)
     words = "column species: expected .*number.*--likelihood categorical"
     with pytest.raises(ValueError, match=words):
@@ -114,7 +133,9 @@ def test_csv_from_standard_input(monkeypatch):
 
 def test_csv_leaves_out_columns_without_numbers(tmp_path):
     path = write(tmp_path / "t.csv", 'name,a,"b, quoted"\nfirst,1,2\n"x,y",3,4\n')
-    with pytest.warns(DataWarning, match="t.csv: left out, as they hold no numbers: name"):
+    with pytest.warns(
+        DataWarning, match="t.csv: left out, as they have no numbers or no name: 'name'"
+    ):
         assert read_table(path).columns == ("a", "b, quoted")
     with pytest.raises(ValueError, match="line 2, column name: expected a finite number"):
         read_table(path, columns=["name"])
@@ -163,7 +184,7 @@ def test_missing_file_and_unknown_ending(tmp_path):
 
 def test_two_dimensional_arrays_are_numbered(tmp_path):
     np.savez(tmp_path / "t.npz", x=VALUES, y=np.arange(3), unit="fb", one=np.ones(()))
-    with pytest.warns(DataWarning, match="no numbers: unit, one"):
+    with pytest.warns(DataWarning, match="no name: 'unit', 'one'"):
         table = read_table(tmp_path / "t.npz")
     assert table.columns == ("x_0", "x_1", "x_2", "y")
     np.testing.assert_array_equal(table.values[:, :3], VALUES)
@@ -173,7 +194,7 @@ def test_two_dimensional_arrays_are_numbered(tmp_path):
         file["x"], file["y"] = VALUES, [1, 2, 3]
         file["name"] = ["a", "b", "c"]
         file.create_group("group")
-    with pytest.warns(DataWarning, match="no numbers: name"):
+    with pytest.warns(DataWarning, match="no name: 'name'"):
         assert read_table(tmp_path / "t.h5").columns == ("x_0", "x_1", "x_2", "y")
 
 
@@ -203,7 +224,7 @@ class Bomb:
 def test_pickles_stay_closed(tmp_path, capsys):
     path = tmp_path / "t.npz"
     np.savez(path, a=np.ones(2), bad=np.array([Bomb(), Bomb()], dtype=object))
-    with pytest.warns(DataWarning, match="no numbers: bad"):
+    with pytest.warns(DataWarning, match="no name: 'bad'"):
         assert read_table(path).columns == ("a",)
     with pytest.raises(ValueError, match="column bad"):
         read_table(path, columns=["bad"])
@@ -237,7 +258,7 @@ def test_parquet_with_text_and_gaps(tmp_path):
     parquet.write_table(
         pyarrow.table({"a": [1, 2], "name": ["x", "y"], "flag": [True, False]}), path
     )
-    with pytest.warns(DataWarning, match="no numbers: name, flag"):
+    with pytest.warns(DataWarning, match="no name: 'name', 'flag'"):
         assert read_table(path).columns == ("a",)
     parquet.write_table(pyarrow.table({"a": [1, None]}), path)
     with pytest.raises(ValueError, match="row 1 .*column a"):

@@ -3,7 +3,7 @@
 import pytest
 
 from tfbnn.cli.columns import feature_columns
-from tfbnn.data.csv_tables import column_places
+from tfbnn.data.csv_tables import CsvRows, column_places
 
 NUM_COLUMNS = 200
 
@@ -36,3 +36,12 @@ def test_finding_the_features_of_a_model(names, synthetic_ensemble):
     ensemble = synthetic_ensemble((NUM_COLUMNS, 1), feature_names=names())
     assert feature_columns(ensemble, names(), "t.csv", apart=["y"]) == [*names()]
     assert Name.compared <= 4 * NUM_COLUMNS  # one for the list that is compared here
+
+
+def test_a_header_longer_than_a_cell_may_be():
+    """The csv module refuses cells of 128 KiB, which a header is for the wrong separator."""
+    names = [f"gene_{number:06d}" for number in range(20_000)]
+    for separator in (",", ";", "\t", " "):
+        rows = CsvRows([separator.join(names), separator.join(["1"] * len(names))], "t.csv")
+        assert rows.columns == tuple(names)
+        assert rows.numbers(list(rows), names).shape == (1, len(names))
