@@ -68,9 +68,10 @@ def read_parquet(path: str) -> Arrays:
         ) from error
     try:
         table = parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
+        columns = zip(table.column_names, table.columns)
+        return [(name, _from_arrow(column)) for name, column in columns]
+    except (OSError, ValueError, MemoryError, pyarrow.ArrowException) as error:
         raise ValueError(f"{path} is not a readable Parquet file ({error}).") from error
-    return [(name, _from_arrow(column)) for name, column in zip(table.column_names, table.columns)]
 
 
 def _from_arrow(column: Any) -> Array | None:

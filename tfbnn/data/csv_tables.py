@@ -25,8 +25,8 @@ Lines = Sequence[Line]
 Names = Sequence[str]
 
 TEXT_ADVICE = (
-    "the column holds no numbers, and only class labels may be text: the target of a fit with "
-    "--likelihood categorical or bernoulli"
+    "the column holds no numbers. Text can be class labels only, in a fit with --likelihood "
+    "categorical or bernoulli"
 )
 
 

@@ -48,7 +48,9 @@ class Table:
         """
         for name in names:
             if name in self.left_out:
-                raise ValueError(f"{self.source}, column {name}: expected numbers; {TEXT_ADVICE}.")
+                raise ValueError(
+                    f"{self.source}, column {name}: expected numbers, but {TEXT_ADVICE}."
+                )
         places = column_places(names, self.columns, self.source, kind="columns of numbers")
         return replace(self, columns=tuple(names), values=self.values[:, places])
 
