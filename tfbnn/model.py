@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tfbnn.data.frames import column_names_of
 from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
@@ -20,7 +21,7 @@ from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.priors import Normal
-from tfbnn.spec.rows import Rows, check_names, prepare_rows, rows_to_fit, transform_rows
+from tfbnn.spec.rows import Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
@@ -117,11 +118,13 @@ class BayesianMLP(SampledModel):
         """Samples the posterior given the rows (x, y).
 
         Args:
-            x: Inputs [N, D]: NumPy arrays, nested lists, data frames.
+            x: Inputs [N, D]: NumPy arrays, nested lists, data frames. The names of a frame's
+                columns are kept with the model, which then takes frames with these columns in any
+                order and ignores others; columns of booleans count as 0 and 1.
             y: Targets [N, K], or [N] for one target, original units. For Categorical class labels
                 [N], text or integers; for Bernoulli 0 and 1 or booleans [N, K], or two labels [N].
                 The labels are kept with the model: 0 .. M - 1 where all are such numbers, else
-                those that occur, sorted.
+                those that occur, sorted. The names of a frame or series are kept, too.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the
                 likelihood and adds in quadrature to a learned one.
@@ -198,6 +201,7 @@ class BayesianMLP(SampledModel):
             resume=resume,
             commit_interval=commit_interval,
             num_workers=num_workers,
+            column_names=column_names_of(y),
         )
         rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
         return self.fit_rows(rows, validation, options)
@@ -253,10 +257,11 @@ class BayesianMLP(SampledModel):
                 f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
                 f"{list(theta.shape)}."
             )
-        classes = None if self._ensemble is None else self._ensemble.classes
-        rows = prepare_rows(self.spec, x, y, noise_scale, classes=classes)
+        known = (
+            () if self._ensemble is None else (self._ensemble.feature_names, self._ensemble.classes)
+        )
+        rows = prepare_rows(self.spec, x, y, noise_scale, "", *known)
         if self._ensemble is not None:
-            check_names(rows.feature_names, self._ensemble.feature_names, "x")
             require_noise(self._ensemble, rows.noise, "log_prob")
         transformed = transform_rows(self.spec, *self._pipelines(), rows)
         from tfbnn.engine.density.value_and_gradient import log_prob_terms

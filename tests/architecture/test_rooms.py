@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "tensorflow_probability": ("engine.basis.libraries",),
     "keras": ("engine",),
     "tf_keras": ("engine",),
-    "h5py": ("storage", "data.tables"),
+    "h5py": ("storage", "data.hdf5"),
     "matplotlib": ("plots",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
@@ -131,7 +131,7 @@ def test_the_rule_sees_a_room_that_does_not(module, source):
 @pytest.mark.parametrize(
     "module, source",
     [
-        ("data.tables", "import h5py"),
+        ("data.hdf5", "import h5py"),
         ("engine.kernels.hmc", "from tfbnn.engine.basis.libraries import tfp"),
         ("cli.fit", "from tfbnn.model import BayesianMLP\nimport numpy as np"),
         ("kernels", "from tfbnn.engine.kernels import HMC"),

@@ -2,13 +2,13 @@
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from tfbnn.data.csv_tables import is_number
-from tfbnn.data.tables import Table, read_table
+from tfbnn.data.bad_rows import places_named
+from tfbnn.data.numbers import label_numbers
+from tfbnn.data.table import Table
+from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.model import BayesianMLP
 from tfbnn.posterior.ensemble import Ensemble
@@ -37,7 +37,8 @@ def fit_columns(
     """
     names = {"target_names": list(targets), "noise_columns": list(noise)}
     asked = FitOptions(**options, column_names=names)
-    return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data), asked)
+    with places_named(rows[0], validation_data and validation_data[0]):
+        return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data), asked)
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Labels:
 
     @classmethod
     def learn(cls, table: Table, names: Sequence[str]) -> "Labels":
-        """Labels are integers where all cells of the training table are numbers, else text."""
-        return cls(tuple(names), not _are_numbers(table.labels(names)))
+        """Labels are integers where the training table has nothing else, see `label_numbers`."""
+        return cls(tuple(names), _numbers(table.labels(names)) is None)
 
     @classmethod
     def of_model(cls, model: SampledModel, names: Sequence[str]) -> "Labels":
@@ -65,13 +66,16 @@ class Labels:
     def read(self, table: Table) -> Array:
         """The labels [N, K]: text or numbers."""
         labels = table.labels(self.names)
-        if self.are_text or not _are_numbers(labels):
-            return labels
-        return labels.astype(np.float64)
+        numbers = None if self.are_text else _numbers(labels)
+        return labels if numbers is None else numbers
 
 
-def _are_numbers(labels: Array) -> bool:
-    return labels.dtype.kind != "U" or all(map(is_number, labels.ravel().tolist()))
+def _numbers(labels: Array) -> Array | None:
+    """Labels [N, K] as numbers, or None where they are texts."""
+    if labels.dtype.kind != "U":
+        return labels
+    numbers = label_numbers(labels.ravel().tolist())
+    return None if numbers is None else numbers.reshape(labels.shape)
 
 
 class Roles:
@@ -118,7 +122,8 @@ def feature_columns(
     """
     names, count = ensemble.feature_names, ensemble.spec.num_inputs
     others = [name for name in available if name not in apart]
-    missing = [name for name in names or () if name not in others]
+    there = set(others)
+    missing = [name for name in names or () if name not in there]
     if names is not None and not missing:
         return list(names)
     if names is not None and len(missing) < len(names):
@@ -142,12 +147,22 @@ def feature_columns(
     return others
 
 
-def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Array, Array, Array | None]:
+def inputs_of(ensemble: Ensemble, table: Table, features: Sequence[str]) -> Table:
+    """The features in a table under the names that the model knows them by.
+
+    As a Table, so that messages can name the lines of the file.
+    """
+    x = table.select(features)
+    names = ensemble.feature_names
+    return x if names is None else replace(x, columns=names)
+
+
+def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Array, Array | None]:
     """Reads features, targets and noise of a table for a saved model.
 
     Returns:
-        (x [N, D], y [N, K], noise [N] or [N, K] or None), arrays in original units; y of a
-        classifier holds labels.
+        (x [N, D], y [N, K], noise [N] or [N, K] or None) in original units; y of a classifier holds
+        labels.
     """
     if not roles.targets:
         raise ValueError(
@@ -163,7 +178,7 @@ def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Array, Arra
 
     table = read_table(path, columns=pick, labels=labels.names if labels else ())
     y = labels.read(table) if labels else table.select(roles.targets).values
-    return table.select(features).values, y, as_noise(table, roles.noise)
+    return inputs_of(model.posterior, table, features), y, as_noise(table, roles.noise)
 
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:

@@ -14,7 +14,7 @@ from tfbnn.cli.console import DONE, import_tensorflow
 from tfbnn.cli.evaluate import scores_text
 from tfbnn.cli.plot import save_figures
 from tfbnn.data.csv_tables import write_csv
-from tfbnn.data.tables import Table
+from tfbnn.data.table import Table
 from tfbnn.datasets import Dataset, neutralino_pairs
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.model import BayesianMLP, load

@@ -12,7 +12,8 @@ from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
 from tfbnn.cli.runs import check_model_file, run_to_the_end
-from tfbnn.data.tables import Table, read_table
+from tfbnn.data.table import Table
+from tfbnn.data.tables import read_table
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
 
@@ -21,7 +22,9 @@ DESCRIPTION = """\
 Sample the posterior of a Bayesian neural network given a table of features and targets.
 
 All numeric columns other than targets and noise are features, unless --features names them. With
---likelihood bernoulli or categorical the target holds class labels: integers, or in CSV any text.
+--likelihood bernoulli or categorical the target holds class labels: integers or text. Of tables in
+text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines that begin with # are
+comments, but may name them too.
 Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws \
 go to
 the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill."""

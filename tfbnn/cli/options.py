@@ -10,7 +10,7 @@ from tfbnn.model import BayesianMLP, load
 
 Group: TypeAlias = argparse._ActionsContainer
 
-DATA = "CSV with header, NPZ, HDF5 or Parquet; '-': standard input"
+DATA = "text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input"
 
 
 @dataclass(frozen=True)

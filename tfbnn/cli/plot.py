@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 def save_figures(
     model: SampledModel,
-    rows: tuple[Array, Array, Array | None] | None,
+    rows: tuple[Any, Array, Array | None] | None,
     folder: str,
     file_format: str = "png",
 ) -> list[str]:

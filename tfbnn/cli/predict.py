@@ -11,11 +11,12 @@ from typing import TextIO
 
 import numpy as np
 
-from tfbnn.cli.columns import Roles, as_noise, feature_columns
+from tfbnn.cli.columns import Roles, as_noise, feature_columns, inputs_of
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import add_model_argument, comma_list, load_model
 from tfbnn.data.csv_tables import open_csv, write_csv
-from tfbnn.data.tables import Table, is_csv, read_table
+from tfbnn.data.table import Table
+from tfbnn.data.tables import is_csv, read_table, table_of
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Prediction
 from tfbnn.posterior.sampled_model import SampledModel
@@ -30,7 +31,7 @@ Predict mean and standard deviation for every row of a table, as CSV.
 
 The columns are found by the names the model was fitted with; a table without any of them must have
 exactly the model's columns, in order. A classifier gives the most probable class, then for each
-class its probability and the standard deviation of that, for two classes of the second only. CSV is
+class its probability and the standard deviation of that, for two classes of the second only. Text is
 worked through in pieces, so it may be of any length.
 Needs no TensorFlow."""
 
@@ -41,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "points",
         metavar="POINTS",
-        help="CSV with header, NPZ, HDF5 or Parquet; '-': CSV from standard input",
+        help="text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input",
     )
     parser.add_argument(
         "-o", dest="output", metavar="OUT.csv", help="file to write; default: standard output"
@@ -121,15 +122,15 @@ def _columns(model: SampledModel, spreads: Sequence[str], has_labels: bool) -> l
 @contextlib.contextmanager
 def _pieces(
     path: str, ensemble: Ensemble, noise: Sequence[str]
-) -> Iterator[Iterator[tuple[Array, Array | None]]]:
+) -> Iterator[Iterator[tuple[Table, Array | None]]]:
     """Yields an iterator over (x, noise or None) of successive rows."""
 
     def pick(available: Sequence[str]) -> list[str]:
         return [*feature_columns(ensemble, available, path, apart=noise), *noise]
 
-    def split(table: Table) -> tuple[Array, Array | None]:
+    def split(table: Table) -> tuple[Table, Array | None]:
         features = table.columns[: ensemble.spec.num_inputs]
-        return table.select(features).values, as_noise(table, noise)
+        return inputs_of(ensemble, table, features), as_noise(table, noise)
 
     if not is_csv(path):
         table = read_table(path, columns=pick)
@@ -143,10 +144,7 @@ def _pieces(
         if not first:
             raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
         rest = iter(lambda: list(itertools.islice(lines, _ROWS_AT_ONCE)), [])
-        yield (
-            split(Table(tuple(names), rows.numbers(piece, names), rows.source))
-            for piece in itertools.chain([first], rest)
-        )
+        yield (split(table_of(rows, piece, names)) for piece in itertools.chain([first], rest))
 
 
 @contextlib.contextmanager

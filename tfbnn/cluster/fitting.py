@@ -5,6 +5,7 @@ from typing import Any
 
 from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
+from tfbnn.data.frames import column_names_of
 from tfbnn.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
@@ -67,7 +68,7 @@ def fit(
     names = {field.name for field in fields(FitOptions)} - _OTHERS
     for name in options.keys() - names:
         raise TypeError(f"options of cluster.fit are {', '.join(sorted(names))}, received {name}.")
-    checked = FitOptions(output=output, **options)
+    checked = FitOptions(output=output, column_names=column_names_of(y), **options)
     _check_kernel(checked.kernel)
     rows, validation = rows_to_fit(model.spec, x, y, noise_scale, validation_data)
     return model.fit_rows(rows, validation, checked, Cluster(client))

@@ -1,15 +1,21 @@
-"""Comma-separated tables, read row by row, so that any length passes at constant memory."""
+"""Tables in text, such as CSV, read row by row, so that any length passes at constant memory.
+
+What separates the cells and where the header is: see `tfbnn.data.text_lines`.
+"""
 
 import contextlib
 import csv
-import math
+import gzip
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 import numpy as np
 
+from tfbnn.data.numbers import is_number, only_plain_floats
+from tfbnn.data.text_lines import TextLines
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
@@ -18,35 +24,47 @@ Line = tuple[int, list[str]]
 Lines = Sequence[Line]
 Names = Sequence[str]
 
+TEXT_ADVICE = (
+    "the column holds no numbers. Text can be class labels only, in a fit with --likelihood "
+    "categorical or bernoulli"
+)
+
 
 class CsvRows:
-    """The rows of an open CSV file, read as they are iterated over: (line number, cells).
+    """The rows of an open table, read as they are iterated over: (line number, cells).
+
+    A line of empty cells is a row. A blank line is none, but in a table of one column it may be a
+    row without its value, and is refused unless no row follows.
 
     Attributes:
         source: Name of the file, for messages.
         columns: Names in the header.
     """
 
-    def __init__(self, stream: TextIO, source: str) -> None:
+    def __init__(self, stream: Iterable[str], source: str) -> None:
         self.source = source
-        self._lines = _csv_lines(stream, source)
-        header = next(self._lines, None)
-        if header is None:
+        self._lines = TextLines(stream, source)
+        if self._lines.columns is None:
             raise ValueError(f"{source} is empty; expected a header line with the column names.")
-        # A spreadsheet's byte order mark survives on standard input.
-        self.columns = tuple(cell.strip().lstrip("\ufeff") for cell in header[1])
+        self.columns = tuple(self._lines.columns)
         if all(is_number(name) for name in self.columns):
             raise ValueError(
-                f"{source}, line {header[0]}: expected a header line with the column names, got "
-                "only numbers; put the names of the columns in the first line."
+                f"{source}, line {self._lines.number}: expected a header line with the column "
+                "names, got only numbers; put the names of the columns in the first line."
             )
 
     def __iter__(self) -> Iterator[Line]:
-        for line, cells in self._lines:
-            if len(cells) != len(self.columns):
+        count, lines = len(self.columns), self._lines
+        for line, cells in lines.rows():
+            if count == 1 and lines.blank:
                 raise ValueError(
-                    f"{self.source}, line {line}: expected {len(self.columns)} cells as in the "
-                    f"header, got {len(cells)}; repair the line."
+                    f"{self.source}, line {lines.blank}: expected a value, got a blank line "
+                    "between the rows of a table of one column; repair or remove the line."
+                )
+            if len(cells) != count:
+                raise ValueError(
+                    f"{self.source}, line {line}: expected {count} cells as in the header, got "
+                    f"{len(cells)}; repair the line, whose cells have {lines.separators} between."
                 )
             yield line, cells
 
@@ -64,11 +82,13 @@ class CsvRows:
             ValueError: If a column is missing or there twice, or a cell is not a finite number.
         """
         places = column_places(names, self.columns, self.source)
+        picked = [[cells[place] for place in places] for _, cells in lines]
         try:
-            values = np.array([[float(cells[p]) for p in places] for _, cells in lines])
+            values = np.array([[*map(float, row)] for row in picked])
         except ValueError:
             values = np.array(np.nan)
-        if not np.isfinite(values).all():
+        plain = all(only_plain_floats("".join(row)) for row in picked)
+        if not (plain and np.isfinite(values).all()):
             self._refuse_bad_cell(lines, names, places)
         return values.reshape(len(lines), len(places))
 
@@ -97,21 +117,33 @@ class CsvRows:
                 if not is_number(cells[place]):
                     raise ValueError(
                         f"{self.source}, line {line}, column {name}: expected a finite number, "
-                        f"got {cells[place]!r}; repair or remove the row."
+                        f"got {cells[place]!r}; {_remedy(cells[place], lines, place)}."
                     )
 
 
 @contextlib.contextmanager
 def open_csv(path: StrPath) -> Iterator[CsvRows]:
-    """Opens a CSV file, or standard input for "-", as `CsvRows`; for use in a `with` statement."""
+    """Opens a table in text as `CsvRows`, for use in a `with` statement.
+
+    Args:
+        path: File name, of a compressed file where it ends in .gz; or "-" for standard input.
+
+    Raises:
+        FileNotFoundError: When there is no such file.
+        ValueError: When it has no header, or is no text of UTF-8, or standard input is closed.
+    """
     if path == "-":
+        if sys.stdin is None:
+            raise ValueError("Standard input is closed; give the path of a table instead of '-'.")
         yield CsvRows(sys.stdin, "standard input")
         return
+    path = os.fspath(path)
     if not os.path.exists(path):
-        raise FileNotFoundError(f"No file {path}; give the path of a comma-separated table.")
+        raise FileNotFoundError(f"No file {path}; give the path of a table.")
+    opened = gzip.open if path.lower().endswith(".gz") else open
     # utf-8-sig also takes the byte order mark that some spreadsheets write.
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        yield CsvRows(stream, os.fspath(path))
+    with opened(path, "rt", newline="", encoding="utf-8-sig") as stream:
+        yield CsvRows(stream, path)
 
 
 def write_csv(
@@ -160,43 +192,33 @@ def write_csv(
 def column_places(
     names: Names, columns: Names, source: StrPath, kind: str = "columns"
 ) -> list[int]:
-    """Indices of the named columns of a table.
+    """Indices of the named columns of a table; one pass over its columns, however many.
 
     Raises:
         ValueError: If a column is missing or there twice.
     """
-    missing = [name for name in names if name not in columns]
+    places = {column: place for place, column in enumerate(columns)}
+    missing = [name for name in names if name not in places]
     if missing:
         raise ValueError(
             f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}. "
             "Rename the columns or choose others."
         )
-    for name in names:
-        if columns.count(name) > 1:
-            raise ValueError(
-                f"{source} has {columns.count(name)} columns {name or '(without a name)'}; "
-                "keep only one."
-            )
-    return [columns.index(name) for name in names]
+    if len(places) < len(columns):
+        count = Counter(columns)
+        for name in names:
+            if count[name] > 1:
+                raise ValueError(
+                    f"{source} has {count[name]} columns {name or '(without a name)'}; "
+                    "keep only one."
+                )
+    return [places[name] for name in names]
 
 
-def _csv_lines(stream: TextIO, source: str) -> Iterator[Line]:
-    """Yields (line number, cells) of all lines that are not blank."""
-    reader = csv.reader(stream)
-    try:
-        for cells in reader:
-            if any(map(str.strip, cells)):
-                yield reader.line_num, cells
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{source}, line {reader.line_num + 1}: not comma-separated text ({error}). Other "
-            "formats are known by the ending of the file's name: .npz, .h5, .parquet."
-        ) from error
-
-
-def is_number(text: str) -> bool:
-    """Whether a cell holds a finite number."""
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
+def _remedy(cell: str, lines: Lines, place: int) -> str:
+    """What to do about a cell that holds no number."""
+    if is_number(cell.replace(",", ".", 1)):
+        return "write decimal points, no commas"
+    if cell.strip() and not any(is_number(cells[place]) for _, cells in lines):
+        return TEXT_ADVICE
+    return "repair or remove the row"

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from tfbnn.data.bad_rows import BadRowError
+from tfbnn.data.frames import listed
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 
 # (kind, *names of tensors or numbers) -> name of the result.
 Operation = Callable[..., str]
+Names = Sequence[str] | None
 # Every transform by its name.
 TRANSFORMS: dict[str, type[Transform]] = {}
 
@@ -45,8 +48,15 @@ class Transform(ABC):
         TRANSFORMS[cls.name] = cls
 
     @classmethod
-    def fit(cls, values: Array, argument: str) -> Self:
-        """The transform for the training rows [N, K], which messages call `argument`."""
+    def fit(cls, values: Array, argument: str, columns: Names = None) -> Self:
+        """The transform for the training rows [N, K].
+
+        Args:
+            values: The rows.
+            argument: What messages call them.
+            columns: Names of their columns, for messages too, or None.
+        """
+        del columns  # a BadRowError has the number of its column
         transform = cls()
         transform.check_domain(values, argument)
         return transform
@@ -120,12 +130,10 @@ class Log10(Transform):
     def check_domain(self, values: Array, argument: str) -> None:
         bad = np.argwhere(values <= 0)
         if len(bad):
-            row, column = bad[0]
-            raise ValueError(
-                f"{argument} must be positive for the transform 'log10', received {len(bad)} values "
-                f"<= 0, the first ({values[row, column]}) in row {row}. Drop these rows or leave "
-                "'log10' out."
-            )
+            row, column = map(int, bad[0])
+            found = f"{argument} must be positive for the transform 'log10', received {len(bad)} "
+            found += f"values <= 0, the first ({values[row, column]})"
+            raise BadRowError(argument, found, "Drop these rows or leave 'log10' out.", row, column)
 
 
 @dataclass(frozen=True)
@@ -139,24 +147,23 @@ class Standardize(Transform):
     is_affine = True
 
     @classmethod
-    def fit(cls, values: Array, argument: str) -> Self:
+    def fit(cls, values: Array, argument: str, columns: Names = None) -> Self:
         with np.errstate(over="ignore", invalid="ignore"):
             mean = values.mean(axis=0)
             # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
             exponent = np.frexp(np.abs(values).max(axis=0))[1]
             scale = np.ldexp(np.ldexp(values, -exponent).std(axis=0), exponent)
-        columns = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))).tolist()
-        if columns:
+        too_large = ~(np.isfinite(mean) & np.isfinite(scale))
+        if np.any(too_large):
             raise ValueError(
-                f"Columns {columns} of {argument} are too large to standardise: their mean or spread "
+                f"Columns {_those(too_large, columns)} of {argument} are too large to standardise: their mean or spread "
                 "overflows. Rescale them first."
             )
         # Rounding makes the spread of a constant column tiny but not zero.
         constant = scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
         if np.any(constant):
-            columns = np.flatnonzero(constant).tolist()
             warnings.warn(
-                f"Columns {columns} of {argument} are constant; they are shifted, not rescaled.",
+                f"Columns {_those(constant, columns)} of {argument} are constant; they are shifted, not rescaled.",
                 DataWarning,
                 stacklevel=2,
             )
@@ -258,13 +265,16 @@ def parse_names(value: Any, argument: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def fit_pipeline(names: tuple[str, ...], values: Array, argument: str) -> Pipeline:
+def fit_pipeline(
+    names: tuple[str, ...], values: Array, argument: str, columns: Names = None
+) -> Pipeline:
     """Fits the named transforms to the training rows.
 
     Args:
         names: Tuple of transform names, applied in this order.
         values: Array [N, K] in original units.
         argument: What the user calls `values`, for messages.
+        columns: Names of its columns, for messages too, or None.
 
     Returns:
         A `Pipeline`.
@@ -274,7 +284,7 @@ def fit_pipeline(names: tuple[str, ...], values: Array, argument: str) -> Pipeli
     """
     steps = []
     for name in names:
-        step = TRANSFORMS[name].fit(values, argument)
+        step = TRANSFORMS[name].fit(values, argument, columns)
         values = step.forward(values)
         steps.append(step)
     return Pipeline(tuple(steps))
@@ -293,6 +303,12 @@ def checked_forward(pipeline: Pipeline, values: Array, argument: str) -> Array:
         step.check_domain(values, argument)
         values = step.forward(values)
     return values
+
+
+def _those(chosen: Array, columns: Names) -> str:
+    """The chosen columns, a mask, for messages: by name where they have names."""
+    places = np.flatnonzero(chosen).tolist()
+    return f"[{listed(places if columns is None else [columns[place] for place in places])}]"
 
 
 def _step_from_json(entry: dict[str, Any]) -> Transform:

@@ -10,25 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from tfbnn.data.bad_rows import BadRowError
+from tfbnn.data.frames import column_names
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 
 Limit = float | None
 
 
-def column_names(value: Any) -> tuple[str, ...] | None:
-    """Column names of a data frame as a tuple of strings, or None for anything without names."""
-    columns = getattr(value, "columns", None)
-    if columns is None or callable(columns):
-        return None
-    return tuple(str(column) for column in columns)
-
-
 def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array:
     """Converts `value` to a finite, contiguous float64 matrix.
 
     Args:
-        value: Anything array-like with two dimensions: NumPy arrays, nested lists, data frames.
+        value: Anything array-like with two dimensions: NumPy arrays, nested lists, data frames,
+            whose columns of booleans count as 0 and 1.
         name: What the user calls it, for messages.
         num_columns: Required number of columns, or None for any number of at least one.
 
@@ -39,7 +34,10 @@ def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array
         TypeError: For values that are not real numbers, sparse matrices and masked arrays.
         ValueError: For a wrong shape, no rows or columns, NaN or infinity.
     """
-    array = as_float_array(value, name)
+    array = as_rectangle(value, name, "numbers")
+    if column_names(value) is not None:
+        array = _flags_as_numbers(array)
+    array = as_float_array(array, name)
     wanted = f"[N, {num_columns}]" if num_columns is not None else "[N, D]"
     if array.ndim != 2:
         raise ValueError(
@@ -53,8 +51,8 @@ def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array
         )
     if num_columns is not None and array.shape[1] != num_columns:
         raise ValueError(
-            f"{name} must have {num_columns} columns, received {array.shape[1]}. "
-            "Pass the columns in the order of the fit."
+            f"{name} must have {num_columns} columns, one per input of the network, received "
+            f"{array.shape[1]}. Select them; their number is the first entry of layer_sizes."
         )
     _refuse_non_finite(array, name)
     return array
@@ -115,10 +113,9 @@ def as_row_noise(value: Any, *, num_rows: int, num_targets: int) -> Array | None
     _refuse_non_finite(array, "noise_scale")
     if np.any(array <= 0):
         row = int(np.argwhere(array <= 0)[0][0])
-        raise ValueError(
-            f"noise_scale must be positive, received {array[row].min()} in row {row}. "
-            "It is a standard deviation in the units of y."
-        )
+        found = f"noise_scale must be positive, received {array[row].min()}"
+        advice = "It is a standard deviation in the units of y."
+        raise BadRowError("noise_scale", found, advice, row)
     return array
 
 
@@ -205,7 +202,7 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         name: What the user calls it, for messages.
         content: What its entries should be, for messages.
     """
-    if isinstance(value, np.ma.MaskedArray):
+    if _has_masked_rows(value):
         raise TypeError(
             f"{name} is a masked array; tfbnn has no missing values. "
             "Drop or fill the masked rows and pass a plain array."
@@ -222,12 +219,43 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         ) from error
 
 
+def _flags_as_numbers(array: Array) -> Array:
+    """The array of a frame with its columns of booleans as 0 and 1."""
+    if array.dtype.kind == "b":
+        return array.astype(np.float64)
+    if array.dtype.kind == "O" and array.ndim == 2:
+        array = array.copy()
+        for column in array.T:
+            if all(issubclass(kind, (bool, np.bool_)) for kind in set(map(type, column))):
+                column[:] = column.astype(np.float64)
+    return array
+
+
+def _has_masked_rows(value: Any) -> bool:
+    """Whether a value, or a row or entry of nested lists, is masked: NumPy would unmask it."""
+    if not isinstance(value, (list, tuple)):
+        return isinstance(value, np.ma.MaskedArray)
+    kinds = set(map(type, value))
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        return True
+    return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(
+        map(_has_masked_rows, value)
+    )
+
+
 def _from_objects(array: Array, name: str) -> Array:
     refused = (str, bytes, bool, np.bool_, complex, np.complexfloating)
-    if any(isinstance(entry, refused) for entry in array.ravel()):
+    kinds = {type(entry) for entry in array.ravel()}
+    if any(issubclass(kind, refused) for kind in kinds):
         raise TypeError(f"{name} must hold real numbers, received strings, booleans or complex.")
+    if any(issubclass(kind, (np.timedelta64, np.datetime64)) for kind in kinds):
+        raise TypeError(f"{name} must hold real numbers, received dates or time spans.")
     try:
         return array.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(
+            f"{name} must hold numbers up to 1.8e308, received an integer beyond. Rescale it first."
+        ) from error
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{name} must be a rectangular array of numbers, received objects that are not: {error}"
@@ -237,8 +265,7 @@ def _from_objects(array: Array, name: str) -> Array:
 def _refuse_non_finite(array: Array, name: str) -> None:
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
-        row, column = bad[0]
-        raise ValueError(
-            f"{name} must be finite, received {len(bad)} NaN or infinite values, the first "
-            f"({array[row, column]}) in row {row}, column {column}. Drop or repair these rows."
-        )
+        row, column = map(int, bad[0])
+        found = f"{name} must be finite, received {len(bad)} NaN or infinite values, the first "
+        found += f"({array[row, column]})"
+        raise BadRowError(name, found, "Drop or repair these rows.", row, column)

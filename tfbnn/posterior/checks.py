@@ -2,10 +2,12 @@
 
 from numpy.typing import ArrayLike
 
+from tfbnn.data.bad_rows import places_named
+from tfbnn.data.frames import select_columns
 from tfbnn.data.transforms import checked_forward
-from tfbnn.data.validation import as_matrix, column_names
+from tfbnn.data.validation import as_matrix
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.rows import NetworkRows, Rows, check_names, check_range, prepare_rows
+from tfbnn.spec.rows import NetworkRows, Rows, check_range, prepare_rows
 from tfbnn.system.arrays import Array
 
 
@@ -15,11 +17,11 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
-    names = column_names(x)
-    x = as_matrix(x, "x", num_columns=ensemble.spec.num_inputs)
-    check_names(names, ensemble.feature_names, "x")
-    transformed = checked_forward(ensemble.x_pipeline, x, "x")
-    check_range(ensemble.spec, "x", transformed)
+    x = select_columns(x, ensemble.feature_names, "x")
+    with places_named(x):
+        matrix = as_matrix(x, "x", num_columns=ensemble.spec.num_inputs)
+        transformed = checked_forward(ensemble.x_pipeline, matrix, "x")
+        check_range(ensemble.spec, "x", transformed)
     return transformed
 
 
@@ -45,10 +47,12 @@ def checked_rows(
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
-    rows = prepare_rows(ensemble.spec, x, y, noise_scale, name=name, classes=ensemble.classes)
-    check_names(rows.feature_names, ensemble.feature_names, f"{name}x")
+    x = select_columns(x, ensemble.feature_names, f"{name}x")
+    known = ensemble.feature_names, ensemble.classes
+    rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, *known)
     require_noise(ensemble, rows.noise, what)
-    return rows, ensemble.transform(rows)
+    with places_named(x):
+        return rows, ensemble.transform(rows)
 
 
 def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:

@@ -98,7 +98,7 @@ class SampledModel:
         second label.
 
         Args:
-            x: Inputs [N, D].
+            x: Inputs [N, D]; of a data frame the columns of the fit, found by name.
             include_noise: False (default): the spread of the function (epistemic). True: of a new
                 observation. With Student-t noise under "log10" a mean and standard deviation in
                 original units do not exist and are infinite; quantiles do. Refused for classes:

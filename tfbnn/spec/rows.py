@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.data.bad_rows import BadRowError, places_named
+from tfbnn.data.frames import distinct_names, select_columns
 from tfbnn.data.labels import Classes, as_labels, class_numbers, learn_classes
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
-from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_rows, column_names
+from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_rows
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
@@ -56,9 +58,8 @@ def rows_to_fit(
         )
     x, y, *noise = validation_data
     noise_scale = noise[0] if noise else None
-    validation = prepare_rows(spec, x, y, noise_scale, "validation ", rows.classes)
-    check_names(validation.feature_names, rows.feature_names, "validation x")
-    return rows, validation
+    known = rows.feature_names, rows.classes
+    return rows, prepare_rows(spec, x, y, noise_scale, "validation ", *known)
 
 
 def prepare_rows(
@@ -67,6 +68,7 @@ def prepare_rows(
     y: Any,
     noise_scale: Any,
     name: str = "",
+    feature_names: tuple[str, ...] | None = None,
     classes: Classes | None = None,
 ) -> Rows:
     """Checks one set of rows.
@@ -75,21 +77,26 @@ def prepare_rows(
         spec: ModelSpec.
         x, y, noise_scale: What the user passed.
         name: Prefix of what messages call them.
+        feature_names: Names of the inputs that are known from the fit: columns of a frame are taken
+            by these, whatever their order, and others are ignored.
         classes: Known class labels; without them the rows themselves say what the classes are.
 
     Returns:
         Rows.
     """
-    inputs = as_matrix(x, f"{name}x", num_columns=spec.num_inputs)
-    if spec.has_classes:
-        labels = as_labels(y, f"{name}y", num_targets=spec.num_targets)
-        classes = classes or learn_classes(labels, spec.num_classes, f"{name}y")
-        targets = class_numbers(labels, classes, f"{name}y")
-    else:
-        targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
-    check_rows(**{f"{name}x": inputs, f"{name}y": targets})
-    noise = prepare_noise(spec, noise_scale, len(inputs))
-    return Rows(inputs, targets, noise, column_names(x), classes)
+    x = select_columns(x, feature_names, f"{name}x")
+    names = distinct_names(x, f"{name}x")
+    with places_named(x):
+        inputs = as_matrix(x, f"{name}x", num_columns=spec.num_inputs)
+        if spec.has_classes:
+            labels = as_labels(y, f"{name}y", num_targets=spec.num_targets)
+            classes = classes or learn_classes(labels, spec.num_classes, f"{name}y")
+            targets = class_numbers(labels, classes, f"{name}y")
+        else:
+            targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
+        check_rows(**{f"{name}x": inputs, f"{name}y": targets})
+        noise = prepare_noise(spec, noise_scale, len(inputs))
+    return Rows(inputs, targets, noise, names, classes)
 
 
 def prepare_noise(spec: ModelSpec, noise_scale: Any, num_rows: int) -> Array | None:
@@ -103,14 +110,14 @@ def prepare_noise(spec: ModelSpec, noise_scale: Any, num_rows: int) -> Array | N
 
 
 def transform_rows(
-    spec: ModelSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows
+    spec: ModelSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows, name: str = ""
 ) -> NetworkRows:
-    """Rows as NetworkRows, checked in the model's dtype."""
-    x = checked_forward(x_pipeline, rows.x, "x")
-    y = checked_forward(y_pipeline, rows.y, "y")
+    """Rows, which messages call x and y after `name`, as NetworkRows in the range of the dtype."""
+    x = checked_forward(x_pipeline, rows.x, f"{name}x")
+    y = checked_forward(y_pipeline, rows.y, f"{name}y")
     noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
-    for name, values in (("x", x), ("y", y), ("noise_scale", noise)):
-        check_range(spec, name, values)
+    for argument, values in (("x", x), ("y", y), ("noise_scale", noise)):
+        check_range(spec, f"{name}{argument}", values)
     return NetworkRows(x, y, noise)
 
 
@@ -135,12 +142,12 @@ class TransformedRows(NamedTuple):
     @classmethod
     def learn(cls, spec: ModelSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
         """Fits the transforms of `spec` to training Rows and applies them."""
-        x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x")
+        x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
         y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
         train = transform_rows(spec, x_pipeline, y_pipeline, rows)
         held_out = None
         if validation is not None:
-            held_out = transform_rows(spec, x_pipeline, y_pipeline, validation)
+            held_out = transform_rows(spec, x_pipeline, y_pipeline, validation, "validation ")
         return cls(x_pipeline, y_pipeline, train, held_out)
 
 
@@ -159,24 +166,14 @@ def reference_rows(x: Array) -> Array:
     return rows
 
 
-def check_names(names: tuple[str, ...] | None, expected: tuple[str, ...] | None, what: str) -> None:
-    """Refuses columns other than the expected ones, where both are known."""
-    if names is not None and expected is not None and names != expected:
-        raise ValueError(
-            f"{what} must have the columns {list(expected)} in this order, received "
-            f"{list(names)}. Select them by name."
-        )
-
-
 def check_range(spec: ModelSpec, name: str, values: Array | None) -> None:
     if values is None:
         return
     with np.errstate(over="ignore", under="ignore"):
         cast = values.astype(spec.dtype)
     # A noise scale that is rounded to zero does not fit either.
-    bad = np.argwhere(~np.isfinite(cast) | ((cast == 0) & (name == "noise_scale")))
+    bad = np.argwhere(~np.isfinite(cast) | ((cast == 0) & name.endswith("noise_scale")))
     if len(bad):
-        raise ValueError(
-            f"{name} does not fit into {spec.dtype} after its transform, first in row "
-            f"{bad[0][0]}, column {bad[0][1]}. Standardise it or use dtype='float64'."
-        )
+        row, column = map(int, bad[0])
+        found = f"{name} does not fit into {spec.dtype} after its transform, first"
+        raise BadRowError(name, found, "Standardise it or use dtype='float64'.", row, column)

@@ -332,7 +332,7 @@ def test_plot_without_matplotlib(run, monkeypatch):
     [
         ("absent.csv --target y --layers 3", "absent.csv"),
         ("rows.csv --target z --layers 3", "no column z"),
-        ("train.csv --target name --layers 3", "no column name"),
+        ("train.csv --target name --layers 3", "column name: expected numbers"),
         ("rows.csv --target y --layers 3 --features a,z", "no column z"),
         ("rows.csv --target y --layers 3 --features a,y", "only one of"),
         ("rows.csv --target y --layers 3 --noise-column y", "only one of"),

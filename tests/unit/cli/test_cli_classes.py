@@ -121,7 +121,7 @@ def test_fit(run, folder, data, likelihood, classes):
         ("iris.csv --target label --target a --likelihood categorical", ["one column of labels"]),
         ("iris.csv --target label --likelihood categorical --noise-scale 1", ["--noise-scale"]),
         ("iris.csv --target label --likelihood categorical --y-transform log10", ["y_transform"]),
-        ("iris.csv --target label", ["no column label"]),
+        ("iris.csv --target label", ["column label: expected numbers", "--likelihood categorical"]),
         ("gap.csv --target label --likelihood categorical", ["line 3", "label", "empty cell"]),
     ],
 )

@@ -4,10 +4,12 @@ import io
 import sys
 import tracemalloc
 
+import h5py
 import numpy as np
 import pytest
 
 from tests.support.builders import make_rows
+from tests.support.commands import check_refusal
 from tfbnn.cli import main
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
@@ -81,3 +83,17 @@ def test_trust_is_the_last_column(run, folder, options):
     assert table.columns[-1] == "trust" and table.columns[:2] == ("mean", "stddev")
     trust = table.select(["trust"]).values[:, 0]
     assert (trust[:-1] == 1).all() and trust[-1] == -1
+
+
+@pytest.mark.parametrize("row", [",", '"",""', " , "])
+def test_a_row_without_values_shifts_no_output(run, folder, row):
+    (folder / "gap.csv").write_text(f"a,b\n1,2\n{row}\n5,6\n")
+    check_refusal(run("predict model.h5 gap.csv"), "gap.csv, line 3, column a")
+
+
+def test_files_that_reach_elsewhere_are_refused_in_words(run, folder):
+    with h5py.File(folder / "reach.h5", "w") as file:
+        file["a"], file["b"] = [1.0], h5py.ExternalLink("model.h5", "/metadata")
+    (folder / "t.npz").write_bytes(b"PK\3\4 nonsense")
+    check_refusal(run("predict model.h5 reach.h5"), "reach.h5", "b must be in this file")
+    check_refusal(run("predict model.h5 t.npz"), "t.npz is not a readable NPZ file")

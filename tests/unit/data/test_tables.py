@@ -1,15 +1,20 @@
 """Tables: every format gives the same numbers, and what is wrong is named with its place."""
 
+import gzip
 import io
 import sys
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from tfbnn.data.csv_tables import CsvRows, open_csv, write_csv
-from tfbnn.data.tables import Table, is_csv, read_table
-from tfbnn.data.validation import as_matrix, column_names
+from tfbnn.data.frames import column_names
+from tfbnn.data.table import Table
+from tfbnn.data.tables import is_csv, read_table
+from tfbnn.data.validation import as_matrix
+from tfbnn.exceptions import DataWarning
 
 NAMES = ("mass", "N11", "xsec")
 VALUES = np.array([[120.5, -0.5, 2e-4], [-300.0, 1.0, 0.1], [1 / 3, 0.0, 12.0]])
@@ -65,6 +70,45 @@ def test_every_format_gives_the_same_table(tmp_path, name, writer):
         read_table(path, columns=["absent"])
 
 
+@pytest.mark.parametrize("name", ["t.tsv", "t.dat", "t.txt", "t.csv.gz", "t.dat.gz", "t.gz", "t"])
+def test_endings_of_text(tmp_path, name):
+    text = b"# mass N11\n1 2\n\n3 4\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    table = read_table(tmp_path / name)
+    assert is_csv(name) and table.columns == ("mass", "N11")
+    assert table.values.tolist() == [[1, 2], [3, 4]] and table.lines.tolist() == [2, 4]
+    assert table.take([1]).select(["N11"]).lines.tolist() == [4]
+
+
+def test_the_index_of_pandas_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": [3, 4]}, index=[7, 8])
+    frame.to_csv(tmp_path / "t.csv")
+    with pytest.warns(DataWarning, match="no name: ''"):
+        assert read_table(tmp_path / "t.csv").columns == ("a", "b")
+    (tmp_path / "t.csv").write_text("a,b,,\n1,2,,\n3,4,,\n")  # as spreadsheets do
+    with pytest.warns(DataWarning, match="no name: ''"):
+        assert read_table(tmp_path / "t.csv").columns == ("a", "b")
+
+
+def test_closed_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="Standard input is closed"):
+        read_table("-")
+
+
+def test_text_is_refused_as_numbers_with_a_word_on_labels(tmp_path):
+    path = write(tmp_path / "iris.csv", "a,species\n1,setosa\n2,virginica\n")
+    with pytest.warns(
+        DataWarning, match="iris.csv: left out, as they have no numbers or no name: 'species'"
+    ):
+        table = read_table(path)
+    words = "column species: expected .*number.*--likelihood categorical"
+    with pytest.raises(ValueError, match=words):
+        table.select(["species"])
+    with pytest.raises(ValueError, match=words):
+        read_table(path, columns=["a", "species"])
+
+
 def test_table_passes_for_a_frame():
     table = Table(NAMES, VALUES)
     assert len(table) == 3
@@ -89,7 +133,10 @@ def test_csv_from_standard_input(monkeypatch):
 
 def test_csv_leaves_out_columns_without_numbers(tmp_path):
     path = write(tmp_path / "t.csv", 'name,a,"b, quoted"\nfirst,1,2\n"x,y",3,4\n')
-    assert read_table(path).columns == ("a", "b, quoted")
+    with pytest.warns(
+        DataWarning, match="t.csv: left out, as they have no numbers or no name: 'name'"
+    ):
+        assert read_table(path).columns == ("a", "b, quoted")
     with pytest.raises(ValueError, match="line 2, column name: expected a finite number"):
         read_table(path, columns=["name"])
 
@@ -123,7 +170,7 @@ def test_csv_that_cannot_be_read(tmp_path, text, message):
 def test_binary_file_called_csv(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"\x89HDF\r\n\x1a\n\xff\xfe")
-    with pytest.raises(ValueError, match="not comma-separated text|header"):
+    with pytest.raises(ValueError, match="line 1: not a table in UTF-8 text"):
         read_table(path)
 
 
@@ -137,7 +184,8 @@ def test_missing_file_and_unknown_ending(tmp_path):
 
 def test_two_dimensional_arrays_are_numbered(tmp_path):
     np.savez(tmp_path / "t.npz", x=VALUES, y=np.arange(3), unit="fb", one=np.ones(()))
-    table = read_table(tmp_path / "t.npz")
+    with pytest.warns(DataWarning, match="no name: 'unit', 'one'"):
+        table = read_table(tmp_path / "t.npz")
     assert table.columns == ("x_0", "x_1", "x_2", "y")
     np.testing.assert_array_equal(table.values[:, :3], VALUES)
     with pytest.raises(ValueError, match="column x: expected one column of numbers.*x_0, x_1"):
@@ -146,7 +194,8 @@ def test_two_dimensional_arrays_are_numbered(tmp_path):
         file["x"], file["y"] = VALUES, [1, 2, 3]
         file["name"] = ["a", "b", "c"]
         file.create_group("group")
-    assert read_table(tmp_path / "t.h5").columns == ("x_0", "x_1", "x_2", "y")
+    with pytest.warns(DataWarning, match="no name: 'name'"):
+        assert read_table(tmp_path / "t.h5").columns == ("x_0", "x_1", "x_2", "y")
 
 
 def test_arrays_that_do_not_fit(tmp_path):
@@ -175,7 +224,8 @@ class Bomb:
 def test_pickles_stay_closed(tmp_path, capsys):
     path = tmp_path / "t.npz"
     np.savez(path, a=np.ones(2), bad=np.array([Bomb(), Bomb()], dtype=object))
-    assert read_table(path).columns == ("a",)
+    with pytest.warns(DataWarning, match="no name: 'bad'"):
+        assert read_table(path).columns == ("a",)
     with pytest.raises(ValueError, match="column bad"):
         read_table(path, columns=["bad"])
     np.array([Bomb()], dtype=object).dump(path)
@@ -208,7 +258,8 @@ def test_parquet_with_text_and_gaps(tmp_path):
     parquet.write_table(
         pyarrow.table({"a": [1, 2], "name": ["x", "y"], "flag": [True, False]}), path
     )
-    assert read_table(path).columns == ("a",)
+    with pytest.warns(DataWarning, match="no name: 'name', 'flag'"):
+        assert read_table(path).columns == ("a",)
     parquet.write_table(pyarrow.table({"a": [1, None]}), path)
     with pytest.raises(ValueError, match="row 1 .*column a"):
         read_table(path)

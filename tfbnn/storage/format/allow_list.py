@@ -1,8 +1,7 @@
 """Opens the datasets of a tfbnn file, after checking that it holds nothing but what is known.
 
-HDF5 files can name other files (links, external storage, virtual datasets), declare sizes that no
-memory holds, and call filters loaded from libraries. So every object is checked before it is read:
-what the schema does not know is refused. Memory errors of the HDF5 library itself are beyond such
+Every object is checked before it is read, see `tfbnn.data.hdf5` on why: what the schema does not
+know is refused. Memory errors of the HDF5 library itself are beyond such
 checks; for them there is `tfbnn.storage.model.untrusted`.
 """
 
@@ -13,8 +12,9 @@ from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
+from h5py import h5a, h5d, h5g, h5o, h5s, h5t
 
+from tfbnn.data.hdf5 import STANDARD_FILTERS, is_hard_link, reach_fault, size_fault
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.schema import FileKind
@@ -22,8 +22,6 @@ from tfbnn.storage.format.sealing import content_size
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _GROUP, _DATASET = h5g.GroupID, h5d.DatasetID
-_LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
-_FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32)
 _INTEGERS = (h5t.STD_I32LE, h5t.STD_I64LE)
 _TYPES = {dtype: h5t.py_create(np.dtype(dtype)) for dtype in schema.ARRAY_DTYPES}
 
@@ -166,7 +164,7 @@ def _refuse_others(what: str, found: Iterable[str], expected: Iterable[str]) -> 
 def _open(group: h5g.GroupID, name: str, kind: type) -> Any:
     """Opens one entry of a group if it is a hard link to an object of the kind, no attributes."""
     member = name.rpartition("/")[2].encode()
-    if group.links.get_info(member).type != h5l.TYPE_HARD:
+    if not is_hard_link(group, member):
         raise ModelFileError(f"{name} must be a hard link, found a link to somewhere else.")
     node = h5o.open(group, member)
     if type(node) is not kind:
@@ -183,19 +181,8 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
     Returns:
         (Bytes of its values, bytes that they take in the file).
     """
-    plist = dataset.get_create_plist()
-    layout = plist.get_layout()
-    # First of all: even asking a virtual dataset for its shape opens other files.
-    if layout not in _LAYOUTS or plist.get_external_count():
-        raise ModelFileError(
-            f"{name} must be a plain dataset of this file, found external storage or a virtual "
-            "dataset."
-        )
-    filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
-    if not set(filters) <= set(_FILTERS):
-        raise ModelFileError(
-            f"{name} must have no filters but gzip, shuffle and fletcher32, found {filters}."
-        )
+    if fault := reach_fault(dataset, STANDARD_FILTERS):
+        raise ModelFileError(f"{name} {fault}.")
     kind, (dtypes, dimensions) = dataset.get_type(), file_kind.describe(name)
     if kind.committed() or not any(kind.equal(_TYPES[dtype]) for dtype in dtypes):
         raise ModelFileError(f"{name} must have a dtype out of {dtypes}, found another.")
@@ -204,31 +191,14 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
         raise ModelFileError(f"{name} must have the dimensions {list(dimensions)}, found none.")
     shape = space.get_simple_extent_dims()
     declared, stored = math.prod(shape) * kind.get_size(), dataset.get_storage_size()
-    if layout == h5d.CHUNKED:
-        whole = _has_all_chunks(name, dataset, shape, plist.get_chunk(), kind.get_size())
-    else:
-        whole = stored == declared
-    if not whole:
-        raise ModelFileError(
-            f"{name} declares the shape {list(shape)}, {declared} bytes, but does not hold them."
-        )
+    if fault := size_fault(dataset):
+        raise ModelFileError(f"{name} {fault}.")
     if declared > max(schema.SMALL_BYTES, schema.MAX_EXPANSION * stored):
         raise ModelFileError(
             f"{name} must not expand {schema.MAX_EXPANSION} times, found {stored} bytes for "
             f"{declared}."
         )
     return declared, stored
-
-
-def _has_all_chunks(
-    name: str, dataset: h5d.DatasetID, shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int
-) -> bool:
-    if math.prod(chunk) * itemsize > schema.MAX_CHUNK_BYTES:
-        raise ModelFileError(
-            f"{name} must have chunks of at most {schema.MAX_CHUNK_BYTES} bytes, found the chunk "
-            f"shape {list(chunk)}."
-        )
-    return bool(dataset.get_num_chunks() == math.prod(-(-n // c) for n, c in zip(shape, chunk)))
 
 
 def _check_totals(declared: int, stored: int, file_size: int, max_bytes: int) -> None:

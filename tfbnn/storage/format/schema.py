@@ -128,7 +128,6 @@ COUNTS = ("num_results_requested", "num_steps_between_results", "num_divergent",
 TEXT_LISTS = ("target_names", "noise_columns")
 
 MAX_BYTES = 2 * 2**30  # of a file, and of all its arrays together, unless the caller allows more
-MAX_CHUNK_BYTES = 64 * 2**20
 # A dataset larger than the second may take this many times the bytes that it has in the file.
 MAX_EXPANSION, SMALL_BYTES = 1000, 16 * 2**20
 MAX_ATTRIBUTE_BYTES = 1024

@@ -1,0 +1,99 @@
+"""What the columns of a table are to the commands: labels as they are written."""
+
+import numpy as np
+import pytest
+
+from tfbnn.cli.columns import Labels
+from tfbnn.data.tables import read_table
+from tfbnn.exceptions import DataWarning
+from tfbnn.model import BayesianMLP
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, synthetic_ensemble):
+    folder = tmp_path_factory.mktemp("columns")
+    (folder / "rows.csv").write_text("a,b,y\n1,2,0.5\n2,3,1.5\n4,1,2\n")
+    (folder / "bad.csv").write_text("# made up\na,b,y\n1,2,1\n\n2,3,-1.5\n4,1,2\n")
+    for name, settings in {
+        "model": {"y_transform": ["log10"]},
+        "narrow": {"dtype": "float32"},
+    }.items():
+        ensemble = synthetic_ensemble(feature_names=("a", "b"), **settings)
+        BayesianMLP.from_ensemble(ensemble).save(folder / f"{name}.h5")
+    return folder
+
+
+def labels_of(folder, *cells):
+    path = folder / "labels.csv"
+    path.write_text("\n".join(["label,a", *(f"{cell},1.5" for cell in cells)]))
+    table = read_table(path, labels=["label"])
+    return Labels.learn(table, ["label"]).read(table)[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["10", "1_0", "1_1"],
+        ["1_1", "1_2", "1_3"],
+        ["01", "02", "1"],
+        ["100", "1e2", "5e1"],
+        ["007", "010", "042"],
+        ["１", "1", "2"],
+    ],
+)
+def test_labels_that_only_resemble_numbers_stay_apart(tmp_path, cells):
+    assert labels_of(tmp_path, *cells) == cells
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["1", "-2", "3"], [1, -2, 3]),
+        (["1.0", "2.0"], [1, 2]),
+        (["9007199254740993", "9007199254740992"], [2**53 + 1, 2**53]),
+    ],
+)
+def test_labels_that_are_numbers_are_exact(tmp_path, cells, numbers):
+    assert labels_of(tmp_path, *cells) == numbers
+
+
+def test_cells_that_only_resemble_numbers_are_no_features(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,a,b\n0_0,1,1_000\n1_1,2,3\n")
+    with pytest.raises(ValueError, match="line 2, column b: expected a finite number, got '1_000'"):
+        read_table(path)
+    assert read_table(path, columns=["a"]).columns == ("a",)
+    path.write_text("id,a\n0_0,1\n1_1,2\n")
+    with pytest.warns(DataWarning, match="no name: 'id'"):
+        np.testing.assert_array_equal(read_table(path).values, [[1], [2]])
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("fit bad.csv --target y --layers 3 --y-transform log10", "y must be positive"),
+        (
+            "fit rows.csv --target y --layers 3 --y-transform log10 --validation bad.csv",
+            "validation y",
+        ),
+        ("evaluate model.h5 bad.csv --target y", "y must be positive"),
+        ("fit bad.csv --target a --layers 3 --noise-column y", "noise_scale must be positive"),
+        ("fit bad.csv --target y --layers 3 --likelihood bernoulli", "whole numbers"),
+    ],
+)
+def test_bad_rows_are_named_by_their_line(run, folder, monkeypatch, command, words):
+    monkeypatch.setattr("tfbnn.cli.fit.import_tensorflow", lambda: None)
+    monkeypatch.setattr("tfbnn.fit.fitting.Place.environment", lambda *_: {"versions": {}})
+    code, out, err = run(command)
+    error = err.splitlines()[-1]
+    assert (code, out) == (2, "") and words in error
+    assert " in row 1 (bad.csv, line 5)" in error
+
+
+def test_predict_names_lines_beyond_the_first_piece(run, folder):
+    rows = [f"{number},1" for number in range(2000)]
+    rows[1500] = "1e300,1"
+    (folder / "long.csv").write_text("\n".join(["# comment", "a,b", *rows]))
+    code, _, err = run("predict narrow.h5 long.csv -o out.csv")
+    assert code == 2 and "(long.csv, line 1503), column 0 ('a')" in err
+    assert not (folder / "out.csv").exists()

@@ -1,0 +1,170 @@
+"""Data frames: columns by name, booleans as numbers, and names that come back."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tfbnn
+from tests.support.entries import (
+    NOISE,
+    X,
+    Y,
+    diagnose,
+    evaluate,
+    fake_fit,
+    fit,
+    log_prob,
+    name_of,
+    predict,
+    predict_draws,
+    stack,
+    validate,
+)
+from tfbnn import BayesianMLP
+from tfbnn.data.bad_rows import BadRowError, places_named
+from tfbnn.data.frames import column_names_of, select_columns
+from tfbnn.data.table import Table
+from tfbnn.exceptions import DataWarning
+
+NAMES = ("mass", "mix")
+FRAME = pd.DataFrame(X, columns=NAMES)
+WIDER = FRAME.assign(model="cMSSM", mix2=1.0)[["mix2", "mix", "model", "mass"]]
+WITHOUT_TENSORFLOW = (predict, predict_draws, evaluate, diagnose, stack)
+
+
+@pytest.fixture
+def named(synthetic_ensemble):
+    return BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=NAMES, dtype="float32"))
+
+
+def answer(entry, model, x):
+    result = entry(model, x=x)
+    if entry is predict:
+        return [result.mean.tolist(), result.stddev.tolist()]
+    if entry is diagnose:
+        return result.rhat_function.tolist()
+    return result.weights.tolist() if entry is stack else str(result)
+
+
+@pytest.mark.parametrize("entry", WITHOUT_TENSORFLOW, ids=name_of)
+def test_columns_are_taken_by_name_in_any_order(entry, named):
+    assert answer(entry, named, FRAME[["mix", "mass"]]) == answer(entry, named, X)
+    table = Table(NAMES[::-1], X[:, ::-1])
+    assert answer(entry, named, table) == answer(entry, named, X)
+
+
+@pytest.mark.parametrize("entry", WITHOUT_TENSORFLOW, ids=name_of)
+def test_other_columns_are_ignored_with_a_word(entry, named):
+    expected = answer(entry, named, X)
+    with pytest.warns(DataWarning, match="not fitted with, which are ignored: 'mix2', 'model'"):
+        assert answer(entry, named, WIDER) == expected
+
+
+@pytest.mark.parametrize("entry", WITHOUT_TENSORFLOW, ids=name_of)
+def test_missing_and_repeated_columns_are_named(entry, named):
+    with pytest.raises(ValueError, match=r"columns \['mass', 'mix'\].*without 'mix'\."):
+        entry(named, x=FRAME[["mass"]])
+    with pytest.raises(ValueError, match="a name of its own.*2 columns 'mix'"):
+        entry(named, x=FRAME[["mass", "mix", "mix"]])
+
+
+@pytest.mark.tensorflow
+def test_log_prob_takes_columns_by_name(named):
+    assert log_prob(named, x=FRAME[["mix", "mass"]]) == log_prob(named, x=X)
+
+
+def test_values_of_selected_columns_keep_their_bits():
+    frame = pd.DataFrame({"b": np.float32([0.1, 3.0]), "text": ["x", "y"], "a": [2**40, 5]})
+    with pytest.warns(DataWarning):
+        selected = select_columns(frame, ("a", "b"), "x")
+    assert np.asarray(selected).tolist() == [[2**40, np.float32(0.1)], [5, 3.0]]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        lambda flags: pd.DataFrame({"mass": X[:, 0], "mix": flags}),
+        lambda flags: pd.DataFrame({"mix": pd.array(flags, "boolean"), "mass": X[:, 0]}),
+        lambda flags: pd.DataFrame({"mass": pd.Series(X[:, 0], dtype=object), "mix": flags}),
+    ],
+)
+def test_columns_of_booleans_are_0_and_1(named, flags):
+    expected = named.predict(np.column_stack([X[:, 0], X[:, 1] > 1])).mean
+    np.testing.assert_array_equal(named.predict(flags(X[:, 1] > 1)).mean, expected)
+
+
+def test_a_frame_of_nothing_but_booleans(synthetic_ensemble):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble())
+    np.testing.assert_array_equal(
+        model.predict(pd.DataFrame(X > 1)).mean, model.predict((X > 1) * 1.0).mean
+    )
+
+
+@pytest.mark.parametrize(
+    ("y", "names"),
+    [
+        (pd.Series(Y[:, 0], name="xsec"), ["xsec"]),
+        (pd.DataFrame(np.hstack([Y, Y]), columns=["u", "v"]), ["u", "v"]),
+        (pd.DataFrame(Y), None),
+        (pd.Series(Y[:, 0]), None),
+        (Y, None),
+        (Y.tolist(), None),
+    ],
+)
+def test_names_of_targets(y, names):
+    assert column_names_of(y) == ({} if names is None else {"target_names": names})
+
+
+@pytest.mark.tensorflow
+def test_names_are_kept_with_the_model(engine, tmp_path):
+    model = BayesianMLP([2, 5, 1])
+    fake_fit(model)  # imports TensorFlow, whose warnings are not looked for here
+    with pytest.warns(DataWarning, match=r"Columns \['mix'\] of x are constant"):
+        fake_fit(model, FRAME.assign(mix=0.5), pd.Series(Y[:, 0], name="xsec"))
+    model.save(tmp_path / "model.h5")
+    loaded = tfbnn.load(tmp_path / "model.h5").posterior
+    assert loaded.feature_names == NAMES and loaded.target_names == ["xsec"]
+
+
+@pytest.mark.tensorflow
+def test_validation_rows_are_taken_by_name(engine):
+    model = BayesianMLP([2, 5, 1])
+    fake_fit(model, FRAME, validation_data=(FRAME[["mix", "mass"]] + 1.0, Y))
+    np.testing.assert_array_equal(model.posterior.x_reference, X + 1.0)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("entry", [fit, validate, log_prob], ids=name_of)
+def test_columns_before_a_fit_are_those_of_the_network(entry):
+    with pytest.raises(
+        ValueError, match="2 columns, one per input of the network, received 1"
+    ) as e:
+        entry(BayesianMLP([2, 5, 1], x_transform=None), x=X[:, :1])
+    assert "of the fit" not in str(e.value)
+
+
+def test_a_bad_row_is_found_in_the_file(named):
+    table = Table(NAMES, X, "points.csv", lines=np.arange(12) + 5)
+    x = X.copy()
+    x[3, 1] = 1e300
+    with pytest.raises(
+        BadRowError, match=r"x does not .*row 3 \(points.csv, line 8\), column 1 \('mix'\)"
+    ):
+        named.predict(Table(NAMES, x, "points.csv", lines=table.lines))
+    with pytest.raises(
+        BadRowError, match=r"y must .*row 2 \(points.csv, line 7\), column 0\. Drop"
+    ):
+        named.evaluate(table, np.where(np.arange(12) == 2, np.nan, Y[:, 0]))
+    with pytest.raises(
+        BadRowError, match=r"noise_scale must .* in row 4 \(points.csv, line 9\)\. It"
+    ):
+        named.evaluate(table, Y, noise_scale=np.where(np.arange(12) == 4, 0.0, NOISE))
+    with pytest.raises(BadRowError, match=r"row 3, column 1 \('mix'\)\."):
+        named.predict(FRAME.assign(mix=x[:, 1])[["mix", "mass"]])
+
+
+def test_rows_of_validation_are_found_in_their_own_file():
+    train, other = (Table(NAMES, X, f"{name}.csv", lines=np.arange(12)) for name in ("a", "b"))
+    for argument, source in (("y", "a.csv"), ("validation y", "b.csv")):
+        with pytest.raises(BadRowError, match=f"{source}, line 5"), places_named(train, other):
+            raise BadRowError(argument, "bad", "Drop it.", 5)

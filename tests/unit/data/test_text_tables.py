@@ -1,0 +1,142 @@
+"""Tables in text as people have them: separators, comments, headers, blank lines; rows never shift."""
+
+import gzip
+import itertools
+
+import numpy as np
+import pytest
+
+from tfbnn.data.csv_tables import CsvRows, open_csv
+from tfbnn.exceptions import DataWarning
+
+VALUES = [[1.0, 2.0], [3.0, 4.0]]
+
+
+def read(text):
+    """(Columns, lines, values of all columns) of a text."""
+    rows = CsvRows(iter(text.splitlines(keepends=True)), "t.csv")
+    lines = list(rows)
+    return rows.columns, [line for line, _ in lines], rows.numbers(lines, rows.columns).tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n3,4\n",
+        "a;b\n1;2\n3;4\n",
+        "a\tb\n1\t2\n3\t4\n",
+        "a b\n1 2\n3 4\n",
+        "  a   b \n 1.0   2\n 3\t4 \n",
+        "a, b\n1, 2\n3, 4\n",
+        '"a", "b"\n1, 2\n3, 4\n',
+        '"a";"b"\n1;2\n3;4\n',
+        '"a" "b"\n1 2\n"3" 4\n',
+        "# a b\n1 2\n3 4\n",
+        "#a,b\n1,2\n3,4\n",
+        "# made by prospino, 2024\n#\n# a\tb\n1\t2\n3\t4\n# the end\n",
+        "# made by prospino\na,b\n1,2\n# a word between\n3,4\n",
+        "\n\na,b\n\n1,2\n \n3,4\n\n",
+        "a,b\r\n1,2\r\n3,4\r\n",
+        "\ufeffa,b\n1,2\n3,4",
+        "\ufeff# a,b\n1,2\n3,4",
+    ],
+)
+def test_separators_comments_and_headers(text):
+    columns, _, values = read(text)
+    assert columns == ("a", "b") and values == VALUES
+
+
+def test_savetxt_is_read_as_it_was_meant(tmp_path):
+    for name, settings in {"blank": {}, "comma": {"delimiter": ","}}.items():
+        header = settings.get("delimiter", " ").join(["mass", "N11"])
+        np.savetxt(tmp_path / name, VALUES, header=header, footer="the end", **settings)
+        with open_csv(tmp_path / name) as rows:
+            assert rows.columns == ("mass", "N11")
+            assert rows.numbers(list(rows), ["N11"]).tolist() == [[2.0], [4.0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("my column\n1\n2\n", ("my column",)),
+        ('"my, column"\n1\n2\n', ("my, column",)),
+        ('"my column"\n1\n2\n', ("my column",)),
+        ("column\n1\n2\n", ("column",)),
+        ("mass; xsec (fb, LO)\n1;2\n3;4\n", ("mass", "xsec (fb, LO)")),
+        ('"two\nlines",b\n1,2\n', ("two\nlines", "b")),
+        ('"my column" b\n1 2\n', ("my column", "b")),
+        ('"one; two; three",b\n1,2\n', ("one; two; three", "b")),
+        ("#id,name\n1,foo\n", ("id", "name")),
+        ("# three more words\na,b\n1,2\n", ("a", "b")),
+        ("# a,b,c\n0,1\nx,y\n", None),
+    ],
+)
+def test_which_line_names_the_columns(text, columns):
+    if columns is None:
+        with pytest.raises(ValueError, match="line 2: expected a header line"):
+            read(text)
+        return
+    assert CsvRows(iter(text.splitlines(keepends=True)), "t.csv").columns == columns
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_quoted_cells_hold_anything(separator):
+    cells = ['"one, two; three\tfour"', '"#1\n# no comment\n\nthe end"', '"say ""x"""', '""', "5"]
+    text = separator.join("abcde") + "\n" + separator.join(cells) + "\n"
+    _, cells = next(iter(CsvRows(iter(text.splitlines(keepends=True)), "t.csv")))
+    expected = ["one, two; three\tfour", "#1\n# no comment\n\nthe end", 'say "x"', "", "5"]
+    assert cells == expected
+
+
+def test_lines_are_those_of_the_file():
+    assert read("# one\n\na,b\n# four\n1,2\n\n\n3,4\n")[1] == [5, 8]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b\n1,2\n,\n5,6\n", "line 3, column a: expected a finite number, got ''"),
+        ('a,b\n1,2\n"",""\n5,6\n', "line 3, column a: expected a finite number, got ''"),
+        ("a\tb\n1\t2\n\t\n5\t6\n", "line 3, column a: expected a finite number, got ''"),
+        ('a\n1\n""\n3\n', "line 3, column a: expected a finite number, got ''"),
+        ("a\n1\n\n3\n", "line 3: expected a value, got a blank line"),
+        ("a b\n1 2\n3\n", "line 3: expected 2 cells as in the header, got 1;.*white space between"),
+        ("a;b\n1;2\n3,4\n", "line 3: .*got 1;.*semicolons between"),
+        ("a;b\n1,5;2\n", "line 2, column a: .*'1,5'; write decimal points"),
+        ("a,b\n1,x\n2,y\n", "line 2, column b: .*'x'; the column holds no numbers"),
+        ("a,b\n1,x\n2,3\n", "line 2, column b: .*'x'; repair or remove the row"),
+    ],
+)
+def test_rows_are_refused_with_their_line_and_never_shift(text, words):
+    with pytest.raises(ValueError, match=f"^t.csv, {words}"):
+        read(text)
+
+
+def test_blank_lines_after_the_last_row_of_one_column():
+    assert read("a\n1\n2\n\n\n")[2] == [[1.0], [2.0]]
+
+
+def test_a_comment_that_may_be_a_row_is_said():
+    with pytest.warns(DataWarning, match="t.csv, line 3, begins with # .* as many cells"):
+        _, lines, values = read("color,b\n1,2\n#ff0000,3\n# 7,8\n3,4\n")
+    assert values == VALUES and lines == [2, 5]
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.gz", "t.DAT.GZ"])
+def test_compressed_text(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"a b\n1 2\n3 4\n"))
+    with open_csv(path) as rows:
+        assert rows.numbers(list(rows), rows.columns).tolist() == VALUES
+    for damaged in (b"a,b\n1,2\n", path.read_bytes()[:-9], path.read_bytes()[:-8] + bytes(8)):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="not a table in UTF-8 text"), open_csv(path) as rows:
+            list(rows)
+
+
+def test_the_rows_before_a_damage_are_read_as_they_come():
+    lines = itertools.chain(["a b\n"], itertools.repeat("1 2\n", 5), ["3\n"])
+    rows = iter(CsvRows(lines, "t.dat"))
+    assert len(list(itertools.islice(rows, 5))) == 5
+    with pytest.raises(ValueError, match="line 7"):
+        next(rows)

@@ -1,0 +1,90 @@
+"""The arrays in NPZ and Parquet files, by name. Nothing is ever unpickled."""
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfbnn.system.arrays import Array
+
+# (name, array), or None for what is no array of numbers, text or booleans. Names may come twice.
+Arrays = list[tuple[str, Array | None]]
+
+# A RuntimeError of zipfile says that the file is encrypted.
+_NPZ_FAULTS = (
+    OSError,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    MemoryError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+
+
+def read_npz(path: str) -> Arrays:
+    """The arrays of an NPZ file.
+
+    Raises:
+        ValueError: When it is none, encrypted, damaged, or too large for the memory.
+    """
+    try:
+        with open(path, "rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it is a single array")
+            return [(name, _load_plain(file, name)) for name in file.files]
+    except _NPZ_FAULTS as error:
+        raise ValueError(
+            f"{path} is not a readable NPZ file ({error}). Write it with numpy.savez."
+        ) from error
+
+
+def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:
+    """One array, or None for one of objects, which is a pickle and is refused by NumPy."""
+    try:
+        return file[name]
+    except ValueError:
+        return None
+
+
+def read_parquet(path: str) -> Arrays:
+    """The columns of a Parquet file; missing values are NaN, or None among text.
+
+    Raises:
+        ImportError: Without pyarrow.
+        ValueError: When it is none.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {path} needs pyarrow, which is not installed. Install the extra "
+            "tfbnn[parquet], or convert the table to CSV."
+        ) from error
+    try:
+        table = parquet.read_table(path)
+        columns = zip(table.column_names, table.columns)
+        return [(name, _from_arrow(column)) for name, column in columns]
+    except (OSError, ValueError, MemoryError, pyarrow.ArrowException) as error:
+        raise ValueError(f"{path} is not a readable Parquet file ({error}).") from error
+
+
+def _from_arrow(column: Any) -> Array | None:
+    """One column as an array: numbers, booleans, or objects that are text or None."""
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_decimal(kind):
+        # Each number by itself, as Python rounds it; missing ones become NaN.
+        return np.array(column.to_pylist(), dtype=np.float64)
+    text = kind.value_type if types.is_dictionary(kind) else kind
+    known = (types.is_integer, types.is_floating, types.is_boolean)
+    if types.is_string(text) or types.is_large_string(text) or any(test(kind) for test in known):
+        array: Array = column.to_numpy()
+        return array
+    return None

@@ -1,0 +1,101 @@
+"""Data frames: their columns are found by name, and their names are worth keeping.
+
+A frame is anything with `columns` that NumPy makes an array of and that gives some of its columns
+as `frame[[label, ...]]`: those of pandas and polars, and the tables of this package.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tfbnn.exceptions import DataWarning
+
+_MOST_SHOWN = 10
+
+
+def column_names(value: Any) -> tuple[str, ...] | None:
+    """Column names of a data frame as a tuple of strings, or None for anything without names."""
+    columns = getattr(value, "columns", None)
+    if columns is None or callable(columns):
+        return None
+    return tuple(str(column) for column in columns)
+
+
+def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
+    """`column_names`; ValueError for two columns of one name, of which none could be found again.
+
+    Args:
+        value: What the user passed.
+        what: What messages call it.
+    """
+    names = column_names(value)
+    _refuse_repeated(names or (), names or (), what)
+    return names
+
+
+def select_columns(value: Any, expected: tuple[str, ...] | None, what: str) -> Any:
+    """The expected columns of a frame, in this order; others are ignored with a DataWarning.
+
+    Args:
+        value: What the user passed. What has no names is given back as it is.
+        expected: Names of the columns that the model was fitted with, or None if it knows none.
+        what: What messages call the value.
+
+    Raises:
+        ValueError: For a column that is missing, or there twice.
+    """
+    names = column_names(value)
+    if names is None or expected is None or names == expected:
+        return value
+    places = {name: place for place, name in enumerate(names)}
+    missing = [name for name in expected if name not in places]
+    if missing:
+        raise ValueError(
+            f"{what} must have the columns [{listed(expected)}], received [{listed(names)}], "
+            f"without {listed(missing)}. Rename or add the columns."
+        )
+    _refuse_repeated(names, expected, what)
+    wanted = set(expected)
+    others = [name for name in names if name not in wanted]
+    if others:
+        warnings.warn(
+            f"{what} has columns that the model was not fitted with, which are ignored: "
+            f"{listed(others)}.",
+            DataWarning,
+            stacklevel=4,
+        )
+    labels = list(value.columns)
+    return value[[labels[places[name]] for name in expected]]
+
+
+def column_names_of(y: Any) -> dict[str, list[str]]:
+    """What `Provenance.column_names` can say of a fit to targets y: the names of a frame or series.
+
+    Numbers, as pandas counts columns without names, are no names; neither are those of arrays in
+    files and graphs.
+    """
+    labels = getattr(y, "columns", None)
+    if labels is None and hasattr(y, "to_numpy"):
+        labels = [getattr(y, "name", None)]
+    if labels is None or callable(labels):
+        return {}
+    names = list(labels)
+    are_text = all(isinstance(name, str) and name for name in names)
+    return {"target_names": names} if names and are_text else {}
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Names or labels for a message, the first ten of them."""
+    text = ", ".join(map(repr, names[:_MOST_SHOWN]))
+    return f"{text}, .." if len(names) > _MOST_SHOWN else text
+
+
+def _refuse_repeated(names: Sequence[str], needed: Sequence[str], what: str) -> None:
+    count = Counter(names)
+    for name in needed:
+        if count[name] > 1:
+            raise ValueError(
+                f"{what} must have a name of its own for each column, received {count[name]} "
+                f"columns {name!r}. Rename or drop them."
+            )

@@ -1,0 +1,95 @@
+"""Plain datasets of HDF5 files: those that neither name other files nor declare more than they hold.
+
+HDF5 files can name other files (links, external storage, virtual datasets), declare sizes that no
+memory holds, and call filters loaded from libraries. Model files, which allow less
+(`tfbnn.storage.format.allow_list`), and tables both ask here before they read anything.
+"""
+
+import math
+from collections.abc import Collection, Iterator
+
+import h5py
+from h5py import h5d, h5g, h5l, h5o, h5s, h5t, h5z
+
+from tfbnn.data.array_files import Arrays
+from tfbnn.system.arrays import Array
+
+MAX_CHUNK_BYTES = 64 * 2**20
+STANDARD_FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32)
+# h5py has LZF built in.
+_TABLE_FILTERS = (*STANDARD_FILTERS, h5z.FILTER_LZF)
+_LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
+
+
+def is_hard_link(group: h5g.GroupID, name: bytes) -> bool:
+    """Whether an entry of a group is in the file, rather than a path to somewhere else."""
+    return bool(group.links.get_info(name).type == h5l.TYPE_HARD)
+
+
+def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
+    """Why reading a dataset would reach beyond its file and these filters, or None. Ask it first."""
+    plist = dataset.get_create_plist()
+    # First of all: even asking a virtual dataset for its shape opens other files.
+    if plist.get_layout() not in _LAYOUTS or plist.get_external_count():
+        return "must be a plain dataset of this file, found external storage or a virtual dataset"
+    found = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
+    if not set(found) <= set(filters):
+        return f"must have no filters but gzip, shuffle and fletcher32, found {found}"
+    return None
+
+
+def size_fault(dataset: h5d.DatasetID) -> str | None:
+    """Why a dataset, whose shape is known to be simple, does not hold what it declares, or None."""
+    plist, shape = dataset.get_create_plist(), dataset.get_space().get_simple_extent_dims()
+    itemsize = dataset.get_type().get_size()
+    declared = math.prod(shape) * itemsize
+    if plist.get_layout() == h5d.CHUNKED:
+        chunk = plist.get_chunk()
+        if math.prod(chunk) * itemsize > MAX_CHUNK_BYTES:
+            return (
+                f"must have chunks of at most {MAX_CHUNK_BYTES} bytes, found the chunk shape "
+                f"{list(chunk)}"
+            )
+        whole = dataset.get_num_chunks() == math.prod(-(-n // c) for n, c in zip(shape, chunk))
+    else:
+        whole = dataset.get_storage_size() == declared
+    if whole:
+        return None
+    return f"declares the shape {list(shape)}, {declared} bytes, but does not hold them"
+
+
+def read_hdf5(path: str) -> Arrays:
+    """The datasets of the root group of an HDF5 file, None for what is no column of numbers.
+
+    Raises:
+        ValueError: When it is none, or an entry is a link, or a dataset not kept whole in it.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            return list(_root_datasets(h5o.open(file.id, b"/")))
+    except (OSError, RuntimeError, KeyError, ValueError, MemoryError) as error:
+        raise ValueError(f"{path} is not a readable HDF5 file ({error}).") from error
+
+
+def _root_datasets(root: h5g.GroupID) -> Iterator[tuple[str, Array | None]]:
+    for key in root:
+        name = key.decode(errors="replace")
+        if not is_hard_link(root, key):
+            raise ValueError(f"{name} must be in this file, found a link to somewhere else")
+        node = h5o.open(root, key)
+        if isinstance(node, h5d.DatasetID):
+            fault = reach_fault(node, _TABLE_FILTERS)
+            if fault is None and (is_column := _holds_columns(node)):
+                fault = size_fault(node)
+            if fault is not None:
+                raise ValueError(f"{name} {fault}")
+            yield name, h5py.Dataset(node)[()] if is_column else None
+
+
+def _holds_columns(dataset: h5d.DatasetID) -> bool:
+    space, kind = dataset.get_space(), dataset.get_type()
+    return (
+        space.get_simple_extent_type() == h5s.SIMPLE
+        and space.get_simple_extent_ndims() in (1, 2)
+        and isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID))
+    )
