@@ -231,7 +231,10 @@ FILES = {
         set_attribute("format", np.array([b"tfbnn-model"])), "'format' must be a text",
     ),
     "format version from the future": (
-        set_attribute("format_version", 999), "reads format version 1, the file has 999",
+        set_attribute("format_version", 999), "reads format version 1 to 2, the file has 999",
+    ),
+    "an entry of a version to come": (
+        set_attribute("format_version", 1), r"object with the keys \('spec', .*'provenance'\)",
     ),
     "format version 0": (set_attribute("format_version", 0), "the file has 0"),
     "format version a text": (
@@ -379,6 +382,7 @@ FILES = {
     "feature names of numbers": (rewrite("feature_names", value=[1, 2]), "must be 2 texts"),
     "feature names no list": (rewrite("feature_names", value="ab"), "has the wrong type"),
     "row noise no boolean": (rewrite("row_noise", value=1), "has the wrong type"),
+    "vector target no boolean": (rewrite("vector_target", value=1), "has the wrong type"),
     "classes of a regression": (rewrite("classes", value=["a", "b"]), "classes must be absent"),
     "diagnostics no object": (rewrite("diagnostics", value=[1]), "has the wrong type"),
     "warnings of numbers": (

@@ -47,6 +47,7 @@ def make_ensemble(
         feature_names=rows.feature_names,
         row_noise=rows.noise is not None,
         classes=rows.classes,
+        vector_target=rows.vector_target,
         provenance=definition.provenance.stating(
             num_results_requested=definition.sampling.num_results,
             num_divergent=int(result.num_divergent.sum()),

@@ -40,6 +40,8 @@ class Provenance:
         seed, num_burnin_steps, num_steps_between_results, jit_compile: As given to the fit.
         kernel: Resolved settings of the kernel as text.
         bias: Why these draws are not exactly of the posterior, or None.
+        not_sampled: What the networks are where no chain drew them, "pretrained networks: the run
+            was stopped before its first draw" say; None for draws.
         max_tree_depth: Largest depth of the trees of NUTS.
         pretraining: Settings as text.
         num_training_rows: N.
@@ -59,6 +61,7 @@ class Provenance:
     seed: int | None = None
     kernel: str | None = None
     bias: str | None = None
+    not_sampled: str | None = None
     max_tree_depth: int | None = None
     pretraining: str | None = None
     num_burnin_steps: int | None = None

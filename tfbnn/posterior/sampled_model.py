@@ -243,16 +243,17 @@ class SampledModel:
 
         Raises:
             NotFittedError: Before a fit.
-            ValueError: For unusable inputs, and for a compressed model.
+            ValueError: For unusable inputs, and for a model without chains: compressed, or of a run
+                that was stopped before its first draw.
         """
         from tfbnn.posterior.stacking.stacking import weighting_note
 
-        ensemble = self._fitted()
-        if ensemble.is_compressed:
+        if self._sampled().no_chains is not None:
             raise ValueError(
-                "R-hat and effective sample sizes are about chains, but the draws of this model "
-                "were chosen by compress. Diagnose the model that it was compressed from."
+                "R-hat and effective sample sizes are about chains, which this model has none of. "
+                f"{self._sampled().no_chains}. Diagnose the model of a run that sampled."
             )
+        ensemble = self._fitted()
         reference = None if x_reference is None else checked_inputs(ensemble, x_reference)
         return replace(
             diagnose_ensemble(ensemble, reference),
@@ -420,7 +421,13 @@ class SampledModel:
     def _fitted(self) -> Ensemble:
         ensemble = self._sampled()
         requested = ensemble.provenance.num_results_requested or 0
-        if ensemble.num_results < requested:
+        if ensemble.provenance.not_sampled is not None:
+            warnings.warn(
+                f"{ensemble.no_chains}: what they predict has no error bars of a posterior.",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif ensemble.num_results < requested:
             warnings.warn(
                 f"The run was stopped early: {ensemble.num_results} of {requested} draws per "
                 "chain are there.",

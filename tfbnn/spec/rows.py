@@ -21,6 +21,7 @@ class Rows:
     """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None.
 
     Of class labels, y holds the numbers, places in `classes`, which is None for other targets.
+    `vector_target` says whether y came as [N].
     """
 
     x: Array
@@ -28,6 +29,7 @@ class Rows:
     noise: Array | None
     feature_names: tuple[str, ...] | None
     classes: Classes | None = None
+    vector_target: bool = False
 
 
 class NetworkRows(NamedTuple):
@@ -89,7 +91,7 @@ def prepare_rows(
         targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
     check_rows(**{f"{name}x": inputs, f"{name}y": targets})
     noise = prepare_noise(spec, noise_scale, len(inputs))
-    return Rows(inputs, targets, noise, column_names(x), classes)
+    return Rows(inputs, targets, noise, column_names(x), classes, np.ndim(y) == 1)
 
 
 def prepare_noise(spec: ModelSpec, noise_scale: Any, num_rows: int) -> Array | None:

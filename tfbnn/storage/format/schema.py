@@ -13,14 +13,16 @@ the state of a chain is what its kernel says, so no list of names could be compl
 
 from dataclasses import dataclass, field
 from types import UnionType
+from typing import Any
 
 from tfbnn.diagnostics import sample_stats
 
 Description = tuple[tuple[str, ...], tuple[str, ...]]  # dtypes, names of the dimensions
 
 FORMAT = "tfbnn-model"
-# Every version from 1 on is read by all later releases; tests/golden holds files of each.
-FORMAT_VERSION = 1
+# Every version from 1 on is read by all later releases; tests/golden holds files of each that was
+# released. The one after the last of them is open: it may change until it is released.
+RELEASED_VERSION, FORMAT_VERSION = 1, 2
 
 # Attributes of the root; other objects have none.
 ATTRIBUTES: dict[str, type[str] | type[int]] = {
@@ -40,7 +42,10 @@ METADATA_KINDS: dict[str, type | UnionType] = {
     "classes": list | None,
     "diagnostics": dict | None,
     "provenance": dict,
+    "vector_target": bool,
 }
+# What each version added to the metadata, with what files of the versions before it mean.
+ADDED_METADATA: dict[int, dict[str, Any]] = {2: {"vector_target": False}}
 THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"
 X_REFERENCE = "constant_data/x_reference"  # original units
@@ -93,7 +98,8 @@ class FileKind:
     Attributes:
         title: What such a file is called in messages.
         format: Value of the attribute 'format'.
-        version: Value of the attribute 'format_version'.
+        version: Value of the attribute 'format_version' of files that are written; those of all
+            versions from 1 on are read.
         datasets: Dict name -> Description.
         optional: The same of datasets that may be missing, in groups that have others.
         has_arrays: Whether numbered arrays come on top.

@@ -45,19 +45,22 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
     return arrays
 
 
-def from_arrays(datasets: Mapping[str, Array | h5py.Dataset]) -> Ensemble:
+def from_arrays(
+    datasets: Mapping[str, Array | h5py.Dataset], version: int = schema.FORMAT_VERSION
+) -> Ensemble:
     """The ensemble that the arrays of a model file hold.
 
     Args:
         datasets: Dict name -> NumPy array, or dataset of an open file. Datasets are read once
             their sizes are known to be those of the model.
+        version: Of the format of the file.
 
     Raises:
         ModelFileError: When they contradict each other or cannot be of a fitted model.
         ValueError, TypeError, KeyError: For metadata that describe no model.
     """
     sizes = _common_sizes(datasets)
-    metadata = _decode_metadata(datasets[schema.METADATA], sizes["param"])
+    metadata = _decode_metadata(datasets[schema.METADATA], sizes["param"], version)
     _check_sizes(sizes, metadata["spec"])
     arrays: dict[str, Array] = {name: array[()] for name, array in datasets.items()}
     statistics = {key: arrays[f"{schema.SAMPLE_STATS}/{key}"] for key in schema.STATISTICS}
@@ -95,12 +98,15 @@ def _encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
     return np.frombuffer(to_json(metadata), np.uint8)
 
 
-def _decode_metadata(array: Array | h5py.Dataset, num_parameters: int) -> dict[str, Any]:
+def _decode_metadata(
+    array: Array | h5py.Dataset, num_parameters: int, version: int
+) -> dict[str, Any]:
     """Parses the bytes of the metadata; names of classes and functions are looked up in tables.
 
     Args:
         array: The bytes, as array or as dataset of an open file.
         num_parameters: P; metadata of large networks may be longer.
+        version: Of the format; what later ones added has the meaning it had without.
 
     Returns:
         Dict with the keys of the schema: arguments of `Ensemble`.
@@ -114,9 +120,12 @@ def _decode_metadata(array: Array | h5py.Dataset, num_parameters: int) -> dict[s
     if array.size > limit:
         raise ModelFileError(f"metadata must have at most {limit} bytes, found {array.size}.")
     metadata = parse_json(array[()].tobytes())
-    if not isinstance(metadata, dict) or sorted(metadata) != sorted(schema.METADATA_KINDS):
-        keys = tuple(schema.METADATA_KINDS)
-        raise ModelFileError(f"metadata must be an object with the keys {keys}.")
+    later = [entries for added, entries in schema.ADDED_METADATA.items() if added > version]
+    added = {name: meaning for entries in later for name, meaning in entries.items()}
+    keys = [name for name in schema.METADATA_KINDS if name not in added]
+    if not isinstance(metadata, dict) or sorted(metadata) != sorted(keys):
+        raise ModelFileError(f"metadata must be an object with the keys {tuple(keys)}.")
+    metadata |= added
     for name, kinds in schema.METADATA_KINDS.items():
         if not isinstance(metadata[name], kinds):
             raise ModelFileError(f"{name} in metadata has the wrong type: {metadata[name]!r:.100}.")
@@ -219,6 +228,10 @@ def _check_metadata(ensemble: Ensemble) -> None:
     if names is not None and not _is_texts(names, spec.num_inputs):
         raise ModelFileError(
             f"feature_names must be {spec.num_inputs} texts, found {names!r:.200}."
+        )
+    if ensemble.vector_target and spec.num_targets != 1:
+        raise ModelFileError(
+            f"vector_target goes with one target, found true for {spec.num_targets}."
         )
     if spec.has_classes:
         check_classes(ensemble.classes or (), spec.num_classes)
