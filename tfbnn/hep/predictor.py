@@ -107,7 +107,8 @@ class CrossSectionPredictor:
             quantiles=_QUANTILES,
             return_trust=True,
         )
-        quantiles, trust = cast(Array, prediction.quantiles), cast(Array, prediction.trust)
+        quantiles = cast(Array, prediction.columns.quantiles)
+        trust = cast(Array, prediction.trust)
         low, central, high = (quantiles[:, 0, 0] * FB[process.unit]).tolist()
         return {
             "central": central,

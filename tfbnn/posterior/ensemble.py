@@ -118,6 +118,10 @@ class Ensemble:
         """
         return transform_rows(self.spec, self.x_pipeline, self.y_pipeline, rows)
 
+    def as_fitted(self, values: Array) -> Array:
+        """Predictions [..., columns] as users get them: [...] where the target was fitted as [N]."""
+        return values[..., 0] if self.vector_target and self.spec.num_predicted == 1 else values
+
     def most_probable(self, mean: Array) -> Array:
         """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
         best = self.spec.class_likelihood.class_probabilities(mean).argmax(axis=-1)

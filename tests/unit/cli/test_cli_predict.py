@@ -81,3 +81,12 @@ def test_trust_is_the_last_column(run, folder, options):
     assert table.columns[-1] == "trust" and table.columns[:2] == ("mean", "stddev")
     trust = table.select(["trust"]).values[:, 0]
     assert (trust[:-1] == 1).all() and trust[-1] == -1
+
+
+def test_a_vector_is_written_as_a_column_is(run, folder, synthetic_ensemble):
+    settings = {"layer_sizes": (2, 1), "num_results": 2, "feature_names": ("a", "b")}
+    vector = BayesianMLP.from_ensemble(synthetic_ensemble(vector_target=True, **settings))
+    vector.save(folder / "vector.h5")
+    options = "points.csv --quantiles 0.1,0.9 --include-noise --trust"
+    assert run(f"predict vector.h5 {options}") == run(f"predict model.h5 {options}")
+    assert run("predict vector.h5 points.csv")[1].startswith("mean,stddev\n")

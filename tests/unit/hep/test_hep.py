@@ -38,7 +38,7 @@ def processes(synthetic_ensemble):
     return [
         Process(
             pids=NEUTRALINOS[::-1],
-            model=model(feature_names=("m", "n11")),
+            model=model(feature_names=("m", "n11"), vector_target=True),
             unit="fb",
             energy=13000,
             inputs={"n11": MIXING, "m": MASS},
@@ -70,7 +70,7 @@ def expected(process, x, factor, include_noise):
     prediction = process.model.predict(
         [x], include_noise=include_noise, quantiles=[0.16, 0.5, 0.84], return_trust=True
     )
-    low, middle, high = factor * prediction.quantiles[:, 0, 0]
+    low, middle, high = factor * prediction.columns.quantiles[:, 0, 0]
     return {
         "central": middle,
         "tot_err_down": middle - low,
