@@ -13,7 +13,7 @@ from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_row
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
-_MAX_REFERENCE_ROWS = 200
+MAX_REFERENCE_ROWS = 200  # which model files are held to
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def data_hash(rows: Rows) -> str:
 
 def reference_rows(x: Array) -> Array:
     """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
-    count = min(len(x), _MAX_REFERENCE_ROWS)
+    count = min(len(x), MAX_REFERENCE_ROWS)
     rows: Array = x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
     return rows
 

@@ -227,6 +227,11 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
         raise ModelFileError(
             f"{name} declares the shape {list(shape)}, {declared} bytes, but does not hold them."
         )
+    if name == schema.METADATA and declared > max(schema.SMALL_METADATA_BYTES, stored):
+        raise ModelFileError(
+            f"{name} of more than {schema.SMALL_METADATA_BYTES} bytes must not be compressed, found "
+            f"{stored} bytes for {declared}."
+        )
     if declared > max(schema.SMALL_BYTES, schema.MAX_EXPANSION * stored):
         raise ModelFileError(
             f"{name} must not expand {schema.MAX_EXPANSION} times, found {stored} bytes for "

@@ -140,6 +140,9 @@ MAX_EXPANSION, SMALL_BYTES = 1000, 16 * 2**20
 MAX_ATTRIBUTE_BYTES = 1024
 MAX_DEPTH = 8  # of nested objects and lists in the metadata
 MAX_RUN_DEPTH = 12  # in those of a run folder, which quote a model's
-# Names and scales of very many inputs are longer than the first; such networks have as many more
-# parameters.
-MIN_METADATA_BYTES, BYTES_PER_PARAMETER, MAX_METADATA_BYTES = 256 * 2**10, 16, 16 * 2**20
+# JSON takes up to 25 times its length in memory once it is parsed. Names are as long as users like, so
+# metadata may be long too, but what is longer than the first must have as many bytes in the file: a
+# small file then stands for little memory.
+SMALL_METADATA_BYTES, MAX_METADATA_BYTES = 256 * 2**10, 64 * 2**20
+# What sampling, a diagnosis, stacking and a compression may add to what a fit begins with.
+RESERVED_METADATA_BYTES = 4 * 2**20

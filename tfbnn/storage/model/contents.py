@@ -17,6 +17,7 @@ from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import MAX_REFERENCE_ROWS
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json, to_json
 from tfbnn.system.arrays import Array
@@ -60,7 +61,7 @@ def from_arrays(
         ValueError, TypeError, KeyError: For metadata that describe no model.
     """
     sizes = _common_sizes(datasets)
-    metadata = _decode_metadata(datasets[schema.METADATA], sizes["param"], version)
+    metadata = _decode_metadata(datasets[schema.METADATA], version)
     _check_sizes(sizes, metadata["spec"])
     arrays: dict[str, Array] = {name: array[()] for name, array in datasets.items()}
     statistics = {key: arrays[f"{schema.SAMPLE_STATS}/{key}"] for key in schema.STATISTICS}
@@ -81,6 +82,21 @@ def from_arrays(
     return ensemble
 
 
+def check_metadata(ensemble: Ensemble) -> None:
+    """Refuses names, labels and settings that no file could hold, whatever is drawn and said later.
+
+    Args:
+        ensemble: Ensemble, whose arrays are not looked at.
+
+    Raises:
+        ModelFileError, TypeError, ValueError: As in `from_arrays`.
+    """
+    array = _encode_metadata(ensemble, None)
+    _check_length(array, schema.MAX_METADATA_BYTES - schema.RESERVED_METADATA_BYTES)
+    _decode_metadata(array, schema.FORMAT_VERSION)
+    _check_metadata(ensemble)
+
+
 def _encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
     """The metadata of an ensemble as an array of bytes.
 
@@ -98,14 +114,11 @@ def _encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
     return np.frombuffer(to_json(metadata), np.uint8)
 
 
-def _decode_metadata(
-    array: Array | h5py.Dataset, num_parameters: int, version: int
-) -> dict[str, Any]:
+def _decode_metadata(array: Array | h5py.Dataset, version: int) -> dict[str, Any]:
     """Parses the bytes of the metadata; names of classes and functions are looked up in tables.
 
     Args:
         array: The bytes, as array or as dataset of an open file.
-        num_parameters: P; metadata of large networks may be longer.
         version: Of the format; what later ones added has the meaning it had without.
 
     Returns:
@@ -115,10 +128,7 @@ def _decode_metadata(
         ModelFileError, ValueError, TypeError, KeyError: For anything `_encode_metadata` cannot have
             written.
     """
-    limit = schema.BYTES_PER_PARAMETER * num_parameters
-    limit = min(max(limit, schema.MIN_METADATA_BYTES), schema.MAX_METADATA_BYTES)
-    if array.size > limit:
-        raise ModelFileError(f"metadata must have at most {limit} bytes, found {array.size}.")
+    _check_length(array, schema.MAX_METADATA_BYTES)
     metadata = parse_json(array[()].tobytes())
     later = [entries for added, entries in schema.ADDED_METADATA.items() if added > version]
     added = {name: meaning for entries in later for name, meaning in entries.items()}
@@ -139,6 +149,11 @@ def _decode_metadata(
     for name in ("feature_names", "classes"):
         parsed[name] = None if metadata[name] is None else tuple(metadata[name])
     return parsed
+
+
+def _check_length(array: Array | h5py.Dataset, limit: int) -> None:
+    if array.size > limit:
+        raise ModelFileError(f"metadata must have at most {limit} bytes, found {array.size}.")
 
 
 def _readouts(arrays: Mapping[str, Array]) -> Readouts | None:
@@ -187,6 +202,12 @@ def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
                 f"layer_sizes {list(spec.layer_sizes)} ask for {dimension} = {allowed[0]}, found "
                 f"arrays with {sizes[dimension]}."
             )
+    # A diagnosis takes every network at every one of them.
+    if sizes["row"] > MAX_REFERENCE_ROWS:
+        raise ModelFileError(
+            f"{schema.X_REFERENCE} must have at most {MAX_REFERENCE_ROWS} rows, found "
+            f"{sizes['row']}."
+        )
 
 
 def _check_arrays(ensemble: Ensemble, arrays: Mapping[str, Array]) -> None:
