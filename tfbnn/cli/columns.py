@@ -5,9 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tfbnn.data.csv_tables import is_number
+from tfbnn.data.numbers import label_numbers
 from tfbnn.data.tables import Table, read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.model import BayesianMLP
@@ -54,8 +52,8 @@ class Labels:
 
     @classmethod
     def learn(cls, table: Table, names: Sequence[str]) -> "Labels":
-        """Labels are integers where all cells of the training table are numbers, else text."""
-        return cls(tuple(names), not _are_numbers(table.labels(names)))
+        """Labels are integers where the training table has nothing else, see `label_numbers`."""
+        return cls(tuple(names), _numbers(table.labels(names)) is None)
 
     @classmethod
     def of_model(cls, model: SampledModel, names: Sequence[str]) -> "Labels":
@@ -65,13 +63,16 @@ class Labels:
     def read(self, table: Table) -> Array:
         """The labels [N, K]: text or numbers."""
         labels = table.labels(self.names)
-        if self.are_text or not _are_numbers(labels):
-            return labels
-        return labels.astype(np.float64)
+        numbers = None if self.are_text else _numbers(labels)
+        return labels if numbers is None else numbers
 
 
-def _are_numbers(labels: Array) -> bool:
-    return labels.dtype.kind != "U" or all(map(is_number, labels.ravel().tolist()))
+def _numbers(labels: Array) -> Array | None:
+    """Labels [N, K] as numbers, or None where they are texts."""
+    if labels.dtype.kind != "U":
+        return labels
+    numbers = label_numbers(labels.ravel().tolist())
+    return None if numbers is None else numbers.reshape(labels.shape)
 
 
 class Roles:
@@ -118,7 +119,8 @@ def feature_columns(
     """
     names, count = ensemble.feature_names, ensemble.spec.num_inputs
     others = [name for name in available if name not in apart]
-    missing = [name for name in names or () if name not in others]
+    there = set(others)
+    missing = [name for name in names or () if name not in there]
     if names is not None and not missing:
         return list(names)
     if names is not None and len(missing) < len(names):

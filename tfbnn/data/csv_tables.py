@@ -2,14 +2,15 @@
 
 import contextlib
 import csv
-import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import numpy as np
 
+from tfbnn.data.numbers import is_number, only_plain_floats
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
@@ -64,11 +65,13 @@ class CsvRows:
             ValueError: If a column is missing or there twice, or a cell is not a finite number.
         """
         places = column_places(names, self.columns, self.source)
+        picked = [[cells[place] for place in places] for _, cells in lines]
         try:
-            values = np.array([[float(cells[p]) for p in places] for _, cells in lines])
+            values = np.array([[*map(float, row)] for row in picked])
         except ValueError:
             values = np.array(np.nan)
-        if not np.isfinite(values).all():
+        plain = all(only_plain_floats("".join(row)) for row in picked)
+        if not (plain and np.isfinite(values).all()):
             self._refuse_bad_cell(lines, names, places)
         return values.reshape(len(lines), len(places))
 
@@ -160,24 +163,27 @@ def write_csv(
 def column_places(
     names: Names, columns: Names, source: StrPath, kind: str = "columns"
 ) -> list[int]:
-    """Indices of the named columns of a table.
+    """Indices of the named columns of a table; one pass over its columns, however many.
 
     Raises:
         ValueError: If a column is missing or there twice.
     """
-    missing = [name for name in names if name not in columns]
+    places = {column: place for place, column in enumerate(columns)}
+    missing = [name for name in names if name not in places]
     if missing:
         raise ValueError(
             f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}. "
             "Rename the columns or choose others."
         )
-    for name in names:
-        if columns.count(name) > 1:
-            raise ValueError(
-                f"{source} has {columns.count(name)} columns {name or '(without a name)'}; "
-                "keep only one."
-            )
-    return [columns.index(name) for name in names]
+    if len(places) < len(columns):
+        count = Counter(columns)
+        for name in names:
+            if count[name] > 1:
+                raise ValueError(
+                    f"{source} has {count[name]} columns {name or '(without a name)'}; "
+                    "keep only one."
+                )
+    return [places[name] for name in names]
 
 
 def _csv_lines(stream: TextIO, source: str) -> Iterator[Line]:
@@ -192,11 +198,3 @@ def _csv_lines(stream: TextIO, source: str) -> Iterator[Line]:
             f"{source}, line {reader.line_num + 1}: not comma-separated text ({error}). Other "
             "formats are known by the ending of the file's name: .npz, .h5, .parquet."
         ) from error
-
-
-def is_number(text: str) -> bool:
-    """Whether a cell holds a finite number."""
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.validation import as_columns, as_rectangle
+from tfbnn.data.validation import as_columns, as_float_array, as_rectangle
 from tfbnn.system.arrays import Array
 
 # Labels in the order of their numbers, all of one kind.
@@ -26,7 +26,7 @@ def as_labels(value: Any, name: str, *, num_targets: int) -> Array:
         num_targets: K.
 
     Returns:
-        Array [N, K] of text, int64 or bool.
+        Array [N, K] of text, int64, uint64 or bool.
 
     Raises:
         TypeError: For labels of other or mixed kinds.
@@ -41,7 +41,8 @@ def as_labels(value: Any, name: str, *, num_targets: int) -> Array:
     )
     if array.dtype.kind == "f":
         return _whole_numbers(array, name)
-    return array.astype(np.int64) if array.dtype.kind in "iu" else array
+    # Hashes may need the last bit of 64.
+    return _as_int64(array, name) if array.dtype.kind in "iu" else array
 
 
 def learn_classes(labels: Array, num_classes: int, name: str) -> Classes:
@@ -59,7 +60,7 @@ def learn_classes(labels: Array, num_classes: int, name: str) -> Classes:
     found = np.unique(labels)
     if found.dtype.kind == "b" and num_classes == 2:
         return (False, True)
-    if found.dtype.kind == "i" and found[0] >= 0 and found[-1] < num_classes:
+    if found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < num_classes:
         return tuple(range(num_classes))
     if labels.shape[1] > 1:
         raise ValueError(
@@ -94,6 +95,11 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
     return numbers[places.reshape(labels.shape)]
 
 
+def label_array(classes: Classes) -> Array:
+    """The labels [M] that class numbers pick from: text, int64, uint64 or bool, all exact."""
+    return _from_objects(np.array(classes, dtype=object), "classes")
+
+
 def check_classes(classes: Classes, num_classes: int) -> None:
     """Refuses classes that `learn_classes` cannot have given, with a ValueError."""
     kinds = {type(label) for label in classes}
@@ -107,8 +113,8 @@ def check_classes(classes: Classes, num_classes: int) -> None:
 
 def _plain_array(value: Any, name: str) -> Array:
     array = as_rectangle(value, name, "labels")
-    if array.dtype.kind == "T" or (array.dtype.kind == "U" and not hasattr(value, "dtype")):
-        array = np.asarray(value, dtype=object)  # a list that mixes text and numbers shows
+    if array.dtype.kind == "T" or (array.dtype.kind in "Uiuf" and not hasattr(value, "dtype")):
+        array = np.asarray(value, dtype=object)  # a list that mixes kinds shows: NumPy converts
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.dtype.kind not in "biufU":
@@ -120,21 +126,39 @@ def _plain_array(value: Any, name: str) -> Array:
 
 
 def _from_objects(array: Array, name: str) -> Array:
-    for kinds, dtype in (((str,), str), ((bool, np.bool_), bool)):
-        if all(isinstance(entry, kinds) for entry in array.ravel()):
+    kinds = {type(entry) for entry in array.ravel()}
+    for classes, dtype in (((str,), str), ((bool, np.bool_), bool)):
+        if all(issubclass(kind, classes) for kind in kinds):
             return array.astype(dtype)
-    entries, numbers = array.ravel().tolist(), (int, float, np.integer, np.floating)
-    if any(isinstance(one, (bool, np.bool_)) or not isinstance(one, numbers) for one in entries):
-        names = sorted({type(entry).__name__ for entry in entries})
+    # time spans of NumPy are integers to Python
+    others = (bool, np.bool_, np.timedelta64)
+    numbers = (int, float, np.integer, np.floating)
+    if any(issubclass(kind, others) or not issubclass(kind, numbers) for kind in kinds):
         raise TypeError(
             f"{name} must hold class labels of one kind, text or integers, received a mixture or "
-            f"missing values: {', '.join(names)}. Drop missing labels, convert others to text."
+            f"missing values: {', '.join(sorted(kind.__name__ for kind in kinds))}. Drop missing "
+            "labels, convert others to text."
         )
-    return array.astype(np.float64)
+    if any(issubclass(kind, (float, np.floating)) for kind in kinds):
+        return as_float_array(array, name)
+    return _as_int64(array, name)
+
+
+def _as_int64(array: Array, name: str) -> Array:
+    """Integers in 64 bits, with a sign where that fits; ValueError where neither does."""
+    low, high = int(array.min()), int(array.max())
+    for dtype in (np.int64, np.uint64):
+        limits = np.iinfo(dtype)
+        if limits.min <= low and high <= limits.max:
+            return array.astype(dtype)
+    raise ValueError(
+        f"{name} must hold class labels, text or integers of 64 bits, received integers beyond. "
+        "Convert them to text."
+    )
 
 
 def _whole_numbers(array: Array, name: str) -> Array:
-    bad = np.argwhere(~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) > 2**53))
+    bad = np.argwhere(~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) >= 2**53))
     if len(bad):
         row, column = bad[0]
         raise ValueError(

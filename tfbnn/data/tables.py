@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tfbnn.data.csv_tables import Lines, Names, column_places, is_number, open_csv
+from tfbnn.data.csv_tables import Lines, Names, column_places, open_csv
+from tfbnn.data.numbers import is_number
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 

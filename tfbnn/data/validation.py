@@ -205,7 +205,7 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         name: What the user calls it, for messages.
         content: What its entries should be, for messages.
     """
-    if isinstance(value, np.ma.MaskedArray):
+    if _has_masked_rows(value):
         raise TypeError(
             f"{name} is a masked array; tfbnn has no missing values. "
             "Drop or fill the masked rows and pass a plain array."
@@ -222,12 +222,31 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         ) from error
 
 
+def _has_masked_rows(value: Any) -> bool:
+    """Whether a value, or a row or entry of nested lists, is masked: NumPy would unmask it."""
+    if not isinstance(value, (list, tuple)):
+        return isinstance(value, np.ma.MaskedArray)
+    kinds = set(map(type, value))
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        return True
+    return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(
+        map(_has_masked_rows, value)
+    )
+
+
 def _from_objects(array: Array, name: str) -> Array:
     refused = (str, bytes, bool, np.bool_, complex, np.complexfloating)
-    if any(isinstance(entry, refused) for entry in array.ravel()):
+    kinds = {type(entry) for entry in array.ravel()}
+    if any(issubclass(kind, refused) for kind in kinds):
         raise TypeError(f"{name} must hold real numbers, received strings, booleans or complex.")
+    if any(issubclass(kind, (np.timedelta64, np.datetime64)) for kind in kinds):
+        raise TypeError(f"{name} must hold real numbers, received dates or time spans.")
     try:
         return array.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(
+            f"{name} must hold numbers up to 1.8e308, received an integer beyond. Rescale it first."
+        ) from error
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{name} must be a rectangular array of numbers, received objects that are not: {error}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tfbnn.data.csv_tables import is_number
+from tfbnn.data.numbers import is_number
 from tfbnn.system.extras import required
 
 Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
@@ -61,7 +61,7 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         wanted = ", ".join(f"{place_text(places[name])} ({name})" for name in missing)
         raise ValueError(f"The SLHA text has no entry {wanted}. Add it, or use set_parameters.")
     for name, value in found.items():
-        if not is_number(value):
+        if not is_number(str(value)):
             raise ValueError(
                 f"The SLHA entry {place_text(places[name])} ({name}) must be a finite number, "
                 f"received {value!r}. Was the spectrum computed?"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tfbnn.data.labels import Classes
+from tfbnn.data.labels import Classes, label_array
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import NotFittedError
@@ -125,7 +125,7 @@ class Ensemble:
     def most_probable(self, mean: Array) -> Array:
         """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
         best = self.spec.class_likelihood.class_probabilities(mean).argmax(axis=-1)
-        labels: Array = np.array(self.classes)[best]
+        labels: Array = label_array(self.classes or ())[best]
         return labels
 
     @cached_property
