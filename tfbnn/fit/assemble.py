@@ -58,7 +58,7 @@ def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) 
     Raises:
         ValueError: Says what is too long or of the wrong kind.
     """
-    from tfbnn.storage.model.contents import check_metadata
+    from tfbnn.storage.model.metadata import check_can_be_written
 
     nothing = np.empty(0)
     ensemble = Ensemble(
@@ -71,7 +71,7 @@ def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) 
         provenance=definition.provenance,
     )
     try:
-        check_metadata(ensemble)
+        check_can_be_written(ensemble)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"No file could hold the model of this fit: {error} Shorten the names of columns or the "

@@ -129,10 +129,6 @@ RUN = FileKind("description of a tfbnn run", "tfbnn-run", 1)
 SEGMENT = FileKind("segment of a tfbnn run", "tfbnn-segment", 1)
 CHECKPOINT = FileKind("checkpoint of a tfbnn run", "tfbnn-checkpoint", 1)
 
-# Entries of provenance that others rely on: integers, or absent; lists of texts, or absent.
-COUNTS = ("num_results_requested", "num_steps_between_results", "num_divergent", "max_tree_depth")
-TEXT_LISTS = ("target_names", "noise_columns")
-
 MAX_BYTES = 2 * 2**30  # of a file, and of all its arrays together, unless the caller allows more
 MAX_CHUNK_BYTES = 64 * 2**20
 # A dataset larger than the second may take this many times the bytes that it has in the file.
