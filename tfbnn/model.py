@@ -419,13 +419,13 @@ def _chain_error(
     failures: dict[tuple[int, ...], BaseException], output: StrPath | None
 ) -> ChainError:
     """ChainError that names the chains of `failures`, dict tuple of chains -> exception."""
-    texts = [
-        f"chain {', '.join(map(str, chains))}: {type(error).__name__}: {error}"
-        for chains, error in failures.items()
-    ]
+    causes: dict[str, list[int]] = {}
+    for chains, error in failures.items():
+        causes.setdefault(f"{type(error).__name__}: {error}".rstrip("."), []).extend(chains)
+    texts = [f"chain {', '.join(map(str, chains))}: {cause}" for cause, chains in causes.items()]
     rest = "The draws of the others are in model.posterior."
-    if output is not None:
+    if output is not None and os.path.isdir(output):
         rest += f" Go on with resume=True, or: tfbnn resume {output}"
-    error = ChainError(f"{len(failures)} of the runs of chains failed, {'; '.join(texts)}. {rest}")
-    error.__cause__ = next(iter(failures.values()))
-    return error
+    raised = ChainError(f"{len(failures)} of the runs of chains failed, {'; '.join(texts)}. {rest}")
+    raised.__cause__ = next(iter(failures.values()))
+    return raised
