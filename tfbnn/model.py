@@ -118,10 +118,10 @@ class BayesianMLP(SampledModel):
 
         Args:
             x: Inputs [N, D]: NumPy arrays, nested lists, data frames.
-            y: Targets [N, K], or [N] for one target, original units. For Categorical class labels
-                [N], text or integers; for Bernoulli 0 and 1 or booleans [N, K], or two labels [N].
-                The labels are kept with the model: 0 .. M - 1 where all are such numbers, else
-                those that occur, sorted.
+            y: Targets [N, K], or [N] for one target, original units; what is given as [N] is also
+                predicted as [N]. For Categorical class labels [N], text or integers; for Bernoulli
+                0 and 1 or booleans [N, K], or two labels [N]. The labels are kept with the model:
+                0 .. M - 1 where all are such numbers, else those that occur, sorted.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the
                 likelihood and adds in quadrature to a learned one.
@@ -276,10 +276,11 @@ class BayesianMLP(SampledModel):
         """Writes mean and spread of the function as a TensorFlow SavedModel.
 
         Its signature "serving_default" takes x [N, D], float64, in original units and gives the
-        dict {"mean": [N, K], "stddev": [N, K]}, float64, the numbers of `predict(x)` without noise:
-        transforms and chain weights are inside, the columns of classes are their probabilities.
-        Any number of rows runs at bounded memory, tile by tile. Inputs are not checked: what
-        "log10" cannot take gives NaN. Needs TensorFlow to write and to use.
+        dict {"mean": [N, K], "stddev": [N, K]}, float64, the numbers of `predict(x)` without noise, in
+        columns whatever the shape of the target: transforms and chain weights are inside, the
+        columns of classes are their probabilities. Any number of rows runs at bounded memory, tile
+        by tile. Inputs are not checked: what "log10" cannot take gives NaN. Needs TensorFlow to
+        write and to use.
 
         Args:
             path: Folder to write, which must not exist yet or be empty.
