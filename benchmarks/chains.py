@@ -60,7 +60,7 @@ def predictions(model, problem):
     x = problem.test[0]
     chosen = np.unique(np.linspace(0, len(x) - 1, min(MAX_ROWS, len(x))).astype(int))
     with quiet():
-        draws = model.predict_draws(x[chosen], space="transformed")[..., 0]
+        draws = model.predict_draws(x[chosen], space="transformed")
         return draws.reshape(model.posterior.num_chains, -1, len(chosen))
 
 

@@ -167,7 +167,7 @@ def score(model, test):
 
     x, y = test
     scores = model.evaluate(x, y)
-    relative = np.abs(model.predict(x).mean[:, 0] / y - 1.0)
+    relative = np.abs(model.predict(x).mean / y - 1.0)
     rows, transformed = checked_rows(model.posterior, x, y, None, "pulls")
     pull = pulls(model.posterior, rows.y, transformed)
     names = ("rmse_log10", "r2_log10", "r2", "log_predictive_density_transformed", "pull_width")

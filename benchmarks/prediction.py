@@ -132,7 +132,7 @@ def xla_moments(model, x):
         columns = ensemble.x_pipeline.forward(x).astype(spec.dtype).T
         return [part.numpy() for part in moments(tf.constant(columns))]
 
-    expected = model.predict(x, space="transformed")
+    expected = model.predict(x, space="transformed").columns
     for found, part in zip(predict(), expected):
         np.testing.assert_allclose(found.T, part, rtol=1e-3, atol=1e-4)
     return predict

@@ -116,8 +116,8 @@ def measure(network, scale, sampler, shorten):
             verbose=0,
         )
         chosen = np.linspace(0, len(x) - 1, min(len(x), NUM_COMPARED)).astype(int)
-        function = model.predict_draws(x[chosen])[:, :, : network.layers[-1]]
-        draws = model.posterior.draws
+        function, draws = model.predict_draws(x[chosen]), model.posterior.draws
+    function = function.reshape(*draws.shape[:2], len(chosen), -1)[..., : network.layers[-1]]
     function = function.reshape(*draws.shape[:2], -1)
     seconds = run.seconds["warmup"] + run.seconds["sampling"]
     return {

@@ -78,8 +78,8 @@ def run(capsys, monkeypatch, folder):
     from tfbnn.storage.model import contents
 
     def read_here(file, max_bytes):
-        with allow_list.opened_datasets(file, max_bytes) as datasets:
-            return contents.to_arrays(contents.from_arrays(datasets))
+        with allow_list.opened_datasets(file, max_bytes) as (version, datasets):
+            return contents.to_arrays(contents.from_arrays(datasets, version))
 
     monkeypatch.setattr("tfbnn.storage.model.file.read_foreign", read_here)
 

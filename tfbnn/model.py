@@ -121,10 +121,11 @@ class BayesianMLP(SampledModel):
             x: Inputs [N, D]: NumPy arrays, nested lists, data frames. The names of a frame's
                 columns are kept with the model, which then takes frames with these columns in any
                 order and ignores others; columns of booleans count as 0 and 1.
-            y: Targets [N, K], or [N] for one target, original units. For Categorical class labels
-                [N], text or integers; for Bernoulli 0 and 1 or booleans [N, K], or two labels [N].
-                The labels are kept with the model: 0 .. M - 1 where all are such numbers, else
-                those that occur, sorted. The names of a frame or series are kept, too.
+            y: Targets [N, K], or [N] for one target, original units; what is given as [N] is also
+                predicted as [N]. For Categorical class labels [N], text or integers; for Bernoulli
+                0 and 1 or booleans [N, K], or two labels [N]. The labels are kept with the model:
+                0 .. M - 1 where all are such numbers, else those that occur, sorted. The names of a
+                frame or series are kept, too.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the
                 likelihood and adds in quadrature to a learned one.
@@ -281,10 +282,11 @@ class BayesianMLP(SampledModel):
         """Writes mean and spread of the function as a TensorFlow SavedModel.
 
         Its signature "serving_default" takes x [N, D], float64, in original units and gives the
-        dict {"mean": [N, K], "stddev": [N, K]}, float64, the numbers of `predict(x)` without noise:
-        transforms and chain weights are inside, the columns of classes are their probabilities.
-        Any number of rows runs at bounded memory, tile by tile. Inputs are not checked: what
-        "log10" cannot take gives NaN. Needs TensorFlow to write and to use.
+        dict {"mean": [N, K], "stddev": [N, K]}, float64, the numbers of `predict(x)` without noise, in
+        columns whatever the shape of the target: transforms and chain weights are inside, the
+        columns of classes are their probabilities. Any number of rows runs at bounded memory, tile
+        by tile. Inputs are not checked: what "log10" cannot take gives NaN. Needs TensorFlow to
+        write and to use.
 
         Args:
             path: Folder to write, which must not exist yet or be empty.
@@ -424,13 +426,13 @@ def _chain_error(
     failures: dict[tuple[int, ...], BaseException], output: StrPath | None
 ) -> ChainError:
     """ChainError that names the chains of `failures`, dict tuple of chains -> exception."""
-    texts = [
-        f"chain {', '.join(map(str, chains))}: {type(error).__name__}: {error}"
-        for chains, error in failures.items()
-    ]
+    causes: dict[str, list[int]] = {}
+    for chains, error in failures.items():
+        causes.setdefault(f"{type(error).__name__}: {error}".rstrip("."), []).extend(chains)
+    texts = [f"chain {', '.join(map(str, chains))}: {cause}" for cause, chains in causes.items()]
     rest = "The draws of the others are in model.posterior."
-    if output is not None:
+    if output is not None and os.path.isdir(output):
         rest += f" Go on with resume=True, or: tfbnn resume {output}"
-    error = ChainError(f"{len(failures)} of the runs of chains failed, {'; '.join(texts)}. {rest}")
-    error.__cause__ = next(iter(failures.values()))
-    return error
+    raised = ChainError(f"{len(failures)} of the runs of chains failed, {'; '.join(texts)}. {rest}")
+    raised.__cause__ = next(iter(failures.values()))
+    return raised

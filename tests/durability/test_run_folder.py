@@ -7,6 +7,7 @@ import pytest
 
 import tfbnn
 from tfbnn.storage import RunFolder
+from tfbnn.storage.run import segments
 
 STATE = {
     "z": np.array([[1.5, -0.0, np.nan]], np.float32),
@@ -257,3 +258,34 @@ def test_draws_must_fit_those_of_an_earlier_writer(folder):
             writer.append(draws(2, 1), {})
         commit(writer)
     assert len(folder.read(0).draws) == 4
+
+
+# A folder that is moved while it is written.
+
+
+@pytest.mark.parametrize("moves", ["between commits", "within one"])
+def test_a_folder_that_is_moved_under_its_writer(folder, tmp_path, monkeypatch, moves):
+    def move(*args, **kwargs):
+        os.rename(folder.path, tmp_path / "elsewhere")
+        return segments_write(*args, **kwargs)
+
+    segments_write = segments.write
+    with folder.writer(0) as writer:
+        writer.commit({}, {"number": 1})
+        writer.append(np.zeros((1, 1, 3)), {})
+        if moves == "within one":
+            monkeypatch.setattr(segments, "write", move)
+        else:
+            os.rename(folder.path, tmp_path / "elsewhere")
+        with pytest.raises(tfbnn.RunFolderError) as caught:
+            writer.commit({}, {"number": 2})
+        monkeypatch.undo()
+    message = str(caught.value)
+    assert message.startswith(f"{folder.path!r} was moved or removed while the run was writing")
+    assert "lease" not in message and message.endswith("tfbnn resume FOLDER.")
+    assert not os.path.exists(folder.path)
+    moved = RunFolder.open(tmp_path / "elsewhere")
+    assert moved.read(0).counters == {"number": 1}
+    with moved.writer(0) as writer:
+        writer.commit({}, {"number": 2})
+    assert moved.read(0).counters == {"number": 2}

@@ -45,8 +45,8 @@ def test_logistic_regression_against_quadrature():
     # each, but not probabilities, which are no odd function of them.
     ess = np.minimum(model.diagnose(points).ess_function[:, 0], model.posterior.num_draws)
     error = stddev / np.sqrt(ess)
-    assert np.all(np.abs(found.mean[:, 0] - mean) < 4 * error), (found.mean[:, 0], mean, error)
-    np.testing.assert_allclose(found.stddev[:, 0], stddev, rtol=0.1)
+    assert np.all(np.abs(found.mean - mean) < 4 * error), (found.mean, mean, error)
+    np.testing.assert_allclose(found.stddev, stddev, rtol=0.1)
 
 
 def test_sampled_categorical(tmp_path):

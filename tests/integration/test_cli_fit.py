@@ -47,6 +47,8 @@ def test_fit(fitted, folder):
     assert ensemble.spec.y_transform == ("log10", "standardize")
     assert (ensemble.num_chains, ensemble.num_results) == (2, 12)
     assert len(ensemble.x_reference) == 12
+    # One target column is a vector.
+    assert tfbnn.load(folder / "fitted.h5").predict([[1.0, 2.0]] * 3).mean.shape == (3,)
 
 
 def test_fitted_model_in_every_command(fitted, run):

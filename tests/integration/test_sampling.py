@@ -69,13 +69,13 @@ class TestLinearModel:
         design = np.column_stack([points, np.ones(3)])
         variance = np.einsum("ni,ij,nj->n", design, covariance, design)
         found = model.predict(points)
-        np.testing.assert_allclose(found.mean[:, 0], design @ mean, atol=0.02)
-        np.testing.assert_allclose(found.stddev[:, 0], np.sqrt(variance), rtol=0.05)
+        np.testing.assert_allclose(found.mean, design @ mean, atol=0.02)
+        np.testing.assert_allclose(found.stddev, np.sqrt(variance), rtol=0.05)
         noisy = model.predict(points, include_noise=True, quantiles=[0.1, 0.9])
         total = np.sqrt(variance + NOISE**2)
-        np.testing.assert_allclose(noisy.stddev[:, 0], total, rtol=0.05)
+        np.testing.assert_allclose(noisy.stddev, total, rtol=0.05)
         expected = (design @ mean)[None] + np.array([-1, 1])[:, None] * 1.2815516 * total
-        np.testing.assert_allclose(noisy.quantiles[..., 0], expected, atol=0.08)
+        np.testing.assert_allclose(noisy.quantiles, expected, atol=0.08)
 
     def test_acceptance_is_near_its_target(self, linear_fit):
         """In three dimensions acceptance drops suddenly at the stability limit: a wide window."""

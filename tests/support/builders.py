@@ -81,6 +81,7 @@ def synthetic_ensemble(
     feature_names=None,
     row_noise=False,
     classes=None,
+    vector_target=False,
     provenance=None,
     seed=0,
     **settings,
@@ -105,6 +106,7 @@ def synthetic_ensemble(
         feature_names=feature_names,
         row_noise=row_noise,
         classes=classes,
+        vector_target=vector_target,
         provenance=Provenance.from_json(provenance or {}),
         **fields,
     )

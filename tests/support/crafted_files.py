@@ -231,7 +231,10 @@ FILES = {
         set_attribute("format", np.array([b"tfbnn-model"])), "'format' must be a text",
     ),
     "format version from the future": (
-        set_attribute("format_version", 999), "reads format version 1, the file has 999",
+        set_attribute("format_version", 999), "reads format version 1 to 2, the file has 999",
+    ),
+    "an entry of a version to come": (
+        set_attribute("format_version", 1), r"object with the keys \('spec', .*'provenance'\)",
     ),
     "format version 0": (set_attribute("format_version", 0), "the file has 0"),
     "format version a text": (
@@ -291,6 +294,13 @@ FILES = {
     "chain weights negative": (replace(WEIGHTS, lambda v: np.array([1.5, -0.5])), ">= 0 and add"),
     "chain weights NaN": (replace(WEIGHTS, lambda v: v * np.nan), "add up to 1"),
     "chain weights do not add up": (replace(WEIGHTS, lambda v: 0.9 * v), "add up to 1"),
+    "reference rows for hours of diagnosis": (
+        both(
+            replace(REFERENCE, lambda v: np.zeros((10**6, 2))),
+            store(REFERENCE, chunks=(10**5, 2), compression="gzip"),
+        ),
+        "at most 200 rows, found 1000000",
+    ),
     "reference rows NaN": (replace(REFERENCE, set_one(np.nan)), "x_reference must be finite"),
     "input range infinite": (replace("constant_data/x_high", set_one(np.inf)), "must be finite"),
     "input range upside down": (replace("constant_data/x_low", set_one(1e9)), "low <= high"),
@@ -326,8 +336,15 @@ FILES = {
     "metadata nested endlessly": (
         rewrite_text(lambda text: b"[" * 200_000), "not a readable .*Recursion",
     ),
-    "metadata of 300 KiB": (
-        rewrite("provenance", value={"a": "x" * 300_000}), "at most 262144 bytes",
+    "metadata of 300 KiB that expand": (
+        both(
+            rewrite("provenance", value={"a": "x" * 300_000}),
+            store("metadata", chunks=True, compression="gzip"),
+        ),
+        "more than 262144 bytes must not be compressed",
+    ),
+    "metadata of 65 MiB": (
+        rewrite("provenance", value={"a": "x" * 65 * 2**20}), "at most 67108864 bytes",
     ),
     "metadata with a number of 5000 digits": (
         rewrite_text(lambda text: text.replace(b'"row_noise": false', b'"row_noise": ' + b"9" * 5000)),
@@ -379,6 +396,7 @@ FILES = {
     "feature names of numbers": (rewrite("feature_names", value=[1, 2]), "must be 2 texts"),
     "feature names no list": (rewrite("feature_names", value="ab"), "has the wrong type"),
     "row noise no boolean": (rewrite("row_noise", value=1), "has the wrong type"),
+    "vector target no boolean": (rewrite("vector_target", value=1), "has the wrong type"),
     "classes of a regression": (rewrite("classes", value=["a", "b"]), "classes must be absent"),
     "diagnostics no object": (rewrite("diagnostics", value=[1]), "has the wrong type"),
     "warnings of numbers": (

@@ -185,5 +185,9 @@ def as_noise(table: Table, names: Sequence[str]) -> Array | None:
     """Known standard deviations of the rows: [N] for one column, [N, K] for several, or None."""
     if not names:
         return None
-    values = table.select(names).values
-    return values[:, 0] if len(names) == 1 else values
+    return one_as_vector(table.select(names).values)
+
+
+def one_as_vector(values: Array) -> Array:
+    """Columns [N, K] of a table as they are, a single one as [N]."""
+    return values[:, 0] if values.shape[1] == 1 else values

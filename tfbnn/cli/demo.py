@@ -144,7 +144,7 @@ def _show_test(model: BayesianMLP, data: Dataset, exact: Dataset) -> None:
     # At y = 1 fb the derivative of the transform turns its units into relative ones.
     unit = pipeline.derivative(np.ones((1, 1))).item()
     noise = np.exp(model.posterior.log_noise_scale).mean() / unit
-    mean, stddev = model.predict(x, space="transformed")
+    mean, stddev = model.predict(x, space="transformed").columns
     pulls = (pipeline.forward(exact.test[1][:, None]) - mean) / stddev
     _paragraph(
         f"Noise found: {100 * noise:.1f} % per row, put in: {100 * _SMEARING:.0f} %. The exact "

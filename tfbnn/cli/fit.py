@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.cli.columns import Labels, as_noise, fit_columns
+from tfbnn.cli.columns import Labels, as_noise, fit_columns, one_as_vector
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, make_model
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
         """(x, y, noise or None); x is a Table, so that its names are remembered."""
         y = labels.read(rows) if labels else rows.select(targets).values
-        return rows.select(features), y, as_noise(rows, noise)
+        return rows.select(features), one_as_vector(y), as_noise(rows, noise)
 
     options["validation_data"] = parts(held_out) if held_out is not None else None
     go_on = partial(fit_columns, model, parts(table), targets, noise, **options)

@@ -44,6 +44,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
         "chain_weights": ensemble.chain_weights,
         "weighting": weighting_note(ensemble),
         "feature_names": ensemble.feature_names,
+        "vector_target": ensemble.vector_target,
         "row_noise": ensemble.row_noise,
         "classes": ensemble.classes,
         "x_pipeline": ensemble.x_pipeline.to_json(),
@@ -57,6 +58,8 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
     """Yields (label, text) of everything but the network."""
     provenance = ensemble.provenance
     yield "Draws", f"{ensemble.num_chains} chains x {ensemble.num_results}"
+    if provenance.not_sampled is not None:
+        yield "Not sampled", provenance.not_sampled
     if provenance.compression is not None:
         yield "Compressed", provenance.compression.choice
     note = weighting_note(ensemble)
@@ -73,7 +76,7 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
         hint = "; see tfbnn diagnose" if count else ""
         yield "Diagnosis", f"{count} warnings after the fit{hint}"
     for key, value in provenance.to_json().items():
-        if key in ("target_names", "compression"):
+        if key in ("target_names", "compression", "not_sampled"):
             continue
         if isinstance(value, dict):
             value = ", ".join(f"{name} {_entry_text(entry)}" for name, entry in value.items())

@@ -34,8 +34,8 @@ def run(args: argparse.Namespace) -> int:
     if args.data is not None:
         roles = Roles(model.posterior, args.target, args.noise_column)
         rows = read_rows(model, args.data, roles)
-    if model.posterior.is_compressed:
-        say("The draws of this model were chosen by compress: there are no figures of chains.")
+    if model.posterior.no_chains is not None:
+        say(f"{model.posterior.no_chains}: there are no figures of chains.")
     for path in save_figures(model, rows, args.output, args.format):
         print(path)
     return DONE
@@ -61,7 +61,7 @@ def save_figures(
     from tfbnn import plots
 
     figures: dict[str, Any] = {}
-    if not model.posterior.is_compressed:
+    if model.posterior.no_chains is None:
         figures |= {
             "traces": plots.plot_traces(model),
             "convergence": plots.plot_convergence(model),

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     predict = partial(predict, space=args.space, return_trust=args.trust)
     with _pieces(args.points, model.posterior, noise) as pieces, _opened(args.output) as stream:
         for number, (x, row_noise) in enumerate(pieces):
-            prediction = predict(x, noise_scale=row_noise)
+            prediction = predict(x, noise_scale=row_noise).columns
             labels = model.posterior.most_probable(prediction.mean) if has_labels else None
             values, header = _values(prediction), number == 0
             write_csv(stream, columns, values, labels=labels, digits=_DIGITS, header=header)

@@ -33,8 +33,8 @@ def predict(
             given, so that a model that was fitted with them has no include_noise=True here.
 
     Returns:
-        (mean, stddev), each a `dask.array` [N, K], float64. `dask.compute(mean, stddev)` computes
-        both at once.
+        (mean, stddev), each a `dask.array` [N, K], or [N] where the target was fitted as [N],
+        float64. `dask.compute(mean, stddev)` computes both at once.
 
     Raises:
         ImportError: Without Dask.
@@ -60,7 +60,7 @@ def predict(
             f"{list(x.shape)} in {list(x.numblocks)} blocks. Use x.rechunk({{1: -1}}) for whole rows."
         )
     # Says how many columns there are, and checks the options.
-    width = model.predict(model.posterior.x_reference[:1], **options).mean.shape[1]
+    width = model.predict(model.posterior.x_reference[:1], **options).columns.mean.shape[1]
     both = x.map_blocks(
         _predict_block,
         path=path,
@@ -71,7 +71,8 @@ def predict(
         dtype=np.float64,
         meta=np.empty((0, 0)),
     )
-    return both[:, :width], both[:, width:]
+    as_fitted = model.posterior.as_fitted
+    return as_fitted(both[:, :width]), as_fitted(both[:, width:])
 
 
 def _predict_block(
@@ -80,7 +81,7 @@ def _predict_block(
     """Mean and standard deviation [n, 2 K] side by side."""
     if not len(block):
         return np.empty((0, 2 * width))
-    return np.concatenate(tuple(_model(path, digest).predict(block, **options)), axis=1)
+    return np.concatenate(tuple(_model(path, digest).predict(block, **options).columns), axis=1)
 
 
 def _model(path: str, digest: str) -> BayesianMLP:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import RunDefinition
@@ -36,17 +37,12 @@ def make_ensemble(
     """
     rows, validation = definition.rows, definition.validation
     return Ensemble(
-        spec=definition.spec,
-        x_pipeline=transformed.x_pipeline,
-        y_pipeline=transformed.y_pipeline,
+        **_described(definition, transformed),
         draws=result.draws,
         sample_stats=result.sample_stats,
         chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),
         x_reference=reference_rows(rows.x if validation is None else validation.x),
         training_inputs=transformed.inputs,
-        feature_names=rows.feature_names,
-        row_noise=rows.noise is not None,
-        classes=rows.classes,
         provenance=definition.provenance.stating(
             num_results_requested=definition.sampling.num_results,
             num_divergent=int(result.num_divergent.sum()),
@@ -54,6 +50,47 @@ def make_ensemble(
         ),
         readouts=result.readouts,
     )
+
+
+def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) -> None:
+    """Refuses a run whose model no file could hold, before anything is sampled.
+
+    Raises:
+        ValueError: Says what is too long or of the wrong kind.
+    """
+    from tfbnn.storage.model.metadata import check_can_be_written
+
+    nothing = np.empty(0)
+    ensemble = Ensemble(
+        **_described(definition, transformed),
+        draws=nothing,
+        sample_stats={},
+        chain_weights=nothing,
+        x_reference=nothing,
+        training_inputs=TrainingInputs(nothing, nothing, nothing, nothing, nothing),
+        provenance=definition.provenance,
+    )
+    try:
+        check_can_be_written(ensemble)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"No file could hold the model of this fit: {error} Shorten the names of columns or the "
+            "labels of classes."
+        ) from error
+
+
+def _described(definition: RunDefinition, transformed: TransformedRows) -> dict[str, Any]:
+    """Fields of the Ensemble that are known before there are draws."""
+    rows = definition.rows
+    return {
+        "spec": definition.spec,
+        "x_pipeline": transformed.x_pipeline,
+        "y_pipeline": transformed.y_pipeline,
+        "feature_names": rows.feature_names,
+        "row_noise": rows.noise is not None,
+        "classes": rows.classes,
+        "vector_target": rows.vector_target,
+    }
 
 
 def measure_ladder(definition: RunDefinition, result: SamplingResult) -> Ladder | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.exceptions import ConvergenceWarning
-from tfbnn.fit.assemble import make_ensemble, measure_ladder
+from tfbnn.fit.assemble import check_can_be_saved, make_ensemble, measure_ladder
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
@@ -210,6 +210,7 @@ def _settle(
             **options.column_names,
         ),
     )
+    check_can_be_saved(definition, transformed)
     check_workers(options.num_workers, settings)
     return Job(definition, transformed, settings, geometry, options)
 

@@ -1,6 +1,7 @@
 """Cross-section networks for scans of new-physics models; see `tfbnn.hep.predictor`."""
 
 from tfbnn.hep.predictor import CrossSectionPredictor
-from tfbnn.hep.process_folder import Process, write_processes
+from tfbnn.hep.process import Process
+from tfbnn.hep.process_folder import write_processes
 
 __all__ = ["CrossSectionPredictor", "Process", "write_processes"]

@@ -9,7 +9,8 @@ import os
 from typing import cast
 
 from tfbnn.data.validation import check_number
-from tfbnn.hep.process_folder import FB, Pids, Process, pid_pair, read_processes
+from tfbnn.hep.process import FB, Pids, Process, pid_pair
+from tfbnn.hep.process_folder import read_processes
 from tfbnn.hep.slha import place_text, read_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
@@ -107,7 +108,8 @@ class CrossSectionPredictor:
             quantiles=_QUANTILES,
             return_trust=True,
         )
-        quantiles, trust = cast(Array, prediction.quantiles), cast(Array, prediction.trust)
+        quantiles = cast(Array, prediction.columns.quantiles)
+        trust = cast(Array, prediction.trust)
         low, central, high = (quantiles[:, 0, 0] * FB[process.unit]).tolist()
         return {
             "central": central,

@@ -1,130 +1,67 @@
-"""Cross-section processes and the folder that holds them: one model file each, and an index."""
+"""Cross-section processes and the folder that holds them: one model file each, and an index.
 
+    FOLDER/processes.json                             what the models mean, with the hash of each
+    FOLDER/1000022_1000023-1f0c9a63b7d2e485.h5, ...   the models, under names of no other write
+
+A new index takes the place of the old one in one step, and each names files of its own, so that
+models and what they mean never come from two writes. The first folders had no hashes, and files
+without the second part of the name.
+"""
+
+import contextlib
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+import secrets
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tfbnn.data.validation import check_choice, check_flag, check_number
 from tfbnn.exceptions import ModelFileError
-from tfbnn.hep.slha import Place, check_place, place_text
-from tfbnn.model import BayesianMLP, load
+from tfbnn.hep.process import Pids, Process, check_together, pid_pair
+from tfbnn.model import load
+from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.atomic import replacing
 from tfbnn.system.paths import StrPath
 
-Pids = tuple[int, int]  # PDG codes of two particles
-
-# How many fb one unit of a target is.
-FB = {"fb": 1.0, "pb": 1000.0}
-
-_INDEX, _FORMAT, _VERSION = "processes.json", "tfbnn cross sections", 0
-
-
-@dataclass(frozen=True, eq=False)
-class Process:
-    """One production process: a fitted network, and what its numbers mean.
-
-    Attributes:
-        pids: PDG codes of the two produced particles, in any order.
-        model: Fitted BayesianMLP with one target, the cross section.
-        unit: "fb" or "pb", the unit of that target.
-        energy: Centre-of-mass energy in GeV that the cross section is at.
-        inputs: Dict input name -> SLHA place, ("MASS", 1000022) or ("NMIX", 1, 1). Where the model
-            has feature names these are they; else their order is that of the columns of the fit.
-        include_noise: Whether errors include the noise of the targets around the network; default
-            True. False where that noise is not part of the cross section, and after a fit with
-            known noise per row, which new points do not have.
-        description: Free text: generator, order, parton densities.
-
-    Raises:
-        NotFittedError: For a model before its fit.
-        TypeError, ValueError: For anything that does not fit together.
-    """
-
-    pids: Pids
-    model: BayesianMLP
-    unit: str
-    energy: float
-    inputs: dict[str, Place]
-    include_noise: bool = True
-    description: str = ""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.model, BayesianMLP):
-            raise TypeError(f"model must be a BayesianMLP, received {type(self.model).__name__}.")
-        ensemble, spec = self.model.posterior, self.model.spec
-        if spec.has_classes or spec.num_targets != 1:
-            raise ValueError(
-                "A process needs a model with one target, the cross section, received "
-                f"{type(spec.likelihood).__name__} with {spec.num_targets}. Fit one per process."
-            )
-        if not isinstance(self.inputs, dict) or not all(isinstance(n, str) for n in self.inputs):
-            raise TypeError(f"inputs must be a dict name -> SLHA place, received {self.inputs!r}.")
-        names = ensemble.feature_names or tuple(self.inputs)
-        if set(names) != set(self.inputs) or len(names) != spec.num_inputs:
-            raise ValueError(
-                f"inputs must name the {spec.num_inputs} inputs of the model"
-                f"{f', {list(names)}' if ensemble.feature_names else ''}, received "
-                f"{list(self.inputs)}."
-            )
-        if "energy" in names:
-            raise ValueError(
-                "No input can be called 'energy': that is the parameter for collisions."
-            )
-        check_choice("unit", self.unit, FB)
-        check_flag("include_noise", self.include_noise)
-        if self.include_noise and ensemble.row_noise:
-            raise ValueError(
-                "The model was fitted with a known noise scale per row, which new points do not "
-                "have. Use include_noise=False: errors are then of the function alone."
-            )
-        if not isinstance(self.description, str):
-            raise TypeError(f"description must be text, received {self.description!r}.")
-        keep = {
-            "pids": pid_pair(self.pids),
-            "energy": check_number("energy", self.energy, above=0),
-            "inputs": {name: check_place(self.inputs[name]) for name in names},
-        }
-        for name, value in keep.items():
-            object.__setattr__(self, name, value)
-
-
-def pid_pair(pids: Any) -> Pids:
-    """PDG codes of two particles as a sorted tuple, as processes have no order."""
-    codes = tuple(pids) if isinstance(pids, (tuple, list)) else ()
-    if len(codes) != 2 or not all(hasattr(code, "__index__") for code in codes):
-        raise TypeError(
-            f"A process is named by two PDG codes, such as (1000022, 1000023), received {pids!r}."
-        )
-    first, second = sorted(map(int, codes))
-    return first, second
+_INDEX, _FORMAT, _VERSION = "processes.json", "tfbnn cross sections", 1
+_FILE_NAME = re.compile(r"-?[0-9]+_-?[0-9]+-[0-9a-f]{16}\.h5")
+_Index = dict[str, Any]
 
 
 def write_processes(folder: StrPath, processes: Iterable[Process]) -> None:
-    """Writes a folder for `CrossSectionPredictor`; an index that is there already is replaced.
+    """Writes a folder for `CrossSectionPredictor`; processes that are there already are replaced.
 
-    To add to a folder, pass the values of its `CrossSectionPredictor(folder).processes` too.
+    They are replaced as one: whoever reads the folder, after a crash or a full disk too, finds all
+    of the old processes or all of the new ones. To add to a folder, pass the values of its
+    `CrossSectionPredictor(folder).processes` too.
 
     Args:
-        folder: Path; made if its parent exists.
+        folder: Path; made where there is none.
         processes: Processes, no two with the same particles.
 
     Raises:
         TypeError, ValueError: For processes that contradict each other.
+        FileExistsError: When `folder` is a file.
+        OSError: When something cannot be written; what was there is intact.
     """
     processes, folder = list(processes), os.fspath(folder)
     if not processes or not all(isinstance(process, Process) for process in processes):
         raise TypeError(f"processes must be at least one Process, received {processes!r:.200}.")
-    _check_together(processes)
+    check_together(processes)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise FileExistsError(f"{folder!r} is not a folder. Choose another path for the processes.")
     os.makedirs(folder, exist_ok=True)
-    for process in processes:
-        process.model.save(os.path.join(folder, _file_name(process.pids)))
-    entries = [_to_json(process) for process in processes]
-    index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
-    with replacing(os.path.join(folder, _INDEX)) as temporary:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(index, file, indent=1)
+    files = [os.path.join(folder, _new_file_name(process.pids)) for process in processes]
+    old_files = _files_of(folder)
+    try:
+        entries = [_write(process, path) for process, path in zip(processes, files)]
+        index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
+        with replacing(os.path.join(folder, _INDEX)) as temporary:
+            with open(temporary, "w", encoding="utf-8") as file:
+                json.dump(index, file, indent=1)
+    finally:
+        # However this ended, and at whatever point, the index that is there now is what counts.
+        _remove({*old_files, *files} - {*_files_of(folder)})
 
 
 def read_processes(folder: StrPath) -> dict[Pids, Process]:
@@ -134,32 +71,59 @@ def read_processes(folder: StrPath) -> dict[Pids, Process]:
         FileNotFoundError: When there is no such folder, index or model file.
         ModelFileError: When one of them is not what it says.
     """
-    folder = os.fspath(folder)
+    folder, index = os.fspath(folder), _read_index(folder)
+    while True:
+        try:
+            with _index_errors(folder):
+                processes = [_process(index, entry, folder) for entry in index["processes"]]
+                check_together(processes)
+            return {process.pids: process for process in processes}
+        except FileNotFoundError:
+            # Somebody may have replaced all of them since the index was read.
+            latest = _read_index(folder)
+            if latest == index:
+                raise
+            index = latest
+
+
+def _read_index(folder: StrPath) -> _Index:
+    """The index of a folder, of a version that this release knows."""
     path = os.path.join(folder, _INDEX)
     if not os.path.isfile(path):
         raise FileNotFoundError(
-            f"{folder!r} has no {_INDEX}. Pass a folder that tfbnn.hep.write_processes wrote."
+            f"{os.fspath(folder)!r} has no {_INDEX}. Pass a folder that tfbnn.hep.write_processes "
+            "wrote."
         )
-    try:
+    with _index_errors(folder):
         with open(path, encoding="utf-8") as file:
-            index = json.load(file)
-        if (index["format"], index["format_version"]) != (_FORMAT, _VERSION):
-            raise ValueError(f"this release reads {_FORMAT!r} version {_VERSION}")
-        processes = [_from_json(entry, folder) for entry in index["processes"]]
-        _check_together(processes)
+            index: _Index = json.load(file)
+        if index["format"] != _FORMAT or index["format_version"] not in range(_VERSION + 1):
+            raise ValueError(f"this release reads {_FORMAT!r} version 0 to {_VERSION}")
+        return index
+
+
+@contextlib.contextmanager
+def _index_errors(folder: StrPath) -> Iterator[None]:
+    """Turns what a damaged index provokes into a ModelFileError that names it."""
+    try:
+        yield
     except ModelFileError:
         raise
-    except (LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ModelFileError(
-            f"{path!r} is not a readable index of processes ({type(error).__name__}: {error}). "
-            "Write it again with tfbnn.hep.write_processes."
+            f"{os.path.join(folder, _INDEX)!r} is not a readable index of processes "
+            f"({type(error).__name__}: {error!s:.200}). Write it again with "
+            "tfbnn.hep.write_processes."
         ) from error
-    return {process.pids: process for process in processes}
 
 
-def _to_json(process: Process) -> dict[str, Any]:
+def _write(process: Process, path: str) -> dict[str, Any]:
+    """The entry of a process in the index, once its model is written."""
+    process.model.save(path)
     return {
         "pids": process.pids,
+        "file": os.path.basename(path),
+        "sha256": _hash(path),
         "unit": process.unit,
         "energy_gev": process.energy,
         "inputs": [{"name": name, "slha": place} for name, place in process.inputs.items()],
@@ -168,11 +132,16 @@ def _to_json(process: Process) -> dict[str, Any]:
     }
 
 
-def _from_json(entry: dict[str, Any], folder: str) -> Process:
-    pids = pid_pair(entry["pids"])
+def _process(index: _Index, entry: dict[str, Any], folder: str) -> Process:
+    path = _path_of(index, entry, folder)
+    if index["format_version"] and _hash(path) != entry["sha256"]:
+        raise ModelFileError(
+            f"{path!r} is not the model that {_INDEX} was written with: another took its place. "
+            "Write the processes again with tfbnn.hep.write_processes."
+        )
     return Process(
-        pids=pids,
-        model=load(os.path.join(folder, _file_name(pids))),
+        pids=pid_pair(entry["pids"]),
+        model=load(path),
         unit=entry["unit"],
         energy=entry["energy_gev"],
         inputs={item["name"]: item["slha"] for item in entry["inputs"]},
@@ -181,21 +150,38 @@ def _from_json(entry: dict[str, Any], folder: str) -> Process:
     )
 
 
-def _file_name(pids: Pids) -> str:
-    return f"{pids[0]}_{pids[1]}.h5"
+def _hash(path: str) -> str:
+    with open(path, "rb") as file:
+        try:
+            return check_seal(file).hex()
+        except ModelFileError as error:
+            raise ModelFileError(f"{path!r}: {error}") from error
 
 
-def _check_together(processes: Iterable[Process]) -> None:
-    """Refuses particles that occur twice, and one name for two places."""
-    known: set[Pids] = set()
-    places: dict[str, Place] = {}
-    for process in processes:
-        if process.pids in known:
-            raise ValueError(f"There are two processes {process.pids}; keep one.")
-        known.add(process.pids)
-        for name, place in process.inputs.items():
-            if places.setdefault(name, place) != place:
-                raise ValueError(
-                    f"The input {name!r} of {process.pids} is {place_text(place)}, elsewhere it is "
-                    f"{place_text(places[name])}. Give inputs that differ different names."
-                )
+def _new_file_name(pids: Pids) -> str:
+    return f"{pids[0]}_{pids[1]}-{secrets.token_hex(8)}.h5"
+
+
+def _path_of(index: _Index, entry: dict[str, Any], folder: str) -> str:
+    """Path of a model: in the folder itself, whatever the index says."""
+    first, second = pid_pair(entry["pids"])
+    name = entry["file"] if index["format_version"] else f"{first}_{second}.h5"
+    if index["format_version"] and not _FILE_NAME.fullmatch(name):
+        raise ValueError(f"file must be a name that write_processes gives, found {name!r:.80}")
+    return os.path.join(folder, name)
+
+
+def _files_of(folder: str) -> list[str]:
+    """Paths of the models that the index of a folder names, none where there is no sound one."""
+    try:
+        with _index_errors(folder):
+            index = _read_index(folder)
+            return [_path_of(index, entry, folder) for entry in index["processes"]]
+    except (FileNotFoundError, ModelFileError):
+        return []
+
+
+def _remove(paths: Iterable[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):  # what stays takes space and does no harm
+            os.unlink(path)

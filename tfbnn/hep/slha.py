@@ -1,12 +1,15 @@
 """Numbers out of SUSY Les Houches Accord text (Skands et al. 2004, hep-ph/0311123)."""
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from tfbnn.data.numbers import is_number
 from tfbnn.system.extras import required
 
 Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
+
+_HEADER = re.compile(r"block\s+(?P<name>\w+)(\s+q\s*=\s*(?P<scale>\S+))?", re.IGNORECASE)
 
 
 def check_place(place: Any) -> Place:
@@ -24,7 +27,7 @@ def check_place(place: Any) -> Place:
     return (place[0].upper(), *place[1:])
 
 
-def place_text(place: Place) -> str:
+def place_text(place: Iterable[str | int]) -> str:
     """A place as it stands in a file: 'NMIX 1 1'."""
     return " ".join(map(str, place))
 
@@ -41,38 +44,67 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
 
     Raises:
         ImportError: When pyslha is not installed.
-        TypeError, ValueError: When the text is none, or entries are missing or not numbers.
+        TypeError, ValueError: When the text is none, or entries are missing, there more than once,
+            or not plain numbers.
     """
     need = "Reading SLHA needs the package pyslha"
     pyslha = required("pyslha", need, "tfbnn[hep], or use set_parameters")
     if not isinstance(text, str):
         raise TypeError(f"SLHA text must be a str, received {type(text).__name__}.")
     try:
-        # Its absence is reported below, by name, where masses are needed.
-        blocks = pyslha.readSLHA(text, ignorenomass=True).blocks
-    except (pyslha.ParseError, ValueError, LookupError, AssertionError, TypeError) as error:
+        # The absence of masses is reported below, by name, where they are needed.
+        pyslha.readSLHA(text, ignorenomass=True)
+    except Exception as error:
+        # It evaluates what it reads, and fails of what others made of it in every way there is.
         raise ValueError(
-            f"The text is not SLHA: {type(error).__name__}: {error}. Pass the content of a "
+            f"The text is not SLHA: {type(error).__name__}: {error!s:.200}. Pass the content of a "
             "spectrum file."
         ) from error
-    found = {name: _entry(blocks, place) for name, place in places.items()}
-    missing = [name for name, value in found.items() if value is None]
+    written = _written(text)
+    found = {name: written.get(place_text(place), []) for name, place in places.items()}
+    missing = [name for name, entries in found.items() if not entries]
     if missing:
         wanted = ", ".join(f"{place_text(places[name])} ({name})" for name in missing)
         raise ValueError(f"The SLHA text has no entry {wanted}. Add it, or use set_parameters.")
-    for name, value in found.items():
-        if not is_number(str(value)):
+    for name, entries in found.items():
+        place = f"{place_text(places[name])} ({name})"
+        if len(entries) > 1:
             raise ValueError(
-                f"The SLHA entry {place_text(places[name])} ({name}) must be a finite number, "
-                f"received {value!r}. Was the spectrum computed?"
+                f"The SLHA text has {len(entries)} entries {place}: {', '.join(map(str, entries))}. Keep the "
+                "one that was meant, or use set_parameters."
             )
-    return {name: float(value) for name, value in found.items()}
+        if not is_number(entries[0].value):
+            raise ValueError(
+                f"The SLHA entry {place} must be a finite number, received {entries[0].value!r}. "
+                "Was the spectrum computed?"
+            )
+    return {name: float(entries[0].value) for name, entries in found.items()}
 
 
-def _entry(blocks: Mapping[str, Any], place: Place) -> Any:
-    name, *indices = place
-    if name not in blocks:
-        return None
-    # pyslha's keys: None without an index, the index itself, or a tuple of several.
-    key = tuple(indices) if len(indices) > 1 else next(iter(indices), None)
-    return blocks[name].entries.get(key)
+class _Entry(NamedTuple):
+    """What stands at a place, and the scale of its block."""
+
+    value: str
+    scale: str | None
+
+    def __str__(self) -> str:
+        return self.value if self.scale is None else f"{self.value} at Q = {self.scale}"
+
+
+def _written(text: str) -> dict[str, list[_Entry]]:
+    """All entries of blocks, dict text of the place -> those there, as they stand in the text.
+
+    pyslha keeps the last of several, also of blocks at several scales, and takes values for Python:
+    1_2 is 12, and 0x10 is 16.
+    """
+    found: dict[str, list[_Entry]] = {}
+    header = None
+    for line in text.splitlines():
+        line = line.partition("#")[0].rstrip()
+        if line and not line[0].isspace():
+            header = _HEADER.match(line)
+        elif line and header:
+            *indices, value = line.split()
+            place = place_text((header["name"].upper(), *indices))
+            found.setdefault(place, []).append(_Entry(value, header["scale"]))
+    return found

@@ -36,8 +36,8 @@ def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Fi
     ensemble = model.posterior
     x = ensemble.x_reference if x_reference is None else np.asarray(x_reference, dtype=float)
     x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 3)).astype(int))]
-    draws = model.predict_draws(x, space="transformed")[..., 0]
-    draws = draws.reshape(ensemble.num_chains, ensemble.num_results, len(x))
+    draws = model.predict_draws(x, space="transformed")
+    draws = draws.reshape(ensemble.num_chains, ensemble.num_results, len(x), -1)[..., 0]
     traces = [("log density", ensemble.sample_stats["lp"])]
     traces += [(f"f(x), point {i + 1}", draws[..., i]) for i in range(len(x))]
     grid = {"width_ratios": [4, 1], "sharey": "row"}

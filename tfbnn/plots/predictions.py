@@ -59,7 +59,7 @@ def _quantiles(
 ) -> Array:
     """Quantiles [Q, N, K] of the predictive distribution, noise included."""
     found = model.predict(x, include_noise=True, quantiles=probabilities, noise_scale=noise)
-    return np.asarray(found.quantiles)
+    return np.asarray(found.columns.quantiles)
 
 
 def _draw_truth(axes: Array, truth: Array, quantiles: Array, is_log: bool, name: str) -> None:

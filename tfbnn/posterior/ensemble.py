@@ -40,6 +40,8 @@ class Ensemble:
         feature_names: Names of the input columns, or None.
         row_noise: Whether the fit was given a known noise scale per row.
         classes: Class labels, in the order of their numbers, or None for other targets.
+        vector_target: Whether the one target was fitted as [N], so that predictions for users
+            have this shape too; arrays in here keep a column per target.
         diagnostics: JSON-able summary of the diagnosis that ended the fit, or None without one.
         provenance: Seeds, settings, versions, data hash and more.
         readouts: Readouts of a run with collapsed readout, else None.
@@ -56,6 +58,7 @@ class Ensemble:
     feature_names: tuple[str, ...] | None = None
     row_noise: bool = False
     classes: Classes | None = None
+    vector_target: bool = False
     diagnostics: dict[str, Any] | None = None
     provenance: Provenance = Provenance()
     readouts: Readouts | None = None
@@ -97,6 +100,16 @@ class Ensemble:
         """Whether the draws were chosen by `compress`, so that they are no chains any more."""
         return self.provenance.compression is not None
 
+    @property
+    def no_chains(self) -> str | None:
+        """Why nothing can be said of chains here, without a full stop; None of a run's draws."""
+        if self.provenance.not_sampled is not None:
+            return (
+                f"The networks of this model are not draws of the posterior "
+                f"({self.provenance.not_sampled})"
+            )
+        return "The draws of this model were chosen by compress" if self.is_compressed else None
+
     def transform(self, rows: Rows) -> NetworkRows:
         """Rows on the scale the network sees.
 
@@ -104,6 +117,10 @@ class Ensemble:
             ValueError: Where a transform is not defined, or its result out of the dtype's range.
         """
         return transform_rows(self.spec, self.x_pipeline, self.y_pipeline, rows)
+
+    def as_fitted(self, values: Array) -> Array:
+        """Predictions [..., columns] as users get them: [...] where the target was fitted as [N]."""
+        return values[..., 0] if self.vector_target and self.spec.num_predicted == 1 else values
 
     def most_probable(self, mean: Array) -> Array:
         """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""

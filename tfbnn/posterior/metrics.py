@@ -105,9 +105,9 @@ def _crps(points: Array, weights: Array, y: Array) -> Array:
 def effective_draws(ensemble: Ensemble, x: Array) -> float:
     """Median bulk effective sample size of the predictions at up to 200 of transformed inputs x.
 
-    NaN for a compressed ensemble, whose draws are no chains.
+    NaN where there are no chains, of a compressed ensemble say.
     """
-    if ensemble.is_compressed:
+    if ensemble.no_chains is not None:
         return np.nan
     chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MAX_ESS_ROWS)).astype(int))
     draws = function_draws(ensemble, x[chosen])

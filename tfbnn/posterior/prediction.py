@@ -1,7 +1,9 @@
 """Predictions with NumPy alone: tiled forward passes and summaries over draws."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -31,12 +33,13 @@ _NOISE_POINTS = 4096
 class Prediction:
     """A summary of the predictive distribution; unpacks as `mean, stddev = prediction`.
 
-    Of classes everything is about probabilities: K is then the number of columns M of Categorical.
+    Where the target was fitted as [N], users get mean and stddev [N] and quantiles [Q, N]. Of
+    classes everything is about probabilities: K is then the number of columns M of Categorical.
 
     Attributes:
-        mean: [N, K].
-        stddev: [N, K]; of the function alone (epistemic), or with noise where that was asked for.
-        quantiles: [Q, N, K], or None.
+        mean: [N, K] or [N].
+        stddev: The same; of the function alone (epistemic), or with noise where that was asked for.
+        quantiles: [Q, N, K] or [Q, N], or None.
         trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless asked
             for.
     """
@@ -48,6 +51,16 @@ class Prediction:
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))
+
+    @property
+    def columns(self) -> Prediction:
+        """The same with a column per target, [N, K], whatever the shape of the fitted target."""
+        return self if self.mean.ndim == 2 else self.shaped(lambda values: values[..., None])
+
+    def shaped(self, shape: Callable[[Array], Array]) -> Prediction:
+        """The same with `shape` of mean, stddev and quantiles."""
+        quantiles = None if self.quantiles is None else shape(self.quantiles)
+        return replace(self, mean=shape(self.mean), stddev=shape(self.stddev), quantiles=quantiles)
 
 
 class Summary(NamedTuple):

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from tfbnn.posterior.compression.record import Compression
+from tfbnn.posterior.record_kinds import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    OBJECT,
+    POSITIVE,
+    TEXT,
+    TEXTS,
+    Kind,
+    check_entries,
+    check_entry,
+    integer,
+)
 
 
 @dataclass(frozen=True)
@@ -24,8 +38,41 @@ class WeightsOrigin:
     log_score_uniform: float
     log_score_stacked: float
 
+    @classmethod
+    def from_json(cls, entries: Any) -> WeightsOrigin:
+        """Of what a file says.
 
-_RECORDS = {"chain_weights": WeightsOrigin, "compression": Compression}
+        Raises:
+            TypeError: For entries that are no such record.
+        """
+        kinds = {"method": TEXT, "num_rows": POSITIVE}
+        kinds |= {"log_score_uniform": NUMBER, "log_score_stacked": NUMBER}
+        check_entries("chain_weights", entries, kinds)
+        return cls(**entries)
+
+
+_RECORDS = {"chain_weights": WeightsOrigin.from_json, "compression": Compression.from_json}
+# Of the other entries; each may be null as well.
+_KINDS: dict[str, Kind] = {
+    "seed": integer("0 or more", 0, math.inf),
+    "kernel": TEXT,
+    "bias": TEXT,
+    "not_sampled": TEXT,
+    "max_tree_depth": integer("0 to 1000", 0, 1000),  # trees of two to the power of it
+    "pretraining": TEXT,
+    "num_burnin_steps": COUNT,
+    "num_steps_between_results": COUNT,
+    "jit_compile": FLAG,
+    "num_training_rows": COUNT,
+    "data_sha256": TEXT,
+    "versions": OBJECT,
+    "target_names": TEXTS,
+    "noise_columns": TEXTS,
+    "num_results_requested": COUNT,
+    "num_divergent": COUNT,
+    "log_evidence": OBJECT,
+    "created_at": TEXT,
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +87,8 @@ class Provenance:
         seed, num_burnin_steps, num_steps_between_results, jit_compile: As given to the fit.
         kernel: Resolved settings of the kernel as text.
         bias: Why these draws are not exactly of the posterior, or None.
+        not_sampled: What the networks are where no chain drew them, "pretrained networks: the run
+            was stopped before its first draw" say; None for draws.
         max_tree_depth: Largest depth of the trees of NUTS.
         pretraining: Settings as text.
         num_training_rows: N.
@@ -59,6 +108,7 @@ class Provenance:
     seed: int | None = None
     kernel: str | None = None
     bias: str | None = None
+    not_sampled: str | None = None
     max_tree_depth: int | None = None
     pretraining: str | None = None
     num_burnin_steps: int | None = None
@@ -83,13 +133,13 @@ class Provenance:
         """Of what `to_json` gave.
 
         Raises:
-            TypeError: For records of weights or of a compression that are none.
+            TypeError: For entries that are something else, by name.
+            ValueError: For a record that contradicts itself.
         """
-        records = {
-            name: kind(**entries[name])
-            for name, kind in _RECORDS.items()
-            if entries.get(name) is not None
-        }
+        said = {name: entry for name, entry in entries.items() if entry is not None}
+        for name in _KINDS.keys() & said.keys():
+            check_entry(name, said[name], _KINDS[name])
+        records = {name: read(said[name]) for name, read in _RECORDS.items() if name in said}
         return cls().stating(**entries | records)
 
     def to_json(self) -> dict[str, Any]:

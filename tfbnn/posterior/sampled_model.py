@@ -92,10 +92,14 @@ class SampledModel:
     ) -> Prediction:
         """Mean and spread of the predictive distribution.
 
+        A target that was fitted as [N] is predicted as [N], one that was fitted as [N, K] as
+        [N, K], so that a prediction can be held against the targets as they are. Files of format 1
+        do not know the shape: their models predict [N, K].
+
         Every draw is carried to original units before anything is averaged. Of classes, mean,
         standard deviation over draws and quantiles are of their probabilities: [N, M] with
-        Categorical, the columns in the order of `classes`; [N, K] with Bernoulli, of 1 or the
-        second label.
+        Categorical, the columns in the order of `classes`; [N] or [N, K] with Bernoulli, of 1 or
+        the second label.
 
         Args:
             x: Inputs [N, D]; of a data frame the columns of the fit, found by name.
@@ -116,8 +120,9 @@ class SampledModel:
                 1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
 
         Returns:
-            `Prediction` with mean [N, K], stddev [N, K], quantiles [Q, N, K] or None, trust [N] or
-            None; it unpacks as `mean, stddev = model.predict(x)`.
+            `Prediction` with mean and stddev [N] or [N, K], quantiles [Q, N] or [Q, N, K] or None,
+            trust [N] or None; it unpacks as `mean, stddev = model.predict(x)`. Its `columns` is the
+            same with [N, K] in any case.
 
         Raises:
             NotFittedError: Before a fit.
@@ -144,7 +149,7 @@ class SampledModel:
                 for q in np.atleast_1d(quantiles).tolist()
             ]
         wanted = Summary(include_noise, quantiles, space)
-        prediction = predict(ensemble, x, wanted, noise, backend)
+        prediction = predict(ensemble, x, wanted, noise, backend).shaped(ensemble.as_fitted)
         if not return_trust:
             return prediction
         return replace(prediction, trust=trust_levels(ensemble.training_inputs, x))
@@ -156,8 +161,8 @@ class SampledModel:
             x: Inputs [N, D].
 
         Returns:
-            Labels [N], text, integers or booleans as in the fit; [N, K] for K > 1 Bernoulli
-            targets.
+            Labels, text, integers or booleans as in the fit: [N] for one target, of whatever shape
+            it was; [N, K] for K > 1 Bernoulli targets.
 
         Raises:
             NotFittedError: Before a fit.
@@ -168,14 +173,15 @@ class SampledModel:
                 "predict_classes needs the likelihood Bernoulli or Categorical, this model has "
                 f"{type(self.spec.likelihood).__name__}. Use predict."
             )
-        mean = self.predict(x).mean
+        mean = self.predict(x).columns.mean
         labels = self._sampled().most_probable(mean)
         return labels[:, 0] if labels.shape[1] == 1 else labels
 
     def predict_draws(self, x: ArrayLike, *, space: str = "original") -> Array:
-        """Noise-free predictions of every network, chain by chain: [C * S, N, K].
+        """Noise-free predictions of every network, chain by chain: [C * S, N] or [C * S, N, K].
 
-        Of classes they are probabilities, [C * S, N, M] with Categorical.
+        The shape of the target is that of the fit, as in `predict`. Of classes they are
+        probabilities, [C * S, N, M] with Categorical.
 
         All draws of all chains are there, whatever the weights of the chains are: averages have to
         weigh them with `posterior.draw_weights` [C * S], as `predict` does.
@@ -189,7 +195,7 @@ class SampledModel:
         check_choice("space", space, {"original", "transformed"})
         tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
         draws = np.concatenate(tiles, axis=1)
-        return inverse_draws(ensemble, draws) if space == "original" else draws
+        return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
 
     def evaluate(
         self, x: ArrayLike, y: ArrayLike, *, noise_scale: ArrayLike | None = None
@@ -198,7 +204,7 @@ class SampledModel:
 
         Args:
             x: Inputs [N, D].
-            y: Targets [N, K] or [N], original units.
+            y: Targets [N, K] or [N], original units; of one target either, whatever was fitted.
             noise_scale: Known standard deviations of the rows in the units of y, or None.
 
         Returns:
@@ -243,16 +249,17 @@ class SampledModel:
 
         Raises:
             NotFittedError: Before a fit.
-            ValueError: For unusable inputs, and for a compressed model.
+            ValueError: For unusable inputs, and for a model without chains: compressed, or of a run
+                that was stopped before its first draw.
         """
         from tfbnn.posterior.stacking.stacking import weighting_note
 
-        ensemble = self._fitted()
-        if ensemble.is_compressed:
+        if self._sampled().no_chains is not None:
             raise ValueError(
-                "R-hat and effective sample sizes are about chains, but the draws of this model "
-                "were chosen by compress. Diagnose the model that it was compressed from."
+                "R-hat and effective sample sizes are about chains, which this model has none of. "
+                f"{self._sampled().no_chains}. Diagnose the model of a run that sampled."
             )
+        ensemble = self._fitted()
         reference = None if x_reference is None else checked_inputs(ensemble, x_reference)
         return replace(
             diagnose_ensemble(ensemble, reference),
@@ -420,7 +427,13 @@ class SampledModel:
     def _fitted(self) -> Ensemble:
         ensemble = self._sampled()
         requested = ensemble.provenance.num_results_requested or 0
-        if ensemble.num_results < requested:
+        if ensemble.provenance.not_sampled is not None:
+            warnings.warn(
+                f"{ensemble.no_chains}: what they predict has no error bars of a posterior.",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif ensemble.num_results < requested:
             warnings.warn(
                 f"The run was stopped early: {ensemble.num_results} of {requested} draws per "
                 "chain are there.",

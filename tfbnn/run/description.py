@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.exceptions import RunFolderError
@@ -27,6 +28,7 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
     return {
         "num_results": numbers.pop("num_results"),
         "feature_names": _listed(rows.feature_names),
+        "vector_target": rows.vector_target,
         "temperatures": list(definition.temperatures),
         "provenance": definition.provenance.to_json(),
         "fixed": {
@@ -58,15 +60,20 @@ def read_definition(folder: RunFolder) -> RunDefinition:
     """
     description = folder.description
     try:
-        fixed, arrays = dict(description["fixed"]), folder.arrays
-        names, classes = description["feature_names"], fixed["classes"]
+        fixed = dict(description["fixed"])
         pretraining = fixed["pretraining"]
+        read_rows = partial(
+            _read_rows,
+            arrays=folder.arrays,
+            feature_names=description["feature_names"],
+            classes=fixed["classes"],
+            # Runs of the first format do not say it: their models predict [N, K].
+            vector_target=bool(description.get("vector_target", False)),
+        )
         return RunDefinition(
             spec=ModelSpec.from_json(fixed["spec"]),
-            rows=_read_rows("training", arrays, names, classes),
-            validation=_read_rows("validation", arrays, names, classes)
-            if fixed["validation rows"]
-            else None,
+            rows=read_rows("training"),
+            validation=read_rows("validation") if fixed["validation rows"] else None,
             kernel=fixed["kernel"],
             pretraining=pretraining
             and settings_from_json(pretraining, {"Pretraining": Pretraining}),
@@ -156,13 +163,20 @@ def _row_arrays(name: str, rows: Rows) -> dict[str, Array]:
     return {key: array for key, array in arrays.items() if array is not None}
 
 
-def _read_rows(name: str, arrays: Mapping[str, Array], feature_names: Any, classes: Any) -> Rows:
+def _read_rows(
+    name: str,
+    arrays: Mapping[str, Array],
+    feature_names: Any,
+    classes: Any,
+    vector_target: bool,
+) -> Rows:
     return Rows(
         arrays[f"{name} x"],
         arrays[f"{name} y"],
         arrays.get(f"{name} noise"),
         feature_names and tuple(feature_names),
         classes and tuple(classes),
+        vector_target,
     )
 
 

@@ -15,7 +15,7 @@ from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_row
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
-_MAX_REFERENCE_ROWS = 200
+MAX_REFERENCE_ROWS = 200  # which model files are held to
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Rows:
     """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None.
 
     Of class labels, y holds the numbers, places in `classes`, which is None for other targets.
+    `vector_target` says whether y came as [N].
     """
 
     x: Array
@@ -30,6 +31,7 @@ class Rows:
     noise: Array | None
     feature_names: tuple[str, ...] | None
     classes: Classes | None = None
+    vector_target: bool = False
 
 
 class NetworkRows(NamedTuple):
@@ -96,7 +98,7 @@ def prepare_rows(
             targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
         check_rows(**{f"{name}x": inputs, f"{name}y": targets})
         noise = prepare_noise(spec, noise_scale, len(inputs))
-    return Rows(inputs, targets, noise, names, classes)
+    return Rows(inputs, targets, noise, names, classes, np.ndim(y) == 1)
 
 
 def prepare_noise(spec: ModelSpec, noise_scale: Any, num_rows: int) -> Array | None:
@@ -161,7 +163,7 @@ def data_hash(rows: Rows) -> str:
 
 def reference_rows(x: Array) -> Array:
     """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
-    count = min(len(x), _MAX_REFERENCE_ROWS)
+    count = min(len(x), MAX_REFERENCE_ROWS)
     rows: Array = x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
     return rows
 

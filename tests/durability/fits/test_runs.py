@@ -279,7 +279,7 @@ def test_a_run_in_progress_is_loaded(folder, whole, recwarn):
     assert 0 < count < 40
     np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:, :count])
     assert any(f"{count} of 40 draws" in str(warning.message) for warning in recwarn)
-    assert model.predict(X).mean.shape == (40, 1)
+    assert model.predict(X).mean.shape == (40,)
     assert model.diagnose().rhat_function.shape == (40, 1)
     model.save(folder / "model.h5")
     np.testing.assert_array_equal(

@@ -97,3 +97,12 @@ def test_files_that_reach_elsewhere_are_refused_in_words(run, folder):
     (folder / "t.npz").write_bytes(b"PK\3\4 nonsense")
     check_refusal(run("predict model.h5 reach.h5"), "reach.h5", "b must be in this file")
     check_refusal(run("predict model.h5 t.npz"), "t.npz is not a readable NPZ file")
+
+
+def test_a_vector_is_written_as_a_column_is(run, folder, synthetic_ensemble):
+    settings = {"layer_sizes": (2, 1), "num_results": 2, "feature_names": ("a", "b")}
+    vector = BayesianMLP.from_ensemble(synthetic_ensemble(vector_target=True, **settings))
+    vector.save(folder / "vector.h5")
+    options = "points.csv --quantiles 0.1,0.9 --include-noise --trust"
+    assert run(f"predict vector.h5 {options}") == run(f"predict model.h5 {options}")
+    assert run("predict vector.h5 points.csv")[1].startswith("mean,stddev\n")

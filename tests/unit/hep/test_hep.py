@@ -1,76 +1,22 @@
-"""Cross sections by process: folders, SLHA, units, quantiles, and what a scan gets wrong."""
-
-import json
-import sys
+"""Cross sections by process: units, quantiles, and what a scan gets wrong."""
 
 import numpy as np
 import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
+from tests.support.cross_sections import CHARGINO, MASS, MIXING, NEUTRALINOS, SPECTRUM
 from tests.support.without_tensorflow import run_without_tensorflow
-from tfbnn import BayesianMLP, ModelFileError
-from tfbnn.hep import CrossSectionPredictor, Process, write_processes
+from tfbnn import BayesianMLP
+from tfbnn.hep import CrossSectionPredictor, Process
 from tfbnn.likelihoods import Bernoulli
-
-NEUTRALINOS, CHARGINO = (1000022, 1000023), (-1000024, 1000022)
-MASS, MIXING = ("MASS", 1000022), ("NMIX", 1, 1)
-SPECTRUM = """
-# A comment
-BLOCK MODSEL
-     1   0
-Block Mass  # masses
-   1000022    -2.5   # ~chi_10
-   1000024     4   # ~chi_1+
-Block NMIX Q= 1.0E+03
-  1  1     1.75E+00   # N_11
-  1  2     0.2
-DECAY   1000022     0.0
-"""
-LOG = ["log10", "standardize"]
-
-
-@pytest.fixture(scope="module")
-def processes(synthetic_ensemble):
-    def model(**settings):
-        return BayesianMLP.from_ensemble(synthetic_ensemble(y_transform=LOG, **settings))
-
-    return [
-        Process(
-            pids=NEUTRALINOS[::-1],
-            model=model(feature_names=("m", "n11")),
-            unit="fb",
-            energy=13000,
-            inputs={"n11": MIXING, "m": MASS},
-            description="made up",
-        ),
-        Process(
-            pids=CHARGINO,
-            model=model(seed=1, row_noise=True),
-            unit="pb",
-            energy=8000,
-            inputs={"m": MASS, "m_c": ("mass", 1000024)},
-            include_noise=False,
-        ),
-    ]
-
-
-@pytest.fixture
-def folder(tmp_path, processes):
-    write_processes(tmp_path / "gauginos", processes)
-    return tmp_path / "gauginos"
-
-
-@pytest.fixture
-def predictor(folder):
-    return CrossSectionPredictor(folder)
 
 
 def expected(process, x, factor, include_noise):
     prediction = process.model.predict(
         [x], include_noise=include_noise, quantiles=[0.16, 0.5, 0.84], return_trust=True
     )
-    low, middle, high = factor * prediction.quantiles[:, 0, 0]
+    low, middle, high = factor * prediction.columns.quantiles[:, 0, 0]
     return {
         "central": middle,
         "tot_err_down": middle - low,
@@ -165,41 +111,6 @@ def test_bad_parameters_change_nothing(predictor, parameters, error, message):
 
 
 @pytest.mark.parametrize(
-    "text, message",
-    [
-        (SPECTRUM.replace("  1  1 ", "  1  3 "), r"no entry NMIX 1 1 \(n11\)\. Add it"),
-        ("", r"no entry MASS 1000022 \(m\), NMIX 1 1 \(n11\), MASS 1000024 \(m_c\)"),
-        (SPECTRUM.replace("1.75E+00", "nan"), "SLHA entry NMIX 1 1 .n11. must be a finite number"),
-        (SPECTRUM.replace("1.75E+00", "large"), "received 'large'"),
-        (SPECTRUM.replace("DECAY   1000022     0.0", "DECAY 1 0.0\n 0.5 two 1"), "is not SLHA"),
-    ],
-)
-def test_slha_that_lacks_something_changes_nothing(predictor, text, message):
-    with pytest.raises(ValueError, match=message):
-        predictor.import_slha_string(text)
-    assert predictor.parameters == {}
-
-
-def test_slha_is_text(predictor):
-    with pytest.raises(TypeError, match="must be a str, received bytes"):
-        predictor.import_slha_string(SPECTRUM.encode())
-
-
-def test_without_pyslha_the_message_names_the_extra(predictor, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyslha", None)
-    with pytest.raises(ImportError, match=r"tfbnn\[hep\]"):
-        predictor.import_slha_string(SPECTRUM)
-
-
-def test_a_folder_can_be_added_to(folder, predictor, processes):
-    more = dict(vars(processes[0]), pids=(1000022, 1000022), description="more")
-    write_processes(folder, [*predictor.processes.values(), Process(**more)])
-    again = CrossSectionPredictor(folder).processes
-    assert list(again) == [NEUTRALINOS, CHARGINO, (1000022, 1000022)]
-    assert [process.description for process in again.values()] == ["made up", "", "more"]
-
-
-@pytest.mark.parametrize(
     "change, error, message",
     [
         ({"unit": "nb"}, ValueError, "unit must be one of"),
@@ -229,45 +140,6 @@ def test_models_that_are_not_cross_sections_are_refused(processes, synthetic_ens
         Process(**known | {"include_noise": True})
     with pytest.raises(ValueError, match="'energy'"):
         Process(**known | {"inputs": {"energy": MASS, "m": MIXING}})
-
-
-def test_processes_must_not_contradict_each_other(tmp_path, processes):
-    twin = Process(**vars(processes[0]))
-    with pytest.raises(ValueError, match="two processes"):
-        write_processes(tmp_path, [processes[0], twin])
-    other = {"m": ("MASS", 1000023), "m_c": ("MASS", 1000024)}
-    with pytest.raises(ValueError, match="'m' of .* is MASS 1000023, elsewhere it is MASS 1000022"):
-        write_processes(tmp_path, [processes[0], Process(**vars(processes[1]) | {"inputs": other})])
-    with pytest.raises(TypeError, match="at least one Process"):
-        write_processes(tmp_path, [])
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda index: index.update(format_version=7),
-        lambda index: index.pop("processes"),
-        lambda index: index["processes"][0].update(unit="barn"),
-        lambda index: index["processes"][0]["inputs"].pop(),
-        lambda index: index["processes"][0].update(pids=["..", "x"]),
-    ],
-)
-def test_a_damaged_index_is_refused(folder, change):
-    path = folder / "processes.json"
-    index = json.loads(path.read_text())
-    change(index)
-    path.write_text(json.dumps(index))
-    with pytest.raises(ModelFileError, match="processes.json' is not a readable index"):
-        CrossSectionPredictor(folder)
-
-
-def test_missing_files_are_named(folder, tmp_path):
-    (folder / "1000022_1000023.h5").unlink()
-    with pytest.raises(FileNotFoundError, match="1000022_1000023.h5"):
-        CrossSectionPredictor(folder)
-    with pytest.raises(FileNotFoundError, match="write_processes"):
-        CrossSectionPredictor(tmp_path)
 
 
 def test_it_works_without_tensorflow(folder):

@@ -33,6 +33,7 @@ def draw(figure):
     "settings",
     [
         {},
+        {"vector_target": True},
         {"y_transform": ("log10", "standardize")},
         {"y_transform": ("log10",), "likelihood": StudentT()},
         {"layer_sizes": (2, 5, 2), "y_transform": ()},
@@ -46,6 +47,17 @@ def test_figures_of_every_kind_of_model(synthetic_ensemble, plot, settings):
     figure = plot(BayesianMLP.from_ensemble(ensemble), x, y)
     assert isinstance(figure, matplotlib.figure.Figure)
     assert 5_000 < draw(figure) < 300_000
+
+
+def test_traces_of_a_vector(synthetic_ensemble):
+    figures = [
+        plots.plot_traces(BayesianMLP.from_ensemble(synthetic_ensemble(vector_target=flag)))
+        for flag in (True, False)
+    ]
+    lines = [[line.get_ydata() for axis in f.axes for line in axis.lines] for f in figures]
+    assert lines[0] and len(lines[0]) == len(lines[1])
+    for found, expected in zip(*lines):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_nothing_touches_pyplot(model):

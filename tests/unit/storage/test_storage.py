@@ -9,6 +9,7 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
+from tfbnn.cli import main
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.priors import HierarchicalNormal, Laplace, LogNormal, Uniform
 from tfbnn.storage import read_model, seal, write_model
@@ -20,6 +21,7 @@ CONFIGURATIONS = {
     "float32": {"dtype": "float32"},
     "logarithm": {"y_transform": LOG},
     "compressed": {"dtype": "float32", "layer_sizes": (2, 20, 1), "num_results": 333},
+    "a target fitted as [N]": {"vector_target": True},
     "no transforms": {"x_transform": None, "y_transform": None},
     "Student-t, fixed noise": {"likelihood": StudentT(3.5, [0.1, 0.2]), "layer_sizes": (3, 4, 2)},
     "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
@@ -69,6 +71,7 @@ def test_everything_comes_back_bit_by_bit(synthetic_ensemble, configuration, pat
     assert (after.x_pipeline, after.y_pipeline) == (before.x_pipeline, before.y_pipeline)
     assert after.feature_names == before.feature_names
     assert after.row_noise is before.row_noise
+    assert after.vector_target is before.vector_target
     assert after.provenance.to_json().items() >= before.provenance.to_json().items()
     for name in ("draws", "chain_weights", "x_reference"):
         assert bits(getattr(after, name)) == bits(getattr(before, name))
@@ -128,6 +131,49 @@ def test_names_in_the_file_are_those_of_arviz(saved):
             "energy",
         }
         assert {"format", "format_version", "inference_library_version"} <= set(file.attrs)
+
+
+def test_a_vector_of_two_targets_is_not_written(synthetic_ensemble, path):
+    ensemble = synthetic_ensemble((2, 4, 2), vector_target=True)
+    with pytest.raises(tfbnn.ModelFileError, match="vector_target goes with one target.* for 2"):
+        write_model(ensemble, path)
+    assert not path.exists()
+
+
+# Networks that no chain drew.
+
+NOT_SAMPLED = "pretrained networks: the run was stopped before its first draw"
+
+
+@pytest.fixture
+def pretrained(synthetic_ensemble, path):
+    """The path of a model whose run was stopped before its first draw."""
+    says = {"not_sampled": NOT_SAMPLED, "num_results_requested": 1000}
+    write_model(synthetic_ensemble(num_results=1, provenance=says), path)
+    return path
+
+
+def test_networks_that_are_no_draws_say_so_wherever_they_are_used(pretrained):
+    model = tfbnn.load(pretrained)
+    x, y = make_rows(9, 2, 1)
+    with pytest.warns(UserWarning, match=f"not draws of the posterior.*{NOT_SAMPLED}") as caught:
+        mean, _ = model.predict(x)
+    assert len(caught) == 1 and np.isfinite(mean).all()
+    with pytest.warns(UserWarning, match=NOT_SAMPLED):
+        assert np.isnan(model.evaluate(x, y)["n_effective"])
+    with pytest.raises(ValueError, match=f"none of. The networks .*{NOT_SAMPLED}"):
+        model.diagnose()
+
+
+def test_info_says_that_networks_are_no_draws(pretrained, capsys):
+    assert main(["info", str(pretrained), "--trusted"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(NOT_SAMPLED) == 1 and "Not sampled" in shown
+
+
+def test_a_model_of_draws_warns_of_nothing(saved):
+    assert "not_sampled" not in tfbnn.load(saved).posterior.provenance.to_json()
+    tfbnn.load(saved).predict(np.zeros((1, 2)))
 
 
 # What is not a model file at all.

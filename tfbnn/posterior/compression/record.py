@@ -1,7 +1,38 @@
 """What a compressed ensemble says of its compression."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
+
+from tfbnn.posterior.record_kinds import (
+    COUNT,
+    COUNTS,
+    NUMBER,
+    POSITIVE,
+    SIZE,
+    TEXT,
+    Kinds,
+    check_entries,
+)
+
+_SIZES = {"average": SIZE, "largest": SIZE}
+_KINDS: Kinds = {
+    "method": TEXT,
+    "num_draws": POSITIVE,
+    "num_distinct": POSITIVE,
+    "num_available": POSITIVE,
+    "num_candidates": POSITIVE,
+    "draws_per_chain": COUNTS,
+    "num_inputs": COUNT,
+    "change": {
+        "num_rows": POSITIVE,
+        "mean_stddev": NUMBER,
+        "mean": _SIZES,
+        "stddev": _SIZES,
+        "quantiles": _SIZES,
+    },
+}
 
 
 class Sizes(TypedDict):
@@ -45,6 +76,27 @@ class Compression:
     draws_per_chain: list[int]
     num_inputs: int
     change: Change
+
+    @classmethod
+    def from_json(cls, entries: Any) -> Compression:
+        """Of what a file says.
+
+        Raises:
+            TypeError: For entries that are no such record.
+            ValueError: For numbers that contradict each other.
+        """
+        check_entries("compression", entries, _KINDS)
+        record = cls(**entries)
+        for name, most in (
+            ("num_distinct", record.num_draws),
+            ("num_draws", record.num_available),
+            ("num_candidates", record.num_available),
+        ):
+            if getattr(record, name) > most:
+                raise ValueError(
+                    f"compression.{name} must be at most {most}, found {getattr(record, name)}."
+                )
+        return record
 
     @property
     def choice(self) -> str:

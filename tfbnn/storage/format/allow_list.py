@@ -8,7 +8,7 @@ checks; for them there is `tfbnn.storage.model.untrusted`.
 import contextlib
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import h5py
 import numpy as np
@@ -26,11 +26,23 @@ _INTEGERS = (h5t.STD_I32LE, h5t.STD_I64LE)
 _TYPES = {dtype: h5t.py_create(np.dtype(dtype)) for dtype in schema.ARRAY_DTYPES}
 
 
+class OpenedFile(NamedTuple):
+    """A file that holds nothing but what is known.
+
+    Attributes:
+        version: Of its format.
+        datasets: Dict name -> h5py.Dataset of all of the schema, none of them read yet.
+    """
+
+    version: int
+    datasets: dict[str, h5py.Dataset]
+
+
 @contextlib.contextmanager
 def opened_datasets(
     file: BinaryIO, max_bytes: int, kind: FileKind = schema.MODEL
-) -> Iterator[dict[str, h5py.Dataset]]:
-    """Yields all datasets of the schema, dict name -> h5py.Dataset, none of them read yet.
+) -> Iterator[OpenedFile]:
+    """Yields the `OpenedFile` of a file that is open already.
 
     Args:
         file: Open binary file, whose seal has been checked.
@@ -45,12 +57,12 @@ def opened_datasets(
     _check_superblock(file, size, kind)
     with h5py.File(file, "r") as hdf5:
         root = h5o.open(hdf5.id, b"/")
-        _check_attributes(root, kind)
+        version = _checked_version(root, kind)
         datasets = _find_datasets(root, kind)
         counts = [_check_dataset(name, node, kind) for name, node in datasets.items()]
         declared, stored = map(sum, zip(*counts))
         _check_totals(declared, stored, size, max_bytes)
-        yield {name: h5py.Dataset(dataset) for name, dataset in datasets.items()}
+        yield OpenedFile(version, {name: h5py.Dataset(node) for name, node in datasets.items()})
 
 
 def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
@@ -73,7 +85,8 @@ def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
         )
 
 
-def _check_attributes(root: h5g.GroupID, kind: FileKind) -> None:
+def _checked_version(root: h5g.GroupID, kind: FileKind) -> int:
+    """The version of the file's format, after a look at all attributes."""
     names, other = _attribute_names(root), f"this HDF5 file is not a {kind.title}"
     if "format" not in names:
         raise ModelFileError(f"{other}: it has no attribute 'format'.")
@@ -83,12 +96,14 @@ def _check_attributes(root: h5g.GroupID, kind: FileKind) -> None:
         raise ModelFileError(
             f"{other}: expected the format {kind.format!r}, found {values['format']!r}."
         )
-    version = values["format_version"]
-    if version != kind.version:
+    version = int(values["format_version"])
+    if not 1 <= version <= kind.version:
+        known = " to ".join(map(str, sorted({1, kind.version})))
         raise ModelFileError(
-            f"this release reads format version {kind.version}, the file has {version}. "
+            f"this release reads format version {known}, the file has {version}. "
             "Load it with the release that wrote it."
         )
+    return version
 
 
 def _attribute_names(node: h5g.GroupID) -> list[str]:
@@ -193,6 +208,11 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
     declared, stored = math.prod(shape) * kind.get_size(), dataset.get_storage_size()
     if fault := size_fault(dataset):
         raise ModelFileError(f"{name} {fault}.")
+    if name == schema.METADATA and declared > max(schema.SMALL_METADATA_BYTES, stored):
+        raise ModelFileError(
+            f"{name} of more than {schema.SMALL_METADATA_BYTES} bytes must not be compressed, found "
+            f"{stored} bytes for {declared}."
+        )
     if declared > max(schema.SMALL_BYTES, schema.MAX_EXPANSION * stored):
         raise ModelFileError(
             f"{name} must not expand {schema.MAX_EXPANSION} times, found {stored} bytes for "

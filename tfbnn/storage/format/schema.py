@@ -13,14 +13,16 @@ the state of a chain is what its kernel says, so no list of names could be compl
 
 from dataclasses import dataclass, field
 from types import UnionType
+from typing import Any
 
 from tfbnn.diagnostics import sample_stats
 
 Description = tuple[tuple[str, ...], tuple[str, ...]]  # dtypes, names of the dimensions
 
 FORMAT = "tfbnn-model"
-# Every version from 1 on is read by all later releases; tests/golden holds files of each.
-FORMAT_VERSION = 1
+# Every version from 1 on is read by all later releases; tests/golden holds files of each that was
+# released. The one after the last of them is open: it may change until it is released.
+RELEASED_VERSION, FORMAT_VERSION = 1, 2
 
 # Attributes of the root; other objects have none.
 ATTRIBUTES: dict[str, type[str] | type[int]] = {
@@ -40,7 +42,10 @@ METADATA_KINDS: dict[str, type | UnionType] = {
     "classes": list | None,
     "diagnostics": dict | None,
     "provenance": dict,
+    "vector_target": bool,
 }
+# What each version added to the metadata, with what files of the versions before it mean.
+ADDED_METADATA: dict[int, dict[str, Any]] = {2: {"vector_target": False}}
 THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"
 X_REFERENCE = "constant_data/x_reference"  # original units
@@ -93,7 +98,8 @@ class FileKind:
     Attributes:
         title: What such a file is called in messages.
         format: Value of the attribute 'format'.
-        version: Value of the attribute 'format_version'.
+        version: Value of the attribute 'format_version' of files that are written; those of all
+            versions from 1 on are read.
         datasets: Dict name -> Description.
         optional: The same of datasets that may be missing, in groups that have others.
         has_arrays: Whether numbered arrays come on top.
@@ -123,16 +129,15 @@ RUN = FileKind("description of a tfbnn run", "tfbnn-run", 1)
 SEGMENT = FileKind("segment of a tfbnn run", "tfbnn-segment", 1)
 CHECKPOINT = FileKind("checkpoint of a tfbnn run", "tfbnn-checkpoint", 1)
 
-# Entries of provenance that others rely on: integers, or absent; lists of texts, or absent.
-COUNTS = ("num_results_requested", "num_steps_between_results", "num_divergent", "max_tree_depth")
-TEXT_LISTS = ("target_names", "noise_columns")
-
 MAX_BYTES = 2 * 2**30  # of a file, and of all its arrays together, unless the caller allows more
 # A dataset larger than the second may take this many times the bytes that it has in the file.
 MAX_EXPANSION, SMALL_BYTES = 1000, 16 * 2**20
 MAX_ATTRIBUTE_BYTES = 1024
 MAX_DEPTH = 8  # of nested objects and lists in the metadata
 MAX_RUN_DEPTH = 12  # in those of a run folder, which quote a model's
-# Names and scales of very many inputs are longer than the first; such networks have as many more
-# parameters.
-MIN_METADATA_BYTES, BYTES_PER_PARAMETER, MAX_METADATA_BYTES = 256 * 2**10, 16, 16 * 2**20
+# JSON takes up to 25 times its length in memory once it is parsed. Names are as long as users like, so
+# metadata may be long too, but what is longer than the first must have as many bytes in the file: a
+# small file then stands for little memory.
+SMALL_METADATA_BYTES, MAX_METADATA_BYTES = 256 * 2**10, 64 * 2**20
+# What sampling, a diagnosis, stacking and a compression may add to what a fit begins with.
+RESERVED_METADATA_BYTES = 4 * 2**20

@@ -1,24 +1,21 @@
 """Between an ensemble and the named arrays of a model file, with the checks that they agree.
 
-One of the arrays is JSON, with everything that is not an array.
+One of the arrays is JSON: `tfbnn.storage.model.metadata`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import h5py
 import numpy as np
 
-from tfbnn.data.labels import check_classes
 from tfbnn.data.training_inputs import TrainingInputs
-from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import MAX_REFERENCE_ROWS
 from tfbnn.storage.format import schema
-from tfbnn.storage.format.json_text import parse_json, to_json
+from tfbnn.storage.model.metadata import check_metadata, decode_metadata, encode_metadata
 from tfbnn.system.arrays import Array
 
 
@@ -30,7 +27,7 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
         created_at: Time as text, for the metadata.
     """
     arrays = {
-        schema.METADATA: _encode_metadata(ensemble, created_at),
+        schema.METADATA: encode_metadata(ensemble, created_at),
         schema.THETA: ensemble.draws,
         schema.CHAIN_WEIGHTS: ensemble.chain_weights,
         schema.X_REFERENCE: ensemble.x_reference,
@@ -45,19 +42,22 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
     return arrays
 
 
-def from_arrays(datasets: Mapping[str, Array | h5py.Dataset]) -> Ensemble:
+def from_arrays(
+    datasets: Mapping[str, Array | h5py.Dataset], version: int = schema.FORMAT_VERSION
+) -> Ensemble:
     """The ensemble that the arrays of a model file hold.
 
     Args:
         datasets: Dict name -> NumPy array, or dataset of an open file. Datasets are read once
             their sizes are known to be those of the model.
+        version: Of the format of the file.
 
     Raises:
         ModelFileError: When they contradict each other or cannot be of a fitted model.
         ValueError, TypeError, KeyError: For metadata that describe no model.
     """
     sizes = _common_sizes(datasets)
-    metadata = _decode_metadata(datasets[schema.METADATA], sizes["param"])
+    metadata = decode_metadata(datasets[schema.METADATA], version)
     _check_sizes(sizes, metadata["spec"])
     arrays: dict[str, Array] = {name: array[()] for name, array in datasets.items()}
     statistics = {key: arrays[f"{schema.SAMPLE_STATS}/{key}"] for key in schema.STATISTICS}
@@ -74,62 +74,8 @@ def from_arrays(datasets: Mapping[str, Array | h5py.Dataset]) -> Ensemble:
         readouts=_readouts(arrays),
     )
     _check_arrays(ensemble, arrays)
-    _check_metadata(ensemble)
+    check_metadata(ensemble)
     return ensemble
-
-
-def _encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
-    """The metadata of an ensemble as an array of bytes.
-
-    Args:
-        ensemble: Ensemble.
-        created_at: Time as text, or None to keep what the provenance says.
-    """
-    provenance = ensemble.provenance
-    if created_at is not None:
-        provenance = provenance.stating(created_at=created_at)
-    metadata = {name: getattr(ensemble, name) for name in schema.METADATA_KINDS}
-    metadata["provenance"] = provenance
-    for name in ("spec", "x_pipeline", "y_pipeline", "provenance"):
-        metadata[name] = metadata[name].to_json()
-    return np.frombuffer(to_json(metadata), np.uint8)
-
-
-def _decode_metadata(array: Array | h5py.Dataset, num_parameters: int) -> dict[str, Any]:
-    """Parses the bytes of the metadata; names of classes and functions are looked up in tables.
-
-    Args:
-        array: The bytes, as array or as dataset of an open file.
-        num_parameters: P; metadata of large networks may be longer.
-
-    Returns:
-        Dict with the keys of the schema: arguments of `Ensemble`.
-
-    Raises:
-        ModelFileError, ValueError, TypeError, KeyError: For anything `_encode_metadata` cannot have
-            written.
-    """
-    limit = schema.BYTES_PER_PARAMETER * num_parameters
-    limit = min(max(limit, schema.MIN_METADATA_BYTES), schema.MAX_METADATA_BYTES)
-    if array.size > limit:
-        raise ModelFileError(f"metadata must have at most {limit} bytes, found {array.size}.")
-    metadata = parse_json(array[()].tobytes())
-    if not isinstance(metadata, dict) or sorted(metadata) != sorted(schema.METADATA_KINDS):
-        keys = tuple(schema.METADATA_KINDS)
-        raise ModelFileError(f"metadata must be an object with the keys {keys}.")
-    for name, kinds in schema.METADATA_KINDS.items():
-        if not isinstance(metadata[name], kinds):
-            raise ModelFileError(f"{name} in metadata has the wrong type: {metadata[name]!r:.100}.")
-    parsed = dict(metadata)
-    for name, kind in (("spec", ModelSpec), ("x_pipeline", Pipeline), ("y_pipeline", Pipeline)):
-        parsed[name] = kind.from_json(metadata[name])
-        # Entries that the model does not know must not pass unseen.
-        if parsed[name].to_json() != metadata[name]:
-            raise ModelFileError(f"{name} in metadata has entries that are unknown or missing.")
-    parsed["provenance"] = Provenance.from_json(metadata["provenance"])
-    for name in ("feature_names", "classes"):
-        parsed[name] = None if metadata[name] is None else tuple(metadata[name])
-    return parsed
 
 
 def _readouts(arrays: Mapping[str, Array]) -> Readouts | None:
@@ -178,6 +124,12 @@ def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
                 f"layer_sizes {list(spec.layer_sizes)} ask for {dimension} = {allowed[0]}, found "
                 f"arrays with {sizes[dimension]}."
             )
+    # A diagnosis takes every network at every one of them.
+    if sizes["row"] > MAX_REFERENCE_ROWS:
+        raise ModelFileError(
+            f"{schema.X_REFERENCE} must have at most {MAX_REFERENCE_ROWS} rows, found "
+            f"{sizes['row']}."
+        )
 
 
 def _check_arrays(ensemble: Ensemble, arrays: Mapping[str, Array]) -> None:
@@ -212,37 +164,3 @@ def _check_statistics(statistics: Mapping[str, Array]) -> None:
         raise ModelFileError("sample_stats/diverging must hold 0 and 1, found larger numbers.")
     if statistics["n_steps"].min() < 0:
         raise ModelFileError("sample_stats/n_steps must hold counts, found negative numbers.")
-
-
-def _check_metadata(ensemble: Ensemble) -> None:
-    spec, names = ensemble.spec, ensemble.feature_names
-    if names is not None and not _is_texts(names, spec.num_inputs):
-        raise ModelFileError(
-            f"feature_names must be {spec.num_inputs} texts, found {names!r:.200}."
-        )
-    if spec.has_classes:
-        check_classes(ensemble.classes or (), spec.num_classes)
-    elif ensemble.classes is not None:
-        raise ModelFileError("classes must be absent for a likelihood without classes.")
-    for name in schema.COUNTS:
-        if type(getattr(ensemble.provenance, name)) not in (int, type(None)):
-            raise ModelFileError(f"{name} in provenance must be an integer.")
-    texts = {name: getattr(ensemble.provenance, name) for name in schema.TEXT_LISTS}
-    if ensemble.diagnostics is not None:
-        texts["warnings"] = ensemble.diagnostics.get("warnings")
-    for name, entries in texts.items():
-        if entries is not None and not (isinstance(entries, list) and _is_texts(entries)):
-            raise ModelFileError(f"{name} must be a list of texts, found {entries!r:.99}.")
-    for name, pipeline, columns, expected in (
-        ("x_pipeline", ensemble.x_pipeline, spec.num_inputs, spec.x_transform),
-        ("y_pipeline", ensemble.y_pipeline, spec.num_targets, spec.y_transform),
-    ):
-        if tuple(step.name for step in pipeline.steps) != expected:
-            raise ModelFileError(f"{name} must have the steps {list(expected)} of the spec.")
-        widths = {len(column) for step in pipeline.steps for column in vars(step).values()}
-        if widths - {columns}:
-            raise ModelFileError(f"{name} must have {columns} columns, found {sorted(widths)}.")
-
-
-def _is_texts(values: Sequence[Any], count: int | None = None) -> bool:
-    return (count is None or len(values) == count) and all(isinstance(v, str) for v in values)

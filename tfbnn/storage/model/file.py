@@ -82,8 +82,8 @@ def read_model(
             check_seal(file)
             if untrusted:
                 return from_arrays(read_foreign(file, max_bytes))
-            with opened_datasets(file, max_bytes) as datasets:
-                return from_arrays(datasets)
+            with opened_datasets(file, max_bytes) as (version, datasets):
+                return from_arrays(datasets, version)
         except ModelFileError as error:
             raise ModelFileError(f"{path!r}: {error}") from error
         except ChildProcessError:

@@ -33,8 +33,8 @@ def main() -> None:
     stream.write(READY)
     stream.flush()
     try:
-        with opened_datasets(file, int(sys.argv[1])) as datasets:
-            arrays = to_arrays(from_arrays(datasets))
+        with opened_datasets(file, int(sys.argv[1])) as (version, datasets):
+            arrays = to_arrays(from_arrays(datasets, version))
     except ModelFileError as error:
         _send(stream, str(error))
         return

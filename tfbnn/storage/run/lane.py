@@ -87,10 +87,18 @@ class LaneWriter:
 
         Raises:
             RunLockedError: When the lease is lost.
+            RunFolderError: When the folder was moved or removed.
             TypeError, ValueError: For arrays or counters that cannot be written.
             OSError: When the files cannot be written; the last commit is intact.
         """
         self._lease.check()
+        try:
+            self._commit(arrays, counters)
+        except FileNotFoundError:
+            self._lease.check()  # says so where the folder has gone since the first look
+            raise
+
+    def _commit(self, arrays: Mapping[str, Array], counters: dict[str, Any]) -> None:
         last = self.checkpoint or _NOTHING
         digests, lengths = last.digests, last.lengths
         if self._waiting:

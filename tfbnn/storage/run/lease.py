@@ -102,9 +102,16 @@ class Lease:
 
         Raises:
             RunLockedError: In that case, and when it was released.
+            RunFolderError: When the folder was moved or removed meanwhile.
         """
         if self._is_released:
             raise RunLockedError(f"The lease {self._path!r} has been released: open it again.")
+        if not os.path.lexists(self._path):
+            raise RunFolderError(
+                f"{_missing(self._path)!r} was moved or removed while the run was writing in it. "
+                "Nothing is written to the old place; what was committed went along. Go on where it "
+                "is now: tfbnn resume FOLDER."
+            )
         if _content(self._path) != self._text:
             raise RunLockedError(
                 f"The lease {self._path!r} was lost to {_holder(self._path)}. Nothing more is "
@@ -137,6 +144,12 @@ def _holder(path: str) -> str:
         return f"process {int(who['pid'])} on host {str(who['host'])!r:.100}"
     except (KeyError, TypeError, ValueError, RecursionError):
         return "another process"
+
+
+def _missing(path: str) -> str:
+    """The highest folder on the way to a missing file that is missing too, or the file."""
+    above = os.path.dirname(path)
+    return path if os.path.lexists(above) else _missing(above)
 
 
 def _content(path: str) -> bytes:

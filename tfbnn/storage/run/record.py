@@ -89,7 +89,7 @@ def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> R
     with _opened(path, kind, digest) as file:
         try:
             # Nothing is compressed, so the arrays cannot be larger than the file.
-            with opened_datasets(file, content_size(file), kind) as datasets:
+            with opened_datasets(file, content_size(file), kind) as (_, datasets):
                 metadata = _parse(datasets[schema.METADATA])
                 return Record(metadata["content"], _arrays(metadata["arrays"], datasets))
         except MemoryError:

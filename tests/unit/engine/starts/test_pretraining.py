@@ -51,6 +51,6 @@ def test_learned_scale_starts_from_the_residuals():
     x, y = rows()
     settings = dict(epochs=100, batch_size=None, learning_rate=0.02, newton_iterations=0)
     fit_starts(model, x, y, pretraining=tfbnn.Pretraining(**settings))
-    residual = model.predict_draws(x)[..., 0] - y
+    residual = model.predict_draws(x) - y
     scale = np.sqrt(np.mean(residual**2, axis=1)) / np.std(y)
     np.testing.assert_allclose(np.exp(model.posterior.draws[:, 0, -1]), scale, rtol=1e-2)

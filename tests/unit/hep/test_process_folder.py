@@ -1,0 +1,179 @@
+"""Folders of processes: replaced as one, checked when they are read, old ones read as before."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM
+from tfbnn import BayesianMLP, ModelFileError
+from tfbnn.data.transforms import Pipeline
+from tfbnn.hep import CrossSectionPredictor, Process, write_processes
+from tfbnn.hep.process import FB
+
+
+def test_a_folder_can_be_added_to(folder, predictor, processes):
+    more = dict(vars(processes[0]), pids=(1000022, 1000022), description="more")
+    write_processes(folder, [*predictor.processes.values(), Process(**more)])
+    again = CrossSectionPredictor(folder).processes
+    assert list(again) == [NEUTRALINOS, CHARGINO, (1000022, 1000022)]
+    assert [process.description for process in again.values()] == ["made up", "", "more"]
+
+
+def test_processes_must_not_contradict_each_other(tmp_path, processes):
+    twin = Process(**vars(processes[0]))
+    with pytest.raises(ValueError, match="two processes"):
+        write_processes(tmp_path, [processes[0], twin])
+    other = {"m": ("MASS", 1000023), "m_c": ("MASS", 1000024)}
+    with pytest.raises(ValueError, match="'m' of .* is MASS 1000023, elsewhere it is MASS 1000022"):
+        write_processes(tmp_path, [processes[0], Process(**vars(processes[1]) | {"inputs": other})])
+    with pytest.raises(TypeError, match="at least one Process"):
+        write_processes(tmp_path, [])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda index: index.update(format_version=7),
+        lambda index: index.pop("processes"),
+        lambda index: index["processes"][0].update(unit="barn"),
+        lambda index: index["processes"][0]["inputs"].pop(),
+        lambda index: index["processes"][0].update(pids=["..", "x"]),
+        lambda index: index["processes"][0].update(file="../1000022_1000023.h5"),
+        lambda index: index["processes"][0].update(file=7),
+        lambda index: index["processes"][0].pop("file"),
+        lambda index: index["processes"][0].pop("sha256"),
+    ],
+)
+def test_a_damaged_index_is_refused(folder, change):
+    path = folder / "processes.json"
+    index = json.loads(path.read_text())
+    change(index)
+    path.write_text(json.dumps(index))
+    with pytest.raises(ModelFileError, match="processes.json' is not a readable index"):
+        CrossSectionPredictor(folder)
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "[]", "7", '{"format": []}', ""])
+def test_an_index_of_anything_is_refused(folder, text):
+    (folder / "processes.json").write_text(text)
+    with pytest.raises(ModelFileError, match="processes.json' is not a readable index"):
+        CrossSectionPredictor(folder)
+
+
+def model_files(folder):
+    return sorted(folder.glob("*.h5"))
+
+
+def test_missing_files_are_named(folder, tmp_path):
+    model_files(folder)[1].unlink()
+    with pytest.raises(FileNotFoundError, match=r"1000022_1000023-\w+.h5"):
+        CrossSectionPredictor(folder)
+    with pytest.raises(FileNotFoundError, match="write_processes"):
+        CrossSectionPredictor(tmp_path)
+
+
+def test_processes_are_not_written_onto_a_file(tmp_path, processes):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(FileExistsError, match="notes' is not a folder. Choose another path"):
+        write_processes(tmp_path / "notes", processes)
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+def with_unit(process, unit):
+    """The process in another unit, its model fitted anew: its numbers are other ones by 1000."""
+    ensemble = process.model.posterior
+    (log10, standardize), factor = ensemble.y_pipeline.steps, np.log10(FB[unit])
+    moved = replace(standardize, mean=tuple(mean - factor for mean in standardize.mean))
+    model = BayesianMLP.from_ensemble(replace(ensemble, y_pipeline=Pipeline((log10, moved))))
+    return Process(**vars(process) | {"model": model, "unit": unit})
+
+
+def central(folder):
+    predictor = CrossSectionPredictor(folder)
+    predictor.import_slha_string(SPECTRUM)
+    return predictor.get_xsection(NEUTRALINOS)["central"]
+
+
+class Crash(BaseException):
+    """Ends a write where a process was killed."""
+
+
+@pytest.mark.parametrize("point", ["before write", "after write", "after fsync", "after rename"])
+@pytest.mark.parametrize("file", [0, 1, 2], ids=["first model", "second model", "index"])
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "full disk"])
+def test_processes_are_replaced_as_one(folder, processes, monkeypatch, point, file, is_killed):
+    """Models used to be replaced one by one, so that an old unit could meet a new model."""
+    new = [with_unit(processes[0], "pb"), processes[1]]
+    before, seen = central(folder), []
+
+    def fail(reached, path):
+        seen.extend([path] * (reached == "before write"))
+        if len(seen) == file + 1 and reached == point:
+            raise Crash
+
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr("tfbnn.system.atomic._reached", fail)
+        if is_killed:
+            patch.setattr("tfbnn.hep.process_folder._remove", lambda paths: None)
+        write_processes(folder, new)
+    is_new = (file, point) == (2, "after rename")
+    unit = CrossSectionPredictor(folder).processes[NEUTRALINOS].unit
+    assert unit == ("pb" if is_new else "fb")
+    assert central(folder) == pytest.approx(before)
+    assert is_killed or len(model_files(folder)) == 2
+    write_processes(folder, new)
+    assert central(folder) == pytest.approx(before)
+
+
+def test_replaced_models_are_gone(folder, processes):
+    old = model_files(folder)
+    write_processes(folder, processes[:1])
+    assert len(model_files(folder)) == 1 and not set(old) & set(model_files(folder))
+    assert list(CrossSectionPredictor(folder).processes) == [NEUTRALINOS]
+
+
+def test_a_reader_who_is_overtaken_reads_again(folder, processes, monkeypatch):
+    def overtaken(path, **options):
+        monkeypatch.undo()
+        write_processes(folder, [with_unit(processes[0], "pb")])
+        return tfbnn.load(path, **options)
+
+    monkeypatch.setattr("tfbnn.hep.process_folder.load", overtaken)
+    found = CrossSectionPredictor(folder).processes
+    assert [process.unit for process in found.values()] == ["pb"]
+
+
+def test_a_model_that_is_not_of_its_index_is_refused(folder, processes):
+    first, second = model_files(folder)
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(ModelFileError, match="not the model that processes.json was written with"):
+        CrossSectionPredictor(folder)
+    second.write_bytes(first.read_bytes()[:-1])
+    with pytest.raises(ModelFileError, match=f"{second.name}.*seal"):
+        CrossSectionPredictor(folder)
+
+
+def as_it_was(folder):
+    """Makes a folder of the first version: models by their particles, and no hashes."""
+    path = folder / "processes.json"
+    index = json.loads(path.read_text())
+    index["format_version"] = 0
+    for entry in index["processes"]:
+        name = "{}_{}.h5".format(*entry["pids"])
+        (folder / entry.pop("file")).rename(folder / name)
+        del entry["sha256"]
+    path.write_text(json.dumps(index))
+
+
+def test_folders_of_the_first_version_are_read_and_replaced(folder, processes):
+    before = central(folder)
+    as_it_was(folder)
+    assert [path.name for path in model_files(folder)][1] == "1000022_1000023.h5"
+    assert central(folder) == before
+    write_processes(folder, processes)
+    assert central(folder) == before
+    assert len(model_files(folder)) == 2 and not (folder / "1000022_1000023.h5").exists()

@@ -1,0 +1,39 @@
+"""What the folder of a run says of it comes back, and what older releases did not say has a meaning."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.builders import definition_of, make_rows, plain_spec
+from tfbnn.run.description import definition_to_arrays, definition_to_json, read_definition
+from tfbnn.spec.rows import prepare_rows
+from tfbnn.storage import RunFolder
+
+
+@pytest.fixture
+def described(tmp_path):
+    """Function (y [9] or [9, 1], change of the description) -> the RunDefinition out of a folder."""
+
+    def described(y, change=lambda description: description):
+        spec, x = plain_spec((2, 3, 1)), make_rows(9, 2, 1)[0]
+        definition = replace(definition_of(spec, x, y), rows=prepare_rows(spec, x, y, None))
+        description, arrays = definition_to_json(definition), definition_to_arrays(definition)
+        RunFolder.create(tmp_path / "run", change(description), arrays, 1)
+        return read_definition(RunFolder.open(tmp_path / "run"))
+
+    return described
+
+
+@pytest.mark.parametrize("is_vector", [True, False])
+def test_a_run_folder_knows_the_shape_of_the_target(described, is_vector):
+    y = make_rows(9, 2, 1)[1]
+    rows = described(y[:, 0] if is_vector else y).rows
+    assert rows.vector_target is is_vector
+    assert rows.y.shape == (9, 1)
+
+
+def test_runs_of_releases_that_did_not_say_it_keep_a_column(described):
+    def as_it_was(description):
+        return {name: entry for name, entry in description.items() if name != "vector_target"}
+
+    assert described(make_rows(9, 2, 1)[1][:, 0], as_it_was).rows.vector_target is False

@@ -1,0 +1,71 @@
+"""What the entries of records in files have to be, so that nobody who shows them is surprised."""
+
+from collections.abc import Callable, Mapping
+from sys import float_info
+from typing import Any, NamedTuple
+
+
+class Kind(NamedTuple):
+    """What an entry may be.
+
+    Attributes:
+        words: For messages: "a text".
+        holds: Whether a value out of JSON is one.
+    """
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def list_of(kind: Kind, words: str) -> Kind:
+    """Lists of a kind."""
+    return Kind(words, lambda value: isinstance(value, list) and all(map(kind.holds, value)))
+
+
+def integer(words: str, least: int, most: float = 2**63 - 1) -> Kind:
+    """Integers from `least` to `most`."""
+    return Kind(f"an integer, {words}", lambda value: type(value) is int and least <= value <= most)
+
+
+def _is_number(value: Any) -> bool:
+    # An integer of JSON may be too large for a float.
+    return type(value) in (int, float) and abs(value) <= float_info.max
+
+
+TEXT = Kind("a text", lambda value: isinstance(value, str))
+TEXTS = list_of(TEXT, "a list of texts")
+FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+COUNT, POSITIVE = integer("0 or more", 0), integer("1 or more", 1)
+COUNTS = list_of(COUNT, "a list of counts")
+NUMBER = Kind("a finite number", _is_number)
+SIZE = Kind("a number, 0 or more", lambda value: _is_number(value) and value >= 0)
+OBJECT = Kind("an object", lambda value: isinstance(value, dict))
+
+Kinds = Mapping[str, Any]  # name -> Kind, or Kinds of an object in turn
+
+
+def check_entries(name: str, found: Any, kinds: Kinds) -> None:
+    """Refuses what is no object with exactly these entries.
+
+    Args:
+        name: What messages call it.
+        found: Out of JSON.
+        kinds: Its entries.
+
+    Raises:
+        TypeError: Names the first that is something else.
+    """
+    if not isinstance(found, dict) or found.keys() != kinds.keys():
+        raise TypeError(
+            f"{name} must be an object with the entries {', '.join(kinds)}, found {found!r:.99}."
+        )
+    for entry, kind in kinds.items():
+        check_entry(f"{name}.{entry}", found[entry], kind)
+
+
+def check_entry(name: str, found: Any, kind: Any) -> None:
+    """Refuses a value that is not of a Kind, or an object that is not of Kinds; see above."""
+    if not isinstance(kind, Kind):
+        check_entries(name, found, kind)
+    elif not kind.holds(found):
+        raise TypeError(f"{name} must be {kind.words}, found {found!r:.99}.")
