@@ -13,6 +13,7 @@ from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resumi
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.exceptions import ChainError
 from tfbnn.system.signals import signals_interrupt
+from tfbnn.system.streams import open_standard_streams, plain_standard_output
 from tfbnn.system.version import __version__
 
 _COMMANDS: dict[str, ModuleType] = {
@@ -63,11 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    open_standard_streams()
     try:
         args = _parser().parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
-    with warnings.catch_warnings(), signals_interrupt():
+    with warnings.catch_warnings(), signals_interrupt(), plain_standard_output():
         # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()

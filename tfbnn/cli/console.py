@@ -1,4 +1,8 @@
-"""What the commands share: exit codes, printing, JSON, starting TensorFlow."""
+"""What the commands share: exit codes, printing, JSON, starting TensorFlow.
+
+No name in a file reaches a terminal as a command to it: what is said and printed is made plain, by
+`say` and by the standard output of `main`.
+"""
 
 import contextlib
 import json
@@ -7,14 +11,16 @@ import sys
 from typing import Any
 
 from tfbnn.engine.basis import libraries
+from tfbnn.system.words import without_controls
 
 DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 
 
 def say(text: str) -> None:
     """Prints to standard error, which is for people; standard output is for results."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+    # RuntimeError: a signal's handler came while a line was being printed.
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        print(without_controls(text), file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import itertools
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TextIO
@@ -20,6 +19,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Prediction
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
+from tfbnn.system.streams import data_output
 
 _ROWS_AT_ONCE = 1000
 _DIGITS = 9
@@ -31,7 +31,8 @@ Predict mean and standard deviation for every row of a table, as CSV.
 The columns are found by the names the model was fitted with; a table without any of them must have
 exactly the model's columns, in order. A classifier gives the most probable class, then for each
 class its probability and the standard deviation of that, for two classes of the second only. CSV is
-worked through in pieces, so it may be of any length.
+worked through in pieces, so it may be of any length. What the encoding of standard output lacks is
+written as an escape (\\xe9); files are UTF-8.
 Needs no TensorFlow."""
 
 
@@ -153,7 +154,7 @@ def _pieces(
 def _opened(path: str | None) -> Iterator[TextIO]:
     """A stream to write to; a file appears under its name only when it is complete."""
     if path is None or path == "-":
-        yield sys.stdout
+        yield data_output()
         return
     if os.path.exists(path) and not os.path.isfile(path):
         # A pipe or a device is written to, never replaced.
