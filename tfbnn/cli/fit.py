@@ -13,6 +13,7 @@ from tfbnn.cli.fit_options import fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
 from tfbnn.cli.runs import check_model_file, run_to_the_end
 from tfbnn.data.tables import Table, read_table
+from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
 
@@ -36,6 +37,8 @@ example:
 def run(args: argparse.Namespace) -> int:
     """Reads, fits, reports and saves."""
     check_model_file(args.model_file)
+    options = fit_arguments(args) | kernel_argument(args)
+    FitOptions(**options)  # refuses what is wrong with them
     targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args, label_names)
@@ -43,7 +46,6 @@ def run(args: argparse.Namespace) -> int:
     num_classes = len(np.unique(labels.read(table))) if labels else 0
     table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
     model = make_model(args, len(features), len(targets), num_classes)
-    options = fit_arguments(args) | kernel_argument(args)
     say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
     folder = getattr(args, "output", None)
     if args.model_file is None and folder is None:
@@ -88,11 +90,12 @@ def _held_out(
         return table, read_table(args.validation, names, label_names)
     if args.validation_fraction is None:
         return table, None
-    count = round(args.validation_fraction * len(table))
+    fraction = args.validation_fraction
+    count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     if not 0 < count < len(table):
         raise ValueError(
             "--validation-fraction must leave rows for training and for validation, received "
-            f"{args.validation_fraction:g} of {len(table)} rows. Use for example 0.1."
+            f"{fraction:g} of {len(table)} rows. Use for example 0.1."
         )
     seed = getattr(args, "seed", 0)
     order = np.random.default_rng(seed).permutation(len(table))

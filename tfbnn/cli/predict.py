@@ -12,7 +12,7 @@ import numpy as np
 
 from tfbnn.cli.columns import Roles, as_noise, feature_columns
 from tfbnn.cli.console import DONE
-from tfbnn.cli.options import add_model_argument, comma_list, load_model
+from tfbnn.cli.options import add_model_argument, comma_list, load_model, number
 from tfbnn.data.csv_tables import open_csv, write_csv
 from tfbnn.data.tables import Table, is_csv, read_table
 from tfbnn.posterior.ensemble import Ensemble
@@ -48,7 +48,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-o", dest="output", metavar="OUT.csv", help="file to write; default: standard output"
     )
     parser.add_argument(
-        "--quantiles", metavar="Q,Q,...", help="also these quantiles, for example 0.16,0.5,0.84"
+        "--quantiles",
+        type=_quantiles,
+        metavar="Q,Q,...",
+        help="also these quantiles, for example 0.16,0.5,0.84",
     )
     parser.add_argument(
         "--include-noise",
@@ -78,11 +81,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Predicts and writes CSV."""
     model = load_model(args)
-    quantiles = _numbers(args.quantiles)
+    quantiles = args.quantiles or None
     noise = Roles(model.posterior, noise=args.noise_column).noise
     noise = noise if args.include_noise else []
     has_labels = model.spec.has_classes and args.space == "original"
-    columns = _columns(model, ["stddev", *(f"q{value:g}" for value in quantiles or ())], has_labels)
+    columns = _columns(model, ["stddev", *(f"q{value!r}" for value in quantiles or ())], has_labels)
     if args.trust:
         columns.append("trust")
     predict = partial(model.predict, include_noise=args.include_noise, quantiles=quantiles)
@@ -172,13 +175,9 @@ def _opened(path: str | None) -> Iterator[TextIO]:
             os.unlink(temporary)
 
 
-def _numbers(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(entry) for entry in comma_list(text)] or None
-    except ValueError:
-        raise ValueError(
-            f"--quantiles must be numbers between 0 and 1 with commas, received {text!r}. "
-            "Use for example --quantiles 0.16,0.5,0.84."
-        ) from None
+def _quantiles(text: str) -> list[float]:
+    wanted = "numbers between 0 and 1 with commas, such as 0.16,0.5,0.84"
+    values: list[float] = [number(entry, float, wanted) for entry in comma_list(text)]
+    if len(set(values)) < len(values):
+        raise argparse.ArgumentTypeError(f"expected different numbers, received {text!r}")
+    return values
