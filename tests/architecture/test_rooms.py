@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "tensorflow_probability": ("engine.basis.libraries",),
     "keras": ("engine",),
     "tf_keras": ("engine",),
-    "h5py": ("storage", "data.tables"),
+    "h5py": ("storage", "data.tables", "data.table_files"),
     "matplotlib": ("plots",),
     "dask": ("cluster",),
     "distributed": ("cluster",),

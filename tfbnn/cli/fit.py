@@ -11,7 +11,8 @@ from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
-from tfbnn.cli.runs import check_model_file, run_to_the_end
+from tfbnn.cli.outputs import MODEL, check_output
+from tfbnn.cli.runs import run_to_the_end
 from tfbnn.data.tables import Table, read_table
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
@@ -36,9 +37,10 @@ example:
 
 def run(args: argparse.Namespace) -> int:
     """Reads, fits, reports and saves."""
-    check_model_file(args.model_file)
     options = fit_arguments(args) | kernel_argument(args)
     FitOptions(**options)  # refuses what is wrong with them
+    folder = options.get("output")
+    check_output(args.model_file, MODEL, [args.data, args.validation, folder])
     targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args, label_names)
@@ -47,7 +49,6 @@ def run(args: argparse.Namespace) -> int:
     table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
     model = make_model(args, len(features), len(targets), num_classes)
     say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
-    folder = getattr(args, "output", None)
     if args.model_file is None and folder is None:
         say("Without -o FILE or --output FOLDER nothing is kept but the report.")
     import_tensorflow()

@@ -1,7 +1,6 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
 import argparse
-import os
 import warnings
 from collections.abc import Callable
 
@@ -11,17 +10,6 @@ from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.model import BayesianMLP
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
-
-
-def check_model_file(path: str | None) -> None:
-    """Refuses a place where the model could not be saved, before hours of sampling."""
-    if path is None:
-        return
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"The folder of {path} does not exist. Create it first.")
-    if os.path.isdir(path) or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path} cannot be written: it is a folder, or its folder is read-only.")
 
 
 def run_to_the_end(

@@ -133,6 +133,14 @@ class RunFolder:
         return cls.open(path)
 
     @staticmethod
+    def around(path: StrPath) -> str | None:
+        """The run folder that a path, which need not exist, is or lies in, or None."""
+        place = Path(os.path.realpath(path))
+        # Nothing of a run lies deeper than in the folder of a lane.
+        folders = [place, *place.parents][:3]
+        return next((str(folder) for folder in folders if (folder / _RUN).is_file()), None)
+
+    @staticmethod
     def in_use(path: StrPath) -> bool:
         """Whether a process has a lease in this folder: makes a run, or writes a lane of it."""
         leases = [*Path(path).glob(_LEASE), *Path(path).glob(f"lane-*/{_LEASE}")]
