@@ -12,7 +12,7 @@ from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resumi
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.cli.parsing import Parser, parse
 from tfbnn.exceptions import ChainError
-from tfbnn.system.signals import signals_interrupt
+from tfbnn.system.signals import ignore_signals, signals_held
 from tfbnn.system.streams import open_standard_streams, plain_standard_output
 from tfbnn.system.version import __version__
 
@@ -53,15 +53,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     open_standard_streams()
-    with warnings.catch_warnings(), signals_interrupt(), plain_standard_output():
+    with signals_held() as hold, plain_standard_output(), warnings.catch_warnings():
         # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
         try:
-            return _run(sys.argv[1:] if argv is None else argv)
+            with hold.lifted():
+                code = _run(sys.argv[1:] if argv is None else argv)
         except KeyboardInterrupt:
             say("Stopped.")
-            return STOPPED
+            code = STOPPED
+    if argv is None:
+        # Libraries take long to unload; a second signal then would be told as another end.
+        ignore_signals()
+    return code
 
 
 def _run(argv: Sequence[str]) -> int:
