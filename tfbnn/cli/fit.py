@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,11 @@ from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
 from tfbnn.cli.outputs import MODEL, check_output
+from tfbnn.cli.own_folder import is_own_folder, own_folder
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.data.tables import Table, read_table
+from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
@@ -26,7 +30,8 @@ All numeric columns other than targets and noise are features, unless --features
 --likelihood bernoulli or categorical the target holds class labels: integers, or in CSV any text.
 Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws \
 go to
-the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill."""
+the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. Without, a run that
+takes more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model."""
 
 EPILOG = """\
 example:
@@ -38,9 +43,8 @@ example:
 def run(args: argparse.Namespace) -> int:
     """Reads, fits, reports and saves."""
     options = fit_arguments(args) | kernel_argument(args)
-    FitOptions(**options)  # refuses what is wrong with them
-    folder = options.get("output")
-    check_output(args.model_file, MODEL, [args.data, args.validation, folder])
+    asked = FitOptions(**options)
+    _check_outputs(args, options.get("output"))
     targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args, label_names)
@@ -49,8 +53,7 @@ def run(args: argparse.Namespace) -> int:
     table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
     model = make_model(args, len(features), len(targets), num_classes)
     say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
-    if args.model_file is None and folder is None:
-        say("Without -o FILE or --output FOLDER nothing is kept but the report.")
+    options |= _own_folder(args, model, asked, len(table))
     import_tensorflow()
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
@@ -60,7 +63,34 @@ def run(args: argparse.Namespace) -> int:
 
     options["validation_data"] = parts(held_out) if held_out is not None else None
     go_on = partial(fit_columns, model, parts(table), targets, noise, **options)
-    return run_to_the_end(model, go_on, folder, args)
+    return run_to_the_end(model, go_on, options.get("output"), args)
+
+
+def _check_outputs(args: argparse.Namespace, folder: str | None) -> None:
+    check_output(args.model_file, MODEL, [args.data, args.validation, folder])
+    if is_own_folder(folder, args.model_file):
+        raise ValueError(
+            f"--output {folder} is the name of the folder that a run keeps by itself and removes "
+            "when it has saved the model. Leave it out, or choose another name."
+        )
+
+
+def _own_folder(
+    args: argparse.Namespace, model: BayesianMLP, options: FitOptions, num_rows: int
+) -> dict[str, Any]:
+    """The option `output` of a long run that was given none, and what goes with it."""
+    if options.output is not None:
+        return {}
+    if args.model_file is None:
+        say("Without -o FILE or --output FOLDER nothing is kept but the report.")
+        return {}
+    seconds = estimated_fit_seconds(model.spec, options, num_rows)
+    folder = own_folder(args.model_file, seconds)
+    if folder is None:
+        return {}
+    # Draws must not depend on where they are kept: "auto" would start workers for a folder.
+    workers = 1 if options.num_workers == "auto" else options.num_workers
+    return {"output": folder, "num_workers": workers}
 
 
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:

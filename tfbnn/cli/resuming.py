@@ -15,7 +15,8 @@ from tfbnn.storage import RunFolder
 HELP = "go on with a run from its folder"
 DESCRIPTION = """\
 Go on with a run that was stopped or killed, or add draws to one that is finished, by its run folder
-alone. The draws are those of a run that nothing interrupted, bit by bit."""
+alone. The draws are those of a run that nothing interrupted, bit by bit. A folder that 'tfbnn fit'
+made by itself, MODEL.h5.run, is removed once -o MODEL.h5 is saved."""
 
 EPILOG = """\
 example:
