@@ -5,6 +5,7 @@ So that a stop or a kill of a long run loses nothing that a user has not thought
 
 import os
 import shlex
+from typing import TypeGuard
 
 from tfbnn.cli.console import say
 from tfbnn.exceptions import RunFolderError, RunLockedError
@@ -15,7 +16,7 @@ _LONG_SECONDS = 20.0
 
 
 def own_folder(model_file: str, seconds: float) -> str | None:
-    """The folder for a run, made if need be, or None where it keeps none.
+    """The folder for a run, which can be made and is not there yet, or None where it keeps none.
 
     Args:
         model_file: Where the model will be saved.
@@ -37,6 +38,7 @@ def own_folder(model_file: str, seconds: float) -> str | None:
     try:
         with RunFolder.reserved(folder):
             pass
+        RunFolder.remove(folder)  # the run makes it when it begins
     except RunLockedError:
         raise
     except (RunFolderError, OSError) as error:
@@ -47,7 +49,7 @@ def own_folder(model_file: str, seconds: float) -> str | None:
     return folder
 
 
-def is_own_folder(folder: str | None, model_file: str | None) -> bool:
+def is_own_folder(folder: str | None, model_file: str | None) -> TypeGuard[str]:
     """Whether a run folder is the one that belongs to a model file, and goes with its run's end."""
     if folder is None or model_file is None:
         return False

@@ -1,7 +1,6 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
 import argparse
-import os
 import shlex
 import warnings
 from collections.abc import Callable
@@ -47,6 +46,9 @@ def run_to_the_end(
         except ChainError:
             _save_stopped(model, folder, args)
             raise
+        finally:
+            if is_own_folder(folder, args.model_file) and not _has_run(folder):
+                _remove(folder)
         _save(model, folder, args)
         if is_own_folder(folder, args.model_file):
             _remove(folder)
@@ -91,7 +93,7 @@ def _with_draws(model: BayesianMLP, folder: str | None) -> BayesianMLP | None:
     except NotFittedError:
         pass
     try:
-        return None if folder is None or RunFolder.find(folder) is None else load(folder)
+        return load(folder) if folder is not None and _has_run(folder) else None
     except (NotFittedError, RunFolderError):
         return None
 
@@ -99,17 +101,23 @@ def _with_draws(model: BayesianMLP, folder: str | None) -> BayesianMLP | None:
 def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
     if folder is None:
         say("With --output FOLDER a run that is stopped goes on where it was.")
-    elif RunFolder.find(folder) is not None:
+    elif _has_run(folder):
         save = "" if args.model_file is None else f" -o {shlex.quote(args.model_file)}"
         say(f"Go on with: tfbnn resume {shlex.quote(folder)}{save}")
     else:
         say("Sampling had not begun: the same command starts anew.")
-        if is_own_folder(folder, args.model_file) and os.path.isdir(folder):
-            _remove(folder)
 
 
-def _remove(folder: str | None) -> None:
+def _has_run(folder: str) -> bool:
+    """Whether a run has begun in its folder."""
+    return RunFolder.around(folder) is not None
+
+
+def _remove(folder: str) -> None:
+    """Removes a run folder that is no longer needed, if there is one."""
     try:
-        RunFolder.remove(folder or "")
+        RunFolder.remove(folder)
+    except FileNotFoundError:
+        pass
     except (OSError, RunFolderError) as error:
         say(f"{folder} is no longer needed, and could not be removed: {error}")

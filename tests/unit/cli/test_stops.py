@@ -146,10 +146,12 @@ def test_a_long_run_keeps_a_folder_and_a_short_one_none(tmp_path, capsys):
     path = str(tmp_path / "bnn.h5")
     assert own_folder(path, seconds=15.0) is None and os.listdir(tmp_path) == []
     folder = own_folder(path, seconds=61.0)
-    assert folder == f"{path}.run" and is_own_folder(folder, path)
+    assert folder == f"{path}.run" and is_own_folder(folder, path) and os.listdir(tmp_path) == []
     assert f"draws are kept in {folder}" in capsys.readouterr().err
     assert not is_own_folder(str(tmp_path / "run"), path) and not is_own_folder(folder, None)
-    assert own_folder(path, seconds=61.0) == folder  # what a process left that was killed early
+    with RunFolder.reserved(folder):
+        pass  # a process that is killed here leaves what is no run
+    assert own_folder(path, seconds=61.0) == folder
 
 
 @pytest.mark.parametrize("seconds", [1.0, 100.0])
@@ -196,10 +198,17 @@ def test_what_else_is_in_the_folder_stays(tmp_path, model, capsys):
     assert "could not be removed" in capsys.readouterr().err
 
 
-def test_a_stop_before_the_beginning_leaves_no_folder(tmp_path, model):
+@pytest.mark.parametrize("error", [KeyboardInterrupt, tfbnn.StartError, tfbnn.ChainError])
+def test_an_end_before_the_beginning_leaves_no_folder(tmp_path, model, error):
     path = str(tmp_path / "bnn.h5")
     folder = own_folder(path, seconds=61.0)
-    assert end(BayesianMLP.from_spec(model.spec), stopped, folder, path) == 85
+
+    def go_on():
+        with RunFolder.reserved(folder):
+            raise error
+
+    with contextlib.suppress(ValueError, tfbnn.ChainError):
+        assert end(BayesianMLP.from_spec(model.spec), go_on, folder, path) == 85
     assert os.listdir(tmp_path) == []
 
 

@@ -162,9 +162,12 @@ class RunFolder:
         place = Path(path)
         # From here on it is no run: one of which parts are gone would look damaged.
         (place / _RUN).unlink(missing_ok=True)
-        for lane in place.glob("lane-*"):
-            shutil.rmtree(lane)
-        (place / _LEASE).unlink(missing_ok=True)
+        for folder in (*place.glob("lane-*"), place / PREPARATION):
+            if folder.is_dir():
+                shutil.rmtree(folder)
+        for file in place.iterdir():
+            if file.name == _LEASE or file.name.startswith(STOP) or is_temporary(file.name):
+                file.unlink()
         place.rmdir()
 
     def replace_description(self, description: _Json) -> None:
