@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        args = parse(_parser(), argv)
+        args = parse(*_parsers(), argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
@@ -89,7 +89,8 @@ def _run(argv: Sequence[str]) -> int:
         return FAILED if isinstance(error, ChainError) else BAD_INPUT
 
 
-def _parser() -> Parser:
+def _parsers() -> tuple[Parser, dict[str, Parser]]:
+    """The parser of the program, and those of its commands."""
     parser = Parser(prog="tfbnn", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"tfbnn {__version__}")
     parser.add_argument(
@@ -102,8 +103,8 @@ def _parser() -> Parser:
         texts = {"description": module.DESCRIPTION, "epilog": vars(module).get("EPILOG")}
         command = commands.add_parser(name, help=module.HELP, **texts)
         module.add_options(command)
-        command.set_defaults(run=module.run, parser=command)
-    return parser
+        command.set_defaults(run=module.run)
+    return parser, commands.choices
 
 
 def _text(error: Exception) -> str:

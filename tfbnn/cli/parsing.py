@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
@@ -31,30 +31,43 @@ class Parser(argparse.ArgumentParser):
             )
 
 
-def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
+def parse(
+    parser: Parser, commands: Mapping[str, Parser], argv: Sequence[str]
+) -> argparse.Namespace:
     """The parsed arguments.
+
+    Args:
+        parser: The parser of all commands.
+        commands: Their own parsers by their names.
+        argv: Arguments after the program's name.
 
     Raises:
         SystemExit: For a bad command line, after saying what is wrong with it, in the name of the
             command that was given; and after --help.
     """
+    place = next((place for place, text in enumerate(argv) if text in commands), len(argv))
+    command = commands.get("".join(argv[place : place + 1]), parser)
+    # First, because one that is misspelt may be missing as well.
+    for text in argv[place + 1 :]:
+        _check_option(command, text.partition("=")[0])
     args, unknown = parser.parse_known_args(argv)
     if unknown:
-        command: argparse.ArgumentParser = args.parser
         command.error(_complaint(command, argv, unknown))
     return args
 
 
-def _complaint(command: argparse.ArgumentParser, argv: Sequence[str], unknown: list[str]) -> str:
-    """What to say of arguments that a command does not know."""
+def _check_option(command: Parser, name: str) -> None:
     options = command._option_string_actions
-    for flag, entries in _lists(options, argv):
+    if name.startswith("--") and name != "--" and name not in options:
+        command.error(f"unknown option {name}.{did_you_mean(name, options)}")
+
+
+def _complaint(command: Parser, argv: Sequence[str], unknown: Sequence[str]) -> str:
+    """What to say of arguments that a command does not know."""
+    for flag, entries in _lists(command._option_string_actions, argv):
         if len(entries) > 1:
             return f"{flag} takes one list, with commas: {flag} {','.join(entries)}."
-    name = unknown[0].partition("=")[0]
-    if not name.startswith("-"):
-        return f"unexpected argument {name!r}."
-    return f"unknown option {name}.{did_you_mean(name, options)}"
+    return f"unexpected argument {unknown[0]!r}."
 
 
 def _lists(

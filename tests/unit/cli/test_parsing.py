@@ -17,6 +17,8 @@ def folder(tmp_path):
     ("command", "words"),
     [
         (f"{FIT} --layer 20", ["unknown option --layer", "'--layers'", "tfbnn fit --help"]),
+        ("fit rows.csv --target y --layer=20", ["unknown option --layer", "'--layers'"]),
+        ("--traceback fit rows.csv --targt y", ["unknown option --targt", "'--target'"]),
         (f"{FIT} --num-result=5", ["--num-result.", "'--num-results'"]),
         (f"{FIT} 20", ["--layers 3,20", "tfbnn fit --help"]),
         ("fit --layers 20 20 --target y rows.csv", ["--layers 20,20"]),
