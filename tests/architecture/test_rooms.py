@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "tensorflow_probability": ("engine.basis.libraries",),
     "keras": ("engine",),
     "tf_keras": ("engine",),
-    "h5py": ("storage", "data.hdf5"),
+    "h5py": ("storage", "data.hdf5", "data.table_files"),
     "matplotlib": ("plots",),
     "dask": ("cluster",),
     "distributed": ("cluster",),

@@ -289,3 +289,33 @@ def test_a_folder_that_is_moved_under_its_writer(folder, tmp_path, monkeypatch, 
     with moved.writer(0) as writer:
         writer.commit({}, {"number": 2})
     assert moved.read(0).counters == {"number": 2}
+
+
+# Removed, and found from inside.
+
+
+def test_a_run_is_removed_with_all_that_belongs_to_it(tmp_path):
+    folder = make_run(tmp_path / "run", num_lanes=2)
+    with folder.writer(1) as writer:
+        commit(writer)
+        with pytest.raises(tfbnn.RunLockedError, match="at work"):
+            RunFolder.remove(tmp_path / "run")
+    (tmp_path / "run" / "stop-1").write_text("")
+    (tmp_path / "run" / "preparation").mkdir()
+    RunFolder.remove(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_does_not_belong_to_a_run_is_not_removed_with_it(tmp_path):
+    make_run(tmp_path / "run")
+    (tmp_path / "run" / "diary.txt").write_text("mine")
+    with pytest.raises(OSError, match="not empty"):
+        RunFolder.remove(tmp_path / "run")
+    assert os.listdir(tmp_path / "run") == ["diary.txt"]
+
+
+def test_the_run_around_a_path(tmp_path, folder):
+    (tmp_path / "link").symlink_to("run")
+    for inside in ("run", "run/new.h5", "run/lane-000/new.h5", "link/new.h5"):
+        assert RunFolder.around(tmp_path / inside) == folder.path
+    assert RunFolder.around(tmp_path / "new.h5") is None

@@ -1,18 +1,19 @@
-"""The parser of all commands, and how a command ends: exit codes, messages, signals."""
+"""All commands, and how one ends: exit codes, messages, signals."""
 
-import argparse
 import contextlib
 import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
+from tfbnn.cli.parsing import Parser, parse
 from tfbnn.exceptions import ChainError
-from tfbnn.system.signals import signals_interrupt
+from tfbnn.system.signals import ignore_signals, signals_held
+from tfbnn.system.streams import open_standard_streams, plain_standard_output
 from tfbnn.system.version import __version__
 
 _COMMANDS: dict[str, ModuleType] = {
@@ -42,18 +43,6 @@ exit codes:
   85 stopped by SIGINT or SIGTERM, and with a run folder resumable"""
 
 
-class _Parser(argparse.ArgumentParser):
-    """Errors take two lines, not the whole usage; options are never guessed from their start."""
-
-    def __init__(self, **settings: Any):
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, **settings)
-
-    def error(self, message: str) -> NoReturn:
-        say(f"{self.prog}: error: {message}\nTry '{self.prog} --help'.")
-        raise SystemExit(BAD_INPUT)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
@@ -63,34 +52,46 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    try:
-        args = _parser().parse_args(argv)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    with warnings.catch_warnings(), signals_interrupt():
+    open_standard_streams()
+    with signals_held() as hold, plain_standard_output(), warnings.catch_warnings():
         # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
         try:
-            code: int = args.run(args)
-            sys.stdout.flush()
-            return code
+            with hold.lifted():
+                code = _run(sys.argv[1:] if argv is None else argv)
         except KeyboardInterrupt:
             say("Stopped.")
-            return STOPPED
-        except BrokenPipeError:
-            # The reader, such as `head`, has seen enough.
-            _close_standard_output()
-            return 0
-        except (TypeError, ValueError, ImportError, OSError, ChainError) as error:
-            if args.traceback:
-                raise
-            say(_shorten(f"tfbnn {args.command}: error: {_text(error)}"))
-            return FAILED if isinstance(error, ChainError) else BAD_INPUT
+            code = STOPPED
+    if argv is None:
+        # Libraries take long to unload; a second signal then would be told as another end.
+        ignore_signals()
+    return code
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="tfbnn", description=_DESCRIPTION, epilog=_EPILOG)
+def _run(argv: Sequence[str]) -> int:
+    try:
+        args = parse(*_parsers(), argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough.
+        _close_standard_output()
+        return 0
+    except (TypeError, ValueError, ImportError, OSError, ChainError) as error:
+        if args.traceback:
+            raise
+        say(_shorten(f"tfbnn {args.command}: error: {_text(error)}"))
+        return FAILED if isinstance(error, ChainError) else BAD_INPUT
+
+
+def _parsers() -> tuple[Parser, dict[str, Parser]]:
+    """The parser of the program, and those of its commands."""
+    parser = Parser(prog="tfbnn", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"tfbnn {__version__}")
     parser.add_argument(
         "--traceback", action="store_true", help="show where an error came from, for bug reports"
@@ -103,7 +104,7 @@ def _parser() -> _Parser:
         command = commands.add_parser(name, help=module.HELP, **texts)
         module.add_options(command)
         command.set_defaults(run=module.run)
-    return parser
+    return parser, commands.choices
 
 
 def _text(error: Exception) -> str:

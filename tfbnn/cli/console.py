@@ -1,23 +1,26 @@
-"""What the commands share: exit codes, printing, JSON, TensorFlow without its chatter."""
+"""What the commands share: exit codes, printing, JSON, starting TensorFlow.
+
+No name in a file reaches a terminal as a command to it: what is said and printed is made plain, by
+`say` and by the standard output of `main`.
+"""
 
 import contextlib
 import json
 import math
-import os
 import sys
-import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 from tfbnn.engine.basis import libraries
+from tfbnn.system.words import without_controls
 
 DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 
 
 def say(text: str) -> None:
     """Prints to standard error, which is for people; standard output is for results."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+    # RuntimeError: a signal's handler came while a line was being printed.
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        print(without_controls(text), file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
@@ -26,41 +29,20 @@ def print_json(value: Any) -> None:
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow and hides its messages on build flags and absent GPU libraries.
+    """Imports TensorFlow, and says so, as it takes seconds.
 
     Raises:
         ImportError: When it cannot be imported, with a remedy.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     say("Starting TensorFlow ...")
     try:
-        with _hidden_standard_error():
-            for library in (libraries.tf, libraries.tfp):
-                library.load()
+        for library in (libraries.tf, libraries.tfp):
+            library.load()
     except ImportError as error:
         raise ImportError(
             f"Sampling needs TensorFlow and TensorFlow Probability ({error}). Install them with "
             "'pip install tfbnn'; predicting from a saved model works without."
         ) from error
-
-
-@contextlib.contextmanager
-def _hidden_standard_error() -> Iterator[None]:
-    """Catches what C++ code writes to file descriptor 2, and shows it only after an exception."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with tempfile.TemporaryFile() as hidden:
-        os.dup2(hidden.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            hidden.seek(0)
-            os.write(saved, hidden.read())
-            raise
-        finally:
-            sys.stderr.flush()
-            os.dup2(saved, 2)
-            os.close(saved)
 
 
 def _plain(value: Any) -> Any:

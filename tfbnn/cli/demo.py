@@ -12,6 +12,7 @@ import numpy as np
 from tfbnn.cli.columns import fit_columns
 from tfbnn.cli.console import DONE, import_tensorflow
 from tfbnn.cli.evaluate import scores_text
+from tfbnn.cli.outputs import FOLDER, MODEL, check_output
 from tfbnn.cli.plot import save_figures
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.table import Table
@@ -54,8 +55,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Tells the story."""
     began = time.perf_counter()
-    os.makedirs(args.output, exist_ok=True)
     path = os.path.join(args.output, "demo.h5")
+    check_output(args.output, FOLDER)
+    _refuse_others(args.output, path)
+    os.makedirs(args.output, exist_ok=True)
     exact = neutralino_pairs(SIZE.num_rows)
     data = _smear(exact)
     _show_data(data, args.output)
@@ -66,6 +69,17 @@ def run(args: argparse.Namespace) -> int:
     _show_figures(model, data, args.output)
     _show_next_steps(args.output, time.perf_counter() - began)
     return DONE
+
+
+def _refuse_others(folder: str, model: str) -> None:
+    """Refuses a folder with files of somebody's own, which may have the names of the demo's."""
+    if os.path.isdir(folder) and os.listdir(folder):
+        if not os.path.isfile(model):
+            raise ValueError(
+                f"-o {folder} holds other files, expected a new or empty folder or that of an "
+                "earlier demo. Choose another."
+            )
+        check_output(model, MODEL)
 
 
 def _smear(exact: Dataset) -> Dataset:

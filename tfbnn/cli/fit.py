@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,14 @@ from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
-from tfbnn.cli.runs import check_model_file, run_to_the_end
+from tfbnn.cli.outputs import MODEL, check_output
+from tfbnn.cli.own_folder import is_own_folder, own_folder
+from tfbnn.cli.runs import run_to_the_end
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
+from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.model import BayesianMLP
+from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
 
@@ -27,7 +33,8 @@ text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines tha
 comments, but may name them too.
 Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws \
 go to
-the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill."""
+the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. Without, a run that
+takes more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model."""
 
 EPILOG = """\
 example:
@@ -38,7 +45,9 @@ example:
 
 def run(args: argparse.Namespace) -> int:
     """Reads, fits, reports and saves."""
-    check_model_file(args.model_file)
+    options = fit_arguments(args) | kernel_argument(args)
+    asked = FitOptions(**options)
+    _check_outputs(args, options.get("output"))
     targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args, label_names)
@@ -46,11 +55,8 @@ def run(args: argparse.Namespace) -> int:
     num_classes = len(np.unique(labels.read(table))) if labels else 0
     table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
     model = make_model(args, len(features), len(targets), num_classes)
-    options = fit_arguments(args) | kernel_argument(args)
     say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
-    folder = getattr(args, "output", None)
-    if args.model_file is None and folder is None:
-        say("Without -o FILE or --output FOLDER nothing is kept but the report.")
+    options |= _own_folder(args, model, asked, len(table))
     import_tensorflow()
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
@@ -60,7 +66,34 @@ def run(args: argparse.Namespace) -> int:
 
     options["validation_data"] = parts(held_out) if held_out is not None else None
     go_on = partial(fit_columns, model, parts(table), targets, noise, **options)
-    return run_to_the_end(model, go_on, folder, args)
+    return run_to_the_end(model, go_on, options.get("output"), args)
+
+
+def _check_outputs(args: argparse.Namespace, folder: str | None) -> None:
+    check_output(args.model_file, MODEL, [args.data, args.validation, folder])
+    if is_own_folder(folder, args.model_file):
+        raise ValueError(
+            f"--output {folder} is the name of the folder that a run keeps by itself and removes "
+            "when it has saved the model. Leave it out, or choose another name."
+        )
+
+
+def _own_folder(
+    args: argparse.Namespace, model: BayesianMLP, options: FitOptions, num_rows: int
+) -> dict[str, Any]:
+    """The option `output` of a long run that was given none, and what goes with it."""
+    if options.output is not None:
+        return {}
+    if args.model_file is None:
+        say("Without -o FILE or --output FOLDER nothing is kept but the report.")
+        return {}
+    seconds = estimated_fit_seconds(model.spec, options, num_rows)
+    folder = own_folder(args.model_file, seconds)
+    if folder is None:
+        return {}
+    # Draws must not depend on where they are kept: "auto" would start workers for a folder.
+    workers = 1 if options.num_workers == "auto" else options.num_workers
+    return {"output": folder, "num_workers": workers}
 
 
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
@@ -91,11 +124,12 @@ def _held_out(
         return table, read_table(args.validation, names, label_names)
     if args.validation_fraction is None:
         return table, None
-    count = round(args.validation_fraction * len(table))
+    fraction = args.validation_fraction
+    count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     if not 0 < count < len(table):
         raise ValueError(
             "--validation-fraction must leave rows for training and for validation, received "
-            f"{args.validation_fraction:g} of {len(table)} rows. Use for example 0.1."
+            f"{fraction:g} of {len(table)} rows. Use for example 0.1."
         )
     seed = getattr(args, "seed", 0)
     order = np.random.default_rng(seed).permutation(len(table))

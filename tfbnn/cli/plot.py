@@ -7,8 +7,10 @@ from typing import Any
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, say
 from tfbnn.cli.options import DATA, add_model_argument, add_role_options, load_model
+from tfbnn.cli.outputs import FOLDER, check_output
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
+from tfbnn.system.atomic import replacing
 
 HELP = "draw figures of a saved model"
 DESCRIPTION = """\
@@ -29,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draws, saves and lists the figures."""
+    check_output(args.output, FOLDER, [args.data])
     model = load_model(args)
     rows = None
     if args.data is not None:
@@ -76,5 +79,6 @@ def save_figures(
     os.makedirs(folder, exist_ok=True)
     paths = {os.path.join(folder, f"{name}.{file_format}"): f for name, f in figures.items()}
     for path, figure in paths.items():
-        figure.savefig(path)
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format=file_format)
     return list(paths)

@@ -3,36 +3,37 @@
 import argparse
 import contextlib
 import itertools
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TextIO
 
 import numpy as np
 
 from tfbnn.cli.columns import Roles, as_noise, feature_columns, inputs_of
 from tfbnn.cli.console import DONE
-from tfbnn.cli.options import add_model_argument, comma_list, load_model
-from tfbnn.data.csv_tables import open_csv, write_csv
+from tfbnn.cli.options import add_model_argument, comma_list, load_model, number
+from tfbnn.cli.outputs import STREAM, TABLE, check_output, is_device
+from tfbnn.data.csv_tables import open_csv
 from tfbnn.data.table import Table
+from tfbnn.data.table_files import Writer, csv_writer, table_writer
 from tfbnn.data.tables import is_csv, read_table, table_of
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Prediction
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
+from tfbnn.system.atomic import open_text
+from tfbnn.system.streams import data_output
 
 _ROWS_AT_ONCE = 1000
-_DIGITS = 9
 
 HELP = "predict with error bars for a table of points"
 DESCRIPTION = """\
-Predict mean and standard deviation for every row of a table, as CSV.
+Predict mean and standard deviation for every row of a table.
 
 The columns are found by the names the model was fitted with; a table without any of them must have
 exactly the model's columns, in order. A classifier gives the most probable class, then for each
 class its probability and the standard deviation of that, for two classes of the second only. Text is
-worked through in pieces, so it may be of any length.
+worked through in pieces, so it may be of any length. What the encoding of standard output lacks is
+written as an escape (\\xe9); files are UTF-8.
 Needs no TensorFlow."""
 
 
@@ -45,10 +46,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input",
     )
     parser.add_argument(
-        "-o", dest="output", metavar="OUT.csv", help="file to write; default: standard output"
+        "-o",
+        dest="output",
+        metavar="OUT.csv",
+        help="file to write, in the format of its ending: .csv, .tsv (also .gz), .npz, .h5, "
+        ".parquet; default: CSV on standard output",
     )
     parser.add_argument(
-        "--quantiles", metavar="Q,Q,...", help="also these quantiles, for example 0.16,0.5,0.84"
+        "--quantiles",
+        type=_quantiles,
+        metavar="Q,Q,...",
+        help="also these quantiles, for example 0.16,0.5,0.84",
     )
     parser.add_argument(
         "--include-noise",
@@ -76,23 +84,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predicts and writes CSV."""
+    """Predicts and writes a table."""
+    check_output(args.output, TABLE, [args.model, args.points])
     model = load_model(args)
-    quantiles = _numbers(args.quantiles)
     noise = Roles(model.posterior, noise=args.noise_column).noise
     noise = noise if args.include_noise else []
     has_labels = model.spec.has_classes and args.space == "original"
-    columns = _columns(model, ["stddev", *(f"q{value:g}" for value in quantiles or ())], has_labels)
+    spreads = ["stddev", *(f"q{value!r}" for value in args.quantiles or ())]
+    columns = _columns(model, spreads, has_labels)
     if args.trust:
         columns.append("trust")
-    predict = partial(model.predict, include_noise=args.include_noise, quantiles=quantiles)
+    predict = partial(
+        model.predict, include_noise=args.include_noise, quantiles=args.quantiles or None
+    )
     predict = partial(predict, space=args.space, return_trust=args.trust)
-    with _pieces(args.points, model.posterior, noise) as pieces, _opened(args.output) as stream:
-        for number, (x, row_noise) in enumerate(pieces):
+    with (
+        _pieces(args.points, model.posterior, noise) as pieces,
+        _written(args.output, columns) as write,
+    ):
+        for x, row_noise in pieces:
             prediction = predict(x, noise_scale=row_noise).columns
             labels = model.posterior.most_probable(prediction.mean) if has_labels else None
-            values, header = _values(prediction), number == 0
-            write_csv(stream, columns, values, labels=labels, digits=_DIGITS, header=header)
+            write(_values(prediction), labels)
     return DONE
 
 
@@ -148,34 +161,21 @@ def _pieces(
 
 
 @contextlib.contextmanager
-def _opened(path: str | None) -> Iterator[TextIO]:
-    """A stream to write to; a file appears under its name only when it is complete."""
-    if path is None or path == "-":
-        yield sys.stdout
-        return
-    if os.path.exists(path) and not os.path.isfile(path):
-        # A pipe or a device is written to, never replaced.
-        with open(path, "w", newline="", encoding="utf-8") as stream:
-            yield stream
-        return
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "w", newline="", encoding="utf-8") as stream:
-            yield stream
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+def _written(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
+    """Yields what takes the rows of the table: a file, a pipe or standard output."""
+    if path is None or path == STREAM:
+        yield csv_writer(data_output(), columns)
+    elif is_device(path):
+        with open_text(path) as stream:
+            yield csv_writer(stream, columns)
+    else:
+        with table_writer(path, columns) as write:
+            yield write
 
 
-def _numbers(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(entry) for entry in comma_list(text)] or None
-    except ValueError:
-        raise ValueError(
-            f"--quantiles must be numbers between 0 and 1 with commas, received {text!r}. "
-            "Use for example --quantiles 0.16,0.5,0.84."
-        ) from None
+def _quantiles(text: str) -> list[float]:
+    wanted = "numbers between 0 and 1 with commas, such as 0.16,0.5,0.84"
+    values: list[float] = [number(entry, float, wanted) for entry in comma_list(text)]
+    if len(set(values)) < len(values):
+        raise argparse.ArgumentTypeError(f"expected different numbers, received {text!r}")
+    return values

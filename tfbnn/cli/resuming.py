@@ -5,7 +5,8 @@ import argparse
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import PACE
 from tfbnn.cli.options import add_all, add_results_options, given
-from tfbnn.cli.runs import check_model_file, run_to_the_end
+from tfbnn.cli.outputs import MODEL, check_output
+from tfbnn.cli.runs import run_to_the_end
 from tfbnn.cli.settings import described, field_option
 from tfbnn.model import prepare_resume, resume
 from tfbnn.run.options import FitOptions
@@ -14,7 +15,8 @@ from tfbnn.storage import RunFolder
 HELP = "go on with a run from its folder"
 DESCRIPTION = """\
 Go on with a run that was stopped or killed, or add draws to one that is finished, by its run folder
-alone. The draws are those of a run that nothing interrupted, bit by bit."""
+alone. The draws are those of a run that nothing interrupted, bit by bit. A folder that 'tfbnn fit'
+made by itself, MODEL.h5.run, is removed once -o MODEL.h5 is saved."""
 
 EPILOG = """\
 example:
@@ -36,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Goes on, reports and saves."""
-    check_model_file(args.model_file)
+    check_output(args.model_file, MODEL, [args.folder])
     if RunFolder.find(args.folder) is None:
         raise ValueError(f"There is no run in {args.folder}. Begin one: tfbnn fit --output.")
     import_tensorflow()

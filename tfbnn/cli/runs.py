@@ -1,33 +1,27 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
 import argparse
-import os
+import shlex
 import warnings
 from collections.abc import Callable
 
 from tfbnn.cli.console import STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
-from tfbnn.exceptions import ChainError, NotFittedError
-from tfbnn.model import BayesianMLP
+from tfbnn.cli.own_folder import is_own_folder
+from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError
+from tfbnn.model import BayesianMLP, load
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
-
-
-def check_model_file(path: str | None) -> None:
-    """Refuses a place where the model could not be saved, before hours of sampling."""
-    if path is None:
-        return
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"The folder of {path} does not exist. Create it first.")
-    if os.path.isdir(path) or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path} cannot be written: it is a folder, or its folder is read-only.")
+from tfbnn.system.signals import signals_held
 
 
 def run_to_the_end(
     model: BayesianMLP, go_on: Callable[[], Run], folder: str | None, args: argparse.Namespace
 ) -> int:
     """Runs, saves and reports.
+
+    A signal stops the run. Once it is over, or is stopping, the rest is done however often one asks
+    to stop: a model that is saved has cost more than anybody waits for it.
 
     Args:
         model: The model that the run is of.
@@ -41,42 +35,89 @@ def run_to_the_end(
     Raises:
         ChainError: After saving what the other chains have.
     """
+    with signals_held(lambda: say("Asked to stop: what there is is saved first.")) as hold:
+        try:
+            with hold.lifted():
+                run = go_on()
+        except KeyboardInterrupt:
+            _save_stopped(model, folder, args)
+            _say_how_to_go_on(folder, args)
+            return STOPPED
+        except ChainError:
+            _save_stopped(model, folder, args)
+            raise
+        finally:
+            if is_own_folder(folder, args.model_file) and not _has_run(folder):
+                _remove(folder)
+        _save(model, folder, args)
+        if is_own_folder(folder, args.model_file):
+            _remove(folder)
+        if args.json:
+            print_json(run.to_dict())
+        else:
+            print(run.report())
+        if hold.seen:
+            say("The run was over when it was asked to stop: nothing is missing.")
+        return verdict(run.diagnosis, args.strict)
+
+
+def _save(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> None:
+    if args.model_file is None:
+        return
     try:
-        run = go_on()
-    except KeyboardInterrupt:
-        _save_stopped(model, folder, args)
-        return STOPPED
-    except ChainError:
-        _save_stopped(model, None, args)
-        raise
-    _save(model, args)
-    if args.json:
-        print_json(run.to_dict())
-    else:
-        print(run.report())
-    return verdict(run.diagnosis, args.strict)
-
-
-def _save(model: BayesianMLP, args: argparse.Namespace) -> None:
-    if args.model_file is not None:
         model.save(args.model_file)
-        say(f"Saved {args.model_file}.")
+    except (OSError, ValueError):
+        if folder is not None:
+            say(f"The draws are in {folder}: tfbnn resume {shlex.quote(folder)} -o ANOTHER.h5")
+        raise
+    say(f"Saved {args.model_file}.")
 
 
 def _save_stopped(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> None:
     """Saves what a run has kept that did not come to its end, and says so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model warns that its run was stopped: said below
-        try:
-            kept = model.posterior.num_results
-        except NotFittedError:
+        kept = _with_draws(model, folder)
+        if kept is None:
             say("Stopped before anything was kept; nothing is saved.")
         else:
-            say(f"Stopped with {kept} draws kept per chain.")
-            _save(model, args)
+            say(f"Stopped with {kept.posterior.num_results} draws kept per chain.")
+            _save(kept, folder, args)
+
+
+def _with_draws(model: BayesianMLP, folder: str | None) -> BayesianMLP | None:
+    """The model, or what its run folder has committed where a stop came before it had anything."""
+    try:
+        model.posterior  # noqa: B018
+        return model
+    except NotFittedError:
+        pass
+    try:
+        return load(folder) if folder is not None and _has_run(folder) else None
+    except (NotFittedError, RunFolderError):
+        return None
+
+
+def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
     if folder is None:
-        return
-    if RunFolder.find(folder) is not None:
-        say(f"Go on with: tfbnn resume {folder}")
+        say("With --output FOLDER a run that is stopped goes on where it was.")
+    elif _has_run(folder):
+        save = "" if args.model_file is None else f" -o {shlex.quote(args.model_file)}"
+        say(f"Go on with: tfbnn resume {shlex.quote(folder)}{save}")
     else:
         say("Sampling had not begun: the same command starts anew.")
+
+
+def _has_run(folder: str) -> bool:
+    """Whether a run has begun in its folder."""
+    return RunFolder.around(folder) is not None
+
+
+def _remove(folder: str) -> None:
+    """Removes a run folder that is no longer needed, if there is one."""
+    try:
+        RunFolder.remove(folder)
+    except FileNotFoundError:
+        pass
+    except (OSError, RunFolderError) as error:
+        say(f"{folder} is no longer needed, and could not be removed: {error}")

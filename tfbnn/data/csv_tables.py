@@ -17,6 +17,7 @@ import numpy as np
 from tfbnn.data.numbers import is_number, only_plain_floats
 from tfbnn.data.text_lines import TextLines
 from tfbnn.system.arrays import Array
+from tfbnn.system.atomic import open_text, replacing
 from tfbnn.system.paths import StrPath
 
 # Line number and cells.
@@ -154,16 +155,19 @@ def write_csv(
     labels: Any = None,
     digits: int = 17,
     header: bool = True,
+    separator: str = ",",
 ) -> None:
     """Writes numbers as CSV, and labels before them.
 
     Args:
-        target: File name, or a text stream open for writing.
+        target: File name, which the table gets once it is complete; or a text stream open for
+            writing.
         columns: L + M names.
         values: Numbers [N, M].
         labels: Text, integers or booleans [N, L], written as they are; None (default): L is 0.
         digits: Significant digits; 17 (default) keep every bit.
         header: Whether to write the line of column names; off for further rows of one table.
+        separator: What stands between cells.
 
     Raises:
         ValueError: If there is not one name per column.
@@ -177,10 +181,18 @@ def write_csv(
             f"{list(values.shape)}."
         )
     if isinstance(target, (str, os.PathLike)):
-        with open(target, "w", newline="", encoding="utf-8") as stream:
-            write_csv(stream, columns, values, labels=labels, digits=digits, header=header)
+        with replacing(target) as temporary, open_text(temporary) as stream:
+            write_csv(
+                stream,
+                columns,
+                values,
+                labels=labels,
+                digits=digits,
+                header=header,
+                separator=separator,
+            )
         return
-    writer = csv.writer(target, lineterminator="\n")
+    writer = csv.writer(target, delimiter=separator, lineterminator="\n")
     if header:
         writer.writerow(columns)
     writer.writerows(

@@ -114,9 +114,11 @@ class FitOptions(Sampling):
         check_number("commit_interval", self.commit_interval, minimum=0)
         if self.output is not None and not isinstance(self.output, (str, os.PathLike)):
             raise TypeError(f"output must be a folder's path or None, received {self.output!r}.")
+        if self.output is not None and not os.fspath(self.output):
+            raise ValueError("output must be a folder's path or None, received ''. Leave it out.")
         if self.resume and self.output is None:
             raise ValueError(
                 "resume=True goes on with the run in a folder, received output=None. Pass "
                 "output=FOLDER, or resume=False."
             )
-        self._set("output", self.output and os.fspath(self.output))
+        self._set("output", None if self.output is None else os.fspath(self.output))

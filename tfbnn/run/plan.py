@@ -1,5 +1,6 @@
 """The plan of a run: warm-up windows, mixing, sampling, and the length of compiled blocks."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,11 +8,14 @@ from typing import Protocol
 from tfbnn.engine.basis.adaptation import adaptation_windows
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.settings_json import Pretraining
 
 ADAPTING_SHARE = 0.8
 
 # A block should take around a second, so that progress and stops stay responsive.
 _FLOPS_PER_CALL = 4e10
+# Some microseconds.
+_FLOPS_OF_AN_EMPTY_STEP = 2e5
 _BLOCK_BYTES = 64e6
 _LONGEST_BLOCK = 4096
 
@@ -134,8 +138,8 @@ def make_legs(settings: Planned, num_burnin_steps: int, num_results: int, stride
 
 def affordable_steps(flops_per_step: float) -> int:
     """How many steps of compiled work take about a second; a power of two, from settings alone."""
-    # Even an empty step costs some microseconds.
-    return _power_of_two(min(_FLOPS_PER_CALL / (flops_per_step + 2e5), _LONGEST_BLOCK))
+    flops = flops_per_step + _FLOPS_OF_AN_EMPTY_STEP
+    return _power_of_two(min(_FLOPS_PER_CALL / flops, _LONGEST_BLOCK))
 
 
 def block_length(
@@ -163,12 +167,22 @@ def estimated_seconds(
     return num_transitions * _flops_per_transition(spec, settings, num_rows, 1) / _FLOPS_PER_CALL
 
 
+def estimated_pretraining_seconds(
+    spec: ModelSpec, pretraining: Pretraining, num_rows: int
+) -> float:
+    """About how long the epochs of one chain take on one core, from settings alone."""
+    batch_size = min(pretraining.batch_size or num_rows, num_rows)
+    num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
+    flops = 6.0 * batch_size * spec.layout.num_parameters + _FLOPS_OF_AN_EMPTY_STEP
+    return num_steps * flops / _FLOPS_PER_CALL
+
+
 def _flops_per_transition(
     spec: ModelSpec, settings: Planned, num_rows: int, num_chains: int
 ) -> float:
     # One product forward and two backward: 6 operations per weight and row.
     parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
-    return float((6.0 * num_rows * parameters + 2e5) * settings.work(spec))
+    return float((6.0 * num_rows * parameters + _FLOPS_OF_AN_EMPTY_STEP) * settings.work(spec))
 
 
 def _power_of_two(number: float) -> int:

@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from io import FileIO
+from typing import TextIO
 
 from tfbnn.system.locks import lock, open_plainly
 from tfbnn.system.paths import StrPath
@@ -54,6 +55,34 @@ def write_file(path: StrPath, *parts: bytes | memoryview) -> None:
         size = sum(map(len, views))
         message = f"{error.strerror or error}, {size} bytes were to be written"
         raise OSError(error.errno, message, os.fspath(path)) from error
+
+
+def open_text(path: StrPath) -> TextIO:
+    """Opens a file that `replacing` made, or a device, for the text of a table.
+
+    UTF-8, lines as they are; halves of characters, which have no UTF-8, become escapes.
+    """
+    return open(path, "w", newline="", encoding="utf-8", errors="backslashreplace")
+
+
+def check_writable(path: StrPath) -> None:
+    """Refuses a path at which no file could be written, before the work that its content takes.
+
+    Found out by making a temporary file: what rights and flags say is not the whole truth.
+
+    Raises:
+        FileNotFoundError: When the folder does not exist.
+        OSError: When the file could not be written.
+    """
+    path = os.fspath(path)
+    folder = _folder_of(path)
+    with contextlib.suppress(FileNotFoundError):
+        os.lstat(path)  # refuses a name that is too long
+    try:
+        with _new_temporary(folder) as file:
+            os.unlink(file.name)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def make_folder(path: StrPath) -> None:

@@ -3,8 +3,9 @@
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 # What batch systems send before the end: SIGTERM, or where they are asked for it SIGUSR1.
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
@@ -16,22 +17,97 @@ def signals_interrupt() -> Iterator[None]:
 
     So does SIGUSR1, where it has no other handler.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    taken = [
+    with _handlers(interrupt, _stop_signals()):
+        yield
+
+
+class SignalHold:
+    """Signals that ask to stop, which interrupt only where the hold is lifted.
+
+    Attributes:
+        seen: Those that came meanwhile, in order.
+    """
+
+    def __init__(self, on_first: Callable[[], object]) -> None:
+        """
+        Args:
+            on_first: Called when the first of them is held back.
+        """
+        self.seen: list[signal.Signals] = []
+        self._on_first, self._is_lifted = on_first, False
+
+    @contextlib.contextmanager
+    def lifted(self) -> Iterator[None]:
+        """While active, signals raise KeyboardInterrupt, from the first that was held back on."""
+        self._is_lifted = True
+        try:
+            if self.seen:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._is_lifted = False
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        """The handler of the signals."""
+        del frame
+        if self._is_lifted:
+            raise KeyboardInterrupt
+        self.seen.append(signal.Signals(number))
+        if len(self.seen) == 1:
+            self._on_first()
+
+
+@contextlib.contextmanager
+def signals_held(on_first: Callable[[], object] = lambda: None) -> Iterator[SignalHold]:
+    """Yields a `SignalHold`: what is done while it holds is finished, however often one asks to stop.
+
+    SIGINT is held, and the signals that `signals_interrupt` takes. Those that this process ignores
+    stay so, and outside the main thread nothing happens.
+
+    Args:
+        on_first: As in `SignalHold`.
+    """
+    hold = SignalHold(on_first)
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # after `nohup`, say
+    with _handlers(hold.take, [*([] if ignored else [signal.SIGINT]), *_stop_signals()]):
+        yield hold
+
+
+def ignore_signals() -> None:
+    """Lets signals that ask to stop pass from now on: the process is about to end by itself."""
+    with contextlib.suppress(ValueError):  # outside the main thread
+        for number in (signal.SIGINT, *STOP_SIGNALS):
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _stop_signals() -> list[int]:
+    """SIGTERM, and SIGUSR1 where it has no handler but one of an outer hold."""
+    handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    return [
         number
-        for number in STOP_SIGNALS
-        if number == signal.SIGTERM or signal.getsignal(number) == signal.SIG_DFL
+        for number, handler in handlers.items()
+        if number == signal.SIGTERM
+        or handler == signal.SIG_DFL
+        or isinstance(getattr(handler, "__self__", None), SignalHold)
     ]
-    previous = {number: signal.signal(number, interrupt) for number in taken}
+
+
+@contextlib.contextmanager
+def _handlers(
+    handler: Callable[[int, FrameType | None], Any], numbers: list[int]
+) -> Iterator[None]:
+    """While active, the signals have this handler; outside the main thread they keep their own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in previous.items():
+        for number, restored in previous.items():
             # None stands for a handler that was not installed from Python and cannot be restored.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            signal.signal(number, signal.SIG_DFL if restored is None else restored)

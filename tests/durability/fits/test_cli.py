@@ -34,14 +34,15 @@ def short_blocks(monkeypatch):
     monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
 
 
+def stop(self, event):
+    """A Progress that lets the run receive SIGTERM once it has kept eight draws."""
+    if getattr(event, "num_kept", 0) >= 8:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 @pytest.fixture
 def stopped(run, monkeypatch, tmp_path):
     """(run folder, standard error) of a fit that SIGTERM stopped once it had kept eight draws."""
-
-    def stop(self, event):
-        if getattr(event, "num_kept", 0) >= 8:
-            os.kill(os.getpid(), signal.SIGTERM)
-
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "__call__", stop)
         code, out, err = run(f"{FIT} --output {tmp_path / 'run'} --commit-interval 0")
@@ -66,6 +67,24 @@ def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, stopped, tmp_path
     assert code == 0 and "2 chains x 48 kept" in out
     code, out, _ = run(f"resume {path} --num-results 50 --strict")
     assert code == 3 and "2 chains x 50 kept" in out
+
+
+def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, monkeypatch):
+    """With the draws of a run that keeps none, whether it is stopped or not."""
+    assert run(f"{FIT} -o short.h5")[0] == 0 and not (folder / "short.h5.run").exists()
+    monkeypatch.setattr("tfbnn.cli.own_folder._LONG_SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "__call__", stop)
+        code, out, err = run(f"{FIT} -o long.h5")
+    assert (code, out) == (85, "") and "Saved long.h5." in err
+    assert err.splitlines()[-1] == "Go on with: tfbnn resume long.h5.run -o long.h5"
+    code, _, err = run(f"{FIT} -o long.h5")
+    assert code == 2 and "tfbnn resume long.h5.run -o long.h5" in err
+    assert run("resume long.h5.run -o long.h5 --verbose 0")[0] == 0
+    assert run(f"{FIT} -o unstopped.h5")[0] == 0
+    draws = [tfbnn.load(folder / f"{n}.h5").posterior.draws for n in ("short", "long", "unstopped")]
+    assert all(np.array_equal(draws[0], other) for other in draws[1:])
+    assert not [path for path in folder.iterdir() if path.suffix == ".run"]
 
 
 def test_commands_take_a_run_folder_for_a_model_file(run, stopped, tmp_path):

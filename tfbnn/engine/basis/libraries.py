@@ -6,9 +6,13 @@ takes seconds to import or is not installed.
 
 import importlib
 import os
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
+
+from tfbnn.system.quiet import only_news
 
 
 class _Library:
@@ -24,13 +28,17 @@ class _Library:
     def load(self) -> ModuleType:
         """The module.
 
+        The first import is quiet, see `only_news`. Where the user has imported the library before,
+        or has set TF_CPP_MIN_LOG_LEVEL, that stays as it is.
+
         Raises:
             ImportError: When it is not installed.
         """
         if self._module is None:
-            module = importlib.import_module(self._name)
-            if self._set_up is not None:
-                self._set_up(module)
+            with nullcontext() if self._name in sys.modules else only_news():
+                module = importlib.import_module(self._name)
+                if self._set_up is not None:
+                    self._set_up(module)
             self._module = module
         return self._module
 
@@ -38,9 +46,12 @@ class _Library:
 def _set_up_tensorflow(tensorflow: Any) -> None:
     # TensorFloat-32 keeps 10 bits of a product's factors: far too few for acceptance ratios.
     tensorflow.config.experimental.enable_tensor_float_32_execution(False)
+    # Asked here, as the first to ask hears of drivers that are not installed.
+    tensorflow.config.list_physical_devices("GPU")
 
 
-# TensorFlow prints its build flags and missing GPU libraries to standard error on import.
+# Information and warnings of TensorFlow's log are left out; what it says while it is imported, of its
+# build flags and of absent GPU libraries, comes before it looks at this.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = _Library("tensorflow", _set_up_tensorflow)
 tfp = _Library("tensorflow_probability")

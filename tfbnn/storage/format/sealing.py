@@ -71,12 +71,22 @@ def seal(path: StrPath) -> None:
     """
     with open(path, "r+b") as file:
         size = content_size(file)
-        if not _is_sealed(file):
+        if not _has_mark(file):
             size += _SIZE
         digest = _digest(file, size)
         file.seek(size)
         file.write(_MARK + digest)
         file.truncate()
+
+
+def is_sealed(path: StrPath) -> bool:
+    """Whether a file has the mark of a seal, so that tfbnn wrote it; what it holds is not read.
+
+    Raises:
+        OSError: When the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        return _has_mark(file)
 
 
 def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
@@ -92,7 +102,7 @@ def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
     Raises:
         ModelFileError: For such a file.
     """
-    if not _is_sealed(file):
+    if not _has_mark(file):
         raise ModelFileError(
             f"this is not a readable {title} file: expected a seal (SHA-256) at its end, found "
             "none. Check that tfbnn wrote it and that it was copied completely; after a "
@@ -112,7 +122,7 @@ def content_size(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size - _SIZE
 
 
-def _is_sealed(file: BinaryIO) -> bool:
+def _has_mark(file: BinaryIO) -> bool:
     """Whether there is a seal, behind whose mark the file then stands."""
     size = content_size(file)
     if size < 0:

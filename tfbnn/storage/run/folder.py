@@ -11,11 +11,12 @@ any time and see what was committed.
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tfbnn.exceptions import RunFolderError
+from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.storage.format import schema
 from tfbnn.storage.run.checkpoint import Checkpoint, newest_usable
 from tfbnn.storage.run.lane import LaneDraws, LaneWriter, read_lane
@@ -133,10 +134,41 @@ class RunFolder:
         return cls.open(path)
 
     @staticmethod
+    def around(path: StrPath) -> str | None:
+        """The run folder that a path, which need not exist, is or lies in, or None."""
+        place = Path(os.path.realpath(path))
+        # Nothing of a run lies deeper than in the folder of a lane.
+        folders = [place, *place.parents][:3]
+        return next((str(folder) for folder in folders if (folder / _RUN).is_file()), None)
+
+    @staticmethod
     def in_use(path: StrPath) -> bool:
         """Whether a process has a lease in this folder: makes a run, or writes a lane of it."""
         leases = [*Path(path).glob(_LEASE), *Path(path).glob(f"lane-*/{_LEASE}")]
         return any(map(is_held, leases))
+
+    @staticmethod
+    def remove(path: StrPath) -> None:
+        """Removes the run in a folder with all its draws, and the folder unless more is in it.
+
+        Where no run has begun, what is left of the attempt goes.
+
+        Raises:
+            RunLockedError: When a process is at work on it.
+            OSError: When something cannot be removed.
+        """
+        if RunFolder.in_use(path):
+            raise RunLockedError(f"{os.fspath(path)!r} is not removed: a process is at work there.")
+        place = Path(path)
+        # From here on it is no run: one of which parts are gone would look damaged.
+        (place / _RUN).unlink(missing_ok=True)
+        for folder in (*place.glob("lane-*"), place / PREPARATION):
+            if folder.is_dir():
+                shutil.rmtree(folder)
+        for file in place.iterdir():
+            if file.name == _LEASE or file.name.startswith(STOP) or is_temporary(file.name):
+                file.unlink()
+        place.rmdir()
 
     def replace_description(self, description: _Json) -> None:
         """Gives the run another description, to extend it say; arrays and draws stay.

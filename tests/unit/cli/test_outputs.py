@@ -1,0 +1,160 @@
+"""Outputs: nothing that was there is lost, and what cannot be written is refused before any work."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.builders import make_rows
+from tests.support.commands import check_refusal, write_tables_and_models
+from tfbnn.cli.outputs import FOLDER, MODEL, TABLE, check_output
+from tfbnn.cli.plot import save_figures
+from tfbnn.data.tables import read_table
+from tfbnn.storage import RunFolder
+
+FIT = "fit rows.csv --target y --layers 3"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables and models, other names of them, something else, and a run."""
+    folder = tmp_path_factory.mktemp("outputs")
+    write_tables_and_models(folder)
+    (folder / "soft.csv").symlink_to("rows.csv")
+    os.link(folder / "points.csv", folder / "hard.csv")
+    (folder / "soft.h5").symlink_to("named.h5")
+    (folder / "foreign.h5").write_bytes(b"a table of somebody's")
+    RunFolder.create(folder / "run", {}, {}, 1)
+    (folder / "linked").symlink_to("run")
+    return folder
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("predict named.h5 points.csv -o named.h5", "named.h5"),
+        ("predict soft.h5 points.csv -o named.h5", "would be lost"),
+        ("predict named.h5 points.csv -o points.csv", "would be lost"),
+        ("predict named.h5 points.csv -o ./points.csv", "would be lost"),
+        ("predict named.h5 points.csv -o hard.csv", "would be lost"),
+        ("predict named.h5 points.csv -o two.h5", "is a tfbnn model"),
+        ("predict named.h5 points.csv -o out.xlsx", ".parquet"),
+        ("predict named.h5 points.csv -o out.json", ".csv"),
+        ("predict named.h5 points.csv -o run/out.csv", "run folder"),
+        ("predict named.h5 points.csv -o linked/lane-000/out.csv", "run folder"),
+        ("predict named.h5 points.csv -o absent/out.csv", "absent"),
+        ("predict named.h5 points.csv -o .", "is a folder"),
+        (f"{FIT} -o rows.csv", "would be lost"),
+        (f"{FIT} -o soft.csv", "would be lost"),
+        (f"{FIT} -o new.csv", ".h5"),
+        (f"{FIT} -o new", ".h5"),
+        (f"{FIT} -o -", ".h5"),
+        (f"{FIT} -o foreign.h5", "no tfbnn model"),
+        (f"{FIT} -o run/run.h5", "run folder"),
+        (f"{FIT} --output new -o new/bnn.h5", "lies in it"),
+        (f"{FIT} --output bnn.h5.run -o bnn.h5", "keeps by itself"),
+        (f"{FIT} -o {'x' * 300}.h5", "name too long"),
+        ("resume run -o run/bnn.h5", "lies in it"),
+        ("resume run -o foreign.h5", "no tfbnn model"),
+        ("plot named.h5 -o run", "run folder"),
+        ("plot named.h5 -o rows.csv", "is a file"),
+        ("plot named.h5 -o rows.csv/figures", "is a file"),
+        ("demo -o .", "other files"),
+        ("demo -o run", "run folder"),
+    ],
+)
+def test_refused_before_any_work(run, folder, monkeypatch, command, word):
+    before = contents(folder)
+    for work in ("options.load", "fit.read_table", "resuming.import_tensorflow", "demo.write_csv"):
+        monkeypatch.setattr(f"tfbnn.cli.{work}", None)
+    check_refusal(run(command), word)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("command", ["predict named.h5 points.csv -o", f"{FIT} -o"])
+def test_an_empty_name_is_refused(run, folder, command):
+    check_refusal(run(command, ""), "received ''")
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.npz", "out.h5", "out.parquet"])
+def test_the_ending_decides_the_format(run, folder, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    (folder / name).write_text("an earlier result")
+    assert run(f"predict named.h5 points.csv -o {name}") == (0, "", "")
+    table = read_table(folder / name, ["mean", "stddev"])
+    mean, stddev = tfbnn.load(folder / "named.h5").predict(make_rows(60, 2, 1)[0])
+    np.testing.assert_allclose(table.values, np.column_stack([mean, stddev]), rtol=1e-7)
+
+
+def test_a_pipe_is_written_to(run, folder):
+    path = folder / "pipe"
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run("predict named.h5 points.csv -o pipe") == (0, "", "")
+        assert os.read(end, 12) == b"mean,stddev\n"
+    finally:
+        os.close(end)
+    assert not path.is_file()
+
+
+def test_planted_links_are_not_followed(run, folder):
+    """In a folder shared with others, under any name that a temporary file could have."""
+    victim = folder / "victim.txt"
+    victim.write_text("mine")
+    for pid in range(os.getpid(), os.getpid() + 50):
+        (folder / f".shared.csv.{pid}.tmp").symlink_to(victim)
+    (folder / "shared.csv").symlink_to(victim)
+    assert run("predict named.h5 points.csv -o shared.csv") == (0, "", "")
+    assert victim.read_text() == "mine"
+    assert (folder / "shared.csv").is_file() and not (folder / "shared.csv").is_symlink()
+
+
+def test_figures_do_not_follow_links(tmp_path, fitted, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    monkeypatch.setattr("tfbnn.plots.plot_traces", lambda model: figure())
+    monkeypatch.setattr("tfbnn.plots.plot_convergence", lambda model: figure())
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "traces.png").symlink_to(tmp_path / "victim")
+    paths = save_figures(fitted, None, str(tmp_path))
+    assert (tmp_path / "victim").read_text() == "mine" and len(paths) == 2
+    assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+def test_a_folder_that_takes_no_file(folder, monkeypatch):
+    """Rights say too little, and to root nothing: the file system may be read-only, or full."""
+
+    def refuse(folder):
+        raise OSError(30, "Read-only file system", f"{folder}/.tfbnn-0.tmp")
+
+    monkeypatch.setattr("tfbnn.system.atomic._new_temporary", refuse)
+    for name, kind in (("bnn.h5", MODEL), ("out.csv", TABLE)):
+        with pytest.raises(OSError, match="Read-only") as caught:
+            check_output(str(folder / name), kind)
+        assert caught.value.filename == str(folder / name)
+    with pytest.raises(OSError, match="Read-only"):
+        check_output(str(folder / "figures" / "new"), FOLDER)
+
+
+def test_what_may_be_written(folder):
+    shutil.copy(folder / "named.h5", folder / "earlier.h5")
+    before = sorted(os.listdir(folder))
+    for name, kind in (
+        ("new.h5", MODEL),
+        ("earlier.h5", MODEL),
+        ("new.csv", TABLE),
+        ("rows.csv", TABLE),
+        ("-", TABLE),
+        ("new/deep", FOLDER),
+        (".", FOLDER),
+    ):
+        check_output(name if name == "-" else str(folder / name), kind, ["other.csv", None, "-"])
+    assert sorted(os.listdir(folder)) == before

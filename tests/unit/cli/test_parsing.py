@@ -1,0 +1,44 @@
+"""Slips on the command line: the message says what may have been meant, and where to look."""
+
+import pytest
+
+from tests.support.commands import check_refusal
+
+FIT = "fit rows.csv --target y --layers 3"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n3,4\n5,6\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (f"{FIT} --layer 20", ["unknown option --layer", "'--layers'", "tfbnn fit --help"]),
+        ("fit rows.csv --target y --layer=20", ["unknown option --layer", "'--layers'"]),
+        ("--traceback fit rows.csv --targt y", ["unknown option --targt", "'--target'"]),
+        (f"{FIT} --num-result=5", ["--num-result.", "'--num-results'"]),
+        (f"{FIT} 20", ["--layers 3,20", "tfbnn fit --help"]),
+        ("fit --layers 20 20 --target y rows.csv", ["--layers 20,20"]),
+        ("fit --target y --layers 20 20 rows.csv", ["--layers 20,20"]),
+        ("predict model.h5 rows.csv --quantiles 0.1 0.9", ["--quantiles 0.1,0.9"]),
+        (
+            "predict model.h5 rows.csv more.csv",
+            ["unexpected argument 'more.csv'", "predict --help"],
+        ),
+        ("predct model.h5", ["invalid choice: 'predct'", "Did you mean 'predict'?", "evaluate"]),
+        (f"{FIT} --likelihood bernouli", ["Did you mean 'bernoulli'?", "tfbnn fit --help"]),
+        (f"{FIT} --kernel hcm", ["Did you mean 'hmc'?", "received 'hcm'"]),
+        (f"{FIT} --xyzzy", ["unknown option --xyzzy.\n"]),
+        ("predict m.h5 rows.csv --quantiles 0.5,0.5", ["--quantiles", "different"]),
+        (f"{FIT} --validation-fraction inf", ["--validation-fraction"]),
+        (f"{FIT} --validation-fraction nan", ["--validation-fraction"]),
+        (f"{FIT} --validation-fraction -1e400", ["--validation-fraction"]),
+        (f"{FIT} --output=", ["output must be a folder's path", "''"]),
+    ],
+)
+def test_slips(run, monkeypatch, command, words):
+    monkeypatch.setattr("tfbnn.cli.fit.import_tensorflow", None)
+    check_refusal(run(command), *words)

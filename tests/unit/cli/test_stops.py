@@ -1,0 +1,251 @@
+"""How fits end: a model that is being saved is saved, and the exit code tells the truth."""
+
+import argparse
+import contextlib
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+import tfbnn
+from tests.support.builders import synthetic_ensemble
+from tests.support.commands import check_refusal, write_tables_and_models
+from tfbnn.cli.own_folder import is_own_folder, own_folder
+from tfbnn.cli.runs import run_to_the_end
+from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.model import BayesianMLP
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.storage import RunFolder
+from tfbnn.system.signals import STOP_SIGNALS, signals_held
+
+RUN = SimpleNamespace(report=lambda: "the report", diagnosis=None)
+
+
+class SlowModel(BayesianMLP):
+    """A model during whose saving one asks to stop, again and again."""
+
+    signals = ()
+
+    def save(self, path):
+        for number in self.signals:
+            os.kill(os.getpid(), number)
+        super().save(path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stops")
+    write_tables_and_models(folder)
+    return folder
+
+
+@pytest.fixture
+def model():
+    return SlowModel.from_ensemble(synthetic_ensemble())
+
+
+def end(model, go_on, folder=None, model_file=None):
+    """The exit code of a command whose run is `go_on`, handlers as in `tfbnn`."""
+    args = argparse.Namespace(model_file=model_file, json=False, strict=False)
+    with signals_held() as hold, hold.lifted():
+        return run_to_the_end(model, go_on, folder, args)
+
+
+def stopped():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOP_SIGNALS])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_signal_while_a_finished_run_is_saved(tmp_path, model, capsys, number, count):
+    path = tmp_path / "bnn.h5"
+    model.signals = [number] * count
+    assert end(model, lambda: RUN, model_file=str(path)) == 0
+    out, err = capsys.readouterr()
+    assert tfbnn.load(path).posterior.num_results == model.posterior.num_results
+    assert out == "the report\n"
+    assert "saved first" in err and f"Saved {path}." in err and "nothing is missing" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOP_SIGNALS])
+def test_a_second_signal_while_a_stopped_run_is_saved(tmp_path, model, capsys, number):
+    path = tmp_path / "bnn.h5"
+    model.signals = [number] * 2
+    assert end(model, stopped, model_file=str(path)) == 85
+    out, err = capsys.readouterr()
+    assert tfbnn.load(path).posterior.num_results == model.posterior.num_results
+    assert out == "" and f"Saved {path}." in err and "nothing is missing" not in err
+    assert "With --output FOLDER" in err
+
+
+def test_a_signal_during_the_report(model, capsys):
+    def report():
+        os.kill(os.getpid(), signal.SIGTERM)
+        return "the report"
+
+    assert end(model, lambda: SimpleNamespace(report=report, diagnosis=None)) == 0
+    assert capsys.readouterr().out == "the report\n"
+
+
+def test_the_run_itself_is_stopped(model, capsys):
+    assert end(model, lambda: os.kill(os.getpid(), signal.SIGTERM)) == 85
+    assert "draws kept per chain" in capsys.readouterr().err
+
+
+def test_what_is_committed_is_not_called_nothing(tmp_path, model, capsys, monkeypatch):
+    """A stop before the model had its draws, of a run that had been stopped before."""
+    monkeypatch.setattr("tfbnn.cli.runs.load", lambda path: model)
+    RunFolder.create(tmp_path / "run", {}, {}, 1)
+    fresh, path = BayesianMLP.from_spec(model.spec), tmp_path / "bnn.h5"
+    assert end(fresh, stopped, str(tmp_path / "run"), str(path)) == 85
+    err = capsys.readouterr().err
+    assert f"Stopped with {model.posterior.num_results} draws" in err and "nothing" not in err
+    assert f"Go on with: tfbnn resume {tmp_path / 'run'} -o {path}" in err and path.exists()
+
+
+def test_a_stop_before_anything_was_kept(tmp_path, model, capsys):
+    fresh = BayesianMLP.from_spec(model.spec)
+    assert end(fresh, stopped, str(tmp_path / "run"), str(tmp_path / "bnn.h5")) == 85
+    err = capsys.readouterr().err
+    assert "nothing is saved" in err and "the same command starts anew" in err
+
+
+def test_a_second_interrupt_while_the_first_ends_the_command(run, monkeypatch):
+    def interrupt(path, **settings):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    say = tfbnn.cli.app.say
+
+    def say_and_be_interrupted(text):
+        os.kill(os.getpid(), signal.SIGINT)
+        say(text)
+
+    monkeypatch.setattr("tfbnn.cli.options.load", interrupt)
+    monkeypatch.setattr("tfbnn.cli.app.say", say_and_be_interrupted)
+    assert run("predict named.h5 points.csv") == (85, "", "Stopped.\n")
+
+
+def test_a_failed_save_says_where_the_draws_are(tmp_path, model, capsys, monkeypatch):
+    def full(self, path):
+        raise OSError(28, "No space left on device", path)
+
+    monkeypatch.setattr(SlowModel, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        end(model, lambda: RUN, str(tmp_path / "bnn.h5.run"), str(tmp_path / "bnn.h5"))
+    assert f"tfbnn resume {tmp_path / 'bnn.h5.run'} -o" in capsys.readouterr().err
+
+
+# ----------------------------------------------------------------------------------------
+# The folder that a long run keeps by itself.
+# ----------------------------------------------------------------------------------------
+
+
+def test_a_long_run_keeps_a_folder_and_a_short_one_none(tmp_path, capsys):
+    path = str(tmp_path / "bnn.h5")
+    assert own_folder(path, seconds=15.0) is None and os.listdir(tmp_path) == []
+    folder = own_folder(path, seconds=61.0)
+    assert folder == f"{path}.run" and is_own_folder(folder, path) and os.listdir(tmp_path) == []
+    assert f"draws are kept in {folder}" in capsys.readouterr().err
+    assert not is_own_folder(str(tmp_path / "run"), path) and not is_own_folder(folder, None)
+    with RunFolder.reserved(folder):
+        pass  # a process that is killed here leaves what is no run
+    assert own_folder(path, seconds=61.0) == folder
+
+
+@pytest.mark.parametrize("seconds", [1.0, 100.0])
+def test_a_run_that_is_there_is_not_removed(tmp_path, seconds):
+    folder = tmp_path / "my bnn.h5.run"
+    RunFolder.create(folder, {}, {}, 1)
+    with pytest.raises(ValueError, match=r"tfbnn resume '.*my bnn.h5.run' -o '.*my bnn.h5'"):
+        own_folder(str(tmp_path / "my bnn.h5"), seconds)
+    assert RunFolder.find(folder) is not None
+
+
+def test_no_folder_where_none_can_be_kept(tmp_path, capsys):
+    (tmp_path / "bnn.h5.run").mkdir()
+    (tmp_path / "bnn.h5.run" / "diary.txt").write_text("mine")
+    assert own_folder(str(tmp_path / "bnn.h5"), seconds=61.0) is None
+    assert "No run folder is kept" in capsys.readouterr().err
+    with RunFolder.reserved(tmp_path / "other.h5.run"), pytest.raises(tfbnn.RunLockedError):
+        own_folder(str(tmp_path / "other.h5"), seconds=61.0)
+
+
+def test_the_folder_goes_with_the_end_of_its_run_only(tmp_path, model, capsys):
+    path = str(tmp_path / "bnn.h5")
+    for folder, goes in ((f"{path}.run", True), (str(tmp_path / "run"), False)):
+        RunFolder.create(folder, {}, {}, 1)
+        with contextlib.suppress(tfbnn.ChainError):
+            end(model, failing, folder, path)
+        assert end(model, stopped, folder, path) == 85
+        assert RunFolder.find(folder) is not None
+        assert end(model, lambda: RUN, folder, path) == 0
+        assert os.path.exists(folder) != goes
+    assert "Go on with: tfbnn resume" in capsys.readouterr().err
+
+
+def failing():
+    raise tfbnn.ChainError("chain 1")
+
+
+def test_what_else_is_in_the_folder_stays(tmp_path, model, capsys):
+    path = tmp_path / "bnn.h5"
+    RunFolder.create(f"{path}.run", {}, {}, 1)
+    (tmp_path / "bnn.h5.run" / "diary.txt").write_text("mine")
+    assert end(model, lambda: RUN, f"{path}.run", str(path)) == 0
+    assert os.listdir(f"{path}.run") == ["diary.txt"]
+    assert "could not be removed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, tfbnn.StartError, tfbnn.ChainError])
+def test_an_end_before_the_beginning_leaves_no_folder(tmp_path, model, error):
+    path = str(tmp_path / "bnn.h5")
+    folder = own_folder(path, seconds=61.0)
+
+    def go_on():
+        with RunFolder.reserved(folder):
+            raise error
+
+    with contextlib.suppress(ValueError, tfbnn.ChainError):
+        assert end(BayesianMLP.from_spec(model.spec), go_on, folder, path) == 85
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_estimate_counts_pretraining_and_kernels_and_chains(model):
+    def seconds(num_rows=1000, **settings):
+        return estimated_fit_seconds(model.spec, FitOptions(**settings), num_rows)
+
+    plain = seconds(pretraining=None)
+    assert plain == pytest.approx(seconds(pretraining=None, kernel="nuts"))
+    assert seconds(pretraining=None, kernel="hmc") < plain
+    assert seconds(pretraining=Pretraining(epochs=5000)) > plain
+    assert seconds(pretraining=None, num_results=11_000) == pytest.approx(6 * plain)
+    assert seconds(pretraining=None, num_chains=400) > 10 * plain
+
+
+def test_fit_hands_on_the_folder_and_leaves_the_workers(run, folder, monkeypatch):
+    """The default number of workers is that of a run without a folder, so the draws are its own."""
+    asked = []
+
+    def fit_columns(model, rows, targets, noise, **options):
+        asked.append(options)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("tfbnn.cli.fit.fit_columns", fit_columns)
+    monkeypatch.setattr("tfbnn.cli.fit.import_tensorflow", lambda: None)
+    monkeypatch.setattr("tfbnn.cli.fit.estimated_fit_seconds", lambda *_: 1e4)
+    fit = "fit rows.csv --target y --layers 3"
+    for more, expected in (
+        ("-o long.h5", {"output": "long.h5.run", "num_workers": 1}),
+        ("-o long.h5 --num-workers auto", {"output": "long.h5.run", "num_workers": 1}),
+        ("-o long.h5 --num-workers 3", {"output": "long.h5.run", "num_workers": 3}),
+        ("-o long.h5 --output run", {"output": "run"}),
+        ("", {}),
+    ):
+        result = run(f"{fit} {more}")
+        assert result[0] == 2 and "enough" in result[2]
+        given = {name: asked[-1].get(name) for name in ("output", "num_workers")}
+        assert {name: value for name, value in given.items() if value is not None} == expected
+    RunFolder.create(folder / "old.h5.run", {}, {}, 1)
+    check_refusal(run(f"{fit} -o old.h5"), "tfbnn resume old.h5.run -o old.h5")

@@ -1,0 +1,107 @@
+"""Tables that come piece by piece: every format holds the same, and nothing is half written."""
+
+import csv
+import gzip
+import os
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from tfbnn.data.table_files import ENDINGS, ending_of, table_writer
+from tfbnn.data.tables import read_table
+
+NAMES = ("class", "p", "file")
+PIECES = [
+    (np.array([[0.5, 1.0], [1 / 3, 2.0]]), np.array([["λ, b"], ["1"]])),
+    (np.array([[0.25, 3.0]]), np.array([["a longer one"]])),
+]
+P, LABELS = [0.5, 1 / 3, 0.25], ["λ, b", "1", "a longer one"]
+
+
+def write(path, pieces=PIECES, names=NAMES):
+    with table_writer(path, names) as write:
+        for values, labels in pieces:
+            write(values, labels)
+
+
+def read_text(path, separator=","):
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", newline="", encoding="utf-8") as stream:
+        rows = list(csv.reader(stream, delimiter=separator))
+    return tuple(rows[0]), [row[0] for row in rows[1:]], [float(row[1]) for row in rows[1:]]
+
+
+def read_any(path):
+    """(Names, labels, numbers p) of a table, without the reader of tfbnn."""
+    ending = ending_of(path)
+    if ending == ".npz":
+        with np.load(path) as file:
+            return tuple(file), file["class"].tolist(), file["p"].tolist()
+    if ending in (".h5", ".hdf5"):
+        with h5py.File(path) as file:
+            return NAMES, file["class"].asstr()[()].tolist(), file["p"][()].tolist()
+    if ending in (".parquet", ".pq"):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        columns = parquet.read_table(path).to_pydict()
+        return tuple(columns), columns["class"], columns["p"]
+    return read_text(path, "\t" if ".tsv" in ending else ",")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_format_holds_the_same(tmp_path, ending):
+    path = tmp_path / f"table{ending.upper() if ending == '.csv' else ending}"
+    write(path)
+    names, labels, numbers = read_any(path)
+    assert names == NAMES and labels == LABELS
+    np.testing.assert_allclose(numbers, P, rtol=1e-8)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("ending", [".npz", ".h5", ".parquet"])
+def test_what_is_no_text_keeps_every_bit_and_is_read_again(tmp_path, ending):
+    values = np.random.default_rng(0).normal(size=(7, 2))
+    write(tmp_path / f"t{ending}", [(values[:4], None), (values[4:], None)], ("mean", "stddev"))
+    table = read_table(tmp_path / f"t{ending}", ["mean", "stddev"])
+    np.testing.assert_array_equal(table.values, values)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".npz", ".h5"])
+def test_a_table_that_is_not_finished_leaves_what_was_there(tmp_path, ending):
+    path = tmp_path / f"t{ending}"
+    path.write_text("before")
+    with pytest.raises(OSError, match="half way"), table_writer(path, NAMES) as write:
+        write(*PIECES[0])
+        raise OSError("half way")
+    assert path.read_text() == "before" and os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".h5", ".parquet"])
+def test_links_are_replaced_and_never_followed(tmp_path, ending):
+    (tmp_path / "victim").write_text("mine")
+    path = tmp_path / f"t{ending}"
+    path.symlink_to(tmp_path / "victim")
+    write(path)
+    assert (tmp_path / "victim").read_text() == "mine" and not path.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("ending", "names"),
+    [(".npz", ("a", "a", "b")), (".h5", ("a/b", "c", "d")), (".parquet", ("a", "b", "a"))],
+)
+def test_names_that_a_format_cannot_hold(tmp_path, ending, names):
+    with (
+        pytest.raises(ValueError, match="Write a .csv file"),
+        table_writer(tmp_path / f"t{ending}", names),
+    ):
+        pytest.fail("refused before any row is asked for")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with (
+        pytest.raises(ImportError, match=r"tfbnn\[parquet\]"),
+        table_writer(tmp_path / "t.pq", "a"),
+    ):
+        pytest.fail("refused before any row is asked for")

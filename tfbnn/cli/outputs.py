@@ -1,0 +1,121 @@
+"""Where commands may write: looked at before any work is done, so that nothing is lost by it.
+
+An output never replaces an input, a table never a model and a model nothing but a model; the ending
+of its name says what it is.
+"""
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfbnn.data.table_files import ENDINGS, ending_of
+from tfbnn.storage import RunFolder
+from tfbnn.storage.format.sealing import is_sealed
+from tfbnn.system.atomic import check_writable
+
+# Standard output.
+STREAM = "-"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is written.
+
+    Attributes:
+        name: In words.
+        endings: Those that a file of this kind may have; none of a folder.
+        sealed: Whether its files are sealed, as models are.
+    """
+
+    name: str
+    endings: tuple[str, ...] = ()
+    sealed: bool = False
+
+
+MODEL = Kind("a model", (".h5", ".hdf5"), sealed=True)
+TABLE = Kind("a table", ENDINGS)
+FOLDER = Kind("a folder of results")
+
+
+def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()) -> None:
+    """Refuses a place for results where something would be lost, or where nothing can be written.
+
+    Args:
+        path: As given with -o; None and, for a table, "-" are no file.
+        kind: What is to be written there.
+        inputs: The command's files and run folders, among them one that is to be made; None and
+            "-" are none.
+
+    Raises:
+        ValueError: When the ending is of another kind; when the path is an input, also by another
+            name of it or through a link, or lies in a run folder; when there is something there
+            that is not of the same kind.
+        OSError: When it could not be written.
+    """
+    if path is None or (kind is TABLE and path == STREAM):
+        return
+    if not path:
+        raise ValueError(f"-o must name {kind.name}, received ''. Leave it out, or give a name.")
+    for name in inputs:
+        if name not in (None, STREAM) and _is_in(path, str(name)):
+            raise ValueError(
+                f"-o {path} is {name}, or lies in it, which the command needs: it would be lost. "
+                "Choose another name."
+            )
+    run = RunFolder.around(path)
+    if run is not None:
+        raise ValueError(f"-o {path} lies in the run folder {run}. Choose another place.")
+    if kind is FOLDER:
+        _check_folder(path)
+    elif not (kind is TABLE and is_device(path)):
+        _check_file(path, kind)
+
+
+def is_device(path: str) -> bool:
+    """Whether there is a pipe or a device, which is written to and never replaced."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _check_folder(path: str) -> None:
+    place = os.path.abspath(path)
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        raise ValueError(f"-o {path} cannot be a folder: {place} is a file. Choose another name.")
+    check_writable(os.path.join(place, "file"))
+
+
+def _check_file(path: str, kind: Kind) -> None:
+    if os.path.isdir(path):
+        raise ValueError(f"-o {path} cannot be written: it is a folder. Choose a file's name.")
+    if ending_of(path) not in kind.endings:
+        raise ValueError(
+            f"-o {path} has the ending {ending_of(path)!r}; {kind.name} is written as one of "
+            f"{', '.join(filter(None, kind.endings))}. Choose one of them."
+        )
+    if os.path.exists(path):
+        if not os.path.isfile(path):
+            raise ValueError(f"-o {path} is a device. Choose a file's name.")
+        if is_sealed(path) != kind.sealed:
+            found = "no tfbnn model" if kind.sealed else "a tfbnn model"
+            raise ValueError(
+                f"-o {path} exists and is {found}; {kind.name} does not replace it. Remove it, or "
+                "choose another name."
+            )
+    check_writable(path)
+
+
+def _is_in(path: str, other: str) -> bool:
+    """Whether a path names the same file as the other, or something in that folder."""
+    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(other)):
+        return True
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False  # one of them is not there

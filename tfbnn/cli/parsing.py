@@ -1,0 +1,90 @@
+"""The parser of the command line: errors in two lines, which say what may have been meant."""
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from tfbnn.cli.console import BAD_INPUT, say
+from tfbnn.system.words import did_you_mean
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors take two lines, not the whole usage; options are never guessed from their start."""
+
+    def __init__(self, **settings: Any):
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        say(f"{self.prog}: error: {message}\nTry '{self.prog} --help'.")
+        raise SystemExit(BAD_INPUT)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # Commands and choices; argparse itself makes suggestions from Python 3.14 on.
+        choices = [*map(str, action.choices or ())]
+        if choices and value not in choices:
+            raise argparse.ArgumentError(
+                action,
+                f"invalid choice: {value!r}.{did_you_mean(value, choices)} Choose from "
+                f"{', '.join(choices)}.",
+            )
+
+
+def parse(
+    parser: Parser, commands: Mapping[str, Parser], argv: Sequence[str]
+) -> argparse.Namespace:
+    """The parsed arguments.
+
+    Args:
+        parser: The parser of all commands.
+        commands: Their own parsers by their names.
+        argv: Arguments after the program's name.
+
+    Raises:
+        SystemExit: For a bad command line, after saying what is wrong with it, in the name of the
+            command that was given; and after --help.
+    """
+    place = next((place for place, text in enumerate(argv) if text in commands), len(argv))
+    command = commands.get("".join(argv[place : place + 1]), parser)
+    # First, because one that is misspelt may be missing as well.
+    for text in argv[place + 1 :]:
+        _check_option(command, text.partition("=")[0])
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        command.error(_complaint(command, argv, unknown))
+    return args
+
+
+def _check_option(command: Parser, name: str) -> None:
+    options = command._option_string_actions
+    if name.startswith("--") and name != "--" and name not in options:
+        command.error(f"unknown option {name}.{did_you_mean(name, options)}")
+
+
+def _complaint(command: Parser, argv: Sequence[str], unknown: Sequence[str]) -> str:
+    """What to say of arguments that a command does not know."""
+    for flag, entries in _lists(command._option_string_actions, argv):
+        if len(entries) > 1:
+            return f"{flag} takes one list, with commas: {flag} {','.join(entries)}."
+    return f"unexpected argument {unknown[0]!r}."
+
+
+def _lists(
+    options: dict[str, argparse.Action], argv: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yields, for options that take a list, what follows them that its entries may be."""
+    for place, flag in enumerate(argv):
+        action = options.get(flag)
+        if action is None or "," not in str(action.metavar) or not callable(action.type):
+            continue
+        entries = []
+        for text in argv[place + 1 :]:
+            if text.startswith("-") or os.path.exists(text):
+                break
+            try:
+                action.type(text)
+            except (ValueError, argparse.ArgumentTypeError):
+                break
+            entries.append(text)
+        yield flag, entries
