@@ -29,19 +29,13 @@ def import_tensorflow() -> None:
     """Imports TensorFlow and hides its messages on build flags and absent GPU libraries.
 
     Raises:
-        ImportError: When it cannot be imported, with a remedy.
+        ImportError: When it cannot be imported, with the command that installs it.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     say("Starting TensorFlow ...")
-    try:
-        with _hidden_standard_error():
-            for library in (libraries.tf, libraries.tfp):
-                library.load()
-    except ImportError as error:
-        raise ImportError(
-            f"Sampling needs TensorFlow and TensorFlow Probability ({error}). Install them with "
-            "'pip install tfbnn'; predicting from a saved model works without."
-        ) from error
+    with _hidden_standard_error():
+        for library in (libraries.tf, libraries.tfp):
+            library.load()
 
 
 @contextlib.contextmanager

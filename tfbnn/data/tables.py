@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tfbnn.data.csv_tables import Lines, Names, column_places, is_number, open_csv
 from tfbnn.system.arrays import Array
+from tfbnn.system.extras import required
 from tfbnn.system.paths import StrPath
 
 # Names of the columns to read, or what picks them from the names there are; None for all.
@@ -183,15 +184,11 @@ def _read_hdf5(path: str, columns: Choice, labels: Names) -> Table:
 
 
 def _read_parquet(path: str, columns: Choice, labels: Names) -> Table:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-        from pyarrow.types import is_floating, is_integer
-    except ImportError as error:
-        raise ImportError(
-            f"Reading {path} needs pyarrow, which is not installed. Install the extra "
-            "tfbnn[parquet], or convert the table to CSV."
-        ) from error
+    need = f"Reading {path} needs pyarrow"
+    pyarrow = required("pyarrow", need, "parquet", "convert the table to CSV")
+    from pyarrow import parquet
+    from pyarrow.types import is_floating, is_integer
+
     try:
         table = parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:

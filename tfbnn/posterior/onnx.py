@@ -36,7 +36,7 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
         ImportError: When `onnx` is not installed.
         ValueError: When the draws do not fit into an ONNX file.
     """
-    onnx = required("onnx", "to_onnx needs the package onnx", "tfbnn[onnx]")
+    onnx = required("onnx", "to_onnx needs the package onnx", "onnx")
     ensemble = ensemble.weighted.mirrored
     if ensemble.draws.nbytes > _MOST_BYTES:
         raise ValueError(

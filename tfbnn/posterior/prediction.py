@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from tfbnn.posterior.averages import moments, weighted_quantiles
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
-from tfbnn.system.arrays import Array
+from tfbnn.spec.likelihoods.regression import Regression
+from tfbnn.system.arrays import Array, read_only
 from tfbnn.system.threads import on_all_cores
 
 # Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows
@@ -239,13 +240,20 @@ def sample_noisy(ensemble: Ensemble, location: Array, scale: Array) -> tuple[Arr
     Returns:
         (points [C * S * R, n, K] in transformed space, weights [C * S * R]).
     """
-    repeats = -(-_NOISE_POINTS // ensemble.num_draws)
-    levels = (np.arange(repeats) + _radical_inverse(ensemble.num_draws)[:, None]) / repeats
-    noise = ensemble.spec.regression_likelihood.noise_quantile(levels)[:, :, None, None]
+    noise = _noise_quantiles(ensemble.spec.regression_likelihood, ensemble.num_draws)
+    repeats = noise.shape[1]
     scale = np.broadcast_to(scale, location.shape)
-    points = location[:, None] + noise * scale[:, None]
+    points = location[:, None] + noise[:, :, None, None] * scale[:, None]
     weights = np.repeat(ensemble.draw_weights / repeats, repeats)
     return points.reshape(-1, *location.shape[1:]), weights
+
+
+@lru_cache(maxsize=8)  # the same for every tile
+def _noise_quantiles(likelihood: Regression, num_draws: int) -> Array:
+    """Quantiles of the noise with standard deviation 1 at the levels of each draw [C * S, R]."""
+    repeats = -(-_NOISE_POINTS // num_draws)
+    levels = (np.arange(repeats) + _radical_inverse(num_draws)[:, None]) / repeats
+    return read_only(likelihood.noise_quantile(levels))
 
 
 def _radical_inverse(count: int) -> Array:

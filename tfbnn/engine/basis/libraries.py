@@ -4,18 +4,19 @@ So the settings of a kernel, which stand in one file with what it does, can be r
 takes seconds to import or is not installed.
 """
 
-import importlib
 import os
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from tfbnn.system.extras import required
+
 
 class _Library:
     """Stands for a module and imports it when an attribute is asked for."""
 
-    def __init__(self, name: str, set_up: Callable[[Any], None] | None = None) -> None:
-        self._name, self._set_up = name, set_up
+    def __init__(self, name: str, need: str, set_up: Callable[[Any], None] | None = None) -> None:
+        self._name, self._need, self._set_up = name, need, set_up
         self._module: ModuleType | None = None
 
     def __getattr__(self, attribute: str) -> Any:
@@ -25,10 +26,10 @@ class _Library:
         """The module.
 
         Raises:
-            ImportError: When it is not installed.
+            ImportError: When it is not installed, with the command that installs it.
         """
         if self._module is None:
-            module = importlib.import_module(self._name)
+            module = required(self._name, self._need, "fit")
             if self._set_up is not None:
                 self._set_up(module)
             self._module = module
@@ -42,8 +43,8 @@ def _set_up_tensorflow(tensorflow: Any) -> None:
 
 # TensorFlow prints its build flags and missing GPU libraries to standard error on import.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-tf = _Library("tensorflow", _set_up_tensorflow)
-tfp = _Library("tensorflow_probability")
+tf = _Library("tensorflow", "Sampling, log_prob and SavedModel need TensorFlow", _set_up_tensorflow)
+tfp = _Library("tensorflow_probability", "Sampling needs TensorFlow Probability")
 
 # Names for readers: neither library says anything of its types.
 Tensor = Any
