@@ -16,6 +16,7 @@ from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
@@ -295,7 +296,7 @@ class BayesianMLP(SampledModel):
             )
         from tfbnn.engine.export.saved_model import write_saved_model
 
-        write_saved_model(ensemble, path)
+        write_saved_model(moment_networks(ensemble), path)
 
     def _keep(self, rows: Rows, ensemble: Ensemble) -> None:
         # Leave-one-out stacking needs the rows; a model file does not hold them.

@@ -190,11 +190,21 @@ class Standardize(Transform):
         return t * np.array(self.scale)[:, None] + np.array(self.mean)[:, None]
 
     def forward_onnx(self, op: Operation, y: str) -> str:
-        return op("Div", op("Sub", y, np.array(self.mean)), np.array(self.scale))
+        unit, mean, scale = self._in_units()
+        return op("Div", op("Sub", op("Div", y, unit), mean), scale)
 
     def inverse_onnx(self, op: Operation, t: str) -> str:
-        scaled = op("Mul", t, np.array(self.scale)[:, None])
-        return op("Add", scaled, np.array(self.mean)[:, None])
+        unit, mean, scale = (values[:, None] for values in self._in_units())
+        return op("Mul", op("Add", op("Mul", t, scale), mean), unit)
+
+    def _in_units(self) -> tuple[Array, Array, Array]:
+        """(powers of two next to the scales, means and scales in these units), which is exact.
+
+        onnxruntime leaves out a sum with what it takes for zero: a mean below the range of float32.
+        """
+        mean, scale = np.array(self.mean), np.array(self.scale)
+        unit = np.ldexp(1.0, np.frexp(scale)[1] - 1)
+        return unit, mean / unit, scale / unit
 
 
 @dataclass(frozen=True)

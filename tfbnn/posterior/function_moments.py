@@ -22,7 +22,7 @@ class MomentNetworks:
         in_closed_form: Whether all readouts are integrated out. The outputs then have means of
             readouts in place of readouts, and behind them G p further lines: the squares of those
             of a target, one of G, add up to the variance of its readout. Moments are taken on the
-            scale the network sees, and carried to original units by `target_unit`.
+            scale the network sees, and carried to original units by `unit`.
     """
 
     ensemble: Ensemble
@@ -35,9 +35,16 @@ class MomentNetworks:
         return self.ensemble.effective_weights if stacked is None else stacked
 
     @property
-    def num_features(self) -> int:
-        """Units of the last hidden layer and the bias, p."""
-        return self.ensemble.spec.layer_sizes[-2] + 1
+    def roots_shape(self) -> tuple[int, int]:
+        """(G, p) of the lines behind the outputs; p is the bias and the units of the last layer."""
+        num_features = self.ensemble.spec.layer_sizes[-2] + 1
+        num_lines = self.weights[-1].shape[1] - self.ensemble.spec.layer_sizes[-1]
+        return num_lines // num_features, num_features
+
+    @property
+    def unit(self) -> Array:
+        """One unit of an affinely transformed target, in original units: [K]."""
+        return target_unit(self.ensemble)
 
     def moments(self, x: Array) -> tuple[Array, Array]:
         """(mean [n, K], standard deviation [n, K]) at inputs x [n, D], all of it transformed.
@@ -49,13 +56,12 @@ class MomentNetworks:
         outputs = network_outputs(self.ensemble, x, self.weights).astype(np.float64)
         of_draw, roots = outputs[:, :num_outputs], outputs[:, num_outputs:]
         mean = np.einsum("s,skn->kn", weights, of_draw)
-        # [C * S, G, p, n]; with G = 1 the same for all outputs.
-        roots = roots.reshape(len(roots), -1, self.num_features, len(x))
-        shape = (len(roots), num_outputs, *roots.shape[2:])
-        parts = [(of_draw - mean)[:, :, None], np.broadcast_to(roots, shape)]
-        deviations = np.concatenate(parts, axis=2)
-        deviations = np.moveaxis(deviations, 2, 1).reshape(-1, num_outputs, len(x))
-        spread = root_mean_square(deviations, np.repeat(weights, self.num_features + 1))
+        # [C * S, p, G, n]; with G = 1 the same for all outputs.
+        roots = roots.reshape(len(roots), *self.roots_shape, len(x)).swapaxes(1, 2)
+        roots = np.broadcast_to(roots, (*roots.shape[:2], num_outputs, len(x)))
+        deviations = np.concatenate([(of_draw - mean)[:, None], roots], axis=1)
+        repeated = np.repeat(weights, deviations.shape[1])
+        spread = root_mean_square(deviations.reshape(-1, num_outputs, len(x)), repeated)
         return mean.T, spread.T
 
 

@@ -6,28 +6,12 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.predictions import with_readouts
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.forward import network_outputs
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.priors import HierarchicalNormal, Normal
-
-
-def with_readouts(ensemble, num_groups=1, seed=0):
-    """A synthetic ensemble whose readouts are drawn anew from normals that it then knows."""
-    slot, spec = ensemble.spec.layout.layers[-1], ensemble.spec
-    size, num_outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
-    generator = np.random.default_rng(seed)
-    shape = (ensemble.num_chains, ensemble.num_results)
-    mean = generator.normal(size=(*shape, size * num_outputs))
-    factor = 0.5 * generator.normal(size=(*shape, num_groups, size * (size + 1) // 2))
-    readouts = Readouts(mean, factor)
-    normals = generator.normal(size=(ensemble.num_draws, size, num_outputs))
-    factors = np.broadcast_to(readouts.factors(size), (ensemble.num_draws, num_outputs, size, size))
-    deviation = np.einsum("skij,sjk->sik", factors, normals)
-    draws = ensemble.draws.copy()
-    draws[..., slot.kernel.start : slot.bias.stop] = mean + deviation.reshape(mean.shape)
-    return replace(ensemble, draws=draws, readouts=readouts)
 
 
 def closed_form(ensemble, x):
