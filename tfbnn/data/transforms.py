@@ -141,7 +141,9 @@ class Standardize(Transform):
     @classmethod
     def fit(cls, values: Array, argument: str) -> Self:
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = values.mean(axis=0)
+            # Rounding must not leave a constant column anything but zeros.
+            is_constant = (values == values[0]).all(axis=0)
+            mean = np.where(is_constant, values[0], values.mean(axis=0))
             # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
             exponent = np.frexp(np.abs(values).max(axis=0))[1]
             scale = np.ldexp(np.ldexp(values, -exponent).std(axis=0), exponent)

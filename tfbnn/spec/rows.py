@@ -169,14 +169,19 @@ def check_names(names: tuple[str, ...] | None, expected: tuple[str, ...] | None,
 
 
 def check_range(spec: ModelSpec, name: str, values: Array | None) -> None:
+    """Refuses transformed values [N, K] that the model's dtype has no normal number for.
+
+    Zero is one where it was zero; a noise scale never is.
+    """
     if values is None:
         return
-    with np.errstate(over="ignore", under="ignore"):
-        cast = values.astype(spec.dtype)
-    # A noise scale that is rounded to zero does not fit either.
-    bad = np.argwhere(~np.isfinite(cast) | ((cast == 0) & (name == "noise_scale")))
+    size, limits = np.abs(values), np.finfo(spec.dtype)
+    too_small = (size < limits.tiny) & ((values != 0) | (name == "noise_scale"))
+    bad = np.argwhere(too_small | ~(size <= limits.max))
     if len(bad):
+        row, column = bad[0]
         raise ValueError(
-            f"{name} does not fit into {spec.dtype} after its transform, first in row "
-            f"{bad[0][0]}, column {bad[0][1]}. Standardise it or use dtype='float64'."
+            f"{name} does not fit into {spec.dtype} after its transform, first in row {row}, column "
+            f"{column}: received {values[row, column]:.4g}, its sizes are {limits.tiny:.2g} to "
+            f"{limits.max:.2g}. Standardise it, rescale it or use dtype='float64'."
         )
