@@ -20,6 +20,7 @@ from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.prior_sizes import check_prior_sizes
 from tfbnn.spec.priors import Normal
 from tfbnn.spec.rows import Rows, check_names, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
@@ -87,6 +88,7 @@ class BayesianMLP(SampledModel):
             y_transform=y_transform,
             dtype=_dtype_name(dtype),
         )
+        check_prior_sizes(spec)
         super().__init__(spec)
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
