@@ -1,7 +1,7 @@
 """Tasks of a developer: `nox` runs the first three, `nox -s NAME` another, `nox -l` lists them.
 
 They run in the environment that nox itself is in: one of their own each would install TensorFlow
-again, for minutes, to run checks that take seconds.
+again, for minutes, to run checks that take seconds. Only `light` makes its own.
 """
 
 import sys
@@ -50,6 +50,13 @@ def full(session):
     """All tests but the slow ones."""
     _run(session, "pytest")
     _run(session, "pytest", "-m", OTHER_TIERS)
+
+
+@nox.session(venv_backend="venv", python=["3.11", "3.12", "3.13"])
+def light(session):
+    """The install without extras: what it brings, and predictions with it, by each Python there is."""
+    session.install(".")
+    session.run("python", ".ci/light.py")
 
 
 @nox.session

@@ -17,9 +17,11 @@ from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.prior_sizes import check_prior_sizes
 from tfbnn.spec.priors import Normal
 from tfbnn.spec.rows import Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
@@ -87,6 +89,7 @@ class BayesianMLP(SampledModel):
             y_transform=y_transform,
             dtype=_dtype_name(dtype),
         )
+        check_prior_sizes(spec)
         super().__init__(spec)
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
@@ -302,7 +305,7 @@ class BayesianMLP(SampledModel):
             )
         from tfbnn.engine.export.saved_model import write_saved_model
 
-        write_saved_model(ensemble, path)
+        write_saved_model(moment_networks(ensemble), path)
 
     def _keep(self, rows: Rows, ensemble: Ensemble) -> None:
         # Leave-one-out stacking needs the rows; a model file does not hold them.

@@ -1,10 +1,13 @@
 """Ensembles of every kind of model, rows for them, and predictions side by side."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.support.builders import make_rows
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.prediction import Prediction
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
 
@@ -55,3 +58,20 @@ def assert_same(found, expected, rtol):
 def pick(prediction, rows):
     quantiles = None if prediction.quantiles is None else prediction.quantiles[:, rows]
     return Prediction(prediction.mean[rows], prediction.stddev[rows], quantiles)
+
+
+def with_readouts(ensemble, num_groups=1, seed=0):
+    """A synthetic ensemble whose readouts are drawn anew from normals that it then knows."""
+    slot, spec = ensemble.spec.layout.layers[-1], ensemble.spec
+    size, num_outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
+    generator = np.random.default_rng(seed)
+    shape = (ensemble.num_chains, ensemble.num_results)
+    mean = generator.normal(size=(*shape, size * num_outputs))
+    factor = 0.5 * generator.normal(size=(*shape, num_groups, size * (size + 1) // 2))
+    readouts = Readouts(mean, factor)
+    normals = generator.normal(size=(ensemble.num_draws, size, num_outputs))
+    factors = np.broadcast_to(readouts.factors(size), (ensemble.num_draws, num_outputs, size, size))
+    deviation = np.einsum("skij,sjk->sik", factors, normals)
+    draws = ensemble.draws.copy()
+    draws[..., slot.kernel.start : slot.bias.stop] = mean + deviation.reshape(mean.shape)
+    return replace(ensemble, draws=draws, readouts=readouts)

@@ -32,17 +32,11 @@ def import_tensorflow() -> None:
     """Imports TensorFlow, and says so, as it takes seconds.
 
     Raises:
-        ImportError: When it cannot be imported, with a remedy.
+        ImportError: When it cannot be imported, with the command that installs it.
     """
     say("Starting TensorFlow ...")
-    try:
-        for library in (libraries.tf, libraries.tfp):
-            library.load()
-    except ImportError as error:
-        raise ImportError(
-            f"Sampling needs TensorFlow and TensorFlow Probability ({error}). Install them with "
-            "'pip install tfbnn'; predicting from a saved model works without."
-        ) from error
+    for library in (libraries.tf, libraries.tfp):
+        library.load()
 
 
 def _plain(value: Any) -> Any:

@@ -1,19 +1,14 @@
 """The extra `cluster`: Dask."""
 
-import importlib
-from typing import Any
+from types import ModuleType
+
+from tfbnn.system import extras
 
 
-def required(name: str) -> Any:
+def required(name: str) -> ModuleType:
     """The module of Dask of that name.
 
     Raises:
         ImportError: When Dask is not installed.
     """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"tfbnn.cluster needs Dask, of which {name} cannot be imported ({error}). Install it: "
-            "pip install 'tfbnn[cluster]'."
-        ) from error
+    return extras.required(name, "tfbnn.cluster needs Dask", "cluster")

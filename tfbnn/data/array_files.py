@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.system.arrays import Array
+from tfbnn.system.extras import required
 
 # (name, array), or None for what is no array of numbers, text or booleans. Names may come twice.
 Arrays = list[tuple[str, Array | None]]
@@ -58,14 +59,10 @@ def read_parquet(path: str) -> Arrays:
         ImportError: Without pyarrow.
         ValueError: When it is none.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            f"Reading {path} needs pyarrow, which is not installed. Install the extra "
-            "tfbnn[parquet], or convert the table to CSV."
-        ) from error
+    need = f"Reading {path} needs pyarrow"
+    pyarrow = required("pyarrow", need, "parquet", "convert the table to CSV")
+    from pyarrow import parquet
+
     try:
         table = parquet.read_table(path)
         columns = zip(table.column_names, table.columns)

@@ -59,7 +59,7 @@ def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
         return
     write = _WHOLE[ending]
     if write is _write_parquet:
-        required("pyarrow", f"Writing {os.fspath(path)} needs pyarrow", "tfbnn[parquet]")
+        required("pyarrow", f"Writing {os.fspath(path)} needs pyarrow", "parquet")
     _check_names(path, columns, separate=write is not _write_parquet)
     parts: list[tuple[Array, Array | None]] = []
     yield lambda values, labels=None: parts.append((values, labels))

@@ -149,7 +149,9 @@ class Standardize(Transform):
     @classmethod
     def fit(cls, values: Array, argument: str, columns: Names = None) -> Self:
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = values.mean(axis=0)
+            # Rounding must not leave a constant column anything but zeros.
+            is_constant = (values == values[0]).all(axis=0)
+            mean = np.where(is_constant, values[0], values.mean(axis=0))
             # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
             exponent = np.frexp(np.abs(values).max(axis=0))[1]
             scale = np.ldexp(np.ldexp(values, -exponent).std(axis=0), exponent)
@@ -197,11 +199,21 @@ class Standardize(Transform):
         return t * np.array(self.scale)[:, None] + np.array(self.mean)[:, None]
 
     def forward_onnx(self, op: Operation, y: str) -> str:
-        return op("Div", op("Sub", y, np.array(self.mean)), np.array(self.scale))
+        unit, mean, scale = self._in_units()
+        return op("Div", op("Sub", op("Div", y, unit), mean), scale)
 
     def inverse_onnx(self, op: Operation, t: str) -> str:
-        scaled = op("Mul", t, np.array(self.scale)[:, None])
-        return op("Add", scaled, np.array(self.mean)[:, None])
+        unit, mean, scale = (values[:, None] for values in self._in_units())
+        return op("Mul", op("Add", op("Mul", t, scale), mean), unit)
+
+    def _in_units(self) -> tuple[Array, Array, Array]:
+        """(powers of two next to the scales, means and scales in these units), which is exact.
+
+        onnxruntime leaves out a sum with what it takes for zero: a mean below the range of float32.
+        """
+        mean, scale = np.array(self.mean), np.array(self.scale)
+        unit = np.ldexp(1.0, np.frexp(scale)[1] - 1)
+        return unit, mean / unit, scale / unit
 
 
 @dataclass(frozen=True)

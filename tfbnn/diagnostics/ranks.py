@@ -6,8 +6,11 @@ References:
     Blom (1958), "Statistical estimates and transformed beta-variables".
 """
 
+from functools import lru_cache
+
 import numpy as np
 
+from tfbnn.spec.distributions import normal_quantile
 from tfbnn.system.arrays import Array
 
 _BLOM_OFFSET = 3.0 / 8.0
@@ -56,15 +59,16 @@ def normal_scores(draws: Array) -> Array:
     Returns:
         [..., C, S] float64.
     """
-    from scipy.special import ndtri  # deferred: importing the package must not import SciPy
-
     pooled = draws.reshape(*draws.shape[:-2], -1)
-    count = pooled.shape[-1]
-    # A mean rank is a multiple of 1/2, so 2 * N - 1 quantiles serve every column.
-    ranks = 1.0 + 0.5 * np.arange(2 * count - 1)
-    scores = ndtri((ranks - _BLOM_OFFSET) / (count + 1.0 - 2.0 * _BLOM_OFFSET))
-    of_draws: Array = scores[_doubled_ranks(pooled)].reshape(draws.shape)
+    of_draws: Array = _scores(pooled.shape[-1])[_doubled_ranks(pooled)].reshape(draws.shape)
     return of_draws
+
+
+@lru_cache(maxsize=2)  # blocks of quantities come one after the other with the same draws
+def _scores(count: int) -> Array:
+    """Scores of the ranks 1, 3/2, 2, .. among `count` draws: a mean rank is a multiple of 1/2."""
+    ranks = 1.0 + 0.5 * np.arange(2 * count - 1)
+    return normal_quantile((ranks - _BLOM_OFFSET) / (count + 1.0 - 2.0 * _BLOM_OFFSET))
 
 
 def _doubled_ranks(values: Array) -> Array:

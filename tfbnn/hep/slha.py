@@ -47,8 +47,7 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         TypeError, ValueError: When the text is none, or entries are missing, there more than once,
             or not plain numbers.
     """
-    need = "Reading SLHA needs the package pyslha"
-    pyslha = required("pyslha", need, "tfbnn[hep], or use set_parameters")
+    pyslha = required("pyslha", "Reading SLHA needs pyslha", "hep", "use set_parameters")
     if not isinstance(text, str):
         raise TypeError(f"SLHA text must be a str, received {type(text).__name__}.")
     try:

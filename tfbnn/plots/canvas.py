@@ -44,7 +44,7 @@ def styled_figure(
         panel: (width, height) of one panel in inches.
         **options: Further ones of `Figure.subplots`, such as sharex or height_ratios.
     """
-    matplotlib = required("matplotlib", "Plots need Matplotlib", "tfbnn[plots]")
+    matplotlib = required("matplotlib", "Plots need Matplotlib", "plots")
     from matplotlib.figure import Figure
 
     size = (panel[0] * num_columns, panel[1] * num_rows)

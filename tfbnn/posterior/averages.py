@@ -6,12 +6,30 @@ import numpy as np
 
 from tfbnn.system.arrays import Array
 
+# Of two: the inverse is a number too, and the square of what is left of any number.
+_MOST_EXPONENT = 1000
+
 
 def moments(values: Array, weights: Array) -> tuple[Array, Array]:
     """Mean and standard deviation over the first axis: values [M, ...], weights [M] -> [...]."""
     mean = np.einsum("s,s...->...", weights, values)
     with np.errstate(invalid="ignore"):  # infinite draws have an undefined spread
-        return mean, np.sqrt(np.einsum("s,s...->...", weights, np.square(values - mean)))
+        return mean, root_mean_square(values - mean, weights)
+
+
+def root_mean_square(values: Array, weights: Array) -> Array:
+    """Root of the mean square over the first axis: values [M, ...], weights [M] -> [...].
+
+    Squares of 1e200 or 1e-200 are out of range, so every entry of the result has a unit: a power of
+    two, which changes no digit.
+    """
+    largest = np.maximum(values.max(axis=0), -values.min(axis=0))
+    unit = np.ldexp(1.0, np.frexp(largest)[1].clip(-_MOST_EXPONENT, _MOST_EXPONENT))
+    with np.errstate(invalid="ignore"):
+        scaled = values * (1.0 / unit)
+        mean = np.einsum("s,s...->...", weights, np.square(scaled, out=scaled))
+        result: Array = unit * np.sqrt(mean)
+    return result
 
 
 def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[float]) -> Array:

@@ -233,7 +233,7 @@ class Ensemble:
         Raises:
             ImportError: When ArviZ is not installed.
         """
-        arviz = required("arviz", "to_arviz needs ArviZ", "tfbnn[arviz]")
+        arviz = required("arviz", "to_arviz needs ArviZ", "arviz")
         if self.num_draws == 0:
             raise NotFittedError("There are no draws to hand over to ArviZ.")
         groups = {"posterior": {"theta": self.draws}, "sample_stats": dict(self.sample_stats)}

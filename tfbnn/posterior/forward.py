@@ -37,7 +37,7 @@ def forward_pass(ensemble: Ensemble, num_rows: int, backend: str) -> Callable[[A
 
 def _gpu_is_at_hand() -> bool:
     """Whether TensorFlow is in use already and sees a GPU; importing it takes seconds."""
-    if "tensorflow" not in sys.modules:
+    if sys.modules.get("tensorflow") is None:  # None is how an import is forbidden
         return False
     from tfbnn.engine.basis.compile import has_gpu
 

@@ -5,9 +5,9 @@ from typing import Any, cast
 import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
-from tfbnn.posterior.averages import log_mean_exp
+from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import function_draws, noise_tiles, sample_noisy
+from tfbnn.posterior.prediction import function_draws, noise_spread, noise_tiles, sample_noisy
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
@@ -72,9 +72,9 @@ def _row_scores(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> dict[
     scores = {name: np.empty(shape) for name in names} | {"log_density": np.empty(len(x))}
     for rows, location, scale in noise_tiles(ensemble, x, noise):
         scale = cast(Array, scale)  # only classes have none
-        mean = np.einsum("s,snk->nk", weights, location)
-        variance = np.einsum("s,snk->nk", weights, np.square(location - mean) + np.square(scale))
-        scores["mean_transformed"][rows], scores["stddev_noisy"][rows] = mean, np.sqrt(variance)
+        mean, stddev = moments(location, weights)
+        stddev_noisy = np.hypot(stddev, noise_spread(scale, weights))
+        scores["mean_transformed"][rows], scores["stddev_noisy"][rows] = mean, stddev_noisy
         scores["mean"][rows] = np.einsum(
             "s,snk->nk", weights, ensemble.y_pipeline.inverse(location)
         )
@@ -118,11 +118,12 @@ def effective_draws(ensemble: Ensemble, x: Array) -> float:
 
 def _errors(scale: str, y: Array, predicted: Array) -> dict[str, Array]:
     """RMSE and R2 on one scale; R2 is NaN where the targets are constant."""
-    total = np.sum(np.square(y - y.mean(axis=0)), axis=0)
-    residual = np.sum(np.square(y - predicted), axis=0)
+    equal = np.full(len(y), 1.0 / len(y))
+    _, spread = moments(y - y[0], equal)  # which is exactly zero where all are the same
+    rmse = root_mean_square(y - predicted, equal)
     with np.errstate(divide="ignore", invalid="ignore"):
-        r2 = np.where(total > 0, 1.0 - residual / total, np.nan)
-    return {f"rmse{scale}": np.sqrt(np.mean(np.square(y - predicted), axis=0)), f"r2{scale}": r2}
+        r2 = np.where(spread > 0, 1.0 - (rmse / spread) ** 2, np.nan)
+    return {f"rmse{scale}": rmse, f"r2{scale}": r2}
 
 
 def simplify(value: Any) -> Any:

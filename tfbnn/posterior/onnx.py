@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.function_moments import MomentNetworks, moment_networks
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
+from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 from tfbnn.system.extras import required
 from tfbnn.system.version import __version__
@@ -36,16 +38,16 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
         ImportError: When `onnx` is not installed.
         ValueError: When the draws do not fit into an ONNX file.
     """
-    onnx = required("onnx", "to_onnx needs the package onnx", "tfbnn[onnx]")
-    ensemble = ensemble.weighted.mirrored
-    if ensemble.draws.nbytes > _MOST_BYTES:
+    onnx = required("onnx", "to_onnx needs the package onnx", "onnx")
+    networks = moment_networks(ensemble)
+    size = sum(weights.nbytes for weights in networks.weights)
+    if size > _MOST_BYTES:
         raise ValueError(
-            f"An ONNX file holds at most 2 GiB, the draws take {ensemble.draws.nbytes / 2**30:.1f}. "
-            "Use to_savedmodel."
+            f"An ONNX file holds at most 2 GiB, the draws take {size / 2**30:.1f}. Use to_savedmodel."
         )
     nodes: list[Any] = []
     tensors: list[Any] = []
-    _add_moments(ensemble, partial(_Operations, onnx, nodes, tensors))
+    _add_moments(networks, partial(_Operations, onnx, nodes, tensors))
     double, size = onnx.TensorProto.DOUBLE, ensemble.spec.num_predicted
     describe = onnx.helper.make_tensor_value_info
     inputs = [describe("x", double, ["N", ensemble.spec.num_inputs])]
@@ -105,38 +107,73 @@ class _Operations:
         return name
 
 
-def _add_moments(ensemble: Ensemble, operations: Callable[[Any], _Operations]) -> None:
+def _add_moments(networks: MomentNetworks, operations: Callable[[Any], _Operations]) -> None:
     """Adds everything between x [N, D] and mean, stddev [N, K]; rows are innermost in between."""
+    ensemble = networks.ensemble
     op, network_op = operations(np.float64), operations(ensemble.spec.dtype)
     x, spec = "x", ensemble.spec
     for step in ensemble.x_pipeline.steps:
         x = step.forward_onnx(op, x)
     x = network_op.cast(op("Transpose", x, perm=[1, 0]))
-    location = op.cast(_network_outputs(network_op, ensemble, x))
-    if spec.num_predicted < spec.layer_sizes[-1]:
-        location = op("Slice", location, *np.array([[0], [spec.num_predicted], [1]]))
-    values = LINKS[spec.likelihood.link].onnx(op, location)
-    for step in reversed(ensemble.y_pipeline.steps):
-        values = step.inverse_onnx(op, values)
-    weights = ensemble.draw_weights[:, None, None]
+    outputs = op.cast(_network_outputs(network_op, networks, x))
 
-    def average(draws: str) -> str:
-        """Average over draws: [S, K, N] -> [K, N]."""
-        return op("ReduceSum", op("Mul", draws, weights), np.array([0]), keepdims=0)
+    def inverse(values: str) -> str:
+        for step in reversed(ensemble.y_pipeline.steps):
+            values = step.inverse_onnx(op, values)
+        return values
 
-    mean = average(values)
-    deviation = op("Sub", values, mean)
-    stddev = op("Sqrt", average(op("Mul", deviation, deviation)))
+    location = op("Slice", outputs, *np.array([[0], [spec.num_predicted], [1]]))
+    if not networks.in_closed_form:
+        location = inverse(LINKS[spec.likelihood.link].onnx(op, location))
+    location = op("Unsqueeze", location, np.array([2]))
+    mean = _average(op, location, ensemble.draw_weights)
+    deviations = op("Sub", location, mean)
+    if networks.in_closed_form:
+        roots = _roots(op, outputs, networks)
+        deviations = op("Concat", deviations, roots, axis=2)
+    stddev = _root_mean_square(op, deviations, ensemble.draw_weights)
+    mean, stddev = (op("Squeeze", found, np.array([0, 2])) for found in (mean, stddev))
+    if networks.in_closed_form:
+        mean, stddev = inverse(mean), op("Mul", stddev, networks.unit[:, None])
     op("Transpose", mean, perm=[1, 0], output="mean")
     op("Transpose", stddev, perm=[1, 0], output="stddev")
 
 
-def _network_outputs(op: _Operations, ensemble: Ensemble, x: str) -> str:
-    """Outputs of all networks [S, num_outputs, N] at transformed inputs [D, N]."""
-    hidden = x
-    for index, weights in enumerate(ensemble.effective_weights):
+def _average(op: _Operations, values: str, weights: Array) -> str:
+    """Weighted sum over draws and sum over lines: [S, K, L, N] -> [1, K, 1, N]."""
+    return op("ReduceSum", op("Mul", values, weights[:, None, None, None]), np.array([0, 2]))
+
+
+def _root_mean_square(op: _Operations, values: str, weights: Array) -> str:
+    """As that of `tfbnn.posterior.averages`, in units of the largest: [S, K, L, N] -> [1, K, 1, N]."""
+    largest = op("ReduceMax", op("Abs", values), axes=[0, 2])
+    unit = op("Where", op("Equal", largest, 0.0), 1.0, largest)
+    scaled = op("Div", values, unit)
+    return op("Mul", unit, op("Sqrt", _average(op, op("Mul", scaled, scaled), weights)))
+
+
+def _roots(op: _Operations, outputs: str, networks: MomentNetworks) -> str:
+    """The lines behind the outputs, for every target: [S, K + G p, N] -> [S, K, p, N]."""
+    num_groups, num_features = networks.roots_shape
+    num_outputs = networks.ensemble.spec.layer_sizes[-1]
+    last = num_outputs + num_groups * num_features
+    lines = op("Slice", outputs, *np.array([[num_outputs], [last], [1]]))
+    # The number of rows, which may be 0, has to stand where Reshape can copy it.
+    lines = op(
+        "Reshape",
+        op("Transpose", lines, perm=[0, 2, 1]),
+        np.array([0, 0, num_groups, num_features]),
+    )
+    lines = op("Transpose", lines, perm=[0, 2, 3, 1])
+    return op("Expand", lines, np.array([1, num_outputs, 1, 1]))
+
+
+def _network_outputs(op: _Operations, networks: MomentNetworks, x: str) -> str:
+    """Outputs of all networks [S, their lines, N] at transformed inputs [D, N]."""
+    hidden, names = x, networks.ensemble.spec.activations
+    for index, weights in enumerate(networks.weights):
         kernel, bias = weights[..., :-1], weights[..., -1:]
         hidden = op("Add", op("MatMul", kernel, hidden), bias)
-        if index < len(ensemble.spec.activations):
-            hidden = ACTIVATIONS[ensemble.spec.activations[index]].onnx(op, hidden)
+        if index < len(names):
+            hidden = ACTIVATIONS[names[index]].onnx(op, hidden)
     return hidden

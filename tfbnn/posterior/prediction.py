@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from tfbnn.posterior.averages import moments, weighted_quantiles
+from tfbnn.posterior.averages import moments, root_mean_square, weighted_quantiles
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
-from tfbnn.system.arrays import Array
+from tfbnn.posterior.function_moments import moment_networks, target_unit
+from tfbnn.spec.likelihoods.regression import Regression
+from tfbnn.system.arrays import Array, read_only
 from tfbnn.system.threads import on_all_cores
 
 # Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows
@@ -134,11 +136,8 @@ def predict(
 
     What is wanted, the noise and the backend are those of `BayesianMLP.predict`, checked.
     """
-    collapsed = ensemble.weighted
-    # A nonlinear transform of a normal distribution has other moments than that of its mean.
-    in_closed_form = wanted.space == "transformed" or ensemble.y_pipeline.is_affine
-    in_closed_form = in_closed_form and collapsed.stacked_weights is not None
-    ensemble = collapsed.mirrored
+    networks = moment_networks(ensemble, wanted.space)
+    ensemble = ensemble.weighted.mirrored
     forward = forward_pass(ensemble, len(x), backend)
 
     def summarise(tiles: list[slice]) -> None:
@@ -147,7 +146,7 @@ def predict(
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
-            known = function_moments(collapsed, x[rows]) if in_closed_form else None
+            known = networks.moments(x[rows]) if networks.in_closed_form else None
             summary = _summary(ensemble, outputs[..., places], known, noise, wanted)
             mean[rows], stddev[rows] = summary
             if found is not None:
@@ -177,20 +176,21 @@ def _summary(
     include_noise, quantiles, space = wanted
     outputs = _by_rows(outputs)
     location = ensemble.spec.likelihood.location(outputs)
-    inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
+    original = space == "original"
+    inverse = partial(inverse_draws, ensemble) if original else np.asarray
+    is_affine = not original or ensemble.y_pipeline.is_affine
+    unit = target_unit(ensemble) if original and is_affine else 1.0
     values, weights = inverse(location), ensemble.draw_weights
     if known is None:
         mean, stddev = moments(values, weights)
     else:
-        mean, stddev = inverse(known[0]), known[1] * _unit(ensemble, space)
+        mean, stddev = inverse(known[0]), known[1] * unit
     if include_noise:
         scale = _scale_at(ensemble, outputs, location, row_noise)
         points, weights = sample_noisy(ensemble, location, scale)
         values = inverse(points)
-        if space == "transformed" or ensemble.y_pipeline.is_affine:
-            spread = np.broadcast_to(np.square(scale), location.shape)
-            variance = np.einsum("s,snk->nk", ensemble.draw_weights, spread)
-            stddev = np.sqrt(stddev**2 + variance * _unit(ensemble, space) ** 2)
+        if is_affine:
+            stddev = np.hypot(stddev, noise_spread(scale, ensemble.draw_weights) * unit)
         elif not ensemble.spec.regression_likelihood.has_exponential_moments:
             # 10**t has no mean, for example where t has the tails of a Student-t.
             mean, stddev = np.full_like(mean, np.inf), np.full_like(stddev, np.inf)
@@ -210,32 +210,9 @@ def _scale_at(
     return ensemble.spec.regression_likelihood.scale(outputs, ensemble.log_noise_scale, noise)
 
 
-def _unit(ensemble: Ensemble, space: str) -> Array | float:
-    """One unit of an affinely transformed target, in the units of `space`: [K] or 1."""
-    if space == "transformed":
-        return 1.0
-    return 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
-
-
-def function_moments(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
-    """The function's mean and spread with all readouts integrated out, in closed form.
-
-    Args:
-        ensemble: Ensemble whose `readouts` have a factor.
-        x: Transformed inputs [n, D].
-
-    Returns:
-        (mean [n, K], standard deviation [n, K]), transformed.
-    """
-    num_features, num_outputs = ensemble.spec.layer_sizes[-2] + 1, ensemble.spec.layer_sizes[-1]
-    outputs = network_outputs(ensemble, x, ensemble.stacked_weights).astype(np.float64)
-    of_draw, roots = outputs[:, :num_outputs], outputs[:, num_outputs:]
-    roots = roots.reshape(len(roots), -1, num_features, len(x))
-    # [C * S, G, n]; with G = 1 the same for all outputs.
-    variance = np.square(roots).sum(axis=2)
-    mean = np.einsum("s,skn->kn", ensemble.draw_weights, of_draw)
-    spread = np.square(of_draw - mean) + variance
-    return mean.T, np.sqrt(np.einsum("s,skn->kn", ensemble.draw_weights, spread)).T
+def noise_spread(scale: Array, weights: Array) -> Array:
+    """Root mean square over draws of noise scales that fit locations [C * S, n, K]: fits [n, K]."""
+    return root_mean_square(scale, weights) if scale.ndim == 3 else scale
 
 
 def sample_noisy(ensemble: Ensemble, location: Array, scale: Array) -> tuple[Array, Array]:
@@ -252,13 +229,20 @@ def sample_noisy(ensemble: Ensemble, location: Array, scale: Array) -> tuple[Arr
     Returns:
         (points [C * S * R, n, K] in transformed space, weights [C * S * R]).
     """
-    repeats = -(-_NOISE_POINTS // ensemble.num_draws)
-    levels = (np.arange(repeats) + _radical_inverse(ensemble.num_draws)[:, None]) / repeats
-    noise = ensemble.spec.regression_likelihood.noise_quantile(levels)[:, :, None, None]
+    noise = _noise_quantiles(ensemble.spec.regression_likelihood, ensemble.num_draws)
+    repeats = noise.shape[1]
     scale = np.broadcast_to(scale, location.shape)
-    points = location[:, None] + noise * scale[:, None]
+    points = location[:, None] + noise[:, :, None, None] * scale[:, None]
     weights = np.repeat(ensemble.draw_weights / repeats, repeats)
     return points.reshape(-1, *location.shape[1:]), weights
+
+
+@lru_cache(maxsize=8)  # the same for every tile
+def _noise_quantiles(likelihood: Regression, num_draws: int) -> Array:
+    """Quantiles of the noise with standard deviation 1 at the levels of each draw [C * S, R]."""
+    repeats = -(-_NOISE_POINTS // num_draws)
+    levels = (np.arange(repeats) + _radical_inverse(num_draws)[:, None]) / repeats
+    return read_only(likelihood.noise_quantile(levels))
 
 
 def _radical_inverse(count: int) -> Array:

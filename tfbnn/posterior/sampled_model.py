@@ -369,7 +369,7 @@ class SampledModel:
 
         Raises:
             NotFittedError: Before a fit.
-            ImportError: When TensorFlow is not installed, for "stein".
+            ImportError: When SciPy is not installed, but for "stride", or TensorFlow, for "stein".
             TypeError, ValueError: For unusable inputs, rows or settings, more draws than there
                 are, a model that was compressed already, and for "stein" unequal chain weights
                 or Uniform priors.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.data.transforms import Operation
+from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array
 
 # Slopes and constants as TensorFlow has them; SELU: Klambauer et al. 2017, arXiv:1706.02515.
@@ -73,9 +74,7 @@ def _softplus(x: Array, *, out: Array | None = None) -> Array:
 
 
 def _gelu(x: Array, *, out: Array | None = None) -> Array:
-    from scipy.special import ndtr
-
-    result: Array = np.multiply(x, ndtr(x), out=out)
+    result: Array = np.multiply(x, normal_cdf(x), out=out, dtype=x.dtype, casting="same_kind")
     return result
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,21 @@ REGISTRY: dict[str, type] = {}
 
 
 class ScalePrior(ABC):
-    """A density of a positive scale s. A new one is a frozen dataclass that inherits from this."""
+    """A density of a positive scale s. A new one is a frozen dataclass that inherits from this.
+
+    Attributes:
+        sizes: Typical values of s, or of what else is squared: the dtype of a model has to be able
+            to (`tfbnn.spec.prior_sizes`). By default those of its setting `scale`, if it has one.
+    """
+
+    scale: float | None = None
 
     def __init_subclass__(cls) -> None:
         SCALE_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return () if self.scale is None else (self.scale,)
 
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
@@ -43,6 +54,7 @@ class WeightPrior(ABC):
             the kind, or where it is sampled.
         scale_prior: Prior of a scale that is sampled together with the weights, or None.
         is_normal: Whether the weights are N(0, s^2), s the scale.
+        sizes: Typical sizes of weights, as of `ScalePrior`. By default those of its scale.
     """
 
     scale: float | None = None
@@ -55,6 +67,12 @@ class WeightPrior(ABC):
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         """Draws of the weights; those with a sampled scale take it as their last argument."""
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        if self.scale_prior is not None:
+            return self.scale_prior.sizes
+        return () if self.scale is None else (self.scale,)
 
     @property
     def has_scale(self) -> bool:
@@ -109,6 +127,10 @@ class InverseGamma(ScalePrior):
         check_number("concentration", self.concentration, above=0)
         check_number("scale", self.scale, above=0)
 
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return (sqrt(self.scale),)  # of a standard deviation: `scale` is of its square
+
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return np.sqrt(self.scale / generator.gamma(self.concentration, size=shape))
 
@@ -123,6 +145,11 @@ class LogNormal(ScalePrior):
     def __post_init__(self) -> None:
         check_number("loc", self.loc)
         check_number("scale", self.scale, above=0)
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        with np.errstate(over="ignore"):
+            return (float(np.exp(self.loc)), self.scale)
 
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return np.exp(self.loc + self.scale * generator.standard_normal(shape))
@@ -191,6 +218,10 @@ class Uniform(WeightPrior):
     @property
     def limits(self) -> tuple[float, float]:
         return self.low, self.high
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return (self.high - self.low, max(abs(self.low), abs(self.high)))
 
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return generator.uniform(self.low, self.high, size=shape)

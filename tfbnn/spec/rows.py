@@ -169,13 +169,21 @@ def reference_rows(x: Array) -> Array:
 
 
 def check_range(spec: ModelSpec, name: str, values: Array | None) -> None:
+    """Refuses transformed values [N, K] that the model's dtype has no normal number for.
+
+    Zero is one where it was zero; a noise scale never is.
+    """
     if values is None:
         return
-    with np.errstate(over="ignore", under="ignore"):
-        cast = values.astype(spec.dtype)
+    size, limits = np.abs(values), np.finfo(spec.dtype)
     # A noise scale that is rounded to zero does not fit either.
-    bad = np.argwhere(~np.isfinite(cast) | ((cast == 0) & name.endswith("noise_scale")))
+    too_small = (size < limits.tiny) & ((values != 0) | name.endswith("noise_scale"))
+    bad = np.argwhere(too_small | ~(size <= limits.max))
     if len(bad):
         row, column = map(int, bad[0])
-        found = f"{name} does not fit into {spec.dtype} after its transform, first"
-        raise BadRowError(name, found, "Standardise it or use dtype='float64'.", row, column)
+        found = (
+            f"{name} does not fit into {spec.dtype} after its transform: received "
+            f"{values[row, column]:.4g}, its sizes are {limits.tiny:.2g} to {limits.max:.2g}; first"
+        )
+        advice = "Standardise it, rescale it or use dtype='float64'."
+        raise BadRowError(name, found, advice, row, column)

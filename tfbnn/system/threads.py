@@ -41,7 +41,7 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> l
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:
-    """A context in which BLAS calls, from any thread, use one thread each.
+    """A context in which BLAS calls, from any thread, use one thread each; needs threadpoolctl.
 
     Threads may be in it at the same time, and leave in any order: the last one restores what was.
     """
@@ -58,20 +58,34 @@ class _SingleThreadedBlas:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                self._limit = _controller().limit(limits=1, user_api="blas")
+                self._restore = _limit_blas()
 
     def __exit__(self, *_: Any) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                self._limit.restore_original_limits()
+                self._restore()
 
 
 _blas = _SingleThreadedBlas()
 
 
+def _limit_blas() -> Callable[[], None]:
+    """Gives BLAS one thread; returns what gives it back those it had."""
+    controller = _controller()
+    if controller is None:
+        return lambda: None
+    restore: Callable[[], None] = controller.limit(
+        limits=1, user_api="blas"
+    ).restore_original_limits
+    return restore
+
+
 @cache
 def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
+    """threadpoolctl's controller; None where it is missing, which costs time and changes nothing."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
     return ThreadpoolController()

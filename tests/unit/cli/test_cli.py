@@ -359,7 +359,29 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
     check_refusal(result, word)
 
 
-def test_fit_without_tensorflow(folder):
-    done = command_without_tensorflow(folder, "fit", "rows.csv", "--target", "y", "--layers", "3")
-    assert done.returncode == 2
-    assert "Sampling needs TensorFlow" in done.stderr and "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("command", "need", "extra"),
+    [
+        (
+            "fit rows.csv --target y --layers 3 -o new.h5",
+            "Sampling, log_prob and SavedModel need TensorFlow",
+            "fit",
+        ),
+        ("plot named.h5 rows.csv --target y -o figures", "Plots need Matplotlib", "plots"),
+        ("evaluate named.h5 rows.parquet", "Reading rows.parquet needs pyarrow", "parquet"),
+    ],
+)
+def test_what_the_light_install_lacks_is_named_with_its_extra(folder, command, need, extra):
+    (folder / "rows.parquet").touch()
+    done = command_without_tensorflow(folder, *command.split())
+    check_refusal((done.returncode, done.stdout, done.stderr), f"{need}, which is not installed")
+    assert f": pip install 'tfbnn[{extra}]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["evaluate named.h5 rows.csv", "info named.h5", "diagnose named.h5"]
+)
+def test_the_light_install_says_the_same(folder, run, command):
+    done = command_without_tensorflow(folder, *command.split(), "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == json.loads(run(f"{command} --json")[1])

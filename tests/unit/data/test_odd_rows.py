@@ -85,5 +85,35 @@ def test_values_that_do_not_fit_the_dtype_are_refused_by_column(dtype, largest, 
     assert engine.calls == []
 
 
+@pytest.mark.parametrize("unit", [1e-50, 1e-40], ids=["zero in float32", "subnormal in float32"])
+@pytest.mark.parametrize("name", ["x", "y", "noise_scale"])
+def test_values_too_small_for_the_dtype_are_refused_as_large_ones_are(name, unit, engine):
+    rows = {"x": X, "y": Y, "noise_scale": np.full(Y.shape, 0.1)}
+    rows[name] = rows[name] * unit
+    model = BayesianMLP([2, 5, 1], x_transform=None, y_transform=None)
+    with pytest.raises(ValueError, match=f"{name} does not fit into float32.*row 0, column 0"):
+        model.fit_posterior(**rows)
+    assert engine.calls == []
+    double = BayesianMLP([2, 5, 1], x_transform=None, y_transform=None, dtype="float64")
+    double.fit_posterior(**rows, pretraining=None)
+    assert len(engine.calls) == 1
+
+
+def test_zeros_fit_every_dtype(engine):
+    rows = np.where(X > 0, X, 0.0)
+    model = BayesianMLP([2, 5, 1], x_transform=None, y_transform=None)
+    fake_fit(model, rows)
+    assert (np.asarray(engine.data.x) == 0).any()
+    assert np.isfinite(model.predict(np.zeros((1, 2))).mean).all()
+
+
+def test_a_constant_column_of_any_size_becomes_zeros(engine):
+    constant = np.full(len(X), 0.1 * 1e-30)
+    model = BayesianMLP([2, 5, 1])
+    with pytest.warns(DataWarning, match="constant"):
+        fake_fit(model, np.column_stack([X[:, 0], constant]))
+    np.testing.assert_array_equal(engine.data.x[1], 0.0)
+
+
 def test_large_inputs_that_fit_give_finite_predictions(fitted):
     assert np.isfinite(fitted.predict(X * 1e30).mean).all()

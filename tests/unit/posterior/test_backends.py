@@ -1,7 +1,9 @@
 """Predictions by NumPy and by TensorFlow, and who chooses."""
 
+import sys
 from functools import partial
 
+import numpy as np
 import pytest
 
 from tests.support.predictions import assert_same, each_configuration, pick, rows_for
@@ -55,3 +57,11 @@ def test_an_unknown_backend_is_refused(single):
     model, x = single
     with pytest.raises(ValueError, match="backend must be one of.*numpy"):
         model.predict(x, backend="torch")
+
+
+def test_auto_predicts_large_batches_where_tensorflow_is_forbidden(single, monkeypatch):
+    model, x = single
+    expected = model.predict(x).mean
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    monkeypatch.setattr("tfbnn.posterior.forward._GPU_VALUES", 1)
+    np.testing.assert_array_equal(model.predict(x).mean, expected)

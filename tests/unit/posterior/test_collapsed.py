@@ -6,27 +6,19 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.predictions import with_readouts
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.forward import network_outputs
-from tfbnn.posterior.prediction import function_draws, function_moments
+from tfbnn.posterior.function_moments import moment_networks
+from tfbnn.posterior.prediction import function_draws
 from tfbnn.priors import HierarchicalNormal, Normal
 
 
-def with_readouts(ensemble, num_groups=1, seed=0):
-    """A synthetic ensemble whose readouts are drawn anew from normals that it then knows."""
-    slot, spec = ensemble.spec.layout.layers[-1], ensemble.spec
-    size, num_outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
-    generator = np.random.default_rng(seed)
-    shape = (ensemble.num_chains, ensemble.num_results)
-    mean = generator.normal(size=(*shape, size * num_outputs))
-    factor = 0.5 * generator.normal(size=(*shape, num_groups, size * (size + 1) // 2))
-    readouts = Readouts(mean, factor)
-    normals = generator.normal(size=(ensemble.num_draws, size, num_outputs))
-    factors = np.broadcast_to(readouts.factors(size), (ensemble.num_draws, num_outputs, size, size))
-    deviation = np.einsum("skij,sjk->sik", factors, normals)
-    draws = ensemble.draws.copy()
-    draws[..., slot.kernel.start : slot.bias.stop] = mean + deviation.reshape(mean.shape)
-    return replace(ensemble, draws=draws, readouts=readouts)
+def closed_form(ensemble, x):
+    """Mean and spread of the function at transformed inputs, transformed."""
+    networks = moment_networks(ensemble, "transformed")
+    assert networks.in_closed_form
+    return networks.moments(x)
 
 
 @pytest.mark.parametrize("parameterization", ["standard", "ntk"])
@@ -41,7 +33,7 @@ def test_moments_are_those_of_many_readouts(synthetic_ensemble, parameterization
     )
     x = np.random.default_rng(5).normal(size=(4, 2))
     ensemble = with_readouts(plain, num_groups)
-    mean, stddev = function_moments(ensemble, x)
+    mean, stddev = closed_form(ensemble, x)
     weights, sums = ensemble.draw_weights, np.zeros((2, 4, 2))
     repeats = 4000
     factors = ensemble.readouts.factors(6)
@@ -66,7 +58,7 @@ def test_prediction_uses_the_closed_form(synthetic_ensemble):
     ensemble = with_readouts(synthetic_ensemble((2, 5, 1)))
     model = tfbnn.BayesianMLP.from_ensemble(ensemble)
     x = np.random.default_rng(5).normal(size=(7, 2))
-    mean, stddev = function_moments(ensemble, ensemble.x_pipeline.forward(x))
+    mean, stddev = closed_form(ensemble, ensemble.x_pipeline.forward(x))
     prediction = model.predict(x, space="transformed")
     np.testing.assert_allclose(prediction.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(prediction.stddev, stddev, rtol=1e-12)
@@ -88,7 +80,7 @@ def test_without_factors_the_spread_is_that_of_the_drawn_readouts(synthetic_ense
     bare = replace(ensemble, readouts=Readouts(ensemble.readouts.mean))
     x = np.random.default_rng(5).normal(size=(7, 2))
     transformed = ensemble.x_pipeline.forward(x)
-    mean, _ = function_moments(ensemble, transformed)
+    mean, _ = closed_form(ensemble, transformed)
     prediction = tfbnn.BayesianMLP.from_ensemble(bare).predict(x, space="transformed")
     np.testing.assert_allclose(prediction.mean, mean, rtol=1e-12)
     drawn = function_draws(ensemble, transformed)

@@ -118,7 +118,7 @@ def test_without_arviz_the_message_names_the_extra(ensemble, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     model = tfbnn.BayesianMLP.from_ensemble(ensemble)
     model._keep(Rows(X, Y, None, None), ensemble)
-    with pytest.raises(ImportError, match=r"tfbnn\[arviz\], or pass validation rows"):
+    with pytest.raises(ImportError, match=r"pip install 'tfbnn\[arviz\]', or pass validation rows"):
         model.stack_chains()
     assert model.posterior is ensemble
 

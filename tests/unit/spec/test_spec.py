@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.builders import plain_spec
 from tfbnn import likelihoods, priors
 from tfbnn.spec.model_spec import ModelSpec
 
@@ -159,6 +160,48 @@ def test_scales_of_priors_must_be_positive_numbers(cls, scale, error):
 def test_other_settings_of_priors_and_likelihoods_are_checked(make, error, match):
     with pytest.raises(error, match=match):
         make()
+
+
+EXTREME = [
+    lambda size: priors.Normal(size),
+    lambda size: priors.Laplace(size),
+    lambda size: priors.HierarchicalNormal(priors.HalfCauchy(size)),
+    lambda size: priors.HierarchicalNormal(priors.HalfNormal(size)),
+    lambda size: priors.HierarchicalNormal(priors.InverseGamma(scale=size**2)),
+    lambda size: priors.HierarchicalNormal(priors.LogNormal(np.log(size))),
+    lambda size: priors.HierarchicalNormal(priors.LogNormal(scale=size)),
+    lambda size: priors.Uniform(-size, size),
+    lambda size: {"kernel": priors.Normal(), "bias": priors.Normal(size)},
+]
+
+
+@pytest.mark.parametrize("prior", EXTREME, ids=range(len(EXTREME)))
+@pytest.mark.parametrize("size", [1e-60, 1e-19, 1e19, 1e60])
+def test_priors_of_sizes_that_the_dtype_cannot_square_are_refused(prior, size):
+    with pytest.raises(ValueError, match="sizes of a prior.*for float32.*dtype='float64'"):
+        tfbnn.BayesianMLP([2, 3, 1], prior=prior(size))
+    tfbnn.BayesianMLP([2, 3, 1], prior=prior(size), dtype="float64")
+
+
+@pytest.mark.parametrize("prior", EXTREME, ids=range(len(EXTREME)))
+@pytest.mark.parametrize("size", [1e-17, 1e17])
+def test_large_and_small_priors_that_float32_can_square_are_taken(prior, size):
+    tfbnn.BayesianMLP([2, 3, 1], prior=prior(size))
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e160])
+def test_float64_has_its_limits_too(size):
+    for settings in (
+        {"prior": priors.Normal(size)},
+        {"likelihood": likelihoods.Gaussian(scale_prior=priors.HalfNormal(size))},
+    ):
+        with pytest.raises(ValueError, match="sizes of a prior.*for float64"):
+            tfbnn.BayesianMLP([2, 3, 1], dtype="float64", **settings)
+
+
+def test_a_file_may_say_what_a_new_model_may_not():
+    spec = plain_spec([2, 3, 1], prior=priors.Laplace(1e30), dtype="float32")
+    assert ModelSpec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize("cls", [likelihoods.Gaussian, likelihoods.StudentT])

@@ -1,10 +1,12 @@
 """Work shared among threads."""
 
+import sys
 import threading
 import time
 
 import pytest
 
+from tfbnn.system import threads
 from tfbnn.system.threads import num_cores, on_all_cores, single_threaded_blas
 
 
@@ -67,3 +69,10 @@ def test_blas_stays_at_one_thread_until_the_last_one_leaves():
     assert set(threads_of_blas()) == {1}
     second.__exit__(None, None, None)
     assert threads_of_blas() == before
+
+
+def test_without_threadpoolctl_the_work_is_shared_all_the_same(monkeypatch):
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    monkeypatch.setattr(threads, "_controller", threads._controller.__wrapped__)
+    both = threading.Barrier(2, timeout=20)
+    assert sorted(on_all_cores(lambda _: both.wait(), [0, 1])) == [0, 1]

@@ -4,7 +4,6 @@ So the settings of a kernel, which stand in one file with what it does, can be r
 takes seconds to import or is not installed.
 """
 
-import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -12,14 +11,15 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
+from tfbnn.system.extras import required
 from tfbnn.system.quiet import only_news
 
 
 class _Library:
     """Stands for a module and imports it when an attribute is asked for."""
 
-    def __init__(self, name: str, set_up: Callable[[Any], None] | None = None) -> None:
-        self._name, self._set_up = name, set_up
+    def __init__(self, name: str, need: str, set_up: Callable[[Any], None] | None = None) -> None:
+        self._name, self._need, self._set_up = name, need, set_up
         self._module: ModuleType | None = None
 
     def __getattr__(self, attribute: str) -> Any:
@@ -32,11 +32,11 @@ class _Library:
         or has set TF_CPP_MIN_LOG_LEVEL, that stays as it is.
 
         Raises:
-            ImportError: When it is not installed.
+            ImportError: When it is not installed, with the command that installs it.
         """
         if self._module is None:
             with nullcontext() if self._name in sys.modules else only_news():
-                module = importlib.import_module(self._name)
+                module = required(self._name, self._need, "fit")
                 if self._set_up is not None:
                     self._set_up(module)
             self._module = module
@@ -53,8 +53,8 @@ def _set_up_tensorflow(tensorflow: Any) -> None:
 # Information and warnings of TensorFlow's log are left out; what it says while it is imported, of its
 # build flags and of absent GPU libraries, comes before it looks at this.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-tf = _Library("tensorflow", _set_up_tensorflow)
-tfp = _Library("tensorflow_probability")
+tf = _Library("tensorflow", "Sampling, log_prob and SavedModel need TensorFlow", _set_up_tensorflow)
+tfp = _Library("tensorflow_probability", "Sampling needs TensorFlow Probability")
 
 # Names for readers: neither library says anything of its types.
 Tensor = Any

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
 
@@ -11,24 +11,27 @@ from tfbnn.spec.likelihoods.links import LINKS
 _MOST_VALUES = 4_000_000
 
 
-def write_saved_model(ensemble: Any, path: str) -> None:
-    """Writes an ensemble to the folder `path`; what it holds is said in `to_savedmodel`."""
-    module = _Moments(ensemble.weighted.mirrored)
+def write_saved_model(networks: Any, path: str) -> None:
+    """Writes `MomentNetworks` to the folder `path`; what it holds is said in `to_savedmodel`."""
+    module = _Moments(networks)
     tf.saved_model.save(module, path, signatures=module.__call__)
 
 
 class _Moments(tf.Module):
     """Mean and spread over draws; the weights are variables, as a graph must not exceed 2 GiB."""
 
-    def __init__(self, ensemble):
+    def __init__(self, networks: Any) -> None:
         super().__init__()
+        ensemble = networks.ensemble
         self._spec = ensemble.spec
         self._pipelines = ensemble.x_pipeline, ensemble.y_pipeline
         variable = partial(tf.Variable, trainable=False)
-        self._kernels = [variable(w[..., :-1]) for w in ensemble.effective_weights]
-        self._biases = [variable(w[..., -1:]) for w in ensemble.effective_weights]
-        self._draw_weights = variable(ensemble.draw_weights[:, None, None])
-        values_per_row = ensemble.num_draws * max(ensemble.spec.layer_sizes[1:])
+        self._kernels = [variable(w[..., :-1]) for w in networks.weights]
+        self._biases = [variable(w[..., -1:]) for w in networks.weights]
+        self._draw_weights = variable(ensemble.draw_weights[:, None, None, None])
+        self._in_closed_form, self._roots_shape = networks.in_closed_form, networks.roots_shape
+        self._unit = networks.unit[:, None] if networks.in_closed_form else None
+        values_per_row = ensemble.num_draws * max(w.shape[1] for w in networks.weights)
         self._rows_at_once = max(1, _MOST_VALUES // values_per_row)
         signature = tf.TensorSpec([None, ensemble.spec.num_inputs], tf.float64, name="x")
         self.__call__ = tf.function(self._moments, input_signature=[signature])
@@ -59,16 +62,46 @@ class _Moments(tf.Module):
             x = step.forward_tensorflow(tf, x)
         x = tf.transpose(x)
         outputs = tf.cast(self._network_outputs(tf.cast(x, self._spec.dtype)), tf.float64)
+
+        def inverse(values: Tensor) -> Tensor:
+            for step in reversed(y_pipeline.steps):
+                values = step.inverse_tensorflow(tf, values)
+            return values
+
         location = outputs[:, : self._spec.num_predicted]
-        values = LINKS[self._spec.likelihood.link].tensorflow(tf, location)
-        for step in reversed(y_pipeline.steps):
-            values = step.inverse_tensorflow(tf, values)
-        mean = tf.reduce_sum(self._draw_weights * values, axis=0)
-        variance = tf.reduce_sum(self._draw_weights * tf.square(values - mean), axis=0)
-        return tf.transpose(mean), tf.transpose(tf.sqrt(variance))
+        if not self._in_closed_form:
+            location = inverse(LINKS[self._spec.likelihood.link].tensorflow(tf, location))
+        location = location[:, :, None]
+        mean = self._average(location)
+        deviations = location - mean
+        if self._in_closed_form:
+            deviations = tf.concat([deviations, self._roots(outputs)], axis=2)
+        mean, stddev = mean[0, :, 0], self._root_mean_square(deviations)[0, :, 0]
+        if self._in_closed_form:
+            mean, stddev = inverse(mean), stddev * self._unit
+        return tf.transpose(mean), tf.transpose(stddev)
+
+    def _average(self, values: Tensor) -> Tensor:
+        """Weighted sum over draws and sum over lines: [S, K, L, n] -> [1, K, 1, n]."""
+        return tf.reduce_sum(self._draw_weights * values, axis=[0, 2], keepdims=True)
+
+    def _root_mean_square(self, values: Tensor) -> Tensor:
+        """As that of `tfbnn.posterior.averages`, in units of the largest: -> [1, K, 1, n]."""
+        largest = tf.reduce_max(tf.abs(values), axis=[0, 2], keepdims=True)
+        unit = tf.where(largest == 0.0, tf.ones_like(largest), largest)
+        return unit * tf.sqrt(self._average(tf.square(values / unit)))
+
+    def _roots(self, outputs: Tensor) -> Tensor:
+        """The lines behind the outputs, for every target: [S, K + G p, n] -> [S, K, p, n]."""
+        num_outputs, num_rows = self._spec.layer_sizes[-1], tf.shape(outputs)[2]
+        num_groups, num_features = self._roots_shape
+        roots = tf.reshape(outputs[:, num_outputs:], [-1, num_groups, num_features, num_rows])
+        return tf.broadcast_to(
+            roots, [len(self._draw_weights), num_outputs, num_features, num_rows]
+        )
 
     def _network_outputs(self, x):
-        """Outputs of all networks [S, num_outputs, n] at transformed inputs [D, n]."""
+        """Outputs of all networks [S, their lines, n] at transformed inputs [D, n]."""
         hidden = x
         for index, (kernel, bias) in enumerate(zip(self._kernels, self._biases)):
             hidden = tf.matmul(kernel, hidden) + bias

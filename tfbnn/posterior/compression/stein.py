@@ -13,6 +13,7 @@ from tfbnn.posterior.compression.thinning import stride
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.rows import Rows, data_hash
 from tfbnn.system.arrays import Array
+from tfbnn.system.extras import required
 
 # Draws from which the length scale is found.
 _MAX_MEDIAN_DRAWS = 1000
@@ -37,17 +38,17 @@ def stein_thinning(theta: Array, scores: Array, count: int) -> Array:
         Draws [count], ascending.
 
     Raises:
+        ImportError: When SciPy is not installed.
         ValueError: When all draws are the same.
     """
-    from scipy.spatial.distance import pdist
-
+    spatial = required("scipy.spatial.distance", "compress needs SciPy", "fit")
     scale = np.mean(np.abs(theta - theta.mean(axis=0)), axis=0)
     moves = scale > 0
     if not moves.any():
         raise ValueError("All draws have the same parameters, so that there is nothing to choose.")
     points, scores = theta[:, moves] / scale[moves], scores[:, moves] * scale[moves]
     some = stride(np.full(len(points), 1.0 / len(points)), min(len(points), _MAX_MEDIAN_DRAWS))
-    distances = pdist(points[some])
+    distances = spatial.pdist(points[some])
     typical = np.median(distances[distances > 0])  # chains that stand still repeat themselves
     precision = np.log(max(count, 3)) / typical**2
     # Of the kernel with itself: r = 0.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from tfbnn.system.arrays import Array
+from tfbnn.system.extras import required
 
 # Weight of the squares in the kernel of predictions. Measured on cross sections at new inputs: more
 # keeps standard deviations better where there are many reference inputs, and means worse.
@@ -55,10 +56,10 @@ def prediction_kernel(columns: Array, weights: Array) -> Array:
         weights: [N], adding up to 1.
 
     Raises:
+        ImportError: When SciPy is not installed.
         ValueError: When all draws are the same in every column.
     """
-    from scipy.spatial.distance import pdist, squareform
-
+    spatial = required("scipy.spatial.distance", "compress needs SciPy", "fit")
     columns = columns[:, np.ptp(columns, axis=0) > 0]
     if not columns.size:
         raise ValueError(
@@ -68,7 +69,7 @@ def prediction_kernel(columns: Array, weights: Array) -> Array:
     centred = columns - weights @ columns
     standardised = centred / np.sqrt(weights @ np.square(centred))
     size = np.abs(standardised).sum(axis=1)
-    distance = squareform(pdist(standardised, "cityblock"))
+    distance = spatial.squareform(spatial.pdist(standardised, "cityblock"))
     squares = np.square(standardised)
     products = squares @ squares.T
     gram: Array = (0.5 * (size[:, None] + size - distance) + _SQUARES * products) / len(squares.T)

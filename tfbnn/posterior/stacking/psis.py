@@ -36,7 +36,7 @@ def load_psis() -> LeaveOneOut:
         ImportError: When ArviZ is not installed.
     """
     need = "stack_chains without validation rows needs ArviZ for PSIS-LOO"
-    arviz = required("arviz", need, "tfbnn[arviz], or pass validation rows")
+    arviz = required("arviz", need, "arviz", "pass validation rows")
     if int(arviz.__version__.split(".")[0]) >= 1:
         from arviz_stats.base import array_stats
 

@@ -6,12 +6,13 @@ Their log densities in TensorFlow are in `tfbnn.engine.density.densities`; tests
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from math import lgamma, log, pi
+from math import lgamma, log, pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from tfbnn.data.validation import check_number
+from tfbnn.spec.distributions import normal_quantile, student_t_quantile
 from tfbnn.spec.likelihoods.base import Likelihood
 from tfbnn.spec.priors import HalfNormal, ScalePrior, check_scale_prior
 from tfbnn.system.arrays import Array
@@ -57,10 +58,7 @@ class NormalNoise(Regression):
         return density
 
     def noise_quantile(self, probability: Array) -> Array:
-        from scipy.special import ndtri
-
-        quantile: Array = ndtri(probability)
-        return quantile
+        return normal_quantile(probability)
 
 
 class LocationScale(Regression):
@@ -162,9 +160,7 @@ class StudentT(LocationScale, name="student_t"):
         return density
 
     def noise_quantile(self, probability: Array) -> Array:
-        from scipy.special import stdtrit
-
-        quantile: Array = stdtrit(self.df, probability) * np.sqrt((self.df - 2) / self.df)
+        quantile: Array = student_t_quantile(probability, self.df) * sqrt((self.df - 2) / self.df)
         return quantile
 
 

@@ -10,8 +10,9 @@ import onnxruntime
 import pytest
 
 from tests.support.builders import make_rows
+from tests.support.predictions import with_readouts
 from tfbnn import BayesianMLP, NotFittedError
-from tfbnn.data.transforms import fit_pipeline
+from tfbnn.data.transforms import Pipeline, Standardize, fit_pipeline
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
 from tfbnn.priors import HierarchicalNormal
 from tfbnn.spec.activations import ACTIVATIONS
@@ -123,6 +124,62 @@ def signature(path):
 
     function = tf.saved_model.load(str(path)).signatures["serving_default"]
     return lambda x: [function(x=tf.constant(x))[name].numpy() for name in ("mean", "stddev")]
+
+
+def collapsed(synthetic_ensemble, y_transform, num_groups=1, **settings):
+    """A model with two targets whose readouts were integrated out."""
+    ensemble = synthetic_ensemble((2, 5, 2), y_transform=y_transform, **settings)
+    return BayesianMLP.from_ensemble(with_readouts(ensemble, num_groups))
+
+
+COLLAPSED = {
+    "affine": {"y_transform": "standardize", "chain_weights": [0.7, 0.3]},
+    "affine, groups": {"y_transform": None, "num_groups": 2, "parameterization": "ntk"},
+    "logarithm": {"y_transform": LOG},
+}
+each_collapsed = pytest.mark.parametrize("settings", COLLAPSED.values(), ids=COLLAPSED)
+
+
+@each_collapsed
+def test_onnx_integrates_readouts_out_where_predict_does(
+    settings, synthetic_ensemble, onnx_results
+):
+    model = collapsed(synthetic_ensemble, **settings)
+    x = rows_of(model)
+    assert_same(onnx_results(model, x), model.predict(x), "float64")
+    assert [len(found) for found in onnx_results(model, x[:0])] == [0, 0]
+
+
+@pytest.mark.tensorflow
+@each_collapsed
+def test_savedmodel_integrates_readouts_out_where_predict_does(
+    settings, synthetic_ensemble, tmp_path
+):
+    model = collapsed(synthetic_ensemble, **settings)
+    x = rows_of(model)
+    model.to_savedmodel(tmp_path / "model")
+    found = signature(tmp_path / "model")
+    assert_same(found(x), model.predict(x), "float64")
+    assert [len(values) for values in found(x[:0])] == [0, 0]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("unit", [1e-300, 1e-50, 1e300])
+def test_exports_take_inputs_and_targets_of_any_size(
+    unit, synthetic_ensemble, onnx_results, tmp_path
+):
+    def in_units(pipeline):
+        (step,) = pipeline.steps
+        mean, scale = (tuple(unit * np.array(v)) for v in (step.mean, step.scale))
+        return Pipeline((Standardize(mean, scale),))
+
+    ensemble = synthetic_ensemble()
+    pipelines = {name: in_units(getattr(ensemble, name)) for name in ("x_pipeline", "y_pipeline")}
+    model = BayesianMLP.from_ensemble(replace(ensemble, **pipelines))
+    x = rows_of(model) * unit
+    model.to_savedmodel(tmp_path / "model")
+    for found in (onnx_results(model, x), signature(tmp_path / "model")(x)):
+        assert_same(found, model.predict(x), "float64")
 
 
 @each_model

@@ -1,0 +1,24 @@
+"""Predicts with every golden file in the environment of a light install, `pip install .`, alone."""
+
+import json
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+
+import numpy as np
+
+import tfbnn
+
+GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
+# pip and setuptools came with the environment.
+LIGHT = {"tfbnn", "numpy", "h5py", "pip", "setuptools"}
+
+installed = {entry.metadata["Name"].lower() for entry in distributions()}
+if installed - LIGHT:
+    sys.exit(f"A light install has {sorted(LIGHT)}, found {sorted(installed - LIGHT)} too.")
+for path in sorted(GOLDEN.glob("*.h5")):
+    expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    prediction = tfbnn.load(path).predict(np.array(expected["x"]))
+    np.testing.assert_allclose(prediction.mean, expected["mean"], rtol=1e-5)
+    np.testing.assert_allclose(prediction.stddev, expected["stddev"], rtol=1e-5)
+    print(f"{path.name}: as it was, Python {sys.version.split()[0]}, NumPy {np.__version__}")

@@ -1,0 +1,83 @@
+"""Mean and spread of the function over all draws: the one place that says what they are taken from.
+
+`predict` and the exports ask here, so that their numbers agree.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.posterior.averages import root_mean_square
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.forward import network_outputs
+from tfbnn.system.arrays import Array
+
+
+@dataclass(frozen=True, eq=False)
+class MomentNetworks:
+    """Networks out of whose outputs come the moments.
+
+    Attributes:
+        ensemble: Theirs: the draws, with their mirror images where only those are known.
+        in_closed_form: Whether all readouts are integrated out. The outputs then have means of
+            readouts in place of readouts, and behind them G p further lines: the squares of those
+            of a target, one of G, add up to the variance of its readout. Moments are taken on the
+            scale the network sees, and carried to original units by `unit`.
+    """
+
+    ensemble: Ensemble
+    in_closed_form: bool
+
+    @property
+    def weights(self) -> list[Array]:
+        """Per layer what the network multiplies with, the bias last: [C * S, out, in + 1]."""
+        stacked = self.ensemble.stacked_weights if self.in_closed_form else None
+        return self.ensemble.effective_weights if stacked is None else stacked
+
+    @property
+    def roots_shape(self) -> tuple[int, int]:
+        """(G, p) of the lines behind the outputs; p is the bias and the units of the last layer."""
+        num_features = self.ensemble.spec.layer_sizes[-2] + 1
+        num_lines = self.weights[-1].shape[1] - self.ensemble.spec.layer_sizes[-1]
+        return num_lines // num_features, num_features
+
+    @property
+    def unit(self) -> Array:
+        """One unit of an affinely transformed target, in original units: [K]."""
+        return target_unit(self.ensemble)
+
+    def moments(self, x: Array) -> tuple[Array, Array]:
+        """(mean [n, K], standard deviation [n, K]) at inputs x [n, D], all of it transformed.
+
+        For networks in closed form.
+        """
+        spec, weights = self.ensemble.spec, self.ensemble.draw_weights
+        num_outputs = spec.layer_sizes[-1]
+        outputs = network_outputs(self.ensemble, x, self.weights).astype(np.float64)
+        of_draw, roots = outputs[:, :num_outputs], outputs[:, num_outputs:]
+        mean = np.einsum("s,skn->kn", weights, of_draw)
+        # [C * S, p, G, n]; with G = 1 the same for all outputs.
+        roots = roots.reshape(len(roots), *self.roots_shape, len(x)).swapaxes(1, 2)
+        roots = np.broadcast_to(roots, (*roots.shape[:2], num_outputs, len(x)))
+        deviations = np.concatenate([(of_draw - mean)[:, None], roots], axis=1)
+        repeated = np.repeat(weights, deviations.shape[1])
+        spread = root_mean_square(deviations.reshape(-1, num_outputs, len(x)), repeated)
+        return mean.T, spread.T
+
+
+def target_unit(ensemble: Ensemble) -> Array:
+    """One unit of an affinely transformed target, in original units: [K]."""
+    unit: Array = 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
+    return unit
+
+
+def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetworks:
+    """Those for the moments in `space`, of the chains that have a weight.
+
+    In closed form where readouts were collapsed and their distributions kept, but only up to affine
+    transforms: any other carries a normal distribution to one with moments of its own.
+    """
+    ensemble = ensemble.weighted
+    is_affine = space == "transformed" or ensemble.y_pipeline.is_affine
+    in_closed_form = is_affine and ensemble.stacked_weights is not None
+    return MomentNetworks(ensemble if in_closed_form else ensemble.mirrored, in_closed_form)
