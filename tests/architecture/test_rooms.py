@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "matplotlib": ("plots",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
+    "rich": ("run.live",),
 }
 MOST_ENTRIES = 22
 
