@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
+from tfbnn.cli.help_text import HelpFormatter
 from tfbnn.exceptions import ChainError
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.version import __version__
@@ -38,15 +39,18 @@ example:
   tfbnn predict bnn.h5 points.csv --quantiles 0.16,0.5,0.84 -o out.csv
 
 exit codes:
-  0 done; 1 a chain failed; 2 bad input; 3 finished, but diagnostics failed and --strict was given;
-  85 stopped by SIGINT or SIGTERM, and with a run folder resumable"""
+  0   done
+  1   a chain failed
+  2   bad input
+  3   finished, but diagnostics failed and --strict was given
+  85  stopped by SIGINT or SIGTERM, and with a run folder resumable"""
 
 
 class _Parser(argparse.ArgumentParser):
     """Errors take two lines, not the whole usage; options are never guessed from their start."""
 
     def __init__(self, **settings: Any):
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
