@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager, suppress
 
 _TOKEN = re.compile(r"\x1b\[(?P<values>[?0-9;]*)(?P<command>[A-Za-z])|(?P<plain>[^\x1b])", re.S)
+_UNFINISHED = re.compile(r"(\x1b(\[[?0-9;]*)?)?\Z")
 
 
 class Screen:
@@ -24,7 +25,7 @@ class Screen:
 
     def __init__(self, width):
         self.width = width
-        self._rows, self._row, self._column = [""], 0, 0
+        self._rows, self._row, self._column, self._unfinished = [""], 0, 0, ""
 
     @property
     def lines(self):
@@ -35,9 +36,10 @@ class Screen:
         return rows
 
     def feed(self, text):
-        """Does what a terminal does with a text."""
-        place = 0
-        while place < len(text):
+        """Does what a terminal does with a text, which may end within a control sequence."""
+        text, place = self._unfinished + text, 0
+        self._unfinished = _UNFINISHED.search(text)[0]
+        while place < len(text) - len(self._unfinished):
             found = _TOKEN.match(text, place)
             assert found, f"unknown control sequence: {text[place : place + 10]!r}"
             place = found.end()
