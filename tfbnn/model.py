@@ -170,7 +170,10 @@ class BayesianMLP(SampledModel):
             verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
                 silence.
             callbacks: Each is called as callback(event: dict) between blocks; returning True stops
-                the run with the draws kept so far.
+                the run with the draws kept so far. An event has the phase ("pretraining", "newton",
+                "warmup", "sampling"), "transition" of "num_transitions" in "unit", "seconds" and
+                "eta_seconds" of the phase, "total_eta_seconds" of the run, NaN where unknown, and
+                what `tfbnn.run.events` says of each phase.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`.

@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "matplotlib": ("plots",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
+    "rich": ("run.live",),
 }
 MOST_ENTRIES = 22
 

@@ -11,6 +11,7 @@ from tests.support.engine_checks import (
 )
 from tests.support.linear import NOISE, closed_form, linear_model, linear_rows, short_fit
 from tests.support.marks import statistics_but
+from tests.support.terminal import terminal
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.system.signals import STOP_SIGNALS
 
@@ -316,6 +317,23 @@ class TestStops:
         model = linear_model()
         run = short_fit(model, *linear_rows(), num_burnin_steps=0, num_results=1)
         assert run.num_results == 1
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_a_terminal_keeps_one_line_of_each_phase(width, monkeypatch):
+    settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=5)
+    with terminal(width) as tty, monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", tty.stream)
+        patch.setattr("tfbnn.run.live._PER_SECOND", 500.0)
+        patch.setenv("TERM", "xterm")
+        shown = []
+        options = dict(verbose=1, callbacks=[lambda event: shown.append(tty.lines())])
+        short_fit(linear_model(), *linear_rows(), pretraining=settings, **options)
+        lines = tty.lines()
+    phases = ["pretraining", "refining starts", "warm-up", "sampling"]
+    assert [line.split(" 100 %  took 0:0")[0] for line in lines] == phases
+    assert shown and all(kept[:-1] == lines[: len(kept) - 1] for kept in shown)
+    assert all(len(line) < width for kept in shown for line in kept)
 
 
 def test_nothing_is_retraced_by_a_second_fit():

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
+from tfbnn.cli.help_text import HelpFormatter
 from tfbnn.system.words import did_you_mean
 
 
@@ -13,7 +14,7 @@ class Parser(argparse.ArgumentParser):
     """Errors take two lines, not the whole usage; options are never guessed from their start."""
 
     def __init__(self, **settings: Any):
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:

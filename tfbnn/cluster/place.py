@@ -66,6 +66,7 @@ class Cluster(Place):
             notify = Notifier(options.verbose, options.callbacks)
             before = crew.seconds()
             try:
+                notify.announce("compile")
                 ending = crew.run([[lane] for lane in crew.counters], notify)
             finally:
                 notify.progress.close()

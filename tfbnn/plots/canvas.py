@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 GREY, LIGHT = "#555555", "#BBBBBB"
 _CYCLE = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
+_LINES = ("-", "--", ":", "-.")
 _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -31,6 +32,11 @@ _STYLE = {
 def colors(count: int) -> list[str]:
     """`count` colours, repeated where there are more than six."""
     return [_CYCLE[index % len(_CYCLE)] for index in range(count)]
+
+
+def line_styles(count: int) -> list[str]:
+    """`count` styles of lines, by which those can be told apart whose colours are alike."""
+    return [_LINES[index % len(_LINES)] for index in range(count)]
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, styled_figure
+from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, line_styles, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # The customary limits, as in the warnings of a diagnosis.
 _RHAT_LIMIT = 1.01
 _ESS_PER_CHAIN = 100
+# Names of more chains than this leave no room for the figure.
+_MOST_NAMED = 8
 
 
 def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:
@@ -44,12 +46,21 @@ def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Fi
     with styled_figure(len(traces), 2, (4.6, 1.6), **grid) as (figure, axes):
         for (trace, histogram), (name, values) in zip(axes, traces):
             edges = np.histogram_bin_edges(values[np.isfinite(values)], 30)
-            for color, chain in zip(colors(len(values)), values):
-                trace.plot(chain, color=color, linewidth=0.6, alpha=0.8, rasterized=True)
-                histogram.hist(chain, edges, orientation="horizontal", histtype="step", color=color)
+            looks = zip(colors(len(values)), line_styles(len(values)))
+            for number, (chain, (color, dashes)) in enumerate(zip(values, looks)):
+                look: dict[str, Any] = {"color": color, "linestyle": dashes}
+                style = look | {"linewidth": 0.7, "alpha": 0.8, "rasterized": True}
+                trace.plot(chain, **style, label=f"chain {number}")
+                histogram.hist(chain, edges, orientation="horizontal", histtype="step", **look)
             trace.set_ylabel(name)
             histogram.set_xticks([])
-        axes[0, 0].set_title(f"{ensemble.num_chains} chains, one colour each")
+        if ensemble.num_chains <= _MOST_NAMED:
+            names = axes[0, 0].get_legend_handles_labels()
+            legend = figure.legend(*names, loc="outside upper center", ncols=4)
+            for line in legend.get_lines():
+                line.set_linewidth(1.5)
+        else:
+            axes[0, 0].set_title(f"{ensemble.num_chains} chains")
         axes[-1, 0].set_xlabel("kept draw (predictions on the scale the network sees)")
     return figure
 
@@ -78,7 +89,8 @@ def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) 
         for axis in (left, right):
             axis.set_ylabel("reference outputs")
             axis.yaxis.get_major_locator().set_params(integer=True)
-            axis.legend(frameon=True, edgecolor="none", loc="upper right")
+            # Above the axes, where it covers neither bars nor the limit.
+            axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0)
     return figure
 
 

@@ -121,7 +121,9 @@ def plot_pulls(
             axis.plot(grid, normal, color=ORANGE, label="standard normal")
             axis.set_xlabel(f"pull of {name}: (true - mean) / stddev")
             axis.set_ylabel("density")
-            axis.set_title(f"mean {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows")
+            axis.set_title(
+                f"mean of the pull {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows"
+            )
             axis.legend(loc="upper left")
     return figure
 
@@ -133,7 +135,8 @@ def plot_coverage(
 
     Left, quantile intervals of the predictive distribution; the band is the binomial standard
     deviation at the nominal coverage. Right, the share of rows more than k standard deviations
-    off; a downward arrow means no such row, at the level of one row.
+    off with its 68 % interval (Wilson 1927, J. Am. Stat. Assoc. 22, 209); a downward arrow means no
+    such row, at the level of one row.
 
     Args:
         model: A fitted `BayesianMLP`.
@@ -173,6 +176,17 @@ def _draw_intervals(
     axis.legend(loc="upper left")
 
 
+def wilson_interval(share: Array, num_rows: int) -> tuple[Array, Array]:
+    """Ends of the 68 % interval of the true share of which `num_rows` rows show this one.
+
+    They are the shares that are one of their own standard deviations off. So they stay within 0
+    and 1, and no bar of few rows reaches down to nothing.
+    """
+    middle = (share + 0.5 / num_rows) / (1.0 + 1.0 / num_rows)
+    spread = np.sqrt(share * (1.0 - share) / num_rows + 0.25 / num_rows**2) / (1.0 + 1.0 / num_rows)
+    return middle - spread, middle + spread
+
+
 def _draw_tails(axis: Axes, outside: Array, names: Sequence[str]) -> None:
     levels = np.arange(1, 6)
     nominal = [math.erfc(k / math.sqrt(2)) for k in levels]
@@ -182,8 +196,9 @@ def _draw_tails(axis: Axes, outside: Array, names: Sequence[str]) -> None:
         share = np.mean(outside[:, index, None] >= levels, axis=0)
         at = levels + 0.12 * (index - (count - 1) / 2)
         some = share > 0
-        error = np.sqrt(share * (1 - share) / num_rows)
-        bars = np.minimum(error, 0.999 * share)[some]
+        low, high = wilson_interval(share, num_rows)
+        # A share of one may pass its upper end by rounding.
+        bars = np.maximum([share - low, high - share], 0.0)[:, some]
         marks: dict[str, Any] = {"fmt": "o", "color": color, "markersize": 4, "label": name}
         axis.errorbar(at[some], share[some], yerr=bars, **marks)
         axis.plot(at[~some], np.full(np.sum(~some), 1 / num_rows), "v", color=color, markersize=5)

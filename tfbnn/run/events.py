@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,18 +23,29 @@ class Event:
         transition, num_transitions: Steps of the phase so far and in all.
         num_chains: Chains that take part.
         seconds, eta_seconds: Spent in the phase, and probably left; NaN where nothing is known.
+        total_eta_seconds: Probably left of the run, all later phases included; NaN until the chains
+            move, as only that shows how fast they are.
+        unit: What `transition` counts: "steps" of ADAM, "iterations" of Levenberg-Marquardt,
+            "transitions" of a chain.
     """
 
+    unit: ClassVar[str] = "transitions"
     phase: str
     transition: int
     num_transitions: int
     num_chains: int
     seconds: float
     eta_seconds: float
+    total_eta_seconds: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """What callbacks get, JSON-able but for NaN."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        return known | {"unit": self.unit}
+
+    def count(self) -> tuple[int, int, str]:
+        """(How many, of how many, of what) for people."""
+        return self.transition, self.num_transitions, self.unit
 
     def remarks(self) -> Iterator[str]:
         """What the progress line says besides the progress."""
@@ -45,8 +56,13 @@ class Event:
 class PretrainingEvent(Event):
     """Of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows."""
 
+    unit = "steps"
     epoch: int
     validation_log_likelihood: float
+
+    def count(self) -> tuple[int, int, str]:
+        """In epochs, which have equally many steps each."""
+        return self.epoch, self.num_transitions * self.epoch // max(self.transition, 1), "epochs"
 
     def remarks(self) -> Iterator[str]:
         if math.isfinite(self.validation_log_likelihood):
@@ -57,6 +73,7 @@ class PretrainingEvent(Event):
 class NewtonEvent(Event):
     """Of Levenberg-Marquardt; the log density is that of the chain at work."""
 
+    unit = "iterations"
     log_prob: float
 
 
@@ -87,6 +104,8 @@ class SamplingEvent(Event):
         """The event of a run with these lanes, `seconds` of which were spent in the phase."""
         total = plan.num_transitions(phase)
         done = float(np.mean([lane.transitions[phase] for lane in lanes]))
+        later = sum(plan.num_transitions(name) for name in PHASES[PHASES.index(phase) + 1 :])
+        pace = seconds / done if done else math.nan
         return cls(
             phase=phase,
             transition=int(done),
@@ -94,7 +113,8 @@ class SamplingEvent(Event):
             num_chains=sum(len(lane.chains) for lane in lanes),
             num_kept=min(plan.num_kept(lane.transition) for lane in lanes),
             seconds=seconds,
-            eta_seconds=seconds * (total - done) / done if done else float("nan"),
+            eta_seconds=pace * (total - done),
+            total_eta_seconds=pace * (total - done + later),
             acceptance_rate=_known(np.mean, [lane.recent_acceptance for lane in lanes]),
             step_size=_known(np.median, [lane.step_size for lane in lanes]),
             num_divergent=sum(int(lane.num_divergent.sum()) for lane in lanes),
@@ -112,10 +132,13 @@ class SamplingEvent(Event):
         return super().to_dict() | {"lanes": [lane.to_json() for lane in self.lanes]}
 
     def remarks(self) -> Iterator[str]:
-        yield f"acceptance {self.acceptance_rate:.2f}"
-        yield f"step {self.step_size:.3g}"
+        # Where there is no room for all, what is wrong stays.
         if self.num_divergent:
             yield f"{self.num_divergent} divergent"
+        if math.isfinite(self.acceptance_rate):
+            yield f"acceptance {self.acceptance_rate:.2f}"
+        if math.isfinite(self.step_size):
+            yield f"step size {self.step_size:.3g}"
 
 
 def current_phase(lanes: Sequence[Counters], plan: Plan) -> str:

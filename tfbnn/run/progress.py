@@ -1,27 +1,44 @@
 """Who is told of a run: the progress line and the user's callbacks."""
 
-import math
+import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.run.events import Event
+from tfbnn.run.time_to_go import TimeToGo
+from tfbnn.run.wording import TITLES, fitted, of_end, of_phase, of_silence
+from tfbnn.system.terminals import Forgiving, is_terminal
 
 _SPARSE_SECONDS = 30.0
-_LIVE_SECONDS = 0.2
+_ORDER = list(TITLES)
+
+
+class Display(Protocol):
+    """Where the line of a run is shown."""
+
+    def changed(self) -> None:
+        """There is something new to be said."""
+
+    def keep(self, parts: Sequence[str], seconds: float) -> None:
+        """Leaves the last line of a phase that took so long."""
+
+    def close(self) -> None:
+        """Shows no more."""
 
 
 class Progress:
-    """Prints events of a run to a stream.
+    """Shows events of a run.
 
-    A terminal gets one line that is rewritten; anything else gets a plain line at most every 30 s
-    and one at the end of each phase that lasted that long. A stream that fails is given up, and
-    the run goes on.
+    A terminal gets one line that is drawn anew twice a second, so that its clock moves whatever the
+    run does, and keeps a line of each phase that is over. Anything else gets a plain line at most
+    every 30 s and one at the end of each phase that lasted that long. A stream that fails is given
+    up, and the run goes on.
     """
 
     def __init__(self, verbose: int | str = "auto", stream: TextIO | None = None) -> None:
@@ -30,67 +47,94 @@ class Progress:
             verbose: "auto" or 1 as described; 0 for silence.
             stream: Where to print, standard error by default.
         """
-        self.stream = stream if stream is not None else sys.stderr
-        self.silent = verbose in (0, False)
-        self.live = not self.silent and bool(getattr(self.stream, "isatty", lambda: False)())
-        self.last_time = time.monotonic()
-        self.last_phase: str | None = None
-        self.width = 0
+        self._stream = stream if stream is not None else sys.stderr
+        self._silent = verbose in (0, False) or self._stream is None
+        self._display: Display | None = None
+        self._began = time.monotonic()
+        self._time_to_go = TimeToGo()
+        self._phase: str | None = None
+        self._event: Event | None = None
 
     def __call__(self, event: Event) -> None:
         """Shows an event, if it is time to."""
-        if self.silent:
-            return
+        self._enter(event.phase)
+        self._time_to_go.update(event, time.monotonic())
+        self._event = event
+        display = self._opened()
+        if display is not None and event.transition < event.num_transitions:
+            display.changed()
+
+    def announce(self, phase: str) -> None:
+        """Shows a phase whose events are yet to come, or "compile", which has none."""
+        self._enter(phase)
+        display = self._opened()
+        if display is not None:
+            display.changed()
+
+    def parts(self) -> list[str]:
+        """The parts of the line as it should be now, the most important first."""
         now = time.monotonic()
-        if self.live and event.phase != self.last_phase and self.last_phase is not None:
-            self._write("\n")
-            self.width = 0
-        self.last_phase = event.phase
-        due = _LIVE_SECONDS if self.live else _SPARSE_SECONDS
-        finished = event.transition >= event.num_transitions
-        if now - self.last_time < due and not (finished and (self.live or event.seconds > due)):
-            return
-        self.last_time = now
-        line = describe(event)
-        if self.live:
-            self._write("\r" + line.ljust(self.width))
-            self.width = len(line)
-        else:
-            self._write(line + "\n")
+        event, so_far = self._event, now - self._began
+        if event is not None:
+            return of_phase(event, so_far, self._time_to_go.at(now))
+        return [] if self._phase is None else of_silence(self._phase, so_far)
 
     def close(self) -> None:
-        """Ends the live line."""
-        if self.live and self.width:
-            self._write("\n")
-            self.width = 0
+        """Leaves the last line; of a phase that was stopped, as it was then."""
+        event = self._event
+        if self._display is not None:
+            if event is not None:
+                over = event.transition >= event.num_transitions
+                self._display.keep(of_end(event) if over else self.parts(), event.seconds)
+            self._display.close()
+        self._display = self._phase = self._event = None
 
-    def _write(self, text: str) -> None:
-        try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (OSError, ValueError, UnicodeError):
-            self.silent = True
+    def _enter(self, phase: str) -> None:
+        """Ends the phase before, unless lost work takes the run back to an earlier one."""
+        if phase == self._phase:
+            return
+        event = self._event
+        goes_on = phase == "compile" or _ORDER.index(phase) > _ORDER.index(self._phase or phase)
+        self._phase, self._event = phase, None
+        if self._display is not None and event is not None and goes_on:
+            self._display.keep(of_end(event), event.seconds)
+
+    def _opened(self) -> Display | None:
+        if self._display is None and not self._silent:
+            self._display = _display(self._stream, self.parts)
+        return self._display
 
 
-def describe(event: Event) -> str:
-    """One line for an event."""
-    done, total = event.transition, event.num_transitions
-    parts = [
-        f"{event.phase:<11} {100.0 * done / max(total, 1):3.0f} %",
-        f"{done}/{total}",
-        f"{_clock(event.seconds)} elapsed",
-        f"{_clock(event.eta_seconds)} left",
-        *event.remarks(),
-    ]
-    return "  ".join(parts)
+class _Lines:
+    """A plain line now and then."""
+
+    def __init__(self, stream: TextIO, parts: Callable[[], Sequence[str]]) -> None:
+        self._stream, self._parts = Forgiving(stream), parts
+        self._last_time = time.monotonic()
+
+    def changed(self) -> None:
+        if time.monotonic() - self._last_time >= _SPARSE_SECONDS:
+            self._write(self._parts())
+
+    def keep(self, parts: Sequence[str], seconds: float) -> None:
+        if seconds > _SPARSE_SECONDS:
+            self._write(parts)
+
+    def close(self) -> None:
+        pass
+
+    def _write(self, parts: Sequence[str]) -> None:
+        self._last_time = time.monotonic()
+        self._stream.write(fitted(parts) + "\n")
+        self._stream.flush()
 
 
-def _clock(seconds: float) -> str:
-    if not math.isfinite(seconds):
-        return "?"
-    minutes, left = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+def _display(stream: TextIO, parts: Callable[[], Sequence[str]]) -> Display:
+    if is_terminal(stream) and os.environ.get("TERM") not in ("dumb", "unknown"):
+        from tfbnn.run.live import LiveLine
+
+        return LiveLine(stream, parts)
+    return _Lines(stream, parts)
 
 
 class Notifier:
@@ -113,6 +157,15 @@ class Notifier:
         self.callbacks = list(callbacks)
         self.stopped = False
         self._warned: set[int] = set()
+
+    def announce(self, phase: str) -> None:
+        """Shows what is being done until the next event; callbacks are not told.
+
+        Args:
+            phase: Phase of an event, or "compile".
+        """
+        if not self.stopped:
+            self.progress.announce(phase)
 
     def __call__(self, event: Event) -> bool:
         self.progress(event)

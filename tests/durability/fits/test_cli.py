@@ -111,12 +111,14 @@ def test_diagnose_follows_a_run_until_it_is_finished(run, stopped, monkeypatch):
         for lane in (0, 1):
             advance_lane(path, lane, commit_interval=0, notify=lambda event: True)
 
-    monkeypatch.setattr("tfbnn.cli.diagnose.time.sleep", work_meanwhile)
+    monkeypatch.setattr("tfbnn.cli.following.time.sleep", work_meanwhile)
     code, out, _ = run(f"diagnose {path} --follow")
     lines = [line for line in out.splitlines() if "draws per chain" in line]
     assert code == 0 and len(lines) >= 3
-    assert lines[0].startswith(f"{before}/48 draws per chain: R-hat")
-    assert lines[-1].startswith("48/48 draws per chain: R-hat") and "bulk ESS" in lines[-1]
+    assert lines[0].startswith("sampling ")
+    assert f"  {before}/48 draws per chain  R-hat" in lines[0]
+    assert lines[-1].startswith("sampling 100 %  0:00 to go  48/48 draws per chain  R-hat")
+    assert "bulk ESS" in " ".join(out.split())
     assert "E-BFMI" in out
     code, out, err = run(f"diagnose {path} --follow --json")
     assert code == 0 and json.loads(out) and "48/48" in err
@@ -135,9 +137,10 @@ def test_diagnose_follows_a_run_from_before_its_beginning(run, stopped, monkeypa
                 advance_lane(path, lane)
             held.__exit__(None, None, None)
 
-    monkeypatch.setattr("tfbnn.cli.diagnose.time.sleep", begin)
+    monkeypatch.setattr("tfbnn.cli.following.time.sleep", begin)
     code, out, err = run(f"diagnose {path} --follow")
-    assert code == 0 and out.startswith("48/48 draws per chain: R-hat") and len(looks) == 20
+    assert code == 0 and out.startswith("sampling 100 %  0:00 to go  48/48 draws per chain  R-hat")
+    assert len(looks) == 20
     assert err.count("has not begun to sample") == 1 and "Nobody" not in err
 
 
@@ -148,7 +151,7 @@ def test_diagnose_stops_following_a_run_that_nobody_works_on(run, stopped, monke
         looks.append(seconds)
         assert len(looks) < 20
 
-    monkeypatch.setattr("tfbnn.cli.diagnose.time.sleep", look)
+    monkeypatch.setattr("tfbnn.cli.following.time.sleep", look)
     code, out, err = run(f"diagnose {stopped[0]} --follow")
     assert code == 0 and out.count("/48 draws per chain") == 1 and len(looks) == 6
     assert "Nobody has been at work" in err and "for 30 s" in err

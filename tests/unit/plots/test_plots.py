@@ -10,6 +10,7 @@ from tests.support.builders import make_rows
 from tfbnn import plots
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.model import BayesianMLP
+from tfbnn.plots.predictions import wilson_interval
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -131,6 +132,52 @@ def test_traces_and_convergence(model, synthetic_ensemble):
     single = BayesianMLP.from_ensemble(synthetic_ensemble(num_chains=1, num_results=1))
     draw(plots.plot_traces(single))
     draw(plots.plot_convergence(single))  # all numbers are undefined: empty, not an error
+
+
+def test_chains_are_told_apart_by_more_than_colour(synthetic_ensemble):
+    def traces(num_chains):
+        return plots.plot_traces(
+            BayesianMLP.from_ensemble(synthetic_ensemble(num_chains=num_chains))
+        )
+
+    figure = traces(8)
+    looks = {(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines}
+    assert len(looks) == 8
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"chain {i}" for i in range(8)]
+    many = traces(9)
+    assert not many.legends and many.axes[0].get_title() == "9 chains"
+
+
+def test_legends_of_convergence_cover_nothing(model):
+    figure = plots.plot_convergence(model)
+    draw(figure)
+    for axis in figure.axes:
+        inside = axis.get_window_extent()
+        assert axis.get_legend().get_window_extent().y0 >= inside.y1
+
+
+def test_what_a_title_speaks_of(model):
+    axis = plots.plot_pulls(model, *make_rows(50, 2, 1)).axes[0]
+    assert axis.get_title().startswith("mean of the pull ")
+
+
+@pytest.mark.parametrize("share", [1 / 50, 0.3, 1.0])
+def test_bars_of_shares_end_where_the_share_is_one_standard_deviation_off(share):
+    low, high = wilson_interval(share, 50)
+    assert 0.0 < low < share and high <= 1.0 + 1e-12
+    for end in (low, high):
+        spread = np.sqrt(max(end * (1.0 - end), 0.0) / 50)
+        assert abs(end - share) == pytest.approx(spread, abs=1e-9)
+
+
+def test_coverage_draws_these_bars(model):
+    x, y = make_rows(50, 2, 1)
+    y[:3] = 1e6
+    bars = plots.plot_coverage(model, x, y).axes[1].collections[0].get_segments()
+    outside = [np.mean([bar[0, 1], bar[1, 1]]) for bar in bars]
+    assert len(bars) == 5 and all(bar[0, 1] > 0.01 for bar in bars)
+    assert outside[-1] == pytest.approx(np.mean(wilson_interval(3 / 50, 50)), abs=0.02)
 
 
 def test_without_matplotlib(model, monkeypatch):

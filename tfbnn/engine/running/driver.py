@@ -53,6 +53,7 @@ def run_chains(
         RunFolderError, RunLockedError: When the folder is damaged or in use.
     """
     clock = Clock()
+    notify.announce("compile")
     with clock.measure("compile"):
         layout = session.found and session.found.layout
         plan = plan_chains(settings, definition, layout)

@@ -51,6 +51,7 @@ def find_starts(
     began = time.perf_counter()
     plan = plan_newton(spec, data.x.shape[-1], settings)
     if plan.num_iterations and not notify.stopped:
+        notify.announce("newton")
         least = spec.layout.num_parameters if settings.newton_iterations == "auto" else -np.inf
         theta, newton = _polish_all(spec, data, theta, plan, least, notify)
         text = f"{text}; {newton}"
@@ -83,8 +84,11 @@ def _polish_all(
     began, results = time.perf_counter(), []
     total = plan.num_iterations * len(theta)
     for chain, start in enumerate(theta):
+        before = time.perf_counter() - began
 
-        def show(iteration: int, log_prob: float, chain: int = chain) -> bool:
+        def show(
+            iteration: int, log_prob: float, chain: int = chain, before: float = before
+        ) -> bool:
             done, seconds = plan.num_iterations * chain + iteration, time.perf_counter() - began
             event = NewtonEvent(
                 phase="newton",
@@ -92,7 +96,8 @@ def _polish_all(
                 num_transitions=total,
                 num_chains=len(theta),
                 seconds=seconds,
-                eta_seconds=seconds * (total - done) / done,
+                # A start may end early: only those before it tell how long one takes.
+                eta_seconds=max(before * len(theta) / chain - seconds, 0.0) if chain else np.nan,
                 log_prob=log_prob,
             )
             return notify(event)

@@ -60,6 +60,7 @@ def pretrain(
         validation: Validation Data, or None.
         notify: Called with an Event now and then; true stops.
     """
+    notify.announce("compile")
     began = time.perf_counter()
     seed, num_chains, jit_compile = sampling.seed, sampling.num_chains, sampling.jit_compile
     theta = with_residual_noise(spec, draw_prior(spec, seed, num_chains), data)

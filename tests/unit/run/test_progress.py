@@ -1,0 +1,296 @@
+"""The line of a run on terminals of several widths and in a pipe, and who else is told."""
+
+import io
+import sys
+import threading
+import time
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.support.terminal import terminal
+from tfbnn.exceptions import ConvergenceWarning
+from tfbnn.run.counters import Counters
+from tfbnn.run.events import NewtonEvent, PretrainingEvent, SamplingEvent
+from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.progress import Notifier, Progress
+
+LEGS = [Leg("warmup", 300), Leg("sampling", 100)]
+PLAN = Plan([[0], [1]], 16, LEGS, num_results=100, stride=1)
+
+
+def pretraining(step, seconds=2.0):
+    return PretrainingEvent(
+        phase="pretraining",
+        transition=step,
+        num_transitions=25_000,
+        num_chains=2,
+        seconds=seconds,
+        eta_seconds=8.0,
+        epoch=step // 50,
+        validation_log_likelihood=float("nan"),
+    )
+
+
+def newton(iteration):
+    return NewtonEvent(
+        phase="newton",
+        transition=iteration,
+        num_transitions=800,
+        num_chains=2,
+        seconds=4.0,
+        eta_seconds=float("nan"),
+        log_prob=-3.0,
+    )
+
+
+def sampling(phase, done, seconds, divergent=0, refused=0):
+    lanes = [
+        Counters.nothing([chain]).after_block(
+            phase,
+            done,
+            np.array([0.9 * done]),
+            np.array([done]),
+            step_size=np.array([0.0923]),
+            num_divergent=np.array([divergent]),
+            num_refused=np.array([refused]),
+        )
+        for chain in (0, 1)
+    ]
+    return SamplingEvent.of(phase, lanes, PLAN, seconds)
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """A clock that is set by hand. Nobody who has to know the time goes on while it is `held`."""
+    clock = SimpleNamespace(seconds=0.0, held=threading.Lock())
+
+    def monotonic():
+        with clock.held:
+            return clock.seconds
+
+    monkeypatch.setattr("tfbnn.run.progress.time", SimpleNamespace(monotonic=monotonic))
+    return clock
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """The live line is drawn so often that no test has to wait."""
+    pytest.importorskip("rich")
+    monkeypatch.setattr("tfbnn.run.live._PER_SECOND", 500.0)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def tell_all(progress, now, look=lambda text: None):
+    """A run from its beginning to its end, with a look at every line."""
+    progress.announce("compile")
+    look("compiling")
+    for step in (5_000, 25_000):
+        progress(pretraining(step))
+        look(f"pretraining {step // 250} %")
+    progress.announce("newton")
+    look("refining starts")
+    for iteration in (1, 123, 736):
+        progress(newton(iteration))
+        look(f"refining starts {iteration // 8} %")
+    progress.announce("compile")
+    look("compiling")
+    for done in (8, 116, 300):
+        now.seconds += 20.0
+        progress(sampling("warmup", done, now.seconds))
+        look(f"warm-up {done // 3} %")
+    for done in (10, 100):
+        now.seconds += 4_000.0
+        progress(sampling("sampling", done, now.seconds - 60.0, divergent=7 * done))
+        look(f"sampling {done} %")
+    progress.close()
+
+
+class TestTerminal:
+    @pytest.mark.parametrize("width", [100, 80, 60])
+    def test_no_line_is_left_behind(self, width, now):
+        with terminal(width) as tty:
+            kept = []
+
+            def look(text):
+                lines = tty.wait_for(text)
+                assert len(lines) <= 5 and sum(text in line for line in lines) == 1
+                assert text in lines[-1] and all(len(line) < width for line in lines)
+                kept.append(lines[:-1])
+
+            tell_all(Progress(stream=tty.stream), now, look)
+            lines = tty.lines()
+        phases = ["pretraining 100 %", "refining starts 100 %", "warm-up 100 %", "sampling 100 %"]
+        assert [line.split(" %")[0] + " %" for line in lines] == phases
+        assert "736 iterations" in lines[1] and "took 1:00" in lines[2] and "2:13:20" in lines[3]
+        assert all(left == lines[: len(left)] for left in kept)
+
+    @pytest.mark.parametrize("width", [2, 7, 30])
+    def test_a_window_that_is_far_too_narrow(self, width, now):
+        with terminal(width) as tty:
+            progress = Progress(stream=tty.stream)
+            for done in (8, 116, 300):
+                progress(sampling("warmup", done, 10.0))
+                tty.lines()
+            assert tty.wait_for("w"[: width - 1]) and len(tty.lines()) <= 1
+            progress.close()
+            assert [len(line) < width for line in tty.lines()] in ([True], [])
+
+    def test_the_clock_moves_while_nothing_reports(self, now):
+        with terminal(80) as tty:
+            progress = Progress(stream=tty.stream)
+            progress.announce("compile")
+            for seconds, shown in ((0, "0:00"), (13, "0:13"), (53, "0:53"), (3700, "1:01:40")):
+                now.seconds = seconds
+                assert tty.wait_for(f"{shown} so far") == [f"compiling  {shown} so far"]
+            progress(sampling("warmup", 150, 40.0))
+            assert "0:67" not in tty.wait_for("1:07 to go")[0]
+            now.seconds += 30
+            assert "1:02:10 so far, 0:37 to go" in tty.wait_for("0:37 to go")[0]
+            progress.close()
+
+    def test_a_window_that_is_made_narrower(self, now):
+        with terminal(100) as tty:
+            progress = Progress(stream=tty.stream)
+            print("before", file=tty.stream, flush=True)
+            progress(sampling("warmup", 116, 10.0))
+            assert len(tty.wait_for("step size")) == 2
+            for width, shown in ((60, "116/300"), (40, "to go")):
+                with now.held:
+                    time.sleep(0.02)  # for a line that is being drawn
+                    tty.resize(width)
+                    now.seconds += 1
+                lines = tty.wait_for(f"0:0{int(now.seconds)} so far")
+                assert lines[0] == "before" and len(lines) == 2 and shown in lines[1]
+            progress.close()
+
+    def test_what_is_printed_meanwhile_has_lines_of_its_own(self, now, monkeypatch):
+        with terminal(80) as tty:
+            monkeypatch.setattr(sys, "stderr", tty.stream)
+            monkeypatch.setattr(sys, "stdout", tty.stream)
+            notify = Notifier("auto", [lambda event: print("a [red] callback")])
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")
+                warnings.showwarning = lambda text, *_: print(f"Warning: {text}", file=sys.stderr)
+                notify(sampling("warmup", 116, 10.0, refused=50))
+            lines = tty.wait_for("116/300")
+            assert lines[0].startswith("Warning: Chains 0, 1 accepted") and len(lines[0]) < 80
+            assert "a [red] callback" in lines and lines[-1].startswith("warm-up 38 %")
+            assert sum("116/300" in line for line in lines) == 1
+            notify.progress.close()
+            assert (sys.stdout, sys.stderr) == (tty.stream, tty.stream)
+
+    def test_what_is_printed_to_a_file_stays_there(self, now, monkeypatch, tmp_path):
+        with terminal(80) as tty, open(tmp_path / "out", "w") as out:
+            monkeypatch.setattr(sys, "stderr", tty.stream)
+            monkeypatch.setattr(sys, "stdout", out)
+            progress = Progress()
+            progress.announce("compile")
+            print("a result")
+            assert tty.wait_for("compiling") == ["compiling  0:00 so far"]
+            progress.close()
+        assert (tmp_path / "out").read_text() == "a result\n"
+
+    def test_a_phase_that_is_stopped_does_not_end_at_100_percent(self, now):
+        with terminal(80) as tty:
+            progress = Progress(stream=tty.stream)
+            progress(sampling("warmup", 300, 10.0))
+            progress(sampling("sampling", 40, 10.0))
+            progress.close()
+            done, stopped = tty.lines()
+        assert done.startswith("warm-up 100 %") and stopped.startswith("sampling 40 %")
+
+    def test_lost_work_ends_no_phase(self, now):
+        with terminal(80) as tty:
+            progress = Progress(stream=tty.stream)
+            progress(sampling("sampling", 2, 1.0))
+            progress(sampling("warmup", 280, 10.0))  # a worker crashed and began anew
+            assert len(tty.wait_for("280/300")) == 1
+            progress.close()
+
+    def test_a_terminal_that_goes_away_costs_only_the_line(self, now):
+        with terminal(80) as tty:
+            progress = Progress(stream=tty.stream)
+            progress.announce("compile")
+            tty.hang_up()
+            tell_all(progress, now)
+
+    def test_nothing_goes_on_after_the_end(self, now):
+        before = set(threading.enumerate())
+        with terminal(80) as tty:
+            progress = Progress(stream=tty.stream)
+            progress.announce("compile")
+            (ticker,) = set(threading.enumerate()) - before
+            assert ticker.daemon
+            progress.close()
+            ticker.join(20)
+            assert not ticker.is_alive() and tty.lines() == []
+
+
+class TestElsewhere:
+    def test_a_pipe_gets_a_line_every_30_seconds(self, now):
+        stream = io.StringIO()
+        tell_all(Progress(stream=stream), now)
+        lines = stream.getvalue().splitlines()
+        assert [line.split("  ")[0] for line in lines] == [
+            "warm-up 38 %",
+            "warm-up 100 %",
+            "sampling 100 %",
+        ]
+        assert "0:40 so far" in lines[0] and "116/300 transitions" in lines[0]
+        assert "step size 0.0923" in lines[0] and "\x1b" not in stream.getvalue()
+
+    def test_a_short_run_says_nothing_in_a_pipe(self, now):
+        stream = io.StringIO()
+        progress = Progress(stream=stream)
+        progress.announce("compile")
+        progress(pretraining(25_000))
+        progress(sampling("warmup", 300, 5.0))
+        progress(sampling("sampling", 100, 5.0))
+        progress.close()
+        assert stream.getvalue() == ""
+
+    @pytest.mark.parametrize("kind", ["dumb", "silent", "none"])
+    def test_where_no_line_is_drawn(self, kind, now, monkeypatch):
+        before = set(threading.enumerate())
+        if kind == "dumb":
+            monkeypatch.setenv("TERM", "dumb")
+        with terminal(80) as tty:
+            monkeypatch.setattr(sys, "stderr", None if kind == "none" else tty.stream)
+            progress = Progress(0 if kind == "silent" else "auto")
+            progress.announce("compile")
+            progress(sampling("warmup", 116, 10.0))
+            assert tty.lines() == [] and set(threading.enumerate()) <= before
+            progress.close()
+
+
+class TestNotifier:
+    def test_callbacks_get_events_with_units_and_the_time_of_the_whole_run(self):
+        events = []
+        notify = Notifier(0, [events.append])
+        notify.announce("compile")
+        for event in (pretraining(5_000), newton(3), sampling("warmup", 150, 30.0)):
+            notify(event)
+        assert [event["unit"] for event in events] == ["steps", "iterations", "transitions"]
+        assert np.isnan([event["total_eta_seconds"] for event in events[:2]]).all()
+        # 150 more transitions of warm-up, and then 100 as slow as those.
+        assert events[2]["eta_seconds"] == 30.0 and events[2]["total_eta_seconds"] == 50.0
+
+    def test_a_phase_that_a_callback_stopped_is_not_over(self, now, monkeypatch):
+        with terminal(80) as tty:
+            monkeypatch.setattr(sys, "stderr", tty.stream)
+            notify = Notifier("auto", [lambda event: True])
+            notify(newton(400))
+            notify.announce("compile")
+            notify.progress.close()
+            assert [line[:20] for line in tty.lines()] == ["refining starts 50 %"]
+
+    def test_a_chain_that_stands_still_is_named_once(self):
+        notify = Notifier(0)
+        with pytest.warns(ConvergenceWarning, match="Chains 0, 1 accepted none"):
+            notify(sampling("warmup", 116, 10.0, refused=50))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            notify(sampling("warmup", 120, 10.0, refused=54))
