@@ -38,8 +38,8 @@ example:
   tfbnn predict bnn.h5 points.csv --quantiles 0.16,0.5,0.84 -o out.csv
 
 exit codes:
-  0 done; 1 a chain failed; 2 bad input; 3 finished, but diagnostics failed and --strict was given;
-  85 stopped by SIGINT or SIGTERM, and with a run folder resumable"""
+  0 done; 1 a chain failed; 2 bad input; 3 finished, but with --strict and not usable for error
+  bars; 85 stopped by SIGINT or SIGTERM, and with a run folder resumable"""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from tfbnn.cli.console import STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
-from tfbnn.exceptions import ChainError, NotFittedError
+from tfbnn.diagnostics.problem import Interface
+from tfbnn.exceptions import ChainError, NotFittedError, VerdictWarning
 from tfbnn.model import BayesianMLP
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
@@ -42,7 +43,9 @@ def run_to_the_end(
         ChainError: After saving what the other chains have.
     """
     try:
-        run = go_on()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VerdictWarning)  # the report says the same
+            run = go_on()
     except KeyboardInterrupt:
         _save_stopped(model, folder, args)
         return STOPPED
@@ -50,10 +53,11 @@ def run_to_the_end(
         _save_stopped(model, None, args)
         raise
     _save(model, args)
+    interface = Interface(is_command_line=True, folder=folder)
     if args.json:
-        print_json(run.to_dict())
+        print_json(run.to_dict(interface))
     else:
-        print(run.report())
+        print(run.report(details=getattr(args, "verbose", None) == 2, interface=interface))
     return verdict(run.diagnosis, args.strict)
 
 

@@ -41,6 +41,7 @@ class Provenance:
         kernel: Resolved settings of the kernel as text.
         bias: Why these draws are not exactly of the posterior, or None.
         max_tree_depth: Largest depth of the trees of NUTS.
+        adapts_step_size: Whether warm-up tuned the step size.
         pretraining: Settings as text.
         num_training_rows: N.
         data_sha256: Hash of the training rows.
@@ -60,6 +61,7 @@ class Provenance:
     kernel: str | None = None
     bias: str | None = None
     max_tree_depth: int | None = None
+    adapts_step_size: bool | None = None
     pretraining: str | None = None
     num_burnin_steps: int | None = None
     num_steps_between_results: int | None = None

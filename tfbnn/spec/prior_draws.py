@@ -1,5 +1,7 @@
 """Networks drawn from the prior, in NumPy."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from tfbnn.spec.model_spec import ModelSpec

@@ -12,6 +12,7 @@ import numpy as np
 from tfbnn.data.labels import check_classes
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
+from tfbnn.diagnostics.fit_check import rows_check_from_json
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.ensemble import Ensemble
@@ -230,6 +231,7 @@ def _check_metadata(ensemble: Ensemble) -> None:
     texts = {name: getattr(ensemble.provenance, name) for name in schema.TEXT_LISTS}
     if ensemble.diagnostics is not None:
         texts["warnings"] = ensemble.diagnostics.get("warnings")
+        rows_check_from_json(ensemble.diagnostics.get("training_rows"))
     for name, entries in texts.items():
         if entries is not None and not (isinstance(entries, list) and _is_texts(entries)):
             raise ModelFileError(f"{name} must be a list of texts, found {entries!r:.99}.")
