@@ -44,5 +44,9 @@ class ConvergenceWarning(UserWarning):
     """
 
 
+class VerdictWarning(ConvergenceWarning):
+    """Issued once after a run whose draws are not usable yet: what its report says in one line."""
+
+
 class DataWarning(UserWarning):
     """Issued when data are usable but probably not what was meant (constant columns, one row)."""

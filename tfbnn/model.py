@@ -168,7 +168,7 @@ class BayesianMLP(SampledModel):
                 bits.
             jit_compile: Compile with XLA, default True.
             verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
-                silence.
+                silence; 2: as 1, and where a command prints the report, with all details.
             callbacks: Each is called as callback(event: dict) between blocks; returning True stops
                 the run with the draws kept so far. An event has the phase ("pretraining", "newton",
                 "warmup", "sampling"), "transition" of "num_transitions" in "unit", "seconds" and
@@ -365,7 +365,10 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
             )
         from tfbnn.fit.assemble import load_run
 
-        return BayesianMLP.from_ensemble(load_run(path))
+        ensemble, rows = load_run(path)
+        model = BayesianMLP.from_ensemble(ensemble)
+        model._training_rows = rows
+        return model
     return BayesianMLP.from_ensemble(read_model(path, untrusted=untrusted, max_bytes=max_bytes))
 
 

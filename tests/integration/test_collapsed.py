@@ -97,7 +97,7 @@ class TestRuns:
     def test_report_says_what_was_done(self, collapsed):
         _, run = collapsed
         assert "collapse_readout=True" in run.kernel
-        text = " ".join(run.report().split())
+        text = " ".join(run.report(details=True).split())
         assert "readout collapsed in feature space (p = 9, N = 120)" in text
         assert "45 numbers per draw" in text
 

@@ -42,7 +42,7 @@ exit codes:
   0   done
   1   a chain failed
   2   bad input
-  3   finished, but diagnostics failed and --strict was given
+  3   finished, but with --strict and not usable for error bars
   85  stopped by SIGINT or SIGTERM, and with a run folder resumable"""
 
 

@@ -17,6 +17,7 @@ from tfbnn.cli.plot import save_figures
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.table import Table
 from tfbnn.datasets import Dataset, neutralino_pairs
+from tfbnn.diagnostics.problem import Interface
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.model import BayesianMLP, load
 from tfbnn.spec.priors import Normal
@@ -137,14 +138,14 @@ def _fit(data: Dataset) -> BayesianMLP:
             pretraining=pretraining,
             validation_data=data.validation,
         )
-    print(run.report())
+    print(run.report(interface=Interface(is_command_line=True)))
     print()
     _paragraph(
         "How to read this: four independent chains should end up with the same predictions. "
         "R-hat compares them: 1 is perfect, and an analysis should ask for less than 1.01. ESS is "
         "the number of independent draws that the correlated ones are worth. Lines with ! say what "
-        "falls short. After one minute something does: a real run draws ten to a hundred times as "
-        "much. Section 4 tells how good the predictions are already."
+        "falls short, and what to do next. After one minute something does: a real run draws ten to "
+        "a hundred times as much. Section 4 tells how good the predictions are already."
     )
     return model
 

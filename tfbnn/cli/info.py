@@ -7,6 +7,8 @@ from typing import Any
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import add_model_argument, load_model
 from tfbnn.data.transforms import Standardize, Transform
+from tfbnn.diagnostics.problem import VERDICTS
+from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking.stacking import weighting_note
 
@@ -73,8 +75,10 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
         yield f"{name} transform", " -> ".join(map(_step_text, pipeline.steps)) or "none"
     if ensemble.diagnostics is not None:
         count = len(ensemble.diagnostics.get("warnings") or ())
+        verdict = ensemble.diagnostics.get("verdict")  # earlier releases gave none
+        told = f"{verdict}, " if verdict in VERDICTS.values() else ""
         hint = "; see tfbnn diagnose" if count else ""
-        yield "Diagnosis", f"{count} warnings after the fit{hint}"
+        yield "Diagnosis", f"{told}{counted(count, 'warning')} after the fit{hint}"
     for key, value in provenance.to_json().items():
         if key in ("target_names", "compression", "not_sampled"):
             continue

@@ -102,8 +102,15 @@ def add_results_options(group: Group) -> None:
         "-o", dest="model_file", metavar="MODEL.h5", help="where to save the fitted model"
     )
     group.add_argument("--json", action="store_true", help="print the report as JSON")
+    add_strict_option(group)
+
+
+def add_strict_option(group: Group) -> None:
+    """Adds --strict."""
     group.add_argument(
-        "--strict", action="store_true", help="exit with 3 if the diagnosis has warnings"
+        "--strict",
+        action="store_true",
+        help="exit with 3 unless the verdict is: usable for error bars",
     )
 
 

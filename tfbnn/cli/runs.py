@@ -8,7 +8,8 @@ from collections.abc import Callable
 from tfbnn.cli.console import STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.own_folder import is_own_folder
-from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError
+from tfbnn.diagnostics.problem import Interface
+from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, VerdictWarning
 from tfbnn.model import BayesianMLP, load
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
@@ -37,7 +38,8 @@ def run_to_the_end(
     """
     with signals_held(lambda: say("Asked to stop: what there is is saved first.")) as hold:
         try:
-            with hold.lifted():
+            with hold.lifted(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", VerdictWarning)  # the report says the same
                 run = go_on()
         except KeyboardInterrupt:
             _save_stopped(model, folder, args)
@@ -52,10 +54,12 @@ def run_to_the_end(
         _save(model, folder, args)
         if is_own_folder(folder, args.model_file):
             _remove(folder)
+            folder = None
+        interface = Interface(is_command_line=True, folder=folder)
         if args.json:
-            print_json(run.to_dict())
+            print_json(run.to_dict(interface))
         else:
-            print(run.report())
+            print(run.report(details=getattr(args, "verbose", None) == 2, interface=interface))
         if hold.seen:
             say("The run was over when it was asked to stop: nothing is missing.")
         return verdict(run.diagnosis, args.strict)

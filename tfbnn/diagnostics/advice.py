@@ -1,188 +1,236 @@
-"""Sentences about what is wrong with a run, by how much, and what to do next.
+"""What is wrong with the chains of a run, by how much, and what to do next.
 
-The limits 1.01 for R-hat and 100 per chain for the effective sample sizes are those of Vehtari,
-Gelman, Simpson, Carpenter and Burkner (2021), arXiv:1903.08008; that of 0.3 for E-BFMI is
-customary (Betancourt 2016, arXiv:1604.00695).
+The limits 1.01 for R-hat and 400 for the effective sample sizes are those of Vehtari, Gelman,
+Simpson, Carpenter and Burkner (2021), arXiv:1903.08008; that of 0.3 for E-BFMI is customary
+(Betancourt 2016, arXiv:1604.00695). Of the many reference outputs one in twenty may have a larger
+R-hat, up to 1.03: with 200 of them some exceed 1.01 by chance.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
-from tfbnn.diagnostics.diagnosis import Diagnosis
+from tfbnn.diagnostics.diagnosis import Diagnosis, defined, upper
+from tfbnn.diagnostics.movement import MIN_DRAWS, Sampled, other_step
+from tfbnn.diagnostics.problem import Problem, Remedy, Spoils
+from tfbnn.diagnostics.wording import named, percent
 from tfbnn.system.arrays import Array
 
-# Statistics of the sampler by name, each [C, S].
-Stats = Mapping[str, Array]
-
-_RHAT_LIMIT = 1.01
-_ESS_PER_CHAIN = 100
+_RHAT_LIMIT, _LARGEST_RHAT = 1.01, 1.03
+_FEW = 0.05
+_ESS_LIMIT = 400
+_GAP_LIMIT = 1 / 3
+_DIVERGENT_LIMIT = 0.01
 _EBFMI_LIMIT = 0.3
 # Chains of one mode differ in mean log density by a fraction of its standard deviation.
 _LOG_PROB_GAP = 3.0
-_MIN_DRAWS = 4
+# No tuned sampler accepts more than the one or less than the other.
+_HIGH_ACCEPTANCE, _LOW_ACCEPTANCE = 0.9, 0.2
+# Further ahead nobody knows how many draws it takes: chains that have hardly moved say little.
+_MOST_TIMES = 16
 
 
-def find_problems(
-    diagnosis: Diagnosis, draws: Array, stats: Stats, max_tree_depth: int | None, transitions: int
-) -> tuple[str, ...]:
-    """Lists the problems of a run, the most serious first.
+def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
+    """Yields what is wrong with chains, the most serious first."""
+    yield from _low_log_prob(sampled)
+    if not sampled.stands_still.any():  # else that is why
+        yield from _undefined(diagnosis, sampled)
+        yield from _disagreement(diagnosis, sampled)
+        yield from _divergences(diagnosis, sampled)
+        yield from _low_ebfmi(diagnosis, sampled)
+        yield from _long_trajectories(sampled)
 
-    Args:
-        diagnosis: Diagnosis with the numbers of the run.
-        draws: [C, S, P].
-        stats: Dict of [C, S] arrays with any of lp, acceptance_rate, n_steps and diverging.
-        max_tree_depth: Limit of the sampler, or None.
-        transitions: Transitions of all chains that the draws were kept from.
 
-    Returns:
-        Tuple of sentences, empty if nothing was found.
-    """
-    num_chains, num_draws = draws.shape[:2]
-    return (
-        *_too_little(num_chains, num_draws),
-        *_unmoved(draws, stats),
-        *_low_log_prob(stats),
-        *_undefined(diagnosis),
-        *_high_rhat(diagnosis, num_chains),
-        *_low_ess(diagnosis, num_chains),
-        *_divergences(diagnosis, transitions),
-        *_low_ebfmi(diagnosis),
-        *_long_trajectories(stats, max_tree_depth),
+def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
+    """Names chains whose log density is not finite or far below that of the others."""
+    if "lp" not in sampled.stats:
+        return
+    log_probs = np.asarray(sampled.stats["lp"], dtype=float)
+    finite = np.isfinite(log_probs).all(axis=1)
+    if not finite.all():
+        yield Problem(
+            f"{named('Chain', np.flatnonzero(~finite))} visited a log density that is not finite",
+            "Predictions of such draws may be wild.",
+            Remedy(
+                "look for extreme values in the data, or a smaller step_size",
+                "look for extreme values in the data, or a smaller --step-size",
+            ),
+            Spoils.ERROR_BARS,
+        )
+    # A spread needs draws that differ, and a comparison other chains.
+    usable = np.flatnonzero(finite & ~sampled.stands_still)
+    if len(usable) < 2 or log_probs.shape[1] < MIN_DRAWS:
+        return
+    means, spreads = log_probs[usable].mean(axis=1), log_probs[usable].std(axis=1)
+    others = [np.arange(len(usable)) != place for place in range(len(usable))]
+    gaps = np.array([np.median(means[rest]) for rest in others]) - means
+    limits = np.array([np.median(spreads[rest]) for rest in others])
+    low = gaps > _LOG_PROB_GAP * limits
+    if low.any():
+        chains, sizes = usable[low], ", ".join(f"{gap:.3g}" for gap in gaps[low])
+        state = "is stuck or in a worse mode" if len(chains) == 1 else "are stuck or in worse modes"
+        yield Problem(
+            f"{named('Chain', chains)} {state}: log density {sizes} below the median of the others",
+            f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
+            "widen and shift the predictions.",
+            Remedy(
+                "more Pretraining(epochs=...), another seed"
+                + ", more num_burnin_steps" * sampled.adapts,
+                "more --epochs, another --seed" + ", more --num-burnin-steps" * sampled.adapts,
+            ),
+            Spoils.ERROR_BARS,
+        )
+
+
+def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
+    count, size = int(np.isnan(diagnosis.rhat_function).sum()), diagnosis.rhat_function.size
+    if not count or sampled.num_draws < MIN_DRAWS:  # which is said already
+        return
+    yield Problem(
+        f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
+        "",
+        Remedy(
+            "look at model.predict there: model.posterior.x_reference",
+            "look at what tfbnn predict gives for such inputs",
+        ),
+        Spoils.MEANS if count == size else Spoils.ERROR_BARS,
     )
 
 
-def _too_little(num_chains: int, num_draws: int) -> Iterator[str]:
-    if num_draws < 4:
-        yield (
-            f"There are only {num_draws} draws per chain, too few for any convergence number: "
-            "draw at least 100 per chain."
+def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
+    """Chains that disagree, on the predictions first, or that are too short to tell."""
+    rhats, gaps = upper(diagnosis.rhat_function), upper(diagnosis.mean_gap)
+    apart = _are_many(diagnosis.mean_gap >= _GAP_LIMIT)
+    unlike = _are_many(diagnosis.rhat_function > _RHAT_LIMIT) or rhats["max"] > _LARGEST_RHAT
+    smallest = _smallest_ess(diagnosis)
+    faults = []
+    if unlike:
+        faults.append(f"R-hat of the predictions up to {rhats['max']:.4g} (limit {_RHAT_LIMIT})")
+    if apart:
+        faults.append(f"their means up to {gaps['q95']:.2g} error bars apart (limit 1/3)")
+    if smallest < _ESS_LIMIT:
+        faults.append(f"draws worth {smallest:.0f} independent ones (limit {_ESS_LIMIT})")
+    if faults:
+        what = "The chains do not agree yet" if unlike or apart else "There are too few draws"
+        yield Problem(
+            f"{what}: {', '.join(faults)}",
+            _on_disagreement(diagnosis, smallest),
+            # One chain, of which the two halves disagree, has nothing to weigh.
+            _go_on(sampled, smallest, can_weigh=bool(unlike and sampled.num_chains > 1)),
+            Spoils.MEANS if apart else Spoils.ERROR_BARS,
         )
-    if num_chains < 2:
-        yield (
-            f"There is only {num_chains} chain, so that R-hat compares its two halves and cannot "
-            "see other modes: run at least four chains from separate starting points."
-        )
-
-
-def _unmoved(draws: Array, stats: Stats) -> Iterator[str]:
-    unmoved = np.all(draws == draws[:, :1], axis=(1, 2)) if draws.shape[1] > 1 else False
-    if "acceptance_rate" in stats:
-        unmoved = unmoved | np.all(stats["acceptance_rate"] <= 0, axis=1)
-    if np.any(unmoved):
-        yield (
-            f"{_chains(np.flatnonzero(unmoved))} never moved (no proposal was accepted): lower the "
-            "step size or lengthen the warm-up, and start again from another point."
-        )
-
-
-def _low_log_prob(stats: Stats) -> Iterator[str]:
-    """Names chains whose log density is not finite or far below that of the others."""
-    if "lp" not in stats:
-        return
-    log_probs = np.asarray(stats["lp"], dtype=float)
-    finite = np.isfinite(log_probs).all(axis=1)
-    if not finite.all():
-        yield (
-            f"{_chains(np.flatnonzero(~finite))} visited a log density that is not finite: check "
-            "the data for extreme values, and lower the step size."
-        )
-    # The spread of a chain needs a few draws to mean anything.
-    if np.sum(finite) < 2 or log_probs.shape[1] < _MIN_DRAWS:
-        return
-    indices, log_probs = np.flatnonzero(finite), log_probs[finite]
-    means, spreads = log_probs.mean(axis=1), log_probs.std(axis=1)
-    for position, index in enumerate(indices):
-        gap = np.median(np.delete(means, position)) - means[position]
-        spread = np.median(np.delete(spreads, position))
-        if gap > _LOG_PROB_GAP * spread:
-            yield (
-                f"Chain {index} is stuck or in a worse mode: its mean log density "
-                f"{means[position]:.6g} is {gap:.3g} below the median of the other chains, whose "
-                f"standard deviation is {spread:.3g}. Restart it from another point or lengthen "
-                "the warm-up before its draws are pooled with the others."
-            )
-
-
-def _undefined(diagnosis: Diagnosis) -> Iterator[str]:
-    count = int(np.isnan(diagnosis.rhat_function).sum())
-    if count:
-        yield (
-            f"{count} of {diagnosis.rhat_function.size} reference outputs have no R-hat, because "
-            "their draws are constant, not finite or too few: look at the predictions there."
+    elif diagnosis.rhat_log_prob > _LARGEST_RHAT:
+        yield Problem(
+            f"The chains agree on the predictions, not yet on the log density: R-hat "
+            f"{diagnosis.rhat_log_prob:.4g} (limit {_LARGEST_RHAT})",
+            "",
+            _go_on(sampled, smallest),
+            Spoils.ERROR_BARS,
         )
 
 
-def _high_rhat(diagnosis: Diagnosis, num_chains: int) -> Iterator[str]:
-    rhats = diagnosis.rhat_function
-    high = rhats > _RHAT_LIMIT
-    if high.any():
-        # One chain, of which the two halves disagree, has nothing to weigh.
-        weigh = (
-            " Chains that stay in modes of their own can be weighted by how well they predict "
-            "held-out rows, which is not the posterior: model.stack_chains."
+def _are_many(exceed: Array) -> bool:
+    """Whether more of the reference outputs exceed a limit than the one in twenty that may."""
+    return float(np.mean(exceed)) > _FEW
+
+
+def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
+    rhats, size = diagnosis.rhat_function, diagnosis.rhat_function.size
+    bulk, tail = diagnosis.ess_function, diagnosis.tail_ess_function
+    texts = [
+        f"R-hat in function space is above {_RHAT_LIMIT} for {(rhats > _RHAT_LIMIT).sum()} of {size} "
+        "reference outputs; error bars need 95 % of them below, and the others below "
+        f"{_LARGEST_RHAT}.",
+        f"The effective sample size is below {_ESS_LIMIT} for {(bulk < _ESS_LIMIT).sum()} (bulk) and "
+        f"{(tail < _ESS_LIMIT).sum()} (tail) of them.",
+        "R-hat of the weights is secondary: permuted hidden units and flipped signs leave the function "
+        "unchanged.",
+    ]
+    if smallest < _ESS_LIMIT:
+        times = _ESS_LIMIT / max(smallest, 1.0)
+        texts.append(f"By the smallest it takes {times:.2g} times as many draws.")
+    if (rhats > _RHAT_LIMIT).any():
+        texts.append(
+            "Chains that stay in modes of their own can be weighed by how well they predict held-out "
+            "rows (stacking), which is not the posterior."
         )
-        yield (
-            f"R-hat in function space is above {_RHAT_LIMIT} for {high.sum()} of {rhats.size} "
-            f"reference outputs, the largest is {rhats[high].max():.4g}: the chains do not agree "
-            "on the predictions yet. Lengthen the warm-up, draw more, and compare the log "
-            "densities of the chains. Judge by these numbers rather than by R-hat of the weights, "
-            "which is secondary: permuted hidden units and flipped signs leave the function "
-            "unchanged." + weigh * (num_chains > 1)
+    return " ".join(texts)
+
+
+def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
+    count, total = diagnosis.num_divergent, sampled.num_transitions
+    if count > _DIVERGENT_LIMIT * total:
+        remedy = Remedy(
+            "target_accept_prob=0.9 in the kernel, or a less concentrated prior",
+            "--target-accept-prob 0.9, or another --prior-scale",
         )
-    if diagnosis.rhat_log_prob > _RHAT_LIMIT:
-        yield (
-            f"R-hat of the log density is {diagnosis.rhat_log_prob:.4g}, above {_RHAT_LIMIT}: the "
-            "chains are not at the same level yet. Lengthen the warm-up or draw more."
-        )
-
-
-def _low_ess(diagnosis: Diagnosis, num_chains: int) -> Iterator[str]:
-    limit = _ESS_PER_CHAIN * num_chains
-    for name, sizes in (("Bulk", diagnosis.ess_function), ("Tail", diagnosis.tail_ess_function)):
-        low = sizes < limit
-        if low.any():
-            yield (
-                f"{name} effective sample size in function space is below {limit} "
-                f"({_ESS_PER_CHAIN} per chain) for {low.sum()} of {sizes.size} reference outputs, "
-                f"the smallest is {sizes[low].min():.0f}: once R-hat is near one, draw about "
-                f"{np.ceil(limit / sizes[low].min()):.0f} times as many."
-            )
-
-
-def _divergences(diagnosis: Diagnosis, num_transitions: int) -> Iterator[str]:
-    count = diagnosis.num_divergent
-    if count:
-        yield (
-            f"{count} of {num_transitions} transitions ({100 * count / num_transitions:.2g} %) "
-            "diverged, which biases the draws near strong curvature: raise the target acceptance "
-            "rate, so that the step size falls, or choose a less concentrated prior."
+        if not sampled.adapts:
+            remedy = other_step(sampled, "smaller")
+        yield Problem(
+            f"{count} of {total} transitions ({percent(count / total)}) diverged",
+            "A step was too long for the curvature there, and such places are visited too rarely.",
+            remedy,
+            Spoils.ERROR_BARS,
         )
 
 
-def _low_ebfmi(diagnosis: Diagnosis) -> Iterator[str]:
+def _low_ebfmi(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     low = np.flatnonzero(diagnosis.ebfmi < _EBFMI_LIMIT)
     if low.size:
         values = ", ".join(f"{diagnosis.ebfmi[index]:.2g}" for index in low)
-        yield (
-            f"E-BFMI is below {_EBFMI_LIMIT} in {_chains(low).lower()} ({values}): the momentum "
-            "draws hardly change the energy, so that tails are explored slowly. Lengthen the "
-            "warm-up, or use a prior with lighter tails or fixed scales."
+        yield Problem(
+            f"E-BFMI is below {_EBFMI_LIMIT} in {named('chain', low)} ({values}): tails are explored "
+            "slowly",
+            "The momentum draws hardly change the energy.",
+            Remedy(
+                "a larger num_burnin_steps, or a prior with lighter tails or fixed scales",
+                "a larger --num-burnin-steps",
+            )
+            if sampled.adapts
+            else Remedy(num_results=2 * sampled.num_draws),
+            Spoils.ERROR_BARS,
         )
 
 
-def _long_trajectories(stats: Stats, max_tree_depth: int | None) -> Iterator[str]:
-    if max_tree_depth is None or "n_steps" not in stats:
+def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
+    depth = sampled.max_tree_depth
+    if depth is None or "n_steps" not in sampled.stats:
         return
-    share = np.mean(stats["n_steps"] >= 2**max_tree_depth - 1)
+    share = float(np.mean(sampled.stats["n_steps"] >= 2**depth - 1))
     if share > 0:
-        yield (
-            f"{100 * share:.2g} % of the trajectories reached the largest tree depth "
-            f"{max_tree_depth} ({2**max_tree_depth - 1} steps) and were cut short: raise "
-            "max_tree_depth, or lengthen the warm-up so that the step size and mass matrix fit."
+        yield Problem(
+            f"{percent(share)} of the trajectories reached the largest tree depth {depth} "
+            f"({2**depth - 1} steps) and were cut short",
+            "That costs efficiency, not correctness.",
+            Remedy(f"max_tree_depth={depth + 1}", f"--max-tree-depth {depth + 1}"),
+            Spoils.NOTHING,
         )
 
 
-def _chains(indices: Array) -> str:
-    noun = "Chain" if len(indices) == 1 else "Chains"
-    return f"{noun} {', '.join(str(index) for index in indices)}"
+def _smallest_ess(diagnosis: Diagnosis) -> float:
+    """Of bulk and tail, infinite where none is defined."""
+    sizes = np.concatenate([diagnosis.ess_function, diagnosis.tail_ess_function], axis=None)
+    return float(np.min(defined(sizes), initial=np.inf))
+
+
+def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy:
+    """What makes chains agree: another step where a fixed one is at fault, else more draws.
+
+    Args:
+        sampled: Sampled.
+        smallest: The smallest effective sample size.
+        can_weigh: Whether chains could be weighted instead.
+    """
+    if not sampled.adapts and np.median(sampled.acceptance) > _HIGH_ACCEPTANCE:
+        return other_step(sampled, "larger")
+    if not sampled.adapts and np.median(sampled.acceptance) < _LOW_ACCEPTANCE:
+        return other_step(sampled, "smaller")
+    times = min(max(_ESS_LIMIT / max(smallest, 1.0), 2.0), _MOST_TIMES)
+    other = "or model.stack_chains" if can_weigh else ""
+    return Remedy(other, num_results=_round_up(times * sampled.num_draws))
+
+
+def _round_up(number: float) -> int:
+    """The next number with one digit other than zero, for draws that nobody counts by ones."""
+    unit = 10 ** int(np.floor(np.log10(number)))
+    return int(np.ceil(number / unit) * unit)

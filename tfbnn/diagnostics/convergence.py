@@ -7,8 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics import statistics
-from tfbnn.diagnostics.advice import Stats, find_problems
+from tfbnn.diagnostics.advice import find_problems
 from tfbnn.diagnostics.diagnosis import Diagnosis, defined
+from tfbnn.diagnostics.fit_advice import find_effects, find_misfits
+from tfbnn.diagnostics.fit_check import FitCheck
+from tfbnn.diagnostics.movement import Sampled, Stats, find_causes
+from tfbnn.diagnostics.problem import ABOVE_FIRST, Spoils, verdict_of
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.system.arrays import Array
 
@@ -21,6 +25,9 @@ def diagnose(
     max_tree_depth: int | None = None,
     num_divergent: int | None = None,
     transitions_per_draw: int = 1,
+    adapts: bool | None = None,
+    is_adjusted: bool = True,
+    fit: FitCheck | None = None,
 ) -> Diagnosis:
     """Computes all convergence numbers of a run and says what they mean.
 
@@ -34,6 +41,9 @@ def diagnose(
         num_divergent: Divergent transitions of the whole run, those between kept draws included;
             by default those among the kept draws.
         transitions_per_draw: Transitions per kept draw.
+        adapts: Whether warm-up tuned the step size; None where nobody knows, which reads as yes.
+        is_adjusted: Whether proposals are accepted or rejected, so that acceptance means something.
+        fit: How the model agrees with its data, or None where nobody has looked.
 
     Returns:
         Diagnosis. What needs an absent key is NaN, and num_divergent zero.
@@ -55,16 +65,42 @@ def diagnose(
         ess_parameters=statistics.bulk_ess(draws),
         rhat_log_prob=float(statistics.rhat(log_probs)),
         ess_log_prob=float(statistics.bulk_ess(log_probs)),
+        mean_gap=_gaps(function_draws),
         between_chain_share=statistics.between_chain_variance_share(function_draws),
         recommended_thinning=_common_thinning(function_draws),
         ebfmi=statistics.ebfmi(stats.get("energy", absent)),
         num_divergent=(
             int(np.sum(stats.get("diverging", False))) if num_divergent is None else num_divergent
         ),
+        fit=fit,
     )
     transitions = draws.shape[0] * draws.shape[1] * transitions_per_draw
-    problems = find_problems(diagnosis, draws, stats, max_tree_depth, transitions)
-    return dataclasses.replace(diagnosis, warnings=problems)
+    sampled = Sampled(draws, stats, transitions, max_tree_depth, adapts is not False, is_adjusted)
+    misfits, chains = find_misfits(fit), tuple(find_problems(diagnosis, sampled))
+    spoiled = verdict_of(misfits)
+    if spoiled == Spoils.MEANS:  # more draws of such a model are of no use
+        chains = tuple(dataclasses.replace(problem, remedy=ABOVE_FIRST) for problem in chains)
+    # What is as bad as a misfit follows from it.
+    effects = [effect for effect in find_effects(fit) if not spoiled or effect.spoils > spoiled]
+    problems = (*find_causes(sampled), *misfits, *chains, *effects)
+    # Causes before what follows from them; last what spoils nothing.
+    ordered = tuple(sorted(problems, key=lambda problem: problem.spoils == Spoils.NOTHING))
+    return dataclasses.replace(diagnosis, num_transitions=transitions, problems=ordered)
+
+
+def _gaps(function_draws: Array) -> Array:
+    """Range of the chains' means over the standard deviation of all draws [N_ref, K].
+
+    Of one chain its halves; NaN where the draws are constant, not finite or too few.
+    """
+    if function_draws.shape[1] < 2:
+        return np.full(function_draws.shape[2:], np.nan)
+    if len(function_draws) == 1:
+        half = function_draws.shape[1] // 2
+        function_draws = np.stack([function_draws[0, :half], function_draws[0, -half:]])
+    with np.errstate(all="ignore"):
+        means, stddev = function_draws.mean(axis=1), function_draws.std(axis=(0, 1))
+        return np.where(stddev > 0, np.ptp(means, axis=0) / stddev, np.nan)
 
 
 def _check_shapes(draws: Array, function_draws: Array, stats: Stats) -> None:

@@ -6,11 +6,15 @@ what predictions need; they need not agree on the weights.
 """
 
 import dataclasses
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck
+from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Problem, Spoils, verdict_of
+from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, shown, wrapped
 from tfbnn.system.arrays import Array
 
 _RHAT_ACCEPTABLE = 1.05
@@ -32,12 +36,16 @@ class Diagnosis:
         ess_parameters: [P] bulk effective sample size of the weights, secondary.
         rhat_log_prob: R-hat of the log density.
         ess_log_prob: Bulk effective sample size of the log density.
+        mean_gap: [N_ref, K] range of the chains' means over the standard deviation of the function
+            values of all draws; of a single chain between its halves.
         between_chain_share: [N_ref, K] variance of chain means over total variance.
         recommended_thinning: Smallest thinning at which the lagged autocorrelation is below 0.1
             for 95 % of the function values; one where it is undefined for all.
         ebfmi: [C] energy Bayesian fraction of missing information.
-        num_divergent: Divergent transitions over all chains.
-        warnings: Sentences that say what is wrong, by how much, and what to do next.
+        num_divergent, num_transitions: Divergent transitions over all chains, and all of those that
+            the draws were kept from.
+        fit: How the model agrees with its data, or None where nobody has looked.
+        problems: What is wrong, by how much, and what to do next; the most serious first.
         chain_weights: [C] weights of the chains in predictions, or None where nobody said. All
             numbers above are of the chains as they were sampled, without weights.
         weighting: One line on how the chains are weighted, or None for equal weights.
@@ -51,16 +59,59 @@ class Diagnosis:
     ess_parameters: Array
     rhat_log_prob: float
     ess_log_prob: float
+    mean_gap: Array
     between_chain_share: Array
     recommended_thinning: int
     ebfmi: Array
     num_divergent: int
-    warnings: tuple[str, ...] = ()
+    num_transitions: int = 0
+    fit: FitCheck | None = None
+    problems: tuple[Problem, ...] = ()
     chain_weights: Array | None = None
     weighting: str | None = None
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences that say what is wrong, by how much, and what to do next."""
+        return tuple(problem.sentences(PYTHON) for problem in self.problems)
+
+    @property
+    def spoils(self) -> Spoils:
+        """What the problems make unusable."""
+        return verdict_of(self.problems)
+
+    @property
+    def verdict(self) -> str:
+        """What the predictions are good for: a text of `VERDICTS`."""
+        return VERDICTS[self.spoils]
+
+    @property
+    def headline(self) -> str:
+        """The verdict with the number of problems, or of remarks where none spoils anything."""
+        if not self.problems:
+            return self.verdict
+        noun = "problem" if self.spoils else "remark"
+        return f"{self.verdict} ({counted(len(self.problems), noun)})"
+
+    def lines(self, interface: Interface, width: int, details: bool = False) -> list[str]:
+        """The verdict, and below it every problem with what to do next.
+
+        Args:
+            interface: In whose words.
+            width: Columns that lines are broken at.
+            details: Whether to say what the problems mean.
+        """
+        return [
+            wrapped("Verdict".ljust(LABEL_WIDTH), self.headline, width),
+            *(problem.lines(interface, width, details) for problem in self.problems),
+        ]
+
     def summary(self) -> str:
-        """Returns the numbers in a few aligned lines, without the text of the warnings."""
+        """Returns the verdict and the numbers in a few aligned lines, without the problems."""
+        return "\n".join(["verdict".ljust(LABEL_WIDTH) + self.headline, *self.numbers()])
+
+    def numbers(self, width: int = sys.maxsize) -> list[str]:
+        """The numbers in aligned lines, broken at `width`, by default not at all."""
         values = self._statistics()
         function, weights = values["function"], values["weights"]
         energies = " ".join(_number_text(value) for value in self.ebfmi)
@@ -74,6 +125,7 @@ class Diagnosis:
                 f"{self.rhat_function.size} reference outputs; recommended thinning "
                 f"{self.recommended_thinning}",
             ),
+            ("", f"chains' means differ by {self._gap_text()}"),
             ("", ess_text("bulk ESS", function["bulk_ess"])),
             ("", ess_text("tail ESS", function["tail_ess"])),
             (
@@ -84,21 +136,42 @@ class Diagnosis:
             ("weights", f"{rhat_text(weights['rhat'])} (secondary: permuted or"),
             ("", "sign-flipped weights give the same function)"),
             ("", ess_text("bulk ESS", weights["bulk_ess"])),
-            ("warnings", str(len(self.warnings))),
         ]
         if self.weighting is not None:
             lines.insert(0, ("chains", self.weighting))
-        return "\n".join(f"{label:<13}{text}" for label, text in lines)
+        return [
+            wrapped(label.ljust(LABEL_WIDTH), text, width)
+            for label, text in (*lines, *self._fit_lines())
+        ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def _fit_lines(self) -> Iterator[tuple[str, str]]:
+        if self.fit is None or self.fit.rows is None:
+            yield "rows", "not compared with the training rows"
+            return
+        yield from (
+            ("rows" if not n else "", text) for n, text in enumerate(rows_texts(self.fit.rows))
+        )
+
+    def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
         """Returns the summarised numbers as plain Python values that JSON can hold.
 
-        None stands for an undefined (NaN) number, and the string "inf" for an infinite R-hat
+        Warnings are in the words of the interface. None stands for an undefined (NaN) number, and the string "inf" for an infinite R-hat
         of chains that stand still at different places.
         """
-        return {name: _plain(part) for name, part in self._statistics().items()}
+        return {name: _plain(part) for name, part in self._statistics().items()} | {
+            "verdict": self.verdict,
+            "warnings": [problem.sentences(interface) for problem in self.problems],
+        }
+
+    def _gap_text(self) -> str:
+        gaps = upper(self.mean_gap)
+        return (
+            f"{gaps['median']:.2g} standard deviations (median), 95 % quantile {gaps['q95']:.2g}, "
+            f"max {gaps['max']:.2g}"
+        )
 
     def _statistics(self) -> dict[str, Any]:
+        rows = None if self.fit is None else self.fit.rows
         rhats = defined(self.rhat_function)
         share = np.mean(rhats < _RHAT_ACCEPTABLE) if rhats.size else np.nan
         return {
@@ -110,6 +183,7 @@ class Diagnosis:
                 "bulk_ess": lower(self.ess_function),
                 "tail_ess": lower(self.tail_ess_function),
                 "mcse": upper(self.mcse_function),
+                "mean_gap": upper(self.mean_gap),
                 "between_chain_share": upper(self.between_chain_share),
                 "recommended_thinning": self.recommended_thinning,
             },
@@ -118,12 +192,13 @@ class Diagnosis:
                 "bulk_ess": self.ess_log_prob,
                 "ebfmi": list(self.ebfmi),
                 "num_divergent": self.num_divergent,
+                "num_transitions": self.num_transitions,
             },
             "weights": {
                 "rhat": upper(self.rhat_parameters),
                 "bulk_ess": lower(self.ess_parameters),
             },
-            "warnings": list(self.warnings),
+            "training_rows": None if rows is None else rows.to_json(),
             "chain_weights": None if self.chain_weights is None else list(self.chain_weights),
             "weighting": self.weighting,
         }
@@ -166,6 +241,24 @@ def rhat_text(values: Mapping[str, float]) -> str:
 def ess_text(name: str, values: Mapping[str, float]) -> str:
     """A line out of the dict from `lower`."""
     return f"{name} min {values['min']:.0f}, median {values['median']:.0f}"
+
+
+def rows_texts(rows: RowsCheck) -> Iterator[str]:
+    """How the model agrees with its training rows, a line per target."""
+    of_rows = counted(rows.num_rows, "training row")
+    if isinstance(rows, ClassesCheck):
+        yield (
+            f"{percent(rows.accuracy)} of {of_rows} classified right, {percent(rows.majority)} by "
+            f"the most frequent label; calibration error {rows.calibration_error:.2g}"
+        )
+        return
+    for target in rows.targets:
+        name = f"{shown(target.name)}: " if len(rows.targets) > 1 else ""
+        inner, outer = map(percent, target.coverage)
+        yield (
+            f"{name}R2 {target.r2:.3g}, pull width {target.pull_width:.3g}; 68 % and 95 % intervals "
+            f"hold {inner} and {outer} of {of_rows}"
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from tfbnn.run.description import read_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
-from tfbnn.spec.rows import TransformedRows, reference_rows
+from tfbnn.spec.rows import Rows, TransformedRows, reference_rows
 from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
@@ -100,8 +100,10 @@ def measure_ladder(definition: RunDefinition, result: SamplingResult) -> Ladder 
     return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
 
 
-def load_run(path: StrPath) -> Ensemble:
-    """The Ensemble of what a run has committed so far, cut to the draws that every chain has.
+def load_run(path: StrPath) -> tuple[Ensemble, Rows]:
+    """The Ensemble of what a run has committed so far, and the training Rows.
+
+    Draws are cut to those that every chain has.
 
     Args:
         path: Run folder, of a run that is finished, was interrupted, or is going on.
@@ -115,8 +117,9 @@ def load_run(path: StrPath) -> Ensemble:
 
     folder = RunFolder.open(path)
     try:
+        definition = read_definition(folder)
         # What is refused in a model file is refused here.
-        return from_arrays(to_arrays(_committed_ensemble(folder)))
+        return from_arrays(to_arrays(_committed_ensemble(folder, definition))), definition.rows
     except (NotFittedError, RunFolderError, MemoryError):
         raise
     except Exception as error:
@@ -126,8 +129,8 @@ def load_run(path: StrPath) -> Ensemble:
         ) from error
 
 
-def _committed_ensemble(folder: RunFolder) -> Ensemble:
-    definition, result = read_definition(folder), committed_result(folder, fewest=1)
+def _committed_ensemble(folder: RunFolder, definition: RunDefinition) -> Ensemble:
+    result = committed_result(folder, fewest=1)
     if result is None:
         raise NotFittedError(
             f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.diagnostics.diagnosis import Diagnosis
-from tfbnn.exceptions import ConvergenceWarning
+from tfbnn.exceptions import VerdictWarning
 from tfbnn.fit.assemble import check_can_be_saved, make_ensemble, measure_ladder
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
@@ -83,7 +83,8 @@ def fit(
         ladder = measure_ladder(job.definition, result)
         ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
         keep(ensemble)
-        diagnosis = None if result.interrupted else _diagnose(ensemble, keep)
+        if not result.interrupted:
+            diagnosis = _diagnose(ensemble, job, keep)
     settings = job.settings
     accept_target, accept_reason = settings.accept_target(spec)
     run = Run(
@@ -105,6 +106,7 @@ def fit(
         notes=(*_notes(job, ensemble, ladder), *result.notes),
         diagnosis=diagnosis,
         ladder=ladder,
+        folder=options.output if options.output is None else str(options.output),
     )
     return run, result
 
@@ -149,15 +151,14 @@ class Place:
         return starts, result
 
 
-def _diagnose(ensemble: Ensemble, keep: Keep) -> Diagnosis:
-    """The Diagnosis of an ensemble, which is kept with it; warns of what failed."""
-    diagnosis = diagnose_ensemble(ensemble)
+def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
+    """The Diagnosis of an ensemble, which is kept with it; warns of what it spoils."""
+    diagnosis = diagnose_ensemble(ensemble, training_rows=job.transformed.train)
     keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
-    if diagnosis.warnings:
-        count, first = len(diagnosis.warnings), diagnosis.warnings[0]
+    if diagnosis.spoils:
         warnings.warn(
-            f"{count} diagnostics failed, first of all: {first} See run.report().",
-            ConvergenceWarning,
+            f"Verdict on these draws: {diagnosis.headline}. See run.report().",
+            VerdictWarning,
             stacklevel=5,
         )
     return diagnosis
@@ -200,6 +201,7 @@ def _settle(
             kernel=repr(settings),
             bias=settings.bias_note,
             max_tree_depth=getattr(settings, "max_tree_depth", None),
+            adapts_step_size=settings.adapts,
             pretraining=repr(pretraining),
             num_burnin_steps=options.num_burnin_steps,
             num_steps_between_results=options.num_steps_between_results,

@@ -1,14 +1,26 @@
-"""Convergence of an ensemble, of its predictions first."""
+"""Convergence of an ensemble, of its predictions first, and its agreement with the data."""
 
 from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.fit_checking import check_fit
 from tfbnn.posterior.prediction import function_draws
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 
-def diagnose_ensemble(ensemble: Ensemble, x_reference: Array | None = None) -> Diagnosis:
-    """Diagnosis of an ensemble at transformed inputs [R, D], by default those saved with it."""
+def diagnose_ensemble(
+    ensemble: Ensemble, x_reference: Array | None = None, training_rows: NetworkRows | None = None
+) -> Diagnosis:
+    """The diagnosis of an ensemble.
+
+    Args:
+        ensemble: Ensemble.
+        x_reference: Transformed inputs [R, D] at which chains are compared, by default those saved
+            with the ensemble.
+        training_rows: The rows of the fit, transformed; by default what was said of them when the
+            ensemble was fitted.
+    """
     if x_reference is None:
         x_reference = ensemble.x_pipeline.forward(ensemble.x_reference)
     function = function_draws(ensemble, x_reference)
@@ -24,4 +36,7 @@ def diagnose_ensemble(ensemble: Ensemble, x_reference: Array | None = None) -> D
         max_tree_depth=provenance.max_tree_depth,
         num_divergent=provenance.num_divergent,
         transitions_per_draw=provenance.transitions_per_draw,
+        adapts=provenance.adapts_step_size,
+        is_adjusted=provenance.bias is None,
+        fit=check_fit(ensemble, training_rows),
     )

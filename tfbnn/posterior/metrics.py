@@ -8,7 +8,7 @@ from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_draws, noise_spread, noise_tiles, sample_noisy
-from tfbnn.spec.rows import NetworkRows
+from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
 
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)
@@ -109,8 +109,7 @@ def effective_draws(ensemble: Ensemble, x: Array) -> float:
     """
     if ensemble.no_chains is not None:
         return np.nan
-    chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MAX_ESS_ROWS)).astype(int))
-    draws = function_draws(ensemble, x[chosen])
+    draws = function_draws(ensemble, x[evenly_spaced(len(x), _MAX_ESS_ROWS)])
     draws = draws.reshape(ensemble.num_chains, ensemble.num_results, -1)
     sizes = bulk_ess(draws)
     return np.median(sizes[np.isfinite(sizes)]) if np.isfinite(sizes).any() else np.nan

@@ -90,6 +90,7 @@ class Provenance:
         not_sampled: What the networks are where no chain drew them, "pretrained networks: the run
             was stopped before its first draw" say; None for draws.
         max_tree_depth: Largest depth of the trees of NUTS.
+        adapts_step_size: Whether warm-up tuned the step size.
         pretraining: Settings as text.
         num_training_rows: N.
         data_sha256: Hash of the training rows.
@@ -110,6 +111,7 @@ class Provenance:
     bias: str | None = None
     not_sampled: str | None = None
     max_tree_depth: int | None = None
+    adapts_step_size: bool | None = None
     pretraining: str | None = None
     num_burnin_steps: int | None = None
     num_steps_between_results: int | None = None

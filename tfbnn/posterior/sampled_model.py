@@ -12,11 +12,9 @@ from numpy.typing import ArrayLike
 from tfbnn.data.labels import Classes
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
-from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.checks import checked_inputs, checked_rows, require_noise
 from tfbnn.posterior.compression.record import Compression
-from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import (
     Prediction,
@@ -32,6 +30,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
+    from tfbnn.diagnostics.diagnosis import Diagnosis
     from tfbnn.posterior.stacking.stacking import Stacking
 
 
@@ -244,14 +243,16 @@ class SampledModel:
 
         Returns:
             `Diagnosis` with rhat_function, ess_function [R, K], rhat_parameters, ess_parameters
-            [P], warnings, `summary()` and more. They are about the chains as they were sampled;
-            where `stack_chains` has weighted them, the summary says so.
+            [P], verdict, warnings, `summary()` and more. They are about the chains as they were
+            sampled; where `stack_chains` has weighted them, the summary says so. What it says of
+            the training rows is what the fit found.
 
         Raises:
             NotFittedError: Before a fit.
             ValueError: For unusable inputs, and for a model without chains: compressed, or of a run
                 that was stopped before its first draw.
         """
+        from tfbnn.posterior.diagnosing import diagnose_ensemble
         from tfbnn.posterior.stacking.stacking import weighting_note
 
         if self._sampled().no_chains is not None:
@@ -261,8 +262,11 @@ class SampledModel:
             )
         ensemble = self._fitted()
         reference = None if x_reference is None else checked_inputs(ensemble, x_reference)
+        rows = None
+        if self._training_rows is not None and ensemble.diagnostics is None:
+            rows = ensemble.transform(self._training_rows)  # the fit has not looked at them yet
         return replace(
-            diagnose_ensemble(ensemble, reference),
+            diagnose_ensemble(ensemble, reference, rows),
             chain_weights=ensemble.chain_weights,
             weighting=weighting_note(ensemble),
         )

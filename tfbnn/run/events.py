@@ -10,8 +10,10 @@ import numpy as np
 from tfbnn.run.counters import PHASES, Counters
 from tfbnn.run.plan import Plan
 
-# A chain that has accepted nothing for so many transitions is named in the events of the run.
+# A chain that has not moved for so many transitions is named in the events of the run.
 _STANDING_STILL = 20
+# Chains that stand still accept all or nothing.
+_ACCEPTED = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,7 @@ class SamplingEvent(Event):
         num_kept: Draws that every chain has kept.
         acceptance_rate, step_size: Mean over the last blocks, and median, of all chains.
         num_divergent, num_gradients: Of all chains so far; the latter in this phase.
-        standing_still: Chains that have accepted nothing for long.
+        standing_still: Chains that have not moved for long.
         lanes: Counters of the lanes.
     """
 
@@ -127,6 +129,16 @@ class SamplingEvent(Event):
             ],
             lanes=lanes,
         )
+
+    @property
+    def idle(self) -> list[int]:
+        """Those standing still that accept their proposals: steps that are rounded to none."""
+        acceptance = {
+            chain: rate
+            for lane in self.lanes
+            for chain, rate in zip(lane.chains, lane.recent_acceptance)
+        }
+        return [chain for chain in self.standing_still if acceptance[chain] > _ACCEPTED]
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"lanes": [lane.to_json() for lane in self.lanes]}

@@ -83,8 +83,8 @@ class FitOptions(Sampling):
         else:
             check_integer("num_workers", self.num_workers, minimum=1)
         self._check_output()
-        if self.verbose not in ("auto", 0, 1):
-            raise ValueError(f"verbose must be 'auto', 0 or 1, received {self.verbose!r}.")
+        if self.verbose not in ("auto", 0, 1, 2):
+            raise ValueError(f"verbose must be 'auto', 0, 1 or 2, received {self.verbose!r}.")
         if not isinstance(self.callbacks, (list, tuple)):
             raise TypeError(f"callbacks must be a list of callables, received {self.callbacks!r}.")
         for callback in self.callbacks:

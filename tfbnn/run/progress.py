@@ -175,16 +175,22 @@ class Notifier:
         return self.stopped
 
     def _warn_of_standing_chains(self, event: Event) -> None:
-        new = sorted(set(getattr(event, "standing_still", ())) - self._warned)
-        if new:
-            self._warned.update(new)
-            warnings.warn(
-                f"{'Chain' if len(new) == 1 else 'Chains'} {', '.join(map(str, new))} accepted none "
-                f"of the last proposals of the {event.phase} phase. If that goes on, its draws "
-                "are one point: use a smaller step_size, dtype='float64' or another seed.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        idle = set(getattr(event, "idle", ()))
+        stuck = set(getattr(event, "standing_still", ())) - idle
+        for chains, did, remedy in (
+            (stuck, "accepted none of", "use a smaller step_size, dtype='float64' or another seed"),
+            (idle, "did not move by", "the step is too small: use a larger step_size"),
+        ):
+            new = sorted(chains - self._warned)
+            if new:
+                self._warned.update(new)
+                warnings.warn(
+                    f"{'Chain' if len(new) == 1 else 'Chains'} {', '.join(map(str, new))} {did} the "
+                    f"last proposals of the {event.phase} phase. If that goes on, its draws are one "
+                    f"point: {remedy}.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
 
     def _call(self, callback: Callable[[dict[str, Any]], Any], event: Event) -> bool:
         try:

@@ -1,13 +1,14 @@
 """What `fit_posterior` returns: how the run went, in numbers and as a report."""
 
-import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tfbnn.diagnostics.diagnosis import Diagnosis
+from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rhat_text, rows_texts, upper
+from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Spoils
+from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.system.arrays import Array
 
@@ -33,6 +34,7 @@ class Run:
         notes: Further lines the report should carry.
         diagnosis: Diagnosis of the draws, or None when too few were kept.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
+        folder: The run folder, or None where draws were kept in memory.
     """
 
     kernel: str
@@ -53,6 +55,7 @@ class Run:
     notes: tuple[str, ...]
     diagnosis: Diagnosis | None
     ladder: Ladder | None = None
+    folder: str | None = None
 
     @property
     def log_evidence(self) -> LogEvidence | None:
@@ -69,37 +72,89 @@ class Run:
         seconds = self.seconds["warmup"] + self.seconds["sampling"]
         return 1e3 * seconds / gradients if gradients else np.nan
 
-    def report(self) -> str:
-        """Returns the report as text: what ran, how long, how well, and what to do next."""
-        lines = [
-            f"Kernel       {self.kernel}",
-            f"Draws        {self.num_chains} chains x {self.num_results} kept, "
-            f"{self.num_burnin_steps} warm-up steps, "
-            f"{self.num_steps_between_results} skipped between two kept draws",
-            _wrapped(
-                "Start        ",
-                f"{self.pretraining}; log density {_range(self.start_log_prob)}",
-            ),
-            _wrapped("Geometry     ", self.geometry),
-            f"Time         {self._times()}",
-            f"Gradients    {self._gradients()}",
-            f"Acceptance   {_range(self.acceptance_rate)}{self._target()}",
-            f"Step size    {_range(self.step_size)}",
-            f"Divergences  {int(self.num_divergent.sum())} in the sampling phase",
-            *self._ladder_lines(),
-            *(_wrapped("Note         ", note) for note in self.notes),
-        ]
+    @property
+    def verdict(self) -> str:
+        """What the draws are good for: "usable for error bars", "usable for means, ..." or "not yet".
+
+        Error bars need R-hat of at most 1.01 at 95 % and 1.03 at all of the reference inputs, an
+        effective sample size of 400, at most 1 % divergent transitions, and central 68 % and 95 %
+        intervals that hold so many of the training rows, to within 10 %. Means need chains whose mean
+        predictions differ by less than a third of the standard deviation of the predictions, at 95 %
+        of the reference inputs. Neither is there where the model cannot follow its data.
+        """
+        return VERDICTS[Spoils.MEANS] if self.diagnosis is None else self.diagnosis.verdict
+
+    def report(
+        self, details: bool = False, *, interface: Interface | None = None, width: int | None = None
+    ) -> str:
+        """Returns the report as text: the verdict, what is wrong, what to do next, and how it went.
+
+        Args:
+            details: Whether to say also what the problems mean, how the chains started, and all
+                numbers. Default False.
+            interface: In whose words to give advice, by default in Python's.
+            width: Columns to break lines at, by default those of the terminal, else 100.
+        """
+        width = width or text_width()
+        interface = interface or replace(PYTHON, folder=self.folder)
         if self.diagnosis is None:
-            lines.append("Diagnosis    too few draws were kept")
+            lines = ["Verdict".ljust(LABEL_WIDTH) + f"{self.verdict} (too few draws were kept)"]
         else:
-            lines += ["", self.diagnosis.summary()]
-            lines += [_wrapped("! ", warning) for warning in self.diagnosis.warnings]
+            lines = self.diagnosis.lines(interface, width, details)
+        lines += [
+            wrapped(label.ljust(LABEL_WIDTH), text, width)
+            for label, text in (*self._course(details), *self._outcome(details))
+        ]
+        if not details:
+            lines.append(wrapped("Details".ljust(LABEL_WIDTH), interface.details, width))
+        elif self.diagnosis is not None:
+            lines += ["", *self.diagnosis.numbers(width)]
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and strings, for JSON."""
+    def _course(self, details: bool) -> Iterator[tuple[str, str]]:
+        """Labels and lines on how it went."""
+        yield "Kernel", self.kernel
+        yield (
+            "Draws",
+            f"{self.num_chains} chains x {self.num_results} kept, {self.num_burnin_steps} warm-up "
+            f"steps, {self.num_steps_between_results} skipped between two kept draws",
+        )
+        if details:
+            yield (
+                "Start",
+                f"where the chains began: {self.pretraining}; log density there "
+                f"{_range(self.start_log_prob)}",
+            )
+            yield "Geometry", self.geometry
+        yield "Time", self._times()
+        if details:
+            yield "Gradients", self._gradients()
+        yield "Acceptance", self._acceptance(details)
+        if details:
+            yield "Step size", _range(self.step_size)
+        yield from self._ladder_lines()
+        yield from (("Note", note) for note in self.notes)
+
+    def _outcome(self, details: bool) -> Iterator[tuple[str, str]]:
+        """Labels and lines on what came of it; in full they are in the summary of the diagnosis."""
+        divergent, diagnosis = int(self.num_divergent.sum()), self.diagnosis
+        if diagnosis is None or details:
+            yield "Divergences", f"{divergent} in the sampling phase"
+            return
+        share = percent(divergent / max(diagnosis.num_transitions, 1))
+        yield "Divergences", f"{divergent} ({share}) in the sampling phase"
+        yield "Predictions", rhat_text(upper(diagnosis.rhat_function))
+        bulk, tail = map(lower, (diagnosis.ess_function, diagnosis.tail_ess_function))
+        yield "", f"ESS min bulk {bulk['min']:.0f}, tail {tail['min']:.0f}"
+        rows = None if diagnosis.fit is None else diagnosis.fit.rows
+        if rows is not None:
+            yield from (("Rows" if not n else "", text) for n, text in enumerate(rows_texts(rows)))
+
+    def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
+        """Plain numbers, lists and strings, for JSON; advice in the words of the interface."""
         swaps = None if self.ladder is None else self.ladder.swap_acceptance.tolist()
         return {
+            "verdict": self.verdict,
             "kernel": self.kernel,
             "num_chains": self.num_chains,
             "num_results": self.num_results,
@@ -117,17 +172,17 @@ class Run:
             "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
             "swap_acceptance": swaps,
             "seconds": self.seconds,
-            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(),
+            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
         }
 
-    def _ladder_lines(self) -> Iterator[str]:
+    def _ladder_lines(self) -> Iterator[tuple[str, str]]:
         if self.ladder is None:
             return
         swaps, evidence = self.ladder.swap_acceptance, self.ladder.log_evidence
         rates = " ".join(f"{rate:.2f}" for rate in swaps)
-        yield _wrapped("Swaps        ", f"accepted {rates}, from the prior to the posterior")
-        yield _wrapped(
-            "Evidence     ",
+        yield "Swaps", f"accepted {rates}, from the prior to the posterior"
+        yield (
+            "Evidence",
             f"log p(D) {evidence.stepping_stone} by stepping stones, "
             f"{evidence.thermodynamic} by thermodynamic integration",
         )
@@ -143,14 +198,21 @@ class Run:
             return counts
         return f"{counts}; {self.milliseconds_per_gradient:.3f} ms each"
 
-    def _target(self) -> str:
+    def _acceptance(self, details: bool) -> str:
+        low, high = np.min(self.acceptance_rate), np.max(self.acceptance_rate)
+        if np.isnan(low):
+            return "not known of this kernel"
+        rates = " to ".join(dict.fromkeys((percent(low), percent(high))))
+        text = f"{rates} of the proposals were accepted"
         if self.accept_target is None:
-            return ""
-        return f", target {self.accept_target:g} ({self.accept_reason})"
-
-
-def _wrapped(label: str, text: str) -> str:
-    return textwrap.fill(label + text, width=100, subsequent_indent=" " * len(label))
+            return f"{text}; the step size was given"
+        text += f"; steps were tuned for {percent(self.accept_target)} ({self.accept_reason})"
+        if details:
+            text += (
+                ". More means steps shorter than need be, which costs time alone; far less, that "
+                "the chains found places where steps should be shorter"
+            )
+        return text
 
 
 def _range(values: Array) -> str:

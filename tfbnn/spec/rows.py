@@ -163,9 +163,13 @@ def data_hash(rows: Rows) -> str:
 
 def reference_rows(x: Array) -> Array:
     """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
-    count = min(len(x), MAX_REFERENCE_ROWS)
-    rows: Array = x[np.unique(np.linspace(0, len(x) - 1, count).astype(int))]
+    rows: Array = x[evenly_spaced(len(x), MAX_REFERENCE_ROWS)]
     return rows
+
+
+def evenly_spaced(num_rows: int, most: int) -> Array:
+    """Indices of up to `most` of so many rows, evenly spaced from the first to the last."""
+    return np.unique(np.linspace(0, num_rows - 1, min(num_rows, most)).astype(int))
 
 
 def check_range(spec: ModelSpec, name: str, values: Array | None) -> None:

@@ -68,6 +68,22 @@ def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
     assert_same_draws(tfbnn.load(folder), whole[0])
 
 
+def test_a_run_is_held_against_its_rows_while_it_goes_on_and_after(folder, whole):
+    """Of a stopped run the folder has the rows; of one at its end the fit has said it."""
+    begun = tfbnn.load(folder).diagnose().fit.rows
+    assert begun.num_rows == len(X) and begun.targets[0].r2 < 1
+    model, run = whole
+    assert model.diagnose().fit.rows.to_json() == run.diagnosis.fit.rows.to_json()
+    assert model.posterior.diagnostics["verdict"] == run.verdict
+    with pytest.warns(tfbnn.ConvergenceWarning) as caught:
+        _, run = tfbnn.resume(folder, verbose=0)
+    (said,) = caught
+    assert run.folder == str(folder)
+    assert str(said.message) == (
+        f"Verdict on these draws: {run.diagnosis.headline}. See run.report()."
+    )
+
+
 # Resuming.
 
 

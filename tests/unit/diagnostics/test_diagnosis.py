@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from tfbnn.diagnostics import statistics as diagnostics
+from tfbnn.diagnostics.advice import find_problems
 from tfbnn.diagnostics.convergence import diagnose
+from tfbnn.diagnostics.movement import Sampled
+from tfbnn.diagnostics.problem import Interface
+from tfbnn.diagnostics.wording import percent
 
 C, S, P, N_REF, K = 4, 400, 7, 5, 2
 
@@ -44,7 +48,7 @@ def only_warning(diagnosis):
 def test_numbers_are_those_of_the_diagnostics(run):
     draws, function_draws, stats = run
     diagnosis = diagnose(draws, function_draws, stats, max_tree_depth=10)
-    assert diagnosis.warnings == ()
+    assert diagnosis.warnings == () and diagnosis.verdict == "usable for error bars"
     for value, function in [
         (diagnosis.rhat_function, diagnostics.rhat),
         (diagnosis.ess_function, diagnostics.bulk_ess),
@@ -65,10 +69,14 @@ def test_numbers_are_those_of_the_diagnostics(run):
 def test_disagreement_in_function_space_is_reported(run):
     draws, function_draws, stats = run
     function_draws[1, :, 0, 0] += 5.0
-    rhat, bulk, tail = diagnose(draws, function_draws, stats).warnings
-    assert "1 of 10 reference outputs" in rhat and "secondary" in rhat
-    assert "model.stack_chains" in rhat and "not the posterior" in rhat
-    assert bulk.startswith("Bulk") and tail.startswith("Tail") and "below 400" in bulk
+    diagnosis = diagnose(draws, function_draws, stats)
+    message = only_warning(diagnosis)
+    assert message.startswith("The chains do not agree yet: R-hat of the predictions up to ")
+    assert "above 1.01 for 1 of 10 reference outputs" in message and "secondary" in message
+    assert "model.stack_chains" in message and "not the posterior" in message
+    assert "(limit 400)" in message and "for 1 (bulk) and 1 (tail) of them" in message
+    # One output in ten is more than the one in twenty that means may miss.
+    assert diagnosis.mean_gap[0, 0] > 1.5 and diagnosis.verdict == "not yet"
 
 
 def test_one_chain_has_nothing_to_stack(run):
@@ -76,7 +84,7 @@ def test_one_chain_has_nothing_to_stack(run):
     function_draws[0, : S // 2] += 5.0
     single = {key: value[:1] for key, value in stats.items()}
     found = " ".join(diagnose(draws[:1], function_draws[:1], single).warnings)
-    assert "R-hat in function space" in found and "stack_chains" not in found
+    assert "R-hat of the predictions" in found and "stack_chains" not in found
 
 
 def test_disagreement_of_weights_alone_is_no_warning(run):
@@ -92,8 +100,11 @@ def test_divergences_are_counted(run):
     draws, function_draws, stats = run
     stats["diverging"][2, :16] = True
     diagnosis = diagnose(draws, function_draws, stats)
-    assert diagnosis.num_divergent == 16
-    assert only_warning(diagnosis).startswith("16 of 1600 transitions (1 %) diverged")
+    assert diagnosis.num_divergent == 16 and diagnosis.warnings == ()  # 1 % is allowed
+    stats["diverging"][2, :24] = True
+    message = only_warning(diagnose(draws, function_draws, stats))
+    assert message.startswith("24 of 1600 transitions (1.5 %) diverged")
+    assert "target_accept_prob" in message
 
 
 def test_low_ebfmi_names_the_chains(run):
@@ -107,7 +118,9 @@ def test_low_ebfmi_names_the_chains(run):
 def test_saturated_tree_depth_is_a_share(run):
     draws, function_draws, stats = run
     stats["n_steps"][0, :40] = 1023
-    message = only_warning(diagnose(draws, function_draws, stats, max_tree_depth=10))
+    diagnosis = diagnose(draws, function_draws, stats, max_tree_depth=10)
+    message = only_warning(diagnosis)
+    assert diagnosis.verdict == "usable for error bars"  # short trajectories cost time alone
     assert message.startswith("2.5 % of the trajectories reached the largest tree depth 10")
     assert diagnose(draws, function_draws, stats).warnings == ()
 
@@ -116,17 +129,55 @@ def test_chain_in_a_worse_mode_is_named(run):
     draws, function_draws, stats = run
     stats["lp"][2] -= 40.0
     first, second = diagnose(draws, function_draws, stats).warnings
-    assert first.startswith("Chain 2 is stuck or in a worse mode")
-    assert second.startswith("R-hat of the log density")
+    assert first.startswith("Chain 2 is stuck or in a worse mode: log density 40")
+    assert "not yet on the log density: R-hat" in second
+
+
+def stand_still(run, chains):
+    draws, function_draws, stats = run
+    for values in (draws, function_draws, stats["lp"]):
+        values[chains] = values[chains, :1]
 
 
 def test_chain_that_never_moved_is_named(run):
-    draws, function_draws, stats = run
-    for values in (draws, function_draws, stats["lp"]):
-        values[3] = values[3, 0]
-    assert diagnose(draws, function_draws, stats).warnings[0].startswith("Chain 3 never moved")
+    stats = run[2]
+    stand_still(run, [3])
+    stats["acceptance_rate"][3] = 0.0
+    first = diagnose(*run).warnings[0]
+    assert first.startswith("Chain 3 never moved: no proposal was accepted, the step is too large")
     stats["acceptance_rate"][0] = 0.0
-    assert diagnose(draws, function_draws, stats).warnings[0].startswith("Chains 0, 3 never moved")
+    assert diagnose(*run).warnings[0].startswith("Chains 0, 3 never moved")
+
+
+@pytest.mark.parametrize(
+    "acceptance, kind, other", [(1.0, "small", "large"), (0.0, "large", "small")]
+)
+def test_cause_and_advice_fit_a_fixed_step(run, acceptance, kind, other):
+    """Of chains none of which moved, whatever the settings: one line, and no comparison of modes."""
+    stand_still(run, [0, 1, 2, 3])
+    run[2]["acceptance_rate"][:] = acceptance
+    run[2]["diverging"][:] = kind == "large"
+    diagnosis = diagnose(*run, adapts=False)
+    message = only_warning(diagnosis)
+    assert message.startswith("Chains 0, 1, 2, 3 never moved") and f"step is too {kind}" in message
+    assert f"a {other}er step_size, or step_size=None".replace("largeer", "larger") in message
+    for word in ("worse mode", "warm-up", "target", "burnin", "e+02"):
+        assert word not in " ".join([*diagnosis.warnings, diagnosis.summary()])
+    assert diagnosis.verdict == "not yet"
+
+
+@pytest.mark.parametrize(
+    "acceptance, advice", [(0.99, "a larger step_size"), (0.05, "a smaller step_size")]
+)
+def test_slow_chains_of_a_fixed_step_are_told_to_change_it(run, acceptance, advice):
+    draws, function_draws, stats = run
+    function_draws[:] = np.cumsum(function_draws, axis=1)
+    stats["acceptance_rate"][:] = acceptance
+    stats["diverging"][0] = True
+    for adapts in (False, True):
+        found = " ".join(diagnose(*run, adapts=adapts).warnings)
+        assert ("num_results" in found) == adapts and ("target_accept_prob" in found) == adapts
+        assert (advice in found) == (not adapts)
 
 
 def test_non_finite_values_are_named(run):
@@ -145,7 +196,7 @@ def test_one_chain_and_few_draws(run):
     assert diagnosis.warnings[0].startswith("There are only 3 draws per chain")
     assert diagnosis.warnings[1].startswith("There is only 1 chain")
     assert np.all(np.isnan(diagnosis.rhat_function)) and diagnosis.recommended_thinning == 1
-    assert "nan" in diagnosis.summary()
+    assert "nan" in diagnosis.summary() and diagnosis.verdict == "not yet"
     assert json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
 
 
@@ -157,17 +208,89 @@ def test_absent_statistics_are_nan(run):
     assert diagnosis.warnings == ()
 
 
-def test_summary_has_function_space_first_and_aligned_lines(run):
+def test_summary_has_the_verdict_and_function_space_first_in_aligned_lines(run):
     lines = diagnose(*run).summary().splitlines()
     labels = [line[:13].strip() for line in lines]
     assert [label for label in labels if label] == [
+        "verdict",
         "function",
         "log density",
         "weights",
-        "warnings",
+        "rows",
     ]
+    assert lines[0] == "verdict      usable for error bars"
     assert all(line[13] != " " and len(line) <= 100 for line in lines)
-    assert "below 1.05: 100 % of 10 reference outputs" in lines[1]
+    assert "below 1.05: 100 % of 10 reference outputs" in lines[2]
+
+
+def test_verdict_needs_little_disagreement_and_enough_draws(run):
+    """The limits of the verdict, each from both sides, on numbers as they come out of `diagnose`."""
+    draws, function_draws, stats = run
+    function_draws = np.concatenate([function_draws] * 4, axis=2)  # 40 outputs
+
+    def verdict(**changes):
+        return replace_and_judge(diagnose(draws, function_draws, stats), **changes)
+
+    rhats = np.full((20, 2), 1.005)
+    assert verdict(rhat_function=rhats) == "usable for error bars"
+    rhats[0] = 1.025  # one in twenty
+    assert verdict(rhat_function=rhats) == "usable for error bars"
+    rhats[1, 0] = 1.025
+    assert verdict(rhat_function=rhats) == "usable for means, not yet for error bars"
+    rhats[1, 0], rhats[0, 0] = 1.0, 1.031
+    assert verdict(rhat_function=rhats) == "usable for means, not yet for error bars"
+    sizes = np.full((20, 2), 400.0)
+    assert verdict(ess_function=sizes, tail_ess_function=sizes) == "usable for error bars"
+    fewer = sizes.copy()
+    fewer[3, 1] = 399.0
+    assert "not yet for error bars" in verdict(ess_function=fewer)
+    assert "not yet for error bars" in verdict(tail_ess_function=fewer)
+    gaps = np.zeros((20, 2))
+    gaps[0] = 0.5
+    assert verdict(mean_gap=gaps) == "usable for error bars"
+    gaps[1, 0] = 0.5
+    assert verdict(mean_gap=gaps) == "not yet"
+
+
+def replace_and_judge(diagnosis, **changes):
+    sampled = Sampled(np.zeros((4, 400, 1)) + np.arange(400)[:, None], {}, 1600, None, True, True)
+    problems = tuple(find_problems(replace(diagnosis, **changes), sampled))
+    return replace(diagnosis, problems=problems).verdict
+
+
+def test_advice_is_in_the_words_of_the_interface(run):
+    draws, function_draws, stats = run
+    function_draws[1] += 5.0
+    diagnosis = diagnose(draws, function_draws, stats)
+    shell = Interface(is_command_line=True, folder="my run")
+    first, *rest = diagnosis.lines(shell, 300)
+    assert first == "Verdict      not yet (1 problem)"
+    assert rest[0].endswith("Next: tfbnn resume 'my run' --num-results 7000")
+    assert "model." not in " ".join(rest) and "secondary" not in " ".join(rest)
+    (sentence,) = diagnosis.warnings
+    assert "fit_posterior(..., num_results=7000)" in sentence and "tfbnn resume" not in sentence
+    in_folder = diagnosis.lines(Interface(folder="my run"), 300)
+    assert "tfbnn.resume('my run', num_results=7000)" in in_folder[1]
+    narrow = diagnosis.lines(shell, 60, details=True)
+    assert all(len(line) <= 60 for text in narrow for line in text.splitlines())
+    assert "secondary" in " ".join(narrow)
+
+
+@pytest.mark.parametrize(
+    "share, text",
+    [
+        (0.0, "0 %"),
+        (1e-6, "under 0.01 %"),
+        (0.0033, "0.33 %"),
+        (0.015, "1.5 %"),
+        (0.082, "8.2 %"),
+        (0.384, "38 %"),
+        (0.996, "over 99 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_percentages_never_have_an_exponent(share, text):
+    assert percent(share) == text
 
 
 def test_weighted_chains_are_named_in_summary_and_json(run):
@@ -175,7 +298,8 @@ def test_weighted_chains_are_named_in_summary_and_json(run):
     assert diagnosis.to_dict()["weighting"] is diagnosis.to_dict()["chain_weights"] is None
     weights = np.array([0.5, 0.5, 0.0, 0.0])
     weighted = replace(diagnosis, chain_weights=weights, weighting="weighted by hand")
-    assert weighted.summary() == "chains       weighted by hand\n" + diagnosis.summary()
+    first, *others = diagnosis.summary().splitlines()
+    assert weighted.summary().splitlines() == [first, "chains       weighted by hand", *others]
     content = json.loads(json.dumps(weighted.to_dict()))
     assert content["chain_weights"] == weights.tolist()
     assert content["weighting"] == "weighted by hand"

@@ -7,6 +7,7 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential, support
 from tfbnn.exceptions import StartError
+from tfbnn.spec.prior_draws import draw_parameters
 
 # Share of a Uniform prior's width that starts keep from its ends.
 _MARGIN = 1e-3
@@ -15,7 +16,9 @@ _MARGIN = 1e-3
 def draw_prior(spec, seed, num_chains):
     """One draw of the prior per chain, in the sampled coordinates: [C, P]."""
     generators = [seeds.generator(seed, "prior", chain) for chain in range(num_chains)]
-    return np.stack([_draw(spec, generator) for generator in generators]).astype(spec.dtype)
+    return np.stack([draw_parameters(spec, generator) for generator in generators]).astype(
+        spec.dtype
+    )
 
 
 def with_residual_noise(spec, theta, data):
@@ -100,21 +103,3 @@ def _why_value(spec, data, theta, chain):
         f"The log likelihood is not finite where chain {chain} starts, though every output is. "
         "Use y_transform='standardize', a larger noise_scale or dtype='float64'."
     )
-
-
-def _draw(spec, generator):
-    layout = spec.layout
-    theta = np.zeros(layout.num_parameters)
-    for prior, place, scale_place in spec.weight_groups():
-        shape = place.stop - place.start
-        if prior.scale_prior is not None:
-            scale = prior.scale_prior.sample(generator, ())
-            theta[scale_place] = np.log(scale)
-            theta[place] = prior.sample(generator, shape, 1.0 if spec.is_ntk else scale)
-        else:
-            weights = prior.sample(generator, shape)
-            theta[place] = weights / prior.scale if spec.is_ntk else weights
-    if layout.num_noise:
-        scales = spec.likelihood.scale_prior.sample(generator, layout.num_noise)
-        theta[layout.log_noise_scale] = np.log(scales)
-    return theta

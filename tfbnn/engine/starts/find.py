@@ -111,6 +111,11 @@ def _polish_all(
         f"Levenberg-Marquardt ({plan.reason}), {min(counts)} to {max(counts)} iterations, log "
         f"density up by {min(gains):.4g} to {max(gains):.4g}"
     )
+    if not max(counts):  # where the log density is not finite there is no gain to speak of
+        return (
+            theta,
+            f"Levenberg-Marquardt ({plan.reason}) found no step that raises the log density",
+        )
     kept = np.flatnonzero(gains >= least)
     if len(kept) < len(results):
         text += f", kept for {len(kept)} of {len(results)} starts that gained at least P"

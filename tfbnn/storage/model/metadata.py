@@ -8,6 +8,7 @@ import numpy as np
 
 from tfbnn.data.labels import check_classes
 from tfbnn.data.transforms import Pipeline
+from tfbnn.diagnostics.fit_check import rows_check_from_json
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
@@ -91,9 +92,11 @@ def check_metadata(ensemble: Ensemble) -> None:
         check_classes(ensemble.classes or (), spec.num_classes)
     elif ensemble.classes is not None:
         raise ModelFileError("classes must be absent for a likelihood without classes.")
-    said = (ensemble.diagnostics or {}).get("warnings")
-    if said is not None:
-        check_entry("warnings", said, TEXTS)
+    if ensemble.diagnostics is not None:
+        said = ensemble.diagnostics.get("warnings")
+        if said is not None:
+            check_entry("warnings", said, TEXTS)
+        rows_check_from_json(ensemble.diagnostics.get("training_rows"))
     for name, pipeline, columns, expected in (
         ("x_pipeline", ensemble.x_pipeline, spec.num_inputs, spec.x_transform),
         ("y_pipeline", ensemble.y_pipeline, spec.num_targets, spec.y_transform),

@@ -23,4 +23,4 @@ def test_huge_step_size_is_counted_as_divergent():
     run = model.fit_posterior(X, Y, **settings | {"num_burnin_steps": 0})
     assert run.num_divergent.sum() == 20
     assert np.isfinite(model.posterior.draws).all()
-    assert "diverge" in run.report()
+    assert "Divergences  20 (100 %)" in run.report()

@@ -11,9 +11,11 @@ from tests.support.specs import MODELS, build, random_rows
 from tests.support.starts import fit_starts
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.starts import find, newton
 from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
 from tfbnn.engine.starts.newton import plan_newton, polish
 from tfbnn.kernels import HMC
+from tfbnn.run.progress import Notifier
 
 
 def rows(num_rows=80):
@@ -70,7 +72,7 @@ def test_through_the_public_interface():
     settings = dataclasses.replace(adam, newton_iterations=60)
     polished = fit_starts(model, x, y, pretraining=settings, **options)
     assert np.all(polished.start_log_prob > plain.start_log_prob + 20)
-    assert "Levenberg-Marquardt" in polished.report()
+    assert "Levenberg-Marquardt" in polished.report(details=True)
     # In whitened coordinates the step is of order one over the fourth root of P.
     assert polished.step_size.min() > 0.02
 
@@ -183,7 +185,7 @@ class TestNumStarts:
         every = np.sort(self.fit(6, num_chains=6).start_log_prob)
         run = self.fit(6)
         np.testing.assert_allclose(np.sort(run.start_log_prob), every[-2:], rtol=1e-6)
-        text = " ".join(run.report().split())
+        text = " ".join(run.report(details=True).split())
         assert "the best 2 of 6 starts" in text
         for value in every:
             assert f"{value:.4g}" in text
@@ -197,14 +199,14 @@ class TestNumStarts:
 def test_report_says_what_auto_chose():
     options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=tfbnn.Pretraining(epochs=2))
     run = fit_starts(tfbnn.BayesianMLP([2, 4, 1]), *rows(), num_chains=1, **options)
-    text = " ".join(run.report().split())
+    text = " ".join(run.report(details=True).split())
     assert "preconditioner='gauss_newton'" in text
     assert (
         "gauss_newton, chosen because whitening costs no more than a gradient for N = 80, P = 18"
         in text
     )
     assert "auto: the P x P matrix affords 200 for N = 80, P = 18" in text
-    assert "target 0.8 (default in whitened coordinates)" in text
+    assert "tuned for 80 % (default in whitened coordinates)" in text
 
 
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
@@ -227,3 +229,14 @@ def test_auto_keeps_the_start_where_polishing_only_fits_noise():
     adam, _ = start(0, np.sin(3 * x[:, 0]) * x[:, 1])
     polished, text = start("auto", np.sin(3 * x[:, 0]) * x[:, 1])
     assert np.all(polished > adam + 49) and "kept for" not in text
+
+
+def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
+    """A start outside of a Uniform prior has no log density that could rise."""
+    spec, theta = build("uniform"), np.zeros((2, 3), np.float32)
+    stays = newton.NewtonResult(theta[0], [-np.inf])
+    monkeypatch.setattr("tfbnn.engine.starts.find.polish", lambda *_: stays)
+    plan = newton.NewtonPlan(5, "dense", "as asked")
+    start, text = find._polish_all(spec, None, theta, plan, -np.inf, Notifier())
+    assert text == "Levenberg-Marquardt (as asked) found no step that raises the log density"
+    np.testing.assert_array_equal(start, theta)

@@ -1,0 +1,99 @@
+"""The report: its verdict comes first, advice is in the words of the interface, lines fit."""
+
+import io
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from tests.support.builders import synthetic_ensemble
+from tfbnn.diagnostics.problem import Interface
+from tfbnn.posterior.diagnosing import diagnose_ensemble
+from tfbnn.posterior.prediction import function_draws
+from tfbnn.run.report import Run
+from tfbnn.spec.rows import NetworkRows
+
+
+@pytest.fixture(scope="module")
+def diagnosis():
+    ensemble = synthetic_ensemble((2, 4, 1), num_chains=2, num_results=20)
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(30, 2))
+    y = function_draws(ensemble, x).mean(axis=0) + 0.3 * generator.normal(size=(30, 1))
+    return diagnose_ensemble(ensemble, training_rows=NetworkRows(x, y, None))
+
+
+def make_run(diagnosis, **changes):
+    record = dict(
+        kernel="HMC(num_leapfrog_steps=8)",
+        num_chains=2,
+        num_results=20,
+        num_burnin_steps=30,
+        num_steps_between_results=0,
+        accept_target=0.651,
+        accept_reason="default for smooth activations",
+        acceptance_rate=np.array([0.584, 0.9405]),
+        step_size=np.array([0.1, 0.2]),
+        num_divergent=np.array([0, 1]),
+        num_gradients={"warmup": np.array([240, 240]), "sampling": np.array([160, 160])},
+        start_log_prob=np.array([-5.0, 3.0]),
+        seconds={"startup": 1.0, "warmup": 2.0, "sampling": 1.0},
+        pretraining="ADAM, 300 epochs",
+        geometry="diagonal, as asked",
+        notes=("BIASED by a little",),
+        diagnosis=diagnosis,
+    )
+    return Run(**(record | changes))
+
+
+def test_verdict_then_problems_then_the_course(diagnosis):
+    lines = make_run(diagnosis).report(width=1000).splitlines()
+    count = len(diagnosis.problems)
+    assert lines[0] == f"Verdict      {diagnosis.verdict} ({count} problems)"
+    assert diagnosis.verdict != "usable for error bars"
+    assert all(line.startswith("! ") and ". Next: " in line for line in lines[1 : count + 1])
+    assert lines[count + 1].startswith("Kernel       HMC(")
+    course = "\n".join(lines[count + 1 :])
+    assert (
+        "58 % to 94 % of the proposals were accepted; steps were tuned for 65 % (default" in course
+    )
+    assert "Divergences  1 (2.5 %) in the sampling phase" in course
+    assert lines[-1] == "Details      run.report(details=True)"
+    assert "4.0 s: startup 1.0" in course and "R-hat median" in course and "R2 " in course
+    assert "BIASED by a little" in course
+    # On request only.
+    for word in ("ADAM", "Geometry", "secondary", "tail ESS", "costs time alone"):
+        assert word not in course
+    details = make_run(diagnosis).report(details=True, width=1000)
+    for word in ("ADAM", "Geometry", "secondary", "tail ESS", "costs time alone"):
+        assert word in details
+
+
+def test_each_interface_has_its_own_words(diagnosis):
+    run = make_run(diagnosis, folder="runs/1")
+    assert "tfbnn.resume('runs/1', num_results=" in run.report()
+    shell = run.report(interface=Interface(is_command_line=True, folder="runs/1"), details=True)
+    assert "tfbnn resume runs/1 --num-results " in shell
+    for word in ("num_results", "model.", "run.report", "step_size=", "y_transform="):
+        assert word not in shell
+    assert "fit_posterior(..., num_results=" in make_run(diagnosis).report()
+
+
+def test_too_few_draws_are_no_verdict_on_anything():
+    run = make_run(None)
+    assert run.report().startswith("Verdict      not yet (too few draws were kept)\n")
+    assert run.verdict == run.to_dict()["verdict"] == "not yet"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_lines_fit_the_terminal(diagnosis, monkeypatch):
+    longest = max(map(len, make_run(diagnosis).report().splitlines()))
+    assert 80 < longest <= 100
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setattr("shutil.get_terminal_size", lambda _: os.terminal_size((60, 24)))
+    assert max(map(len, make_run(diagnosis).report().splitlines())) <= 60

@@ -1,0 +1,195 @@
+"""How a model and its training rows agree, in numbers that a model file keeps."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+# Central intervals whose coverage is judged: those of one and two standard deviations.
+LEVELS = (0.683, 0.954)
+# Known for every row, fixed for all, or learned, at least in part.
+NOISE_ORIGINS = ("rows", "fixed", "learned")
+
+
+@dataclass(frozen=True)
+class TargetCheck:
+    """One target on training rows, all on the scale that the network sees.
+
+    Attributes:
+        name: Of its column.
+        mean, stddev: Of the targets.
+        r2: Share of their variance that the mean prediction explains.
+        residual: Root mean square of target less mean prediction.
+        noise: Root mean square of the noise scale over draws and rows.
+        spread: Root mean square over rows of the standard deviation of the function.
+        pull_width: Standard deviation of the residuals over the predictive standard deviation,
+            noise included.
+        coverage: Share of rows inside the central predictive intervals of LEVELS.
+    """
+
+    name: str
+    mean: float
+    stddev: float
+    r2: float
+    residual: float
+    noise: float
+    spread: float
+    pull_width: float
+    coverage: tuple[float, ...]
+
+    @property
+    def coverage_error(self) -> float:
+        """The largest distance of a coverage from its level."""
+        return max(abs(share - level) for share, level in zip(self.coverage, LEVELS))
+
+
+@dataclass(frozen=True)
+class NumbersCheck:
+    """Targets that are numbers.
+
+    Attributes:
+        num_rows: Training rows that were looked at.
+        noise: Where the noise scale comes from, one of NOISE_ORIGINS.
+        targets: A TargetCheck each; of many targets the worst.
+    """
+
+    num_rows: int
+    noise: str
+    targets: tuple[TargetCheck, ...]
+
+    @property
+    def explains(self) -> bool:
+        """Whether every target's predictions explain at least half of its variance."""
+        return all(target.r2 >= 0.5 for target in self.targets)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; None stands for a number that is not finite."""
+        targets = [
+            {name: _rounded(value) for name, value in asdict(target).items()}
+            for target in self.targets
+        ]
+        return {"num_rows": self.num_rows, "noise": self.noise, "targets": targets}
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> Self:
+        names = {field.name for field in fields(TargetCheck)}
+        targets = []
+        for target in entry["targets"]:
+            values = {name: _number(target[name]) for name in names - {"name", "coverage"}}
+            coverage = tuple(map(_number, target["coverage"]))
+            if len(coverage) != len(LEVELS):
+                raise ValueError(f"a target must have {len(LEVELS)} coverages")
+            targets.append(TargetCheck(name=str(target["name"]), coverage=coverage, **values))
+        if not targets or entry["noise"] not in NOISE_ORIGINS:
+            raise ValueError("there must be a target, and a known origin of its noise")
+        return cls(int(entry["num_rows"]), entry["noise"], tuple(targets))
+
+
+@dataclass(frozen=True)
+class ClassesCheck:
+    """Targets that are class labels.
+
+    Attributes:
+        num_rows: Training rows that were looked at.
+        accuracy: Share of labels that the most probable class hits.
+        majority: Share of the most frequent label: the accuracy of always saying it. Of several
+            targets both are means.
+        calibration_error: The expected calibration error, as `evaluate` has it.
+    """
+
+    num_rows: int
+    accuracy: float
+    majority: float
+    calibration_error: float
+
+    @property
+    def explains(self) -> bool:
+        """Whether the predictions are better than the most frequent label."""
+        return self.accuracy > self.majority
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {name: _rounded(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> Self:
+        numbers = {
+            name: _number(entry[name]) for name in ("accuracy", "majority", "calibration_error")
+        }
+        return cls(num_rows=int(entry["num_rows"]), **numbers)
+
+
+RowsCheck = NumbersCheck | ClassesCheck
+
+
+def rows_check_from_json(entry: dict[str, Any] | None) -> RowsCheck | None:
+    """What `to_json` gave, or None for None.
+
+    Raises:
+        KeyError, TypeError, ValueError: For anything else.
+    """
+    if entry is None:
+        return None
+    kind = NumbersCheck if "targets" in entry else ClassesCheck
+    return kind.from_json(entry)
+
+
+@dataclass(frozen=True)
+class PriorCheck:
+    """Where the weights lie under their prior.
+
+    Attributes:
+        at_edge: Share of the weights with a bounded prior in the outermost hundredth of its range on
+            either side, of which the prior itself has two hundredths; NaN without such a prior.
+        in_tail: Share of the other weights where the prior has one in a thousand; NaN without.
+        spread: Standard deviation over the reference inputs of the function of networks drawn from
+            the prior, the median of them; the smallest over targets.
+    """
+
+    at_edge: float = np.nan
+    in_tail: float = np.nan
+    spread: float = np.nan
+
+
+@dataclass(frozen=True)
+class InputCheck:
+    """The training input furthest from mean 0 and standard deviation 1, as the network sees it.
+
+    Attributes:
+        name: Of its column.
+        mean, stddev: Of its values.
+    """
+
+    name: str
+    mean: float
+    stddev: float
+
+
+@dataclass(frozen=True)
+class FitCheck:
+    """Model against data.
+
+    Attributes:
+        rows: RowsCheck, or None where the training rows are not at hand.
+        prior: PriorCheck.
+        inputs: InputCheck.
+    """
+
+    rows: RowsCheck | None
+    prior: PriorCheck
+    inputs: InputCheck
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers with six digits, which is what a file needs; None for those that are not finite."""
+    if isinstance(value, (list, tuple)):
+        return [_rounded(entry) for entry in value]
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+def _number(value: Any) -> float:
+    return np.nan if value is None else float(value)

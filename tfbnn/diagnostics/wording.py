@@ -1,0 +1,58 @@
+"""How reports write numbers and lines."""
+
+import shutil
+import sys
+import textwrap
+
+from tfbnn.system.arrays import Array
+
+_WIDTH = 100  # columns where nobody knows better
+_LEAST_WIDTH = 40
+LABEL_WIDTH = 13  # of what stands left of the lines of a report
+
+
+def percent(share: float) -> str:
+    """A share as per cent with two digits; never 100 for what is less, never 0 for what is more."""
+    value = 100.0 * share
+    if 0.0 < value < 0.01:
+        return "under 0.01 %"
+    if 99.0 < value < 100.0:
+        return "over 99 %"
+    return f"{value:.0f} %" if value >= 10.0 else f"{value:.2g} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun: "1 chain", "3 chains"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def named(noun: str, indices: Array) -> str:
+    """A noun and the indices it is about: "Chain 2", "Chains 0, 3"."""
+    return f"{noun}{'s' * (len(indices) != 1)} {', '.join(str(index) for index in indices)}"
+
+
+def shown(name: str) -> str:
+    """A name of the user's or of a file's as reports print it: no control character acts."""
+    return name if name.isprintable() else ascii(name)
+
+
+def text_width() -> int:
+    """Columns for text on standard output: those of a terminal, else 100."""
+    try:
+        on_terminal = sys.stdout.isatty()
+    except (AttributeError, ValueError):  # none, or a closed one
+        on_terminal = False
+    if not on_terminal:
+        return _WIDTH
+    return max(shutil.get_terminal_size((_WIDTH, 24)).columns, _LEAST_WIDTH)
+
+
+def wrapped(label: str, text: str, width: int) -> str:
+    """A label and its text, broken at `width` and aligned behind the label."""
+    return textwrap.fill(
+        label + text,
+        width=width,
+        subsequent_indent=" " * len(label),
+        break_long_words=False,
+        break_on_hyphens=False,  # an option of a command is one word
+    )

@@ -1,0 +1,205 @@
+"""Compares an ensemble with the rows it was fitted to, and its weights with their prior."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from tfbnn.diagnostics.fit_check import (
+    LEVELS,
+    ClassesCheck,
+    FitCheck,
+    InputCheck,
+    NumbersCheck,
+    PriorCheck,
+    RowsCheck,
+    TargetCheck,
+    rows_check_from_json,
+)
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.metrics import evaluate_classes
+from tfbnn.posterior.prediction import function_draws, noise_tiles
+from tfbnn.spec.likelihoods import LocationScale
+from tfbnn.spec.likelihoods.regression import LEARNED
+from tfbnn.spec.prior_draws import draw_parameters
+from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.rows import NetworkRows, evenly_spaced
+from tfbnn.system.arrays import Array
+
+_MAX_ROWS = 1000
+_MAX_DRAWS, _MIN_DRAWS = 400, 50
+# Draws x rows x parameters, a few seconds: of wide networks fewer draws are taken.
+_MAX_WORK = 1e10
+# Resolution of the noise's distribution function.
+_NOISE_LEVELS = 4096
+# Of many targets so many are kept: those with the lowest R2 and with the worst coverage.
+_MAX_TARGETS = 20
+# Networks drawn from the prior, and the most numbers that they may take together.
+_PRIOR_DRAWS, _PRIOR_VALUES = 64, 4_000_000
+_FEWEST_REFERENCE_ROWS = 5
+# Ends of a bounded prior's range, as a share of it; probability of the tail of others.
+_EDGE, _TAIL = 0.01, 1e-3
+
+
+def check_fit(ensemble: Ensemble, rows: NetworkRows | None) -> FitCheck:
+    """The FitCheck of an ensemble, its chains as they were sampled, without weights.
+
+    Args:
+        ensemble: Ensemble.
+        rows: The training rows, of which at most 1000 are looked at, evenly spaced; None: what the
+            ensemble's own diagnostics say of them, if anything.
+    """
+    if rows is None:
+        stored = rows_check_from_json((ensemble.diagnostics or {}).get("training_rows"))
+        return FitCheck(stored, check_prior(ensemble), check_inputs(ensemble))
+    return FitCheck(check_rows(ensemble, rows), check_prior(ensemble), check_inputs(ensemble))
+
+
+def check_rows(ensemble: Ensemble, rows: NetworkRows) -> RowsCheck:
+    """The agreement with at most 1000 of the training rows."""
+    chosen = evenly_spaced(len(rows.x), _MAX_ROWS)
+    noise = None if rows.noise is None else rows.noise[chosen]
+    rows = NetworkRows(rows.x[chosen], rows.y[chosen], noise)
+    ensemble = ensemble.with_chain_weights(np.full(ensemble.num_chains, 1 / ensemble.num_chains))
+    ensemble = ensemble.mirrored
+    affordable = int(_MAX_WORK / (len(chosen) * ensemble.spec.layout.num_parameters))
+    step = -(-ensemble.num_draws // min(max(affordable, _MIN_DRAWS), _MAX_DRAWS))
+    ensemble = ensemble.picked(lambda values: values[:, ::step])
+    return _classes(ensemble, rows) if ensemble.spec.has_classes else _numbers(ensemble, rows)
+
+
+def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
+    scores = evaluate_classes(ensemble, rows)
+    counts = [np.bincount(column.astype(int)).max() for column in rows.y.T]
+    return ClassesCheck(
+        num_rows=len(rows.x),
+        accuracy=float(np.mean(scores["accuracy"])),
+        majority=float(np.mean(counts) / len(rows.x)),
+        calibration_error=float(np.max(scores["ece"])),
+    )
+
+
+def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
+    weights, shape = ensemble.draw_weights, rows.y.shape
+    mean, spread, noise, pit = (np.empty(shape) for _ in range(4))
+    levels = np.arange(1, _NOISE_LEVELS) / _NOISE_LEVELS
+    quantiles = ensemble.spec.regression_likelihood.noise_quantile(levels)
+    for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
+        scale = np.broadcast_to(cast(Array, scale), location.shape)
+        mean[place] = np.einsum("s,snk->nk", weights, location)
+        spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
+        noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
+        below = np.interp(
+            (rows.y[place] - location) / scale, quantiles, levels, left=0.0, right=1.0
+        )
+        pit[place] = np.einsum("s,snk->nk", weights, below)
+    residual, offset = rows.y - mean, np.abs(pit - 0.5)
+    variance = rows.y.var(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # constant targets have no R2
+        r2 = 1.0 - np.mean(residual**2, axis=0) / variance
+        pull_width = np.std(residual / np.sqrt(spread + noise), axis=0)
+    names = ensemble.target_names
+    targets = [
+        TargetCheck(
+            name=names[index],
+            mean=float(rows.y[:, index].mean()),
+            stddev=float(np.sqrt(variance[index])),
+            r2=float(r2[index]),
+            residual=_root_mean(residual[:, index] ** 2),
+            noise=_root_mean(noise[:, index]),
+            spread=_root_mean(spread[:, index]),
+            pull_width=float(pull_width[index]),
+            coverage=tuple(float(np.mean(offset[:, index] < 0.5 * level)) for level in LEVELS),
+        )
+        for index in range(shape[1])
+    ]
+    return NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
+
+
+def _root_mean(values: Array) -> float:
+    return float(np.sqrt(np.mean(values)))
+
+
+def _noise_origin(ensemble: Ensemble) -> str:
+    likelihood = ensemble.spec.likelihood
+    if not isinstance(likelihood, LocationScale) or likelihood.noise_scale == LEARNED:
+        return "learned"
+    return "rows" if ensemble.row_noise else "fixed"
+
+
+def _worst(targets: list[TargetCheck]) -> tuple[TargetCheck, ...]:
+    if len(targets) <= _MAX_TARGETS:
+        return tuple(targets)
+    by_r2 = sorted(targets, key=lambda target: target.r2)
+    by_coverage = sorted(targets, key=lambda target: -target.coverage_error)
+    half = _MAX_TARGETS // 2
+    return tuple(dict.fromkeys((*by_r2[:half], *by_coverage[:half])))
+
+
+def check_inputs(ensemble: Ensemble) -> InputCheck:
+    """The furthest of the training inputs, from what the ensemble has of them."""
+    inputs = ensemble.training_inputs
+    covariance = inputs.covariance
+    full = covariance.shape[0] == covariance.shape[1]
+    variances = np.diagonal(covariance) if full else covariance[:, 0]
+    stddev = np.sqrt(np.maximum(variances, 0.0))
+    index = int(np.argmax(np.maximum(np.abs(inputs.mean), stddev)))
+    names = ensemble.feature_names
+    name = f"column {index}" if names is None else names[index]
+    return InputCheck(name, float(inputs.mean[index]), float(stddev[index]))
+
+
+def check_prior(ensemble: Ensemble) -> PriorCheck:
+    """Where the weights of up to 400 of the draws lie under their prior."""
+    step = -(-ensemble.num_draws // _MAX_DRAWS)
+    theta = ensemble.draws[:, ::step].reshape(-1, ensemble.draws.shape[-1]).astype(np.float64)
+    at_edge, in_tail = [], []
+    for prior, place, scale_place in ensemble.spec.weight_groups():
+        weights = theta[:, place]
+        if prior.is_bounded:
+            low, high = prior.limits
+            margin = _EDGE * (high - low)
+            at_edge.append((weights < low + margin) | (weights > high - margin))
+        elif (limit := _tail_begins(ensemble, prior)) is not None:
+            sampled = scale_place is not None and not ensemble.spec.is_ntk
+            scale = np.exp(theta[:, scale_place, None]) if sampled else 1.0
+            in_tail.append(np.abs(weights) > limit * scale)
+    return PriorCheck(_share(at_edge), _share(in_tail), _prior_spread(ensemble))
+
+
+def _tail_begins(ensemble: Ensemble, prior: WeightPrior) -> float | None:
+    """Size of a weight, of scale one where that is sampled, beyond which few are; None: unknown.
+
+    Quantiles of draws, so that a new prior needs nothing but what it has.
+    """
+    if prior.scale is None and prior.scale_prior is None:
+        return None
+    draws = np.abs(prior.sample(np.random.default_rng(0), (round(100 / _TAIL),)))
+    limit = float(np.quantile(draws, 1.0 - _TAIL))
+    return limit / prior.scale if ensemble.spec.is_ntk and prior.scale else limit
+
+
+def _share(flags: list[Array]) -> float:
+    count = sum(flag.size for flag in flags)
+    return sum(int(flag.sum()) for flag in flags) / count if count else np.nan
+
+
+def _prior_spread(ensemble: Ensemble) -> float:
+    spec = ensemble.spec
+    if len(ensemble.x_reference) < _FEWEST_REFERENCE_ROWS:
+        return np.nan
+    count = min(_PRIOR_DRAWS, max(1, _PRIOR_VALUES // spec.layout.num_parameters))
+    generator = np.random.default_rng(0)
+    theta = np.stack([draw_parameters(spec, generator) for _ in range(count)])
+    prior = replace(
+        ensemble,
+        draws=theta[None].astype(spec.dtype),
+        sample_stats={},
+        chain_weights=np.ones(1),
+        readouts=None,
+    )
+    with np.errstate(over="ignore", invalid="ignore"):  # a wide prior may overflow: wide it is
+        function = function_draws(prior, ensemble.x_pipeline.forward(ensemble.x_reference))
+        return float(np.nan_to_num(np.median(function.std(axis=1), axis=0), nan=np.inf).min())

@@ -1,0 +1,28 @@
+"""Networks drawn from the prior, in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
+
+
+def draw_parameters(spec: ModelSpec, generator: np.random.Generator) -> Array:
+    """One draw of all parameters theta [P] from their prior, in the sampled coordinates."""
+    layout = spec.layout
+    theta = np.zeros(layout.num_parameters)
+    for prior, place, scale_place in spec.weight_groups():
+        shape = place.stop - place.start
+        if prior.scale_prior is not None:
+            scale = prior.scale_prior.sample(generator, ())
+            theta[scale_place] = np.log(scale)
+            in_theta = 1.0 if spec.is_ntk else scale
+            theta[place] = prior.sample(generator, shape, in_theta)  # type: ignore[call-arg]
+        else:
+            weights = prior.sample(generator, shape)
+            theta[place] = weights / prior.scale if spec.is_ntk and prior.scale else weights
+    if layout.num_noise and spec.likelihood.scale_prior is not None:
+        scales = spec.likelihood.scale_prior.sample(generator, layout.num_noise)
+        theta[layout.log_noise_scale] = np.log(scales)
+    return theta
