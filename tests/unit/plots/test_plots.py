@@ -109,8 +109,8 @@ def test_rows_are_checked(synthetic_ensemble):
             plot(model, x[:, :1], y)
         with pytest.raises(ValueError, match="same number of rows"):
             plot(model, x[:-1], y)
-        with pytest.raises(ValueError, match="Select them by name"):
-            plot(model, pandas.DataFrame(x, columns=["b", "a"]), y)
+        with pytest.raises(ValueError, match="without 'b'"):
+            plot(model, pandas.DataFrame(x, columns=["c", "a"]), y)
 
 
 def test_many_rows_are_thinned(model):
