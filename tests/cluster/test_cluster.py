@@ -444,7 +444,7 @@ class TestPredict:
         rows = dask.array.from_array(x, chunks=((20, 0, 23, 7), 2))
         for options in ({}, {"include_noise": True, "space": "transformed"}):
             mean, stddev = tfbnn.cluster.predict(saved, rows, **options)
-            assert mean.shape == stddev.shape == (50, 1) and mean.dtype == np.float64
+            assert mean.shape == stddev.shape == (50,) and mean.dtype == np.float64
             found = client.compute([mean, stddev], sync=True)
             for array, expected in zip(found, whole[0].predict(x, **options)):
                 # Blocks of other sizes are summed in another order.
