@@ -152,6 +152,7 @@ print(json.dumps(predictor.get_xsection((1000022, 1000023))))
 """,
         folder,
         SPECTRUM,
+        others=True,
     )
     predictor = CrossSectionPredictor(folder)
     predictor.import_slha_string(SPECTRUM)

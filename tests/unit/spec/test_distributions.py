@@ -32,8 +32,8 @@ def test_normal_quantiles_are_those_of_scipy():
 @pytest.mark.parametrize("df", [2.001, 2.5, 3.0, 4.0, 7.3, 30.0, 1e4, 1e15])
 def test_student_t_quantiles_are_those_of_scipy(df):
     found = student_t_quantile(LEVELS, df)
-    # SciPy's own inverse is off by 1e-13 in the middle; its distribution function is not.
-    np.testing.assert_allclose(found, special.stdtrit(df, LEVELS), rtol=1e-12, atol=1e-12)
+    # SciPy's own inverse is off by 2e-12 in the middle; its distribution function is not.
+    np.testing.assert_allclose(found, special.stdtrit(df, LEVELS), rtol=1e-12, atol=4e-12)
     np.testing.assert_allclose(special.stdtr(df, found), LEVELS, rtol=3e-13)
 
 
