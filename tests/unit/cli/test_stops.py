@@ -20,7 +20,7 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import STOP_SIGNALS, signals_held
 
-RUN = SimpleNamespace(report=lambda: "the report", diagnosis=None)
+RUN = SimpleNamespace(report=lambda **_: "the report", diagnosis=None)
 
 
 class SlowModel(BayesianMLP):
@@ -81,7 +81,7 @@ def test_a_second_signal_while_a_stopped_run_is_saved(tmp_path, model, capsys, n
 
 
 def test_a_signal_during_the_report(model, capsys):
-    def report():
+    def report(**_):
         os.kill(os.getpid(), signal.SIGTERM)
         return "the report"
 

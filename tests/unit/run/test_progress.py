@@ -176,7 +176,7 @@ class TestTerminal:
                 warnings.showwarning = lambda text, *_: print(f"Warning: {text}", file=sys.stderr)
                 notify(sampling("warmup", 116, 10.0, refused=50))
             lines = tty.wait_for("116/300")
-            assert lines[0].startswith("Warning: Chains 0, 1 accepted") and len(lines[0]) < 80
+            assert lines[0].startswith("Warning: Chains 0, 1 did not move") and len(lines[0]) < 80
             assert "a [red] callback" in lines and lines[-1].startswith("warm-up 38 %")
             assert sum("116/300" in line for line in lines) == 1
             notify.progress.close()
@@ -289,7 +289,7 @@ class TestNotifier:
 
     def test_a_chain_that_stands_still_is_named_once(self):
         notify = Notifier(0)
-        with pytest.warns(ConvergenceWarning, match="Chains 0, 1 accepted none"):
+        with pytest.warns(ConvergenceWarning, match="Chains 0, 1 did not move"):
             notify(sampling("warmup", 116, 10.0, refused=50))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
