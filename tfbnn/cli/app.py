@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.exceptions import ChainError
+from tfbnn.system.aside import exit_at_once, is_anything_left
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.version import __version__
 
@@ -67,6 +68,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parser().parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
+    code = _run(args)
+    if argv is None and is_anything_left():
+        exit_at_once(code)  # a stop left it: nothing will come of it
+    return code
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Runs a command; its exit code."""
     with warnings.catch_warnings(), signals_interrupt():
         # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
         warnings.simplefilter("default", UserWarning)

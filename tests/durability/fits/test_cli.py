@@ -140,10 +140,10 @@ def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):
 
     advance = Lane.advance
 
-    def fail(self):
+    def fail(self, *at_most):
         if self.chains == [1]:
             raise OSError(28, "No space left on device", "run/lane-001")
-        advance(self)
+        advance(self, *at_most)
 
     monkeypatch.setattr(Lane, "advance", fail)
     code, out, err = run(f"{FIT} --output {tmp_path / 'run'}")

@@ -22,6 +22,7 @@ from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import MemorySession, Session
 from tfbnn.run.stores import FolderStore, Sink, Store, result_of
 from tfbnn.system.arrays import Array
+from tfbnn.system.aside import awaited
 from tfbnn.system.threads import num_cores
 
 # A worker takes about ten seconds to import and to compile.
@@ -57,7 +58,7 @@ def run_chains(
         layout = session.found and session.found.layout
         plan = plan_chains(settings, definition, layout)
         program = make_program(settings, definition, data, plan)
-        start_log_prob = check_starts(program, starts.theta)
+        start_log_prob = awaited(check_starts, program, starts.theta)
     if notify.stopped:
         session = MemorySession()
     num_workers = count_workers(session, definition, settings, plan)
@@ -98,7 +99,7 @@ def open_lanes(
     lanes = []
     for index in indices:
         sink, group = stack.enter_context(store.sink(index, clock)), program.plan.groups[index]
-        lanes.append(_open_lane(program, group, theta[group], sink))
+        lanes.append(awaited(_open_lane, program, group, theta[group], sink))
     return lanes
 
 

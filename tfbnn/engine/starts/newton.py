@@ -22,6 +22,7 @@ from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS
+from tfbnn.system.aside import awaited
 
 _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
 # Stop when this many iterations in a row gain less than this much log density together.
@@ -57,17 +58,13 @@ def polish(spec, theta, data, num_iterations, method, notify):
     """
     problem = _Problem(spec, data, CURVATURES[method])
     theta = np.asarray(theta, np.float64)
-    value, gradient = problem.value_and_gradient(theta)
+    value, gradient = awaited(problem.value_and_gradient, theta)
     history, damping = [value], _FIRST_DAMPING
     for iteration in range(1, num_iterations + 1):
-        curvature = problem.curvature(theta)
-        step = problem.damped_step(theta, value, gradient, curvature, damping)
+        step = awaited(problem.step, theta, value, gradient, damping)
         if step is None:
             break
         theta, value, gradient, damping = step
-        if len(problem.scales):
-            theta = problem.scale_step(theta, gradient, curvature)
-            value, gradient = problem.value_and_gradient(theta)
         history.append(value)
         stalled = len(history) > _PATIENCE and value - history[-1 - _PATIENCE] < _TOLERANCE
         if notify(iteration, value) or stalled:
@@ -98,6 +95,16 @@ class _Problem:
 
     def curvature(self, theta):
         return self._make_curvature(self.spec, theta, self.data, self.free)
+
+    def step(self, theta, value, gradient, damping):
+        """(theta, its log density and gradient, damping) after one iteration, None at the top."""
+        curvature = self.curvature(theta)
+        step = self.damped_step(theta, value, gradient, curvature, damping)
+        if step is None or not len(self.scales):
+            return step
+        theta, _, gradient, damping = step
+        theta = self.scale_step(theta, gradient, curvature)
+        return theta, *self.value_and_gradient(theta), damping
 
     def damped_step(self, theta, value, gradient, curvature, damping):
         """(theta, its log density and gradient, damping) after a step uphill, or None."""

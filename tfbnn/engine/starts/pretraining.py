@@ -1,7 +1,7 @@
 """ADAM on the density that is sampled: one independent optimisation per chain, all at once."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
+from tfbnn.system.aside import awaited, each_aside
 from tfbnn.system.threads import num_cores
 
 # Multiplications per step and chain from which chains gain more by a thread each than by sharing
@@ -73,26 +74,25 @@ def pretrain(
     groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
     states = [start_adam(theta[group]) for group in groups]
     nothing = tf.constant(0)
-    steps(states[0], data, batches.padding(len(groups[0])), nothing, nothing)
+    awaited(steps, states[0], data, batches.padding(len(groups[0])), nothing, nothing)
     score = _make_score(spec, validation, jit_compile)
     compiled_in = time.perf_counter() - began
 
     began = time.perf_counter()
     best = _Best(theta, settings.early_stopping)
-    with ThreadPoolExecutor(min(len(groups), num_cores())) as pool:
-        for first, count, indices, epoch in batches:
-            start, length = tf.constant(first), tf.constant(count)
-
-            def advance(state, group, start=start, length=length, indices=indices):
-                return steps(state, data, tf.constant(indices[:, group]), start, length)
-
-            states = list(pool.map(advance, states, groups))
-            theta = np.concatenate([state.theta.numpy() for state in states])
-            if score is not None:
-                best.update(theta, score(theta), epoch)
-            stopped = notify(_event(batches, first + count, epoch, best, began))
-            if stopped or best.stopped.all():
-                break
+    for first, count, indices, epoch in batches:
+        start, length = tf.constant(first), tf.constant(count)
+        calls = [
+            partial(steps, state, data, tf.constant(indices[:, group]), start, length)
+            for state, group in zip(states, groups)
+        ]
+        states = each_aside(lambda call: call(), calls, num_cores())
+        theta = np.concatenate([state.theta.numpy() for state in states])
+        if score is not None:
+            best.update(theta, awaited(score, theta), epoch)
+        stopped = notify(_event(batches, first + count, epoch, best, began))
+        if stopped or best.stopped.all():
+            break
     seconds = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
     epochs = np.full(num_chains, epoch)
     if settings.early_stopping:
