@@ -219,8 +219,14 @@ class BayesianMLP(SampledModel):
         if error is not None:
             raise error
         if not run.num_results and self._ensemble is not None:
+            pretrained = self._ensemble.provenance.not_sampled is not None
+            has = (
+                "has the pretrained networks, which are no draws"
+                if pretrained
+                else "keeps its earlier posterior"
+            )
             warnings.warn(
-                "The run was stopped before its first draw; the model keeps its earlier posterior.",
+                f"The run was stopped before its first draw; the model {has}.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -298,6 +304,9 @@ class BayesianMLP(SampledModel):
         write_saved_model(ensemble, path)
 
     def _keep(self, rows: Rows, ensemble: Ensemble) -> None:
+        if ensemble.provenance.not_sampled and self._ensemble is not None:
+            if self._ensemble.provenance.not_sampled is None:
+                return  # an earlier posterior is worth more
         # Leave-one-out stacking needs the rows; a model file does not hold them.
         self._ensemble, self._training_rows = ensemble, rows
 

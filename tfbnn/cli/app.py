@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.exceptions import ChainError
-from tfbnn.system.aside import exit_at_once, is_anything_left
+from tfbnn.system.aside import exit_at_once
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.version import __version__
 
@@ -69,8 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     code = _run(args)
-    if argv is None and is_anything_left():
-        exit_at_once(code)  # a stop left it: nothing will come of it
+    if argv is None and code == STOPPED:
+        exit_at_once(code)  # libraries take seconds to unload, longer under a call that was left
     return code
 
 

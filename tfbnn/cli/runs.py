@@ -68,12 +68,28 @@ def _save_stopped(model: BayesianMLP, folder: str | None, args: argparse.Namespa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model warns that its run was stopped: said below
         try:
-            kept = model.posterior.num_results
+            posterior = model.posterior
         except NotFittedError:
             say("Stopped before anything was kept; nothing is saved.")
         else:
-            say(f"Stopped with {kept} draws kept per chain.")
-            _save(model, args)
+            if posterior.provenance.not_sampled is None:
+                say(f"Stopped with {posterior.num_results} draws kept per chain.")
+                _save(model, args)
+            else:
+                _save_unsampled(model, args)
+    _say_how_to_go_on(folder)
+
+
+def _save_unsampled(model: BayesianMLP, args: argparse.Namespace) -> None:
+    """Saves pretrained networks, but never in place of what may be draws."""
+    say("Stopped before the first draw: there are pretrained networks, no draws of the posterior.")
+    if args.model_file is not None and os.path.exists(args.model_file):
+        say(f"{args.model_file} was there before, and is left as it is.")
+    else:
+        _save(model, args)
+
+
+def _say_how_to_go_on(folder: str | None) -> None:
     if folder is None:
         return
     if RunFolder.find(folder) is not None:

@@ -27,17 +27,16 @@ def compile_block(lane: Lane) -> None:
     program.block(program.data, lane.state, keys, control)
 
 
-def run_lanes(lanes: list[Lane], notify: Notify, clock: Clock, stopped: bool = False) -> Ending:
+def run_lanes(lanes: list[Lane], notify: Notify, clock: Clock) -> Ending:
     """Advances all lanes to their ends, as far as nothing stops them, and commits.
 
     Args:
         lanes: The lanes, which share a program.
         notify: Called with an event between blocks; true stops the run.
         clock: Clock of the run.
-        stopped: Whether the run was stopped already, so that nothing is to be sampled.
     """
     crew = _Threads(lanes, clock)
-    return crew.run([] if stopped else [[number] for number in crew.next_turns()], notify)
+    return crew.run([[number] for number in crew.next_turns()], notify)
 
 
 class _Threads(Crew):

@@ -36,11 +36,15 @@ def find_starts(
         settings: tfbnn.Pretraining, or None for draws of the prior.
         sampling: The seed, the number of chains C, and whether XLA compiles ADAM.
         notify: Called with an Event now and then; true, and its `stopped`, end the search.
+
+    Raises:
+        KeyboardInterrupt: Before there is anything better than draws of the prior.
     """
     seed, num_chains = sampling.seed, sampling.num_chains
     if settings is None:
         return Starts(draw_prior(spec, seed, num_chains), "draws of the prior")
     num_starts = settings.num_starts or num_chains
+    interrupted = False
     if settings.epochs == 0:
         theta = with_residual_noise(spec, draw_prior(spec, seed, num_starts), data)
         text, seconds = "draws of the prior", Seconds()
@@ -48,11 +52,12 @@ def find_starts(
         searched = replace(sampling, num_chains=num_starts)
         result = pretrain(spec, data, settings, searched, validation, notify)
         theta, text, seconds = result.theta, _describe_adam(result), result.seconds
+        interrupted = result.interrupted
     began = time.perf_counter()
     plan = plan_newton(spec, data.x.shape[-1], settings)
-    if plan.num_iterations and not notify.stopped:
+    if plan.num_iterations and not (interrupted or notify.stopped):
         least = spec.layout.num_parameters if settings.newton_iterations == "auto" else -np.inf
-        theta, newton = _polish_all(spec, data, theta, plan, least, notify)
+        theta, newton, interrupted = _polish_all(spec, data, theta, plan, least, notify)
         text = f"{text}; {newton}"
     elif settings.newton_iterations == "auto":
         text = f"{text}; no Levenberg-Marquardt ({plan.reason})"
@@ -60,7 +65,15 @@ def find_starts(
     if num_starts > num_chains:
         theta, best = _best_starts(spec, data, theta, num_chains)
         text = f"{text}; {best}"
-    return Starts(theta, text, seconds + Seconds(pretraining=time.perf_counter() - began))
+    seconds += Seconds(pretraining=time.perf_counter() - began)
+    return Starts(theta, text, seconds, interrupted)
+
+
+def log_prob_of(spec: ModelSpec, data: Data, theta: Array) -> Array:
+    """Log densities [C] at theta [C, P], one after the other, and compiled for none of them."""
+    potential = Potential(spec)
+    each = [potential.log_prob(tf.constant(start[None]), data).numpy() for start in theta]
+    return np.concatenate(each)
 
 
 def _describe_adam(result: PretrainingResult) -> str:
@@ -74,13 +87,14 @@ def _describe_adam(result: PretrainingResult) -> str:
 
 def _polish_all(
     spec: ModelSpec, data: Data, theta: Array, plan: NewtonPlan, least: float, notify: Notifier
-) -> tuple[Array, str]:
-    """Starts [C, P] after Levenberg-Marquardt where it gained at least so much, and a line on it.
+) -> tuple[Array, str, bool]:
+    """Starts [C, P] after Levenberg-Marquardt where it gained at least so much, a line on it, and whether
+    the user asked to stop.
 
     A Gaussian posterior's log density is typically P / 2 below its maximum. A start that is closer
     to the maximum than P is as good as polished: further up, it would only fit the noise.
     """
-    began, results = time.perf_counter(), []
+    began, results, interrupted = time.perf_counter(), [], False
     total = plan.num_iterations * len(theta)
     for chain, start in enumerate(theta):
 
@@ -97,9 +111,14 @@ def _polish_all(
             )
             return notify(event)
 
-        results.append(polish(spec, start, data, plan.num_iterations, plan.method, show))
-        if notify.stopped:
+        try:
+            results.append(polish(spec, start, data, plan.num_iterations, plan.method, show))
+        except KeyboardInterrupt:
+            interrupted = True
+        if interrupted or notify.stopped:
             break
+    if not results:
+        return theta, "Levenberg-Marquardt was stopped", interrupted
     counts = [len(result.log_prob) - 1 for result in results]
     gains = np.array([result.log_prob[-1] - result.log_prob[0] for result in results])
     text = (
@@ -112,14 +131,12 @@ def _polish_all(
     theta = theta.copy()
     for chain in kept:
         theta[chain] = results[chain].theta
-    return theta, text
+    return theta, text, interrupted
 
 
 def _best_starts(spec: ModelSpec, data: Data, theta: Array, num_chains: int) -> tuple[Array, str]:
     """The `num_chains` starts of highest log density, in their order, and a line on all."""
-    potential = Potential(spec)
-    each = [potential.log_prob(tf.constant(start[None]), data).numpy() for start in theta]
-    log_prob = np.concatenate(each)
+    log_prob = log_prob_of(spec, data, theta)
     ranked = np.argsort(-np.where(np.isfinite(log_prob), log_prob, -np.inf), kind="stable")
     best = np.sort(ranked[:num_chains])
     values = ", ".join(f"{log_prob[index]:.4g}" for index in ranked)

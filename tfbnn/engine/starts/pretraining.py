@@ -35,12 +35,14 @@ class PretrainingResult(NamedTuple):
         epochs: Epochs whose result each chain kept [C].
         validation_log_likelihood: Mean per row and chain [C], or None without validation rows.
         seconds: Of compilation and pretraining.
+        interrupted: Whether the user asked to stop meanwhile.
     """
 
     theta: Array
     epochs: Array
     validation_log_likelihood: Array | None
     seconds: Seconds
+    interrupted: bool
 
 
 def pretrain(
@@ -60,6 +62,9 @@ def pretrain(
         sampling: The seed, the number C of starts, and whether XLA compiles the steps.
         validation: Validation Data, or None.
         notify: Called with an Event now and then; true stops.
+
+    Raises:
+        KeyboardInterrupt: Before the first steps are made; later ones count.
     """
     began = time.perf_counter()
     seed, num_chains, jit_compile = sampling.seed, sampling.num_chains, sampling.jit_compile
@@ -80,25 +85,32 @@ def pretrain(
 
     began = time.perf_counter()
     best = _Best(theta, settings.early_stopping)
-    for first, count, indices, epoch in batches:
-        start, length = tf.constant(first), tf.constant(count)
-        calls = [
-            partial(steps, state, data, tf.constant(indices[:, group]), start, length)
-            for state, group in zip(states, groups)
-        ]
-        states = each_aside(lambda call: call(), calls, num_cores())
-        theta = np.concatenate([state.theta.numpy() for state in states])
-        if score is not None:
-            best.update(theta, awaited(score, theta), epoch)
-        stopped = notify(_event(batches, first + count, epoch, best, began))
-        if stopped or best.stopped.all():
-            break
+    epoch, interrupted = 0, False
+    try:
+        for first, count, indices, end in batches:
+            start, length = tf.constant(first), tf.constant(count)
+            calls = [
+                partial(steps, state, data, tf.constant(indices[:, group]), start, length)
+                for state, group in zip(states, groups)
+            ]
+            states = each_aside(lambda call: call(), calls, num_cores())
+            theta, epoch = np.concatenate([state.theta.numpy() for state in states]), end
+            if score is not None:
+                best.update(theta, awaited(score, theta), epoch)
+            stopped = notify(_event(batches, first + count, epoch, best, began))
+            if stopped or best.stopped.all():
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+        if not epoch:
+            raise
     seconds = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
     epochs = np.full(num_chains, epoch)
     if settings.early_stopping:
         theta, epochs = best.theta, best.epochs
     theta = with_residual_noise(spec, theta, data)
-    return PretrainingResult(theta, epochs, best.last if score is not None else None, seconds)
+    last = best.last if score is not None else None
+    return PretrainingResult(theta, epochs, last, seconds, interrupted)
 
 
 class _Best:
