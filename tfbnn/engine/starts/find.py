@@ -112,7 +112,7 @@ def _polish_all(
             return notify(event)
 
         try:
-            results.append(polish(spec, start, data, plan.num_iterations, plan.method, show))
+            results.append(polish(spec, start, data, plan.num_iterations, plan.method, show, least))
         except KeyboardInterrupt:
             interrupted = True
         if interrupted or notify.stopped:
@@ -121,13 +121,17 @@ def _polish_all(
         return theta, "Levenberg-Marquardt was stopped", interrupted
     counts = [len(result.log_prob) - 1 for result in results]
     gains = np.array([result.log_prob[-1] - result.log_prob[0] for result in results])
-    text = (
-        f"Levenberg-Marquardt ({plan.reason}), {min(counts)} to {max(counts)} iterations, log "
-        f"density up by {min(gains):.4g} to {max(gains):.4g}"
-    )
     kept = np.flatnonzero(gains >= least)
-    if len(kept) < len(results):
-        text += f", kept for {len(kept)} of {len(results)} starts that gained at least P"
+    text = f"Levenberg-Marquardt ({plan.reason})"
+    if len(kept):
+        text += (
+            f", {min(counts)} to {max(counts)} iterations, log density up by "
+            f"{min(gains):.4g} to {max(gains):.4g}"
+        )
+        if len(kept) < len(results):
+            text += f", kept for {len(kept)} of {len(results)} starts: it gained little for others"
+    else:
+        text += f" left out after {max(counts)} iterations: it gained too little to matter"
     theta = theta.copy()
     for chain in kept:
         theta[chain] = results[chain].theta
