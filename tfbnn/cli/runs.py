@@ -9,6 +9,7 @@ from tfbnn.cli.console import STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.model import BayesianMLP
+from tfbnn.run.preparation import preparation_in
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 
@@ -92,7 +93,7 @@ def _save_unsampled(model: BayesianMLP, args: argparse.Namespace) -> None:
 def _say_how_to_go_on(folder: str | None) -> None:
     if folder is None:
         return
-    if RunFolder.find(folder) is not None:
+    if RunFolder.find(folder) is not None or preparation_in(folder) is not None:
         say(f"Go on with: tfbnn resume {folder}")
     else:
         say("Sampling had not begun: the same command starts anew.")

@@ -14,6 +14,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.description import read_definition
 from tfbnn.run.evidence import Ladder
+from tfbnn.run.preparation import preparation_in
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
 from tfbnn.spec.rows import TransformedRows, reference_rows
@@ -145,6 +146,11 @@ def load_run(path: StrPath) -> Ensemble:
     from tfbnn.storage import RunFolder
     from tfbnn.storage.model.contents import from_arrays, to_arrays
 
+    if preparation_in(path) is not None:
+        raise NotFittedError(
+            f"The run in {path!r} has not begun to sample: its chains have no starts yet. Wait for "
+            "it, or go on with it: tfbnn resume."
+        )
     folder = RunFolder.open(path)
     try:
         # What is refused in a model file is refused here.

@@ -146,7 +146,9 @@ class Place:
                 # With more, the last bits of a factorisation would depend on what other chains are
                 # doing.
                 with single_threaded_blas():
-                    starts = starts or starts_of(definition, job.transformed, data, notify)
+                    starts = starts or starts_of(
+                        definition, job.transformed, data, notify, session.search
+                    )
                     result = run_chains(definition, job.settings, data, starts, session, notify)
             except KeyboardInterrupt:
                 # Before the chains moved, in this process.

@@ -54,24 +54,24 @@ def test_stops_when_asked():
     spec = build("gaussian_learned")
     data = make_data(*rows(), None, spec.dtype)
     theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
-    result = polish(spec, theta, data, 100, "dense", lambda iteration, _: iteration == 2)
+    result = polish(spec, theta, data, 100, "dense", lambda state: len(state.log_prob) == 3)
     assert len(result.log_prob) == 3
 
 
-def test_a_gain_that_is_out_of_reach_ends_after_ten_iterations():
+def test_a_gain_that_is_out_of_reach_ends_after_twenty_iterations():
     """And one that is not changes nothing of the way."""
     spec = build("gaussian_learned")
     data = make_data(*rows(), None, spec.dtype)
     theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
 
     def way(least):
-        return polish(spec, theta, data, 15, "dense", lambda *_: False, least).log_prob
+        return polish(spec, theta, data, 23, "dense", lambda *_: False, least).log_prob
 
     whole = way(-np.inf)
-    gained = whole[10] - whole[0]
-    assert len(whole) == 16 and gained > 0
-    assert way(2.9 * gained) == whole
-    assert way(3.1 * gained) == whole[:11]
+    gained = whole[20] - whole[0]
+    assert len(whole) == 24 and gained > 0
+    assert way(1.9 * gained) == whole
+    assert way(2.1 * gained) == whole[:21]
 
 
 def test_through_the_public_interface():
