@@ -145,8 +145,9 @@ class BayesianMLP(SampledModel):
                 missing, default False. The run must have been begun with the same rows and
                 arguments, on the same versions; `num_results` may be larger than it was. What comes
                 out has the bits of a run that nothing interrupted.
-            commit_interval: Seconds after which the next block of transitions ends with a commit,
-                default 30: what a kill can lose at most, besides one block. Phases end with one.
+            commit_interval: Seconds after which the next block of transitions, or the next steps of
+                pretraining, end with a commit, default 30: what a kill can lose at most, besides
+                one block. Phases of the chains end with one.
             num_workers: Processes that advance the chains on a CPU, each with one thread per
                 operation; 1: none, all chains run in threads of this process, on all its cores. A
                 larger number: a process that crashes is replaced, up to three times without a
@@ -162,8 +163,10 @@ class BayesianMLP(SampledModel):
             jit_compile: Compile with XLA, default True.
             verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
                 silence.
-            callbacks: Each is called as callback(event: dict) between blocks; returning True stops
-                the run with the draws kept so far.
+            callbacks: Each is called as callback(event: dict) between blocks, and once a second
+                during a longer one; returning True stops the run with the draws kept so far. Before
+                the first draw the model gets the pretrained networks, which say that they are no
+                draws, unless it has an earlier posterior.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`.
@@ -177,9 +180,10 @@ class BayesianMLP(SampledModel):
             ChainError: When a chain failed on the way, or its worker processes crashed four times
                 in a row without a commit; the draws of the others are in `model.posterior`, and
                 what the chain had committed is in `output`.
-            KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler; draws
-                kept so far are in `model.posterior`, and committed. Chains that failed before or
-                meanwhile are named in a warning.
+            KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler, within
+                seconds: a block that takes longer is left behind. What was kept so far is in
+                `model.posterior`, as after a callback's stop, and committed. Chains that failed
+                before or meanwhile are named in a warning.
         """
         from tfbnn.run.options import FitOptions
 

@@ -1,6 +1,5 @@
 """Runs and predictions on a Dask cluster of two processes on this machine, some of them killed."""
 
-import itertools
 import os
 import shutil
 import subprocess
@@ -18,11 +17,10 @@ from tests.support import small_runs
 from tests.support.busy_workers import kill_one
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.cluster import tasks
-from tfbnn.cluster.crew import PreparationTask, Tasks
+from tfbnn.cluster.crew import Tasks
 from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
 from tfbnn.run.plan import Plan
-from tfbnn.run.preparation import preparation_in
 from tfbnn.storage import RunFolder
 
 dask = pytest.importorskip("dask")
@@ -296,37 +294,6 @@ def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, 
     monkeypatch.setattr("tfbnn.engine.basis.threads.limit_threads", lambda: None)
     monkeypatch.setattr("tfbnn.engine.running.begin_elsewhere.prepare_run", lambda *_: stop.touch())
     assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), 0, str(stop))
-
-
-def test_a_lifetime_shorter_than_pretraining_gets_through(tmp_path, monkeypatch):
-    """Each attempt gets one call of ADAM, or one iteration of Levenberg-Marquardt, further."""
-    monkeypatch.setattr("tfbnn.engine.starts.pretraining.affordable_steps", lambda flops: 1)
-    pretraining = tfbnn.Pretraining(epochs=3, batch_size=10, newton_iterations=2)
-    options = RUN | dict(num_results=10, num_burnin_steps=10, pretraining=pretraining)
-    expected, path = small_model(), str(tmp_path / "run")
-    expected.fit_posterior(X, Y, **options)
-    # Never begun, so that its definition is there.
-    stop = dict(callbacks=[lambda event: True], output=path)
-    with pytest.warns(UserWarning, match="before its first draw"):
-        small_model().fit_posterior(X, Y, **options, **stop)
-
-    class ShortLived:
-        """Closes as soon as it has got anywhere."""
-
-        answers = itertools.cycle([distributed.Status.running, distributed.Status.closing])
-        status = property(lambda self: next(self.answers))
-
-    monkeypatch.setattr("distributed.get_worker", ShortLived)
-    monkeypatch.setattr("tfbnn.engine.basis.threads.limit_threads", lambda: None)
-    folder, attempts, reached = preparation_in(path), 1, []
-    while not tasks.prepare(folder.path, folder.run_id, path, 0, str(tmp_path / "stop")):
-        attempts += 1
-        crew = PreparationTask(FOUR, FakeClient(), folder, path, 0)
-        crew.running[FakeFuture(path, lambda: False)] = 0
-        assert [ended.left for ended in crew.reports()] == [[0]]
-        reached.append(crew.counters[0].transition)
-    assert attempts == 3 + 2 * 2 and reached == sorted(set(reached))
-    assert_same_draws(tfbnn.resume(path, verbose=0)[0], expected)
 
 
 def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):

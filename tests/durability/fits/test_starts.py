@@ -10,6 +10,7 @@ import pytest
 
 import tfbnn
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
+from tests.support.starts import SEARCHES
 from tfbnn.engine.starts import adam
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.run.preparation import preparation_in
@@ -18,16 +19,6 @@ from tfbnn.storage import RunFolder
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
 )
-# Mini-batches, scores that stop early, more starts than chains, and iterations of every kind.
-PRETRAINING = tfbnn.Pretraining(epochs=4, batch_size=10, newton_iterations=2, num_starts=3)
-EARLY = tfbnn.Pretraining(epochs=30, batch_size=10, early_stopping=3, newton_iterations=2)
-SHORT = dict(num_results=6, num_burnin_steps=10, jit_compile=False)
-OPTIONS = {
-    "mini-batches": dict(pretraining=PRETRAINING, **SHORT),
-    "early stopping": dict(
-        pretraining=EARLY, validation_data=(X[:9], -Y[:9]), num_chains=3, **SHORT
-    ),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +32,7 @@ def whole():
     """Dict name -> (model, run) that nothing interrupted, in memory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tfbnn.engine.starts.pretraining.affordable_steps", lambda flops: 1)
-        return {name: small_fit(**options) for name, options in OPTIONS.items()}
+        return {name: small_fit(**options) for name, options in SEARCHES.items()}
 
 
 def stop_at(phase, count):
@@ -66,7 +57,7 @@ def stop_at(phase, count):
     ],
 )
 def test_a_stopped_search_goes_on_bitwise(tmp_path, whole, name, phase, count):
-    path, options = tmp_path / "run", OPTIONS[name]
+    path, options = tmp_path / "run", SEARCHES[name]
     small_fit(output=path, callbacks=[stop_at(phase, count)], **options)
     assert RunFolder.find(path) is None and preparation_in(path) is not None
     phases = []
@@ -81,7 +72,7 @@ def test_a_stopped_search_goes_on_bitwise(tmp_path, whole, name, phase, count):
 def test_a_search_that_is_stopped_at_every_step_comes_to_its_end(tmp_path, whole):
     """As on a worker whose lifetime is that of one call."""
     path, stops = tmp_path / "run", 0
-    options = OPTIONS["mini-batches"]
+    options = SEARCHES["mini-batches"]
     while RunFolder.find(path) is None:
         model = small_model()
         small = RUN | options | dict(output=path, resume=True)
@@ -103,7 +94,7 @@ def test_an_interrupt_commits_what_adam_has(tmp_path, whole, monkeypatch):
             raise KeyboardInterrupt
         return steps(batches, epochs)
 
-    path, options = tmp_path / "run", OPTIONS["mini-batches"]
+    path, options = tmp_path / "run", SEARCHES["mini-batches"]
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(adam.Batches, "_indices", interrupted)
         small_fit(output=path, **options)
@@ -119,17 +110,17 @@ def test_an_interrupt_commits_what_adam_has(tmp_path, whole, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from tests.durability.fits.test_starts import OPTIONS
+from tests.support.starts import SEARCHES
 from tests.support.small_runs import small_fit
 import tfbnn.engine.starts.pretraining as module
 
 module.affordable_steps = lambda flops: 1
 
 def kill(event):
-    if event["phase"] == "newton" and event["transition"] == 3:
+    if event["phase"] == "newton" and event["transition"] == 4:
         os.kill(os.getpid(), signal.SIGKILL)
 
-small_fit(output=sys.argv[1], commit_interval=0, callbacks=[kill], **OPTIONS["mini-batches"])
+small_fit(output=sys.argv[1], commit_interval=0, callbacks=[kill], **SEARCHES["mini-batches"])
 """
 
 
@@ -140,5 +131,5 @@ def test_a_killed_search_goes_on_bitwise(tmp_path, whole):
     assert killed.returncode == -signal.SIGKILL
     stand = preparation_in(path).checkpoint(0).counters
     assert stand["stage"] == "newton" and stand["done"] == 1
-    model, _ = small_fit(output=path, resume=True, **OPTIONS["mini-batches"])
+    model, _ = small_fit(output=path, resume=True, **SEARCHES["mini-batches"])
     np.testing.assert_allclose(model.posterior.draws, whole["mini-batches"][0].posterior.draws)
