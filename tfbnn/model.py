@@ -152,8 +152,9 @@ class BayesianMLP(SampledModel):
                 missing, default False. The run must have been begun with the same rows and
                 arguments, on the same versions; `num_results` may be larger than it was. What comes
                 out has the bits of a run that nothing interrupted.
-            commit_interval: Seconds after which the next block of transitions ends with a commit,
-                default 30: what a kill can lose at most, besides one block. Phases end with one.
+            commit_interval: Seconds after which the next block of transitions, or the next steps of
+                pretraining, end with a commit, default 30: what a kill can lose at most, besides
+                one block. Phases of the chains end with one.
             num_workers: Processes that advance the chains on a CPU, each with one thread per
                 operation; 1: none, all chains run in threads of this process, on all its cores. A
                 larger number: a process that crashes is replaced, up to three times without a
@@ -169,11 +170,13 @@ class BayesianMLP(SampledModel):
             jit_compile: Compile with XLA, default True.
             verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
                 silence; 2: as 1, and where a command prints the report, with all details.
-            callbacks: Each is called as callback(event: dict) between blocks; returning True stops
-                the run with the draws kept so far. An event has the phase ("pretraining", "newton",
-                "warmup", "sampling"), "transition" of "num_transitions" in "unit", "seconds" and
-                "eta_seconds" of the phase, "total_eta_seconds" of the run, NaN where unknown, and
-                what `tfbnn.run.events` says of each phase.
+            callbacks: Each is called as callback(event: dict) between blocks, and once a second
+                during a longer one; returning True stops the run with the draws kept so far. Before
+                the first draw the model gets the pretrained networks, which say that they are no
+                draws, unless it has an earlier posterior. An event has the phase ("pretraining",
+                "newton", "warmup", "sampling"), "transition" of "num_transitions" in "unit",
+                "seconds" and "eta_seconds" of the phase, "total_eta_seconds" of the run, NaN where
+                unknown, and what `tfbnn.run.events` says of each phase.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`.
@@ -187,9 +190,10 @@ class BayesianMLP(SampledModel):
             ChainError: When a chain failed on the way, or its worker processes crashed four times
                 in a row without a commit; the draws of the others are in `model.posterior`, and
                 what the chain had committed is in `output`.
-            KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler; draws
-                kept so far are in `model.posterior`, and committed. Chains that failed before or
-                meanwhile are named in a warning.
+            KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler, within
+                seconds: a block that takes longer is left behind. What was kept so far is in
+                `model.posterior`, as after a callback's stop, and committed. Chains that failed
+                before or meanwhile are named in a warning.
         """
         from tfbnn.run.options import FitOptions
 
@@ -230,8 +234,14 @@ class BayesianMLP(SampledModel):
         if error is not None:
             raise error
         if not run.num_results and self._ensemble is not None:
+            pretrained = self._ensemble.provenance.not_sampled is not None
+            has = (
+                "has the pretrained networks, which are no draws"
+                if pretrained
+                else "keeps its earlier posterior"
+            )
             warnings.warn(
-                "The run was stopped before its first draw; the model keeps its earlier posterior.",
+                f"The run was stopped before its first draw; the model {has}.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -311,6 +321,9 @@ class BayesianMLP(SampledModel):
         write_saved_model(moment_networks(ensemble), path)
 
     def _keep(self, rows: Rows, ensemble: Ensemble) -> None:
+        if ensemble.provenance.not_sampled and self._ensemble is not None:
+            if self._ensemble.provenance.not_sampled is None:
+                return  # an earlier posterior is worth more
         # Leave-one-out stacking needs the rows; a model file does not hold them.
         self._ensemble, self._training_rows = ensemble, rows
 

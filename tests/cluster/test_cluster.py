@@ -272,7 +272,6 @@ def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monk
 
     def die(crew, *arguments):
         Path(crew._sign).touch()
-        assert "less pretraining" in crew._advice
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -294,7 +293,7 @@ def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, 
     monkeypatch.setattr("distributed.get_worker", lambda: worker)
     monkeypatch.setattr("tfbnn.engine.basis.threads.limit_threads", lambda: None)
     monkeypatch.setattr("tfbnn.engine.running.begin_elsewhere.prepare_run", lambda *_: stop.touch())
-    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), str(stop))
+    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), 0, str(stop))
 
 
 def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
@@ -375,24 +374,22 @@ class TestTasks:
             2: (lambda: raise_error(OSError("gone")),),
             3: (lambda: raise_error(wrong),),
         }
-        crew = Stopped(FOUR, FakeClient(), calls, str(tmp_path), "Advice.")
+        crew = Stopped(FOUR, FakeClient(), calls, str(tmp_path))
         ending = crew.run([[lane] for lane in calls], notify=lambda event: True)
         assert ending.failures == {(3,): wrong} and not crew.repeated and not ending.interrupted
         assert not os.listdir(tmp_path)
 
     def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
-        crew = Stopped(
-            FOUR, FakeClient("connecting"), {0: (lambda: False,)}, str(tmp_path), "Advice."
-        )
+        crew = Stopped(FOUR, FakeClient("connecting"), {0: (lambda: False,)}, str(tmp_path))
         crew.run([[0]], notify=lambda event: True)
         assert len(list(tmp_path.glob("stop-*"))) == 1 and not crew.failures
 
     def test_attempts_in_vain_end_with_advice(self, tmp_path):
-        crew = Tasks(FOUR, FakeClient(), {0: (lambda: False,)}, str(tmp_path), "Do this.")
+        crew = Tasks(FOUR, FakeClient(), {0: (lambda: False,)}, str(tmp_path))
         Path(crew._sign).touch()
         crew.run([[0]], notify=lambda event: False)
         assert "5 times in a row" in str(crew.failures[0])
-        assert str(crew.failures[0]).endswith("further. Do this.")
+        assert str(crew.failures[0]).endswith("a longer lifetime of workers.")
         assert crew.repeated == {(0, "worker closed"): 4}
 
 

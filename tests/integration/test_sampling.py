@@ -282,8 +282,53 @@ class TestStops:
             return True
 
         settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=5)
-        run = short_fit(linear_model(), *linear_rows(), pretraining=settings, callbacks=[callback])
+        model = linear_model()
+        with pytest.warns(UserWarning, match="before its first draw; the model has the pretrained"):
+            run = short_fit(model, *linear_rows(), pretraining=settings, callbacks=[callback])
         assert phases == ["pretraining"] and run.num_results == 0
+
+    @pytest.mark.parametrize("phase", ["pretraining", "newton", "warmup"])
+    @pytest.mark.parametrize("ends", ["callback", "interrupt"])
+    def test_a_stop_before_the_first_draw_leaves_the_pretrained_networks(
+        self, tmp_path, phase, ends
+    ):
+        def callback(event):
+            if event["phase"] == phase and ends == "interrupt":
+                raise KeyboardInterrupt
+            return event["phase"] == phase
+
+        (x, y), model = linear_rows(), linear_model()
+        settings = tfbnn.Pretraining(
+            epochs=200, batch_size=None, learning_rate=0.05, newton_iterations=2
+        )
+        options = dict(pretraining=settings, callbacks=[callback], jit_compile=False)
+        if ends == "interrupt":
+            with pytest.raises(KeyboardInterrupt):
+                short_fit(model, x, y, num_burnin_steps=50, **options)
+        else:
+            with pytest.warns(UserWarning, match="before its first draw"):
+                short_fit(model, x, y, num_burnin_steps=50, **options)
+        assert model._ensemble.draws.shape[:2] == (2, 1)
+        with pytest.warns(UserWarning, match="not draws of the posterior"):
+            model.save(tmp_path / "model.h5")
+        loaded = tfbnn.load(tmp_path / "model.h5")
+        with pytest.warns(UserWarning, match="pretrained networks: the run was stopped"):
+            mean = loaded.predict(x).mean
+        assert np.corrcoef(np.ravel(mean), np.ravel(y))[0, 1] > 0.9
+        theta, statistics = loaded._ensemble.draws, loaded._ensemble.sample_stats
+        expected = loaded.log_prob(theta, x, y)
+        np.testing.assert_allclose(statistics["lp"], expected, rtol=1e-4)
+        assert np.isnan(statistics["step_size"]).all()
+
+    def test_a_stop_before_the_first_draw_keeps_an_earlier_posterior(self):
+        model = linear_model()
+        short_fit(model, *linear_rows())
+        before = model.posterior.draws
+        settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=0)
+        stop = dict(pretraining=settings, callbacks=[lambda event: True])
+        with pytest.warns(UserWarning, match="keeps its earlier posterior"):
+            short_fit(model, *linear_rows(), seed=5, **stop)
+        assert model.posterior.draws is before
 
     def test_thinned_run_counts_every_divergence(self):
         kernel = tfbnn.kernels.HMC(step_size=50.0, num_leapfrog_steps=4, preconditioner="identity")

@@ -1,6 +1,19 @@
 """Fits that are made for the sake of their starts."""
 
+import tfbnn
+from tests.support.small_runs import X, Y
 from tfbnn.kernels import HMC
+
+PRETRAINING = tfbnn.Pretraining(epochs=4, batch_size=10, newton_iterations=2, num_starts=3)
+EARLY = tfbnn.Pretraining(epochs=30, batch_size=10, early_stopping=3, newton_iterations=2)
+SHORT = dict(num_results=6, num_burnin_steps=10, jit_compile=False)
+# Searches for starts of `small_runs`: mini-batches, more starts than chains, scores that stop early.
+SEARCHES = {
+    "mini-batches": dict(pretraining=PRETRAINING, **SHORT),
+    "early stopping": dict(
+        pretraining=EARLY, validation_data=(X[:9], -Y[:9]), num_chains=3, **SHORT
+    ),
+}
 
 
 def fit_starts(model, x, y, **options):

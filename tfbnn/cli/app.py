@@ -12,6 +12,7 @@ from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resumi
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.cli.parsing import Parser, parse
 from tfbnn.exceptions import ChainError
+from tfbnn.system.aside import exit_at_once
 from tfbnn.system.signals import ignore_signals, signals_held
 from tfbnn.system.streams import open_standard_streams, plain_standard_output
 from tfbnn.system.version import __version__
@@ -67,8 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             say("Stopped.")
             code = STOPPED
     if argv is None:
-        # Libraries take long to unload; a second signal then would be told as another end.
+        # Libraries take seconds to unload, longer under a call that was left; a second signal then
+        # would be told as another end.
         ignore_signals()
+        if code == STOPPED:
+            exit_at_once(code)
     return code
 
 

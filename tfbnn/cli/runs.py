@@ -1,6 +1,7 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
 import argparse
+import os
 import shlex
 import warnings
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from tfbnn.cli.own_folder import is_own_folder
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, VerdictWarning
 from tfbnn.model import BayesianMLP, load
+from tfbnn.run.preparation import has_begun
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import signals_held
@@ -49,7 +51,7 @@ def run_to_the_end(
             _save_stopped(model, folder, args)
             raise
         finally:
-            if is_own_folder(folder, args.model_file) and not _has_run(folder):
+            if is_own_folder(folder, args.model_file) and not has_begun(folder):
                 _remove(folder)
         _save(model, folder, args)
         if is_own_folder(folder, args.model_file):
@@ -84,9 +86,20 @@ def _save_stopped(model: BayesianMLP, folder: str | None, args: argparse.Namespa
         kept = _with_draws(model, folder)
         if kept is None:
             say("Stopped before anything was kept; nothing is saved.")
-        else:
+        elif kept.posterior.provenance.not_sampled is None:
             say(f"Stopped with {kept.posterior.num_results} draws kept per chain.")
             _save(kept, folder, args)
+        else:
+            _save_unsampled(kept, folder, args)
+
+
+def _save_unsampled(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> None:
+    """Saves pretrained networks, but never in place of what may be draws."""
+    say("Stopped before the first draw: there are pretrained networks, no draws of the posterior.")
+    if args.model_file is not None and os.path.exists(args.model_file):
+        say(f"{args.model_file} was there before, and is left as it is.")
+    else:
+        _save(model, folder, args)
 
 
 def _with_draws(model: BayesianMLP, folder: str | None) -> BayesianMLP | None:
@@ -97,7 +110,7 @@ def _with_draws(model: BayesianMLP, folder: str | None) -> BayesianMLP | None:
     except NotFittedError:
         pass
     try:
-        return load(folder) if folder is not None and _has_run(folder) else None
+        return load(folder) if folder is not None and has_begun(folder) else None
     except (NotFittedError, RunFolderError):
         return None
 
@@ -105,16 +118,11 @@ def _with_draws(model: BayesianMLP, folder: str | None) -> BayesianMLP | None:
 def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
     if folder is None:
         say("With --output FOLDER a run that is stopped goes on where it was.")
-    elif _has_run(folder):
+    elif has_begun(folder):
         save = "" if args.model_file is None else f" -o {shlex.quote(args.model_file)}"
         say(f"Go on with: tfbnn resume {shlex.quote(folder)}{save}")
     else:
         say("Sampling had not begun: the same command starts anew.")
-
-
-def _has_run(folder: str) -> bool:
-    """Whether a run has begun in its folder."""
-    return RunFolder.around(folder) is not None
 
 
 def _remove(folder: str) -> None:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from tfbnn.run.crew import Crew, Ended
 from tfbnn.run.events import Event
 from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore
+from tfbnn.storage import RunFolder
 from tfbnn.storage.run.folder import STOP
 
 _POLL_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0
 # The folder has news once per commit.
 _LOOK_SECONDS = 2.0
-_FOR_CHAINS = "Use a smaller commit_interval, or a longer lifetime of workers."
+_ADVICE = "Use a smaller commit_interval, or a longer lifetime of workers."
 
 
 class Tasks(Crew):
@@ -46,7 +48,6 @@ class Tasks(Crew):
         client: Any,
         calls: Mapping[int, tuple[Any, ...]],
         folder: str,
-        advice: str,
     ) -> None:
         """
         Args:
@@ -56,10 +57,9 @@ class Tasks(Crew):
                 file whose existence asks them to stop, also where the scheduler cannot reach them
                 any more; true says that their work is finished.
             folder: The run folder, where that file will be, under a name that no other call has.
-            advice: Sentence on what helps where attempts end before they get any further.
         """
         super().__init__(plan)
-        self._client, self._calls, self._advice = client, calls, advice
+        self._client, self._calls = client, calls
         self._sign = os.path.join(folder, f"{STOP}{secrets.token_hex(8)}")
         self.running: dict[Any, int] = {}
         self.repeated = Counter[tuple[int, str]]()
@@ -104,7 +104,7 @@ class Tasks(Crew):
 
     def give_up(self, ended: Ended, in_vain: int) -> Exception:
         return ended.error or TimeoutError(
-            f"Its worker ended {in_vain} times in a row before it got any further. {self._advice}"
+            f"Its worker ended {in_vain} times in a row before it got any further. {_ADVICE}"
         )
 
     def lost(self, ended: Ended, again: Sequence[int]) -> float:
@@ -133,6 +133,34 @@ class Tasks(Crew):
             future.cancel()
 
 
+class PreparationTask(Tasks):
+    """The task that finds the starts of a run; what it has committed counts as transitions."""
+
+    def __init__(
+        self, plan: Plan, client: Any, preparation: RunFolder, path: str, interval: float
+    ) -> None:
+        """
+        Args:
+            plan: Plan of one lane.
+            client: As in `Tasks`.
+            preparation: RunFolder of the search.
+            path: The run folder to be made.
+            interval: Seconds between commits.
+        """
+        call = tasks.prepare, preparation.path, preparation.run_id, path, interval
+        super().__init__(plan, client, {0: call}, path)
+        self._preparation = preparation
+
+    def reports(self) -> Iterator[Event | Ended]:
+        for ended in super().reports():
+            # The next attempt says what is wrong.
+            with contextlib.suppress(OSError, RunFolderError):
+                found = self._preparation.checkpoint(0)
+                generation = 0 if found is None else found.generation
+                self.counters[0] = replace(self.counters[0], transition=generation)
+            yield ended
+
+
 class LaneTasks(Tasks):
     """Tasks that advance the lanes of a run, which its folder tells of."""
 
@@ -147,7 +175,7 @@ class LaneTasks(Tasks):
             lane: (tasks.advance, folder.path, folder.run_id, lane, interval)
             for lane in range(len(plan.groups))
         }
-        super().__init__(plan, client, calls, folder.path, _FOR_CHAINS)
+        super().__init__(plan, client, calls, folder.path)
         self._folder, self._interval = folder, max(interval, _LOOK_SECONDS)
         self._last_look = time.monotonic()
         self.seconds()

@@ -1,34 +1,28 @@
 """A cluster as the place where the chains of a fit run."""
 
 import os
-import shutil
 import time
 from typing import Any
 
 from tfbnn.cluster import tasks
-from tfbnn.cluster.crew import LaneTasks, Tasks
-from tfbnn.exceptions import RunFolderError
+from tfbnn.cluster.crew import LaneTasks, PreparationTask
 from tfbnn.fit.fitting import Job, Place
 from tfbnn.run.definition import Starts
 from tfbnn.run.description import (
     check_same_run,
-    definition_to_arrays,
-    definition_to_json,
     extend_run,
     read_beginning,
     read_definition,
 )
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import make_plan
+from tfbnn.run.preparation import find_preparation, make_preparation, remove_preparation
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import find_run
 from tfbnn.run.stores import FolderStore, committed_result, result_of
 from tfbnn.storage import RunFolder
-from tfbnn.storage.run.folder import PREPARATION
 from tfbnn.system.atomic import make_folder
-
-_FOR_STARTS = "Use a longer lifetime of workers, or less pretraining: it cannot go on where it was."
 
 
 class Cluster(Place):
@@ -77,25 +71,14 @@ class Cluster(Place):
     def _prepare(self, job: Job, path: str) -> None:
         """Has the run folder made, by a definition that lies in it."""
         definition, chains = job.definition, list(range(job.options.num_chains))
-        staging = os.path.join(path, PREPARATION)
-        folder = RunFolder.find(staging)
-        if folder is None:
-            folder = RunFolder.create(
-                staging, definition_to_json(definition), definition_to_arrays(definition), 1
-            )
-        elif job.options.resume:
-            check_same_run(folder, definition)
-        else:
-            raise RunFolderError(
-                f"{path!r} holds a run that was being prepared. Pass resume=True to go on with it, "
-                "or another folder."
-            )
-        calls = {0: (tasks.prepare, staging, folder.run_id, path)}
+        options = job.options
+        folder = find_preparation(path, definition, options.resume)
+        folder = folder or make_preparation(path, definition)
         plan = make_plan(job.settings, definition, [chains])
-        crew = Tasks(plan, self._client, calls, path, _FOR_STARTS)
+        crew = PreparationTask(plan, self._client, folder, path, options.commit_interval)
         ending = crew.run([[0]], lambda event: False)
         if ending.interrupted:
             raise KeyboardInterrupt
         for error in ending.failures.values():
             raise error
-        shutil.rmtree(staging, ignore_errors=True)
+        remove_preparation(path)

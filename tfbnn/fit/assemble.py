@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfbnn.data.training_inputs import TrainingInputs
+from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.description import read_definition
 from tfbnn.run.evidence import Ladder
+from tfbnn.run.preparation import preparation_in
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
 from tfbnn.spec.rows import Rows, TransformedRows, reference_rows
+from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
@@ -50,6 +54,35 @@ def make_ensemble(
         ),
         readouts=result.readouts,
     )
+
+
+def is_pretrained(definition: RunDefinition) -> bool:
+    """Whether the chains of a run start from networks that were fitted to its rows."""
+    settings = definition.pretraining
+    return settings is not None and bool(settings.epochs or settings.newton_iterations)
+
+
+def unsampled_ensemble(
+    definition: RunDefinition, transformed: TransformedRows, theta: Array, result: SamplingResult
+) -> Ensemble:
+    """The Ensemble of the starts theta [C, P] of a run that was stopped before its first draw.
+
+    What a kernel would say of a draw is NaN, or nothing, there.
+    """
+    nothing = {
+        name: np.full((len(theta), 1), np.nan if np.dtype(kind.dtype).kind == "f" else 0)
+        for name, kind in STATISTICS.items()
+    }
+    statistics = nothing | {"lp": result.start_log_prob[:, None]}
+    networks = replace(
+        result,
+        draws=theta[:, None],
+        sample_stats={name: v.astype(STATISTICS[name].dtype) for name, v in statistics.items()},
+        readouts=None,
+    )
+    ensemble = make_ensemble(definition, transformed, networks, None)
+    origin = "pretrained networks: the run was stopped before its first draw"
+    return replace(ensemble, provenance=ensemble.provenance.stating(not_sampled=origin))
 
 
 def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) -> None:
@@ -115,6 +148,11 @@ def load_run(path: StrPath) -> tuple[Ensemble, Rows]:
     from tfbnn.storage import RunFolder
     from tfbnn.storage.model.contents import from_arrays, to_arrays
 
+    if preparation_in(path) is not None:
+        raise NotFittedError(
+            f"The run in {path!r} has not begun to sample: its chains have no starts yet. Wait for "
+            "it, or go on with it: tfbnn resume."
+        )
     folder = RunFolder.open(path)
     try:
         definition = read_definition(folder)

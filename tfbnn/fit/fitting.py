@@ -12,7 +12,13 @@ import numpy as np
 
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.exceptions import VerdictWarning
-from tfbnn.fit.assemble import check_can_be_saved, make_ensemble, measure_ladder
+from tfbnn.fit.assemble import (
+    check_can_be_saved,
+    is_pretrained,
+    make_ensemble,
+    measure_ladder,
+    unsampled_ensemble,
+)
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
@@ -22,7 +28,7 @@ from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run
-from tfbnn.run.result import SamplingResult
+from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, TransformedRows, data_hash
@@ -68,9 +74,10 @@ def fit(
         rows: Training Rows.
         validation: Validation Rows, or None.
         options: FitOptions.
-        keep: Called with the Ensemble as soon as it exists, unless nothing was kept: an interrupt
-            or a warning that raises must not lose it during the diagnosis. Called again with the
-            diagnosis added, for which an interrupted run has no time.
+        keep: Called with the Ensemble as soon as it exists: an interrupt or a warning that raises
+            must not lose it during the diagnosis. Called again with the diagnosis added, for which
+            an interrupted run has no time. Where no draw was kept, it is that of the pretrained
+            networks, which says so.
         place: Where chains are to run, by default in this process.
     """
     began = time.perf_counter()
@@ -85,6 +92,8 @@ def fit(
         keep(ensemble)
         if not result.interrupted:
             diagnosis = _diagnose(ensemble, job, keep)
+    elif is_pretrained(job.definition) and not result.failures:
+        keep(unsampled_ensemble(job.definition, job.transformed, starts.theta, result))
     settings = job.settings
     accept_target, accept_reason = settings.accept_target(spec)
     run = Run(
@@ -125,6 +134,7 @@ class Place:
         from tfbnn.engine.density.potential import make_data
         from tfbnn.engine.running.begin_elsewhere import starts_of
         from tfbnn.engine.running.driver import run_chains
+        from tfbnn.engine.starts.find import log_prob_of
 
         definition, options = job.definition, job.options
         with opened_session(definition, options) as session:
@@ -138,13 +148,17 @@ class Place:
                 # With more, the last bits of a factorisation would depend on what other chains are
                 # doing.
                 with single_threaded_blas():
-                    starts = starts or starts_of(definition, job.transformed, data, notify)
+                    starts = starts or starts_of(
+                        definition, job.transformed, data, notify, session.search
+                    )
                     result = run_chains(definition, job.settings, data, starts, session, notify)
             except KeyboardInterrupt:
                 # Before the chains moved, in this process.
-                result = session.committed_result(fewest=1)
-                if starts is None or result is None:
+                if starts is None:
                     raise
+                result = session.committed_result(fewest=1) or nothing_sampled(
+                    log_prob_of(definition.spec, data, starts.theta), interrupted=True
+                )
                 result = replace(result, interrupted=True)
             finally:
                 notify.progress.close()

@@ -6,6 +6,7 @@ from typing import Any
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.description import read_definition
 from tfbnn.run.options import FitOptions
+from tfbnn.run.preparation import preparation_in
 from tfbnn.system.paths import StrPath
 
 
@@ -23,7 +24,8 @@ def read_run(
     from tfbnn.engine.kernels import kernel_from_json
     from tfbnn.storage import RunFolder
 
-    definition = read_definition(RunFolder.open(folder))
+    # A run that was stopped before it began is described by the search for its starts.
+    definition = read_definition(preparation_in(folder) or RunFolder.open(folder))
     numbers = asdict(definition.sampling)
     if num_results is not None:
         numbers["num_results"] = num_results

@@ -45,11 +45,13 @@ class Starts(NamedTuple):
         theta: [C, P].
         text: One line on how they were found.
         seconds: What this took.
+        interrupted: Whether the user asked to stop meanwhile: they are as good as they were then.
     """
 
     theta: Array
     text: str
     seconds: Seconds = Seconds()
+    interrupted: bool = False
 
 
 class Layout(NamedTuple):

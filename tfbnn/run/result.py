@@ -72,6 +72,13 @@ class SamplingResult(Ending):
     readouts: Readouts | None = None
 
 
+def nothing_sampled(start_log_prob: Array, interrupted: bool) -> SamplingResult:
+    """The SamplingResult of a run whose chains [C] have not begun."""
+    chains = range(len(start_log_prob))
+    kept = Kept(np.empty((len(chains), 0, 0)), {}, [Counters.nothing(chains)])
+    return gather_result(kept, start_log_prob, Seconds(), Ending(interrupted))
+
+
 def gather_result(
     kept: Kept, start_log_prob: Array, seconds: Seconds, ending: Ending = Ending()
 ) -> SamplingResult:

@@ -17,6 +17,7 @@ from tfbnn.run.definition import Beginning, RunDefinition
 from tfbnn.run.description import check_same_run, extend_run, make_run, read_beginning
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
+from tfbnn.run.preparation import Search, opened_search, remove_preparation
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import FolderStore, MemoryStore, committed_result
 from tfbnn.system.paths import StrPath
@@ -31,10 +32,12 @@ class MemorySession:
     Attributes:
         num_workers: As in `fit_posterior`.
         found: How an earlier process began the run, or None where this one is to begin it.
+        search: Search, which commits on the way to the beginning.
     """
 
     num_workers = 1
     found = None
+    search = Search()
 
     def begin(self, plan: Plan, beginning: Beginning) -> MemoryStore:
         """Begins the run, or takes down that it is to have more results."""
@@ -55,13 +58,16 @@ class FolderSession:
         options: FitOptions,
         folder: RunFolder | None,
         begin: Callable[[Beginning], RunFolder],
+        search: Search = MemorySession.search,
     ) -> None:
         """
         Args:
             options: Those of the fit.
             folder: RunFolder of a run that has begun, or None.
             begin: Makes the folder of one that has not, or extends it, and returns it.
+            search: Search of a run that has not begun.
         """
+        self.search = search
         self._folder, self._begin = folder, begin
         self._commit_interval = options.commit_interval
         self.num_workers = options.num_workers
@@ -107,7 +113,14 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
             yield FolderSession(options, folder, lambda beginning: go_on())
         else:
             make = stack.enter_context(RunFolder.reserved(path))
-            yield FolderSession(options, None, partial(make_run, make, definition))
+            search = stack.enter_context(opened_search(path, definition, options))
+
+            def begin(beginning: Beginning) -> RunFolder:
+                begun = make_run(make, definition, beginning)
+                remove_preparation(path)
+                return begun
+
+            yield FolderSession(options, None, begin, search)
 
 
 def find_run(path: StrPath, definition: RunDefinition, resume: bool) -> RunFolder | None:

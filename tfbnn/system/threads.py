@@ -3,13 +3,11 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from tfbnn.system.aside import Item, Result, each_aside
 
 
 def num_cores() -> int:
@@ -36,8 +34,8 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     count = min(num_cores(), len(items))
     if count < 2:
         return [function(item) for item in items]
-    with single_threaded_blas(), ThreadPoolExecutor(count) as pool:
-        return list(pool.map(function, items))
+    with single_threaded_blas():
+        return each_aside(function, items, count)
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:

@@ -157,15 +157,41 @@ def test_diagnose_stops_following_a_run_that_nobody_works_on(run, stopped, monke
     assert "Nobody has been at work" in err and "for 30 s" in err
 
 
+def test_a_stop_during_pretraining_saves_its_networks_and_is_resumed(
+    run, folder, monkeypatch, tmp_path
+):
+    def stop(self, event):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    fit = FIT.replace("--no-pretraining", "--epochs 20 --newton-iterations 0")
+    path = tmp_path / "run"
+    monkeypatch.setattr("tfbnn.engine.starts.pretraining.affordable_steps", lambda flops: 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "__call__", stop)
+        code, out, err = run(f"{fit} --output {path} -o pretrained.h5")
+    assert (code, out) == (85, "") and "no draws of the posterior" in err
+    assert "Saved pretrained.h5." in err and f"Go on with: tfbnn resume {path}" in err
+    networks = (folder / "pretrained.h5").read_bytes()
+    assert tfbnn.load(folder / "pretrained.h5")._ensemble.provenance.not_sampled
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "__call__", stop)
+        code, out, err = run(f"resume {path} -o pretrained.h5")
+    assert code == 85 and "pretrained.h5 was there before" in err
+    assert (folder / "pretrained.h5").read_bytes() == networks
+    code, out, err = run(f"resume {path} -o pretrained.h5 --json")
+    assert code == 0 and json.loads(out)["num_results"] == 48
+    assert tfbnn.load(folder / "pretrained.h5").posterior.num_results == 48
+
+
 def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):
     from tfbnn.engine.sampling.lane import Lane
 
     advance = Lane.advance
 
-    def fail(self):
+    def fail(self, *at_most):
         if self.chains == [1]:
             raise OSError(28, "No space left on device", "run/lane-001")
-        advance(self)
+        advance(self, *at_most)
 
     monkeypatch.setattr(Lane, "advance", fail)
     code, out, err = run(f"{FIT} --output {tmp_path / 'run'}")

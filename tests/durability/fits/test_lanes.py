@@ -1,6 +1,8 @@
 """A lane that goes on from a snapshot makes the very draws of one that was never interrupted."""
 
+import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,6 +137,39 @@ def test_goes_on_from_the_end_of_any_block(kernel):
     snapshots = run_to_the_end(whole)
     for index in range(0, len(snapshots), 3):
         assert_goes_on(snapshots, index, whole, fresh)
+
+
+def test_blocks_of_any_length_make_the_same_draws():
+    """Fewer transitions than planned, as where each takes long."""
+    whole, other = make_lanes("hmc", 2, jit_compile=False)
+    run_to_the_end(whole)
+    lengths = itertools.cycle([1, 3, 2, 99])
+    while other.leg is not None:
+        other.advance(next(lengths))
+    np.testing.assert_array_equal(other.sink.draws, whole.sink.draws)
+    for name, array in whole.snapshot().items():
+        np.testing.assert_array_equal(other.snapshot()[name], array)
+    sums = [lane.counters.acceptance_sum["warmup"] for lane in (whole, other)]
+    np.testing.assert_array_equal(*sums)
+
+
+def test_a_block_that_was_left_changes_nothing():
+    (lane,) = make_lanes("hmc", 1, jit_compile=False)
+    while lane.num_kept < 4:
+        lane.advance()
+    before, counters, num_draws = lane.snapshot(), lane.counters, len(lane.sink.draws)
+    block = lane.program.block
+
+    def slow_block(*arguments):
+        result = block(*arguments)
+        lane.leave()  # as another thread does, meanwhile
+        return result
+
+    lane.program = replace(lane.program, block=slow_block)
+    lane.advance()
+    assert lane.counters is counters and len(lane.sink.draws) == num_draws
+    for name, array in before.items():
+        np.testing.assert_array_equal(lane.snapshot()[name], array)
 
 
 def test_a_checkpoint_of_another_run_is_refused():

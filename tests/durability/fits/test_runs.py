@@ -331,10 +331,10 @@ def test_a_chain_that_fails_does_not_take_the_others_with_it(
 
     advance = Lane.advance
 
-    def fail(self):
+    def fail(self, *at_most):
         if self.chains == [1] and self.num_kept >= 16:
             raise MemoryError("no room")
-        advance(self)
+        advance(self, *at_most)
 
     output = {"output": tmp_path / "run", "commit_interval": 0} if to_folder else {}
     with monkeypatch.context() as patch:
@@ -370,25 +370,25 @@ def test_an_interrupt_commits_and_keeps_the_draws(tmp_path, whole, times):
 def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
     tmp_path, whole, monkeypatch
 ):
-    """Its state may be ahead of its counts then. The interrupt tells of it."""
-    failing, interrupted, keep = threading.Event(), threading.Event(), Lane._keep
+    """The interrupt tells of it."""
+    failing, interrupted, keep = threading.Event(), threading.Event(), Lane._kept
 
     def fail(lane, count, output):
         if lane.chains == [1] and lane.num_kept >= 8:
             failing.set()
             assert interrupted.wait(60)
             raise MemoryError("no room")
-        keep(lane, count, output)
+        return keep(lane, count, output)
 
     def interrupt(event):
         if failing.is_set():
-            # The pool is waited for by then.
+            # The block is waited for by then.
             threading.Timer(0.2, interrupted.set).start()
             raise KeyboardInterrupt
 
     model = small_model()
     with monkeypatch.context() as patch:
-        patch.setattr(Lane, "_keep", fail)
+        patch.setattr(Lane, "_kept", fail)
         with (
             pytest.warns(UserWarning, match="chain 1: MemoryError: no room"),
             pytest.raises(KeyboardInterrupt) as caught,
@@ -424,8 +424,8 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     kernel = HMC(step_size=50.0, num_leapfrog_steps=3, preconditioner="identity")
     with pytest.warns(tfbnn.ConvergenceWarning) as warned:
         small_fit(kernel=kernel, num_burnin_steps=32, jit_compile=False, callbacks=[events.append])
-    first = [event for event in events if event["phase"] == "warmup"][:2]
-    assert first[-1]["standing_still"] == [0, 1]
+    last = [event for event in events if event["phase"] == "warmup"][-1]
+    assert last["standing_still"] == [0, 1]
     texts = [str(w.message) for w in warned if "accepted none" in str(w.message)]
     named = sorted(
         chain for text in texts for chain in (0, 1) if f"{chain}" in text.split("acc")[0]

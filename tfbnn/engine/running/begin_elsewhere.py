@@ -7,17 +7,19 @@ from tfbnn.engine.sampling.program import check_starts
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.description import check_environment, make_run, read_definition
+from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
 
-def prepare_run(staging: RunFolder, path: str, notify: Notifier) -> None:
+def prepare_run(staging: RunFolder, search: Search, path: str, notify: Notifier) -> None:
     """Makes the run folder of a run that tasks on several devices will advance.
 
     Args:
         staging: RunFolder that holds the definition of the run.
+        search: What commits on the way there.
         path: The folder to be made.
         notify: Notifier; when it asks to stop, no folder is made.
 
@@ -31,15 +33,19 @@ def prepare_run(staging: RunFolder, path: str, notify: Notifier) -> None:
     transformed = TransformedRows.learn(definition.spec, definition.rows, definition.validation)
     data = make_data(*transformed.train, definition.spec.dtype)
     with single_threaded_blas(), RunFolder.reserved(path) as make:
-        starts = starts_of(definition, transformed, data, notify)
-        if not notify.stopped:
+        starts = starts_of(definition, transformed, data, notify, search)
+        if not (notify.stopped or starts.interrupted):
             program = program_of(definition, many_devices=True)
             log_prob = check_starts(program, starts.theta)
             make_run(make, definition, Beginning(starts, log_prob, program.plan.layout, True))
 
 
 def starts_of(
-    definition: RunDefinition, transformed: TransformedRows, data: Data, notify: Notifier
+    definition: RunDefinition,
+    transformed: TransformedRows,
+    data: Data,
+    notify: Notifier,
+    search: Search,
 ) -> Starts:
     """The Starts of a run.
 
@@ -47,8 +53,9 @@ def starts_of(
         definition: RunDefinition.
         transformed: TransformedRows.
         data: Tensors of the training rows.
-        notify: As in `prepare_run`.
+        notify, search: As in `prepare_run`.
     """
     spec, held_out = definition.spec, transformed.held_out
     validation = None if held_out is None else make_data(*held_out, spec.dtype)
-    return find_starts(spec, data, validation, definition.pretraining, definition.sampling, notify)
+    pretraining, sampling = definition.pretraining, definition.sampling
+    return find_starts(spec, data, validation, pretraining, sampling, notify, search)

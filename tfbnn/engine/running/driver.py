@@ -13,15 +13,17 @@ from tfbnn.engine.running.run_lanes import run_lanes
 from tfbnn.engine.running.workers.crew import run_in_workers
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
+from tfbnn.engine.starts.find import log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.plan import Plan, estimated_seconds
 from tfbnn.run.progress import Notifier
-from tfbnn.run.result import SamplingResult
-from tfbnn.run.session import MemorySession, Session
+from tfbnn.run.result import SamplingResult, nothing_sampled
+from tfbnn.run.session import Session
 from tfbnn.run.stores import FolderStore, Sink, Store, result_of
 from tfbnn.system.arrays import Array
+from tfbnn.system.aside import awaited
 from tfbnn.system.threads import num_cores
 
 # A worker takes about ten seconds to import and to compile.
@@ -46,21 +48,23 @@ def run_chains(
         data: Tensors of its training rows.
         starts: Where the chains start.
         session: Where draws go, and what there is of the run to go on from.
-        notify: Notifier; when it was stopped already, nothing is sampled.
+        notify: Notifier; when it was stopped already, or the search for starts was interrupted,
+            nothing is sampled and no run begun.
 
     Raises:
         StartError: When a chain cannot move from its start.
         RunFolderError, RunLockedError: When the folder is damaged or in use.
     """
+    if starts.interrupted or notify.stopped:
+        # Networks to predict with need no compiled program.
+        return nothing_sampled(log_prob_of(definition.spec, data, starts.theta), starts.interrupted)
     clock = Clock()
     notify.announce("compile")
     with clock.measure("compile"):
         layout = session.found and session.found.layout
         plan = plan_chains(settings, definition, layout)
         program = make_program(settings, definition, data, plan)
-        start_log_prob = check_starts(program, starts.theta)
-    if notify.stopped:
-        session = MemorySession()
+        start_log_prob = awaited(check_starts, program, starts.theta)
     num_workers = count_workers(session, definition, settings, plan)
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout, num_workers > 0))
     lanes = range(len(plan.groups))
@@ -73,7 +77,7 @@ def run_chains(
         with ExitStack() as stack:
             with clock.measure("startup"):
                 opened = open_lanes(stack, program, store, lanes, starts.theta, clock)
-            ending = run_lanes(opened, notify, clock, notify.stopped)
+            ending = run_lanes(opened, notify, clock)
         seconds = clock.seconds
     return result_of(store, plan, start_log_prob, seconds, ending)
 
@@ -99,7 +103,7 @@ def open_lanes(
     lanes = []
     for index in indices:
         sink, group = stack.enter_context(store.sink(index, clock)), program.plan.groups[index]
-        lanes.append(_open_lane(program, group, theta[group], sink))
+        lanes.append(awaited(_open_lane, program, group, theta[group], sink))
     return lanes
 
 

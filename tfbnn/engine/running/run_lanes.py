@@ -1,5 +1,6 @@
 """Lanes of this process take turns: phases, threads, progress, stops, and a commit at the end."""
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
@@ -10,7 +11,12 @@ from tfbnn.run.counters import PHASES, Clock
 from tfbnn.run.crew import Crew, Ended, Notify
 from tfbnn.run.events import Event
 from tfbnn.run.result import Ending
+from tfbnn.system.aside import aside, awaited, wait_a_little
 from tfbnn.system.threads import num_cores
+
+# What the first block of a lane is, whose transitions nobody has timed yet.
+_FIRST_BLOCK = 16
+_BLOCK_SECONDS = 1.0
 
 
 def compile_block(lane: Lane) -> None:
@@ -21,17 +27,16 @@ def compile_block(lane: Lane) -> None:
     program.block(program.data, lane.state, keys, control)
 
 
-def run_lanes(lanes: list[Lane], notify: Notify, clock: Clock, stopped: bool = False) -> Ending:
+def run_lanes(lanes: list[Lane], notify: Notify, clock: Clock) -> Ending:
     """Advances all lanes to their ends, as far as nothing stops them, and commits.
 
     Args:
         lanes: The lanes, which share a program.
         notify: Called with an event between blocks; true stops the run.
         clock: Clock of the run.
-        stopped: Whether the run was stopped already, so that nothing is to be sampled.
     """
     crew = _Threads(lanes, clock)
-    return crew.run([] if stopped else [[number] for number in crew.next_turns()], notify)
+    return crew.run([[number] for number in crew.next_turns()], notify)
 
 
 class _Threads(Crew):
@@ -40,6 +45,10 @@ class _Threads(Crew):
     Compiled blocks run outside the interpreter lock, and two one-chain programs on two threads
     finish sooner than one after the other with two threads each. No lane begins a phase before all
     have ended the one before it.
+
+    A block has as many transitions as take about a second by the block before it: trees of NUTS
+    are a thousand times deeper here than there, which no plan knows. `notify` hears of the run as
+    often, whether a block has ended or not.
     """
 
     def __init__(self, lanes: list[Lane], clock: Clock) -> None:
@@ -49,7 +58,7 @@ class _Threads(Crew):
         self.running: dict[Future[None], int] = {}
         self._clock, self._phase, self._is_compiled = clock, "", False
         self._num_threads = min(len(lanes), num_cores())
-        self._pool = ThreadPoolExecutor(self._num_threads)
+        self._affordable = dict.fromkeys(self._lanes, _FIRST_BLOCK)
 
     def next_turns(self) -> list[int]:
         """All lanes in the first phase that is not over, unless they take their turns there."""
@@ -70,14 +79,15 @@ class _Threads(Crew):
         (number,) = lanes
         if not self._is_compiled:
             with self._clock.measure("compile"):
-                compile_block(self._lanes[number])
+                awaited(compile_block, self._lanes[number])
             self._is_compiled = True
         self._clock.count_as(self._phase)
-        self.running[self._pool.submit(self._lanes[number].advance)] = number
+        self.running[aside(self._advance, number)] = number
 
     def reports(self) -> Iterator[Event | Ended]:
         phase = self._phase
-        for future in wait(self.running, return_when=FIRST_COMPLETED).done:
+        ended = wait(self.running, timeout=_BLOCK_SECONDS, return_when=FIRST_COMPLETED).done
+        for future in ended:
             number = self.running.pop(future)
             goes_on = not self._has_failed(future, number) and self._lanes[number].is_in(phase)
             yield Ended([number], [number] if goes_on else self.next_turns())
@@ -85,25 +95,34 @@ class _Threads(Crew):
         yield from self.event(phase, self._clock.seconds.phases[phase])
 
     def stop(self) -> bool:
-        """Waits for the blocks that run, and commits what the lanes have.
+        """Waits a little for the blocks that run, leaves them, and commits what the lanes have.
 
-        In a thread of its own, which no signal reaches. Those whose last block failed keep the
-        commit before it.
+        The latter in a thread of its own, which no signal reaches.
         """
-        interrupted = _finish(self._pool)
+        interrupted = wait_a_little(self.running)
         self._clock.count_as("")
         for future, number in self.running.items():
-            self._has_failed(future, number)
+            if future.done():
+                self._has_failed(future, number)
         pool = ThreadPoolExecutor(1)
         commits = {
-            pool.submit(lane.sink.commit, lane): number
+            pool.submit(_leave_and_commit, lane): number
             for number, lane in self._lanes.items()
-            if lane.is_between_blocks and number not in self.failures
+            if number not in self.failures
         }
         interrupted |= _finish(pool)
         for commit, number in commits.items():
             self._has_failed(commit, number)
         return interrupted
+
+    def _advance(self, number: int) -> None:
+        """Runs one block of a lane, and says how long the next one may be."""
+        lane, began = self._lanes[number], time.perf_counter()
+        before = lane.counters.transition
+        lane.advance(self._affordable[number])
+        seconds = time.perf_counter() - began
+        count = lane.counters.transition - before
+        self._affordable[number] = max(1, int(_BLOCK_SECONDS * count / seconds))
 
     def _has_failed(self, future: Future[None], number: int) -> bool:
         """Whether the block or the commit of a lane failed, which is taken down."""
@@ -111,6 +130,11 @@ class _Threads(Crew):
         if error is not None:
             self.failures[number] = error
         return error is not None
+
+
+def _leave_and_commit(lane: Lane) -> None:
+    lane.leave()
+    lane.sink.commit(lane)
 
 
 def _finish(pool: ThreadPoolExecutor) -> bool:

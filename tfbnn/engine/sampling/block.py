@@ -19,6 +19,8 @@ from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
 from tfbnn.spec.model_spec import ModelSpec
 
+_ACCEPTANCE_UNITS = 2.0**30
+
 
 class ChainState(NamedTuple):
     """Everything that decides the future of a group of C chains, apart from settings and keys.
@@ -69,7 +71,8 @@ class BlockOutput(NamedTuple):
         draws: Kept coordinates [slots, C, P].
         statistics: Dict of the kept draws' statistics, [slots, C] each; with several rungs also
             rung_log_likelihood [slots, C, m].
-        acceptance_sum: Sum of the acceptance rates of all transitions [C].
+        acceptance_sum: Sum of the acceptance rates of all transitions [C], float64, each rounded to
+            a multiple of 2^-30: sums of these are exact, however transitions are split into blocks.
         num_divergent: Number of divergent transitions [C].
         num_gradients: Number of gradients [C], those of all rungs.
     """
@@ -132,7 +135,7 @@ def make_block(
                 statistics={
                     name: array.write(slot, kept[name]) for name, array in output.statistics.items()
                 },
-                acceptance_sum=output.acceptance_sum + kept["acceptance_rate"],
+                acceptance_sum=output.acceptance_sum + _rounded(kept["acceptance_rate"]),
                 num_divergent=output.num_divergent + tf.cast(kept["diverging"], tf.int32),
                 num_gradients=output.num_gradients + tf.reduce_sum(num_gradients, axis=1),
             )
@@ -183,6 +186,10 @@ def _kept(settings, state, statistics, step_size):
     return kept
 
 
+def _rounded(acceptance):
+    return tf.round(tf.cast(acceptance, tf.float64) * _ACCEPTANCE_UNITS) / _ACCEPTANCE_UNITS
+
+
 def _adapt(step, statistics, settings, accept_target, adapt_step):
     if accept_target is None:
         return step
@@ -205,7 +212,7 @@ def _empty_output(z: Tensor, temperatures: tuple[float, ...], num_slots: int) ->
     return BlockOutput(
         draws=slots(z.dtype, [*chains, z.shape[1]]),
         statistics=statistics,
-        acceptance_sum=tf.zeros(chains, z.dtype),
+        acceptance_sum=tf.zeros(chains, tf.float64),
         num_divergent=tf.zeros(chains, tf.int32),
         num_gradients=tf.zeros(chains, tf.int32),
     )

@@ -1,5 +1,6 @@
 """A lane: the chains that advance together in one compiled program, and where they are."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from tfbnn.engine.basis.adaptation import (
     restart_dual_averaging,
     restart_moments,
 )
-from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
 from tfbnn.engine.sampling.linear_map import (
@@ -35,12 +36,12 @@ from tfbnn.system.arrays import Array
 class Lane:
     """One chain on a CPU; all chains on a GPU, or where the kernel couples them.
 
-    Not shared between threads while it advances, but for its counters.
+    One thread at a time advances it. State, counters and what its sink has change together at the
+    end of a block, so that another thread may `leave` it in the middle of one.
 
     Attributes:
-        counters: What it has counted up to the end of the last block.
-        is_between_blocks: Whether state and counters belong together; not during a block, nor after
-            one that failed.
+        state: ChainState at the end of the last block.
+        counters: What it has counted up to there.
     """
 
     def __init__(self, program: Program, chains: Sequence[int], theta: Array, sink: Sink) -> None:
@@ -54,13 +55,12 @@ class Lane:
         self.program = program
         self.key_chain = chains[0] if len(chains) == 1 else -1
         self.sink = sink
-        self.is_between_blocks = True
-        self.state: ChainState
+        self._ending_block, self._is_left = threading.Lock(), False
         self.counters = Counters.nothing(chains)
         start = program.potential.coordinates(theta, program.data)
         rows = np.repeat(start, len(program.settings.temperatures), axis=0)
-        self._start(rows, self._first_map(rows), 0)
-        self.counters = replace(self.counters, step_size=self._step_size(0))
+        self.state = self._start(rows, self._first_map(rows), 0)
+        self.counters = replace(self.counters, step_size=self._step_size(self.state, 0))
 
     @property
     def chains(self) -> list[int]:
@@ -77,13 +77,16 @@ class Lane:
         """The leg the lane is in, or None at the end."""
         return self.program.plan.leg(self.counters.transition)
 
-    def advance(self) -> None:
-        """Runs one block, and renews the preconditioner where a leg ends that asks for it."""
+    def advance(self, at_most: int | None = None) -> None:
+        """Runs one block, and renews the preconditioner where a leg ends that asks for it.
+
+        Args:
+            at_most: Transitions, by default those of the plan; how many they are changes no draw.
+        """
         program, plan, counters = self.program, self.program.plan, self.counters
         leg_index, done = plan.position(counters.transition)
         leg = plan.legs[leg_index]
-        self.is_between_blocks = False
-        count = min(plan.block_length, leg.length - done)
+        count = min(at_most or plan.block_length, plan.block_length, leg.length - done)
         keys = np.zeros((plan.block_length, 2), np.int32)
         keys[:count] = seeds.keys(
             program.seed, "transition", self.key_chain, counters.transition, count
@@ -95,27 +98,36 @@ class Lane:
             adapt_step=tf.constant(leg.adapt_step),
             collect_moments=tf.constant(leg.renew),
         )
-        before = self.state.z
-        self.state, output = program.block(program.data, self.state, tf.constant(keys), control)
-        num_refused = self._num_refused(before, count)
-        num_divergent = counters.num_divergent
+        state, output = program.block(program.data, self.state, tf.constant(keys), control)
+        num_refused = self._num_refused(state, count)
+        num_divergent, kept = counters.num_divergent, None
         if leg.phase == "sampling":
             num_divergent = num_divergent + output.num_divergent.numpy()
-            self._keep(count, output)
+            kept = self._kept(count, output)
         if leg.renew and done + count == leg.length:
-            point = self.state.linear_map.forward(self.state.z).numpy()
-            self._start(point, self._renewed_map(point, leg.length), leg_index)
-        self.counters = counters.after_block(
+            point = state.linear_map.forward(state.z).numpy()
+            state = self._start(point, self._renewed_map(state, point, leg.length), leg_index)
+        new = counters.after_block(
             leg.phase,
             count,
             output.acceptance_sum.numpy(),
             output.num_gradients.numpy(),
             num_divergent=num_divergent,
             num_refused=num_refused,
-            step_size=self._step_size(counters.transition + count),
+            step_size=self._step_size(state, counters.transition + count),
         )
-        self.is_between_blocks = True
-        self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
+        with self._ending_block:
+            if self._is_left:
+                return
+            if kept is not None:
+                self.sink.append(*kept)
+            self.state, self.counters = state, new
+            self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
+
+    def leave(self) -> None:
+        """Has a block that is still running change nothing any more, whenever it ends."""
+        with self._ending_block:
+            self._is_left = True
 
     def is_in(self, phase: str) -> bool:
         """Whether the next transition belongs to `phase`."""
@@ -148,24 +160,24 @@ class Lane:
         )
         self.counters = replace(counters, seconds=None)
 
-    def _step_size(self, transition: int) -> Array:
+    def _step_size(self, state: ChainState, transition: int) -> Array:
         """Step sizes in use [C] after so many transitions."""
-        step, leg = self.state.step, self.program.plan.leg(transition)
+        step, leg = state.step, self.program.plan.leg(transition)
         adapting = leg is not None and leg.adapt_step
         rows = np.exp(np.asarray(step.log_step if adapting else step.log_average))
         return of_posterior(rows, self.program.settings.temperatures).astype(float)
 
-    def _num_refused(self, before: Tensor, count: int) -> Array:
+    def _num_refused(self, state: ChainState, count: int) -> Array:
         moved = of_posterior(
-            tf.not_equal(self.state.z, before).numpy(), self.program.settings.temperatures
+            tf.not_equal(state.z, self.state.z).numpy(), self.program.settings.temperatures
         )
         return np.where(moved.any(axis=1), 0, self.counters.num_refused + count)
 
-    def _keep(self, count: int, output: BlockOutput) -> None:
-        """Hands on what was kept in the last `count` transitions."""
+    def _kept(self, count: int, output: BlockOutput) -> tuple[Array, dict[str, Array]] | None:
+        """Draws and statistics that `count` more transitions have completed, if any."""
         num_new = self.program.plan.num_kept(self.counters.transition + count) - self.num_kept
         if not num_new:
-            return
+            return None
         draws, statistics = self.program.complete(
             output.draws.numpy()[:num_new],
             {name: values.numpy()[:num_new] for name, values in output.statistics.items()},
@@ -173,31 +185,29 @@ class Lane:
             self.num_kept,
         )
         dtypes = self.program.dtypes
-        self.sink.append(
-            draws, {name: statistics[name].astype(dtype) for name, dtype in dtypes.items()}
-        )
+        return draws, {name: statistics[name].astype(dtype) for name, dtype in dtypes.items()}
 
     def _first_map(self, point: Array) -> LinearMap:
         if self.program.settings.preconditioner == "gauss_newton":
             return self._whitening_map(point)
         return identity_map(point.shape, point.dtype)
 
-    def _renewed_map(self, point: Array, num_draws: int) -> LinearMap:
+    def _renewed_map(self, state: ChainState, point: Array, num_draws: int) -> LinearMap:
         if self.program.settings.preconditioner == "gauss_newton":
             return self._whitening_map(point)
-        variance = self.state.moments.squares.numpy() / max(num_draws - 1, 1)
+        variance = state.moments.squares.numpy() / max(num_draws - 1, 1)
         if self.program.settings.couples_chains:
             # Chains that learn from each other need the same coordinates.
             variance = np.broadcast_to(variance.mean(axis=0), variance.shape)
-        return diagonal_map(variance, num_draws, self.state.linear_map)
+        return diagonal_map(variance, num_draws, state.linear_map)
 
     def _whitening_map(self, point: Array) -> LinearMap:
         program = self.program
         curvature = [program.potential.curvature(chain, program.data) for chain in point]
         return whitening_map(point, np.stack(curvature))
 
-    def _start(self, point: Array, linear_map: LinearMap, leg_index: int) -> None:
-        """(Re)starts the kernel at a point [R, P] under a new linear map, after a leg or the first."""
+    def _start(self, point: Array, linear_map: LinearMap, leg_index: int) -> ChainState:
+        """The kernel (re)started at a point [R, P] under a new linear map, after a leg or the first."""
         program = self.program
         z = np.asarray(linear_map.inverse(point))
         if program.settings.step_size is not None:
@@ -215,7 +225,7 @@ class Lane:
             program.spec, program.settings, program.data, z, linear_map, reference, step
         )
         program.settings.check_start(results, self.chains)
-        self.state = ChainState(
+        return ChainState(
             z=tf.constant(z),
             results=results,
             linear_map=linear_map,

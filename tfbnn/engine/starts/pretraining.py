@@ -1,29 +1,33 @@
 """ADAM on the density that is sampled: one independent optimisation per chain, all at once."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from dataclasses import asdict
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.basis.compile import chain_groups, compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.potential import Data, Potential
-from tfbnn.engine.starts.adam import Batches, make_adam_steps, start_adam
+from tfbnn.engine.starts.adam import AdamState, Batches, make_adam_steps, start_adam
 from tfbnn.engine.starts.check import draw_prior, with_residual_noise
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import PretrainingEvent
 from tfbnn.run.options import Sampling
 from tfbnn.run.plan import affordable_steps
+from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
+from tfbnn.system.aside import awaited, each_aside
 from tfbnn.system.threads import num_cores
 
 # Multiplications per step and chain from which chains gain more by a thread each than by sharing
 # one program's overhead.
 _LARGE_STEP = 1e6
+_STAGE = "adam"
 
 
 class PretrainingResult(NamedTuple):
@@ -34,12 +38,14 @@ class PretrainingResult(NamedTuple):
         epochs: Epochs whose result each chain kept [C].
         validation_log_likelihood: Mean per row and chain [C], or None without validation rows.
         seconds: Of compilation and pretraining.
+        interrupted: Whether the user asked to stop meanwhile.
     """
 
     theta: Array
     epochs: Array
     validation_log_likelihood: Array | None
     seconds: Seconds
+    interrupted: bool
 
 
 def pretrain(
@@ -49,6 +55,7 @@ def pretrain(
     sampling: Sampling,
     validation: Data | None,
     notify: Notifier,
+    search: Search,
 ) -> PretrainingResult:
     """Optimises one start per chain.
 
@@ -59,6 +66,10 @@ def pretrain(
         sampling: The seed, the number C of starts, and whether XLA compiles the steps.
         validation: Validation Data, or None.
         notify: Called with an Event now and then; true stops.
+        search: Where it goes on from, and commits.
+
+    Raises:
+        KeyboardInterrupt: Before the first steps are made; later ones count.
     """
     notify.announce("compile")
     began = time.perf_counter()
@@ -72,59 +83,119 @@ def pretrain(
     batches = Batches(num_rows, batch_size, num_chains, settings.epochs, seed, calls)
     steps = make_adam_steps(spec, settings, num_rows, batch_size, batches.num_steps, jit_compile)
     groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
-    states = [start_adam(theta[group]) for group in groups]
-    nothing = tf.constant(0)
-    steps(states[0], data, batches.padding(len(groups[0])), nothing, nothing)
+    nothing, state = tf.constant(0), start_adam(theta[groups[0]])
+    awaited(steps, state, data, batches.padding(len(groups[0])), nothing, nothing)
     score = _make_score(spec, validation, jit_compile)
     compiled_in = time.perf_counter() - began
 
     began = time.perf_counter()
-    best = _Best(theta, settings.early_stopping)
-    with ThreadPoolExecutor(min(len(groups), num_cores())) as pool:
+    progress = _Progress.begun(theta, groups)
+    found, interrupted = search.found_in(_STAGE), False
+    before, patience = Seconds(compile=compiled_in), settings.early_stopping
+    if found is not None:
+        progress = _Progress.read(found, groups)
+        before += Seconds(**found.content["seconds"])
+
+    def seconds() -> Seconds:
+        return before + Seconds(pretraining=time.perf_counter() - began)
+
+    def stand() -> Stand:
+        return progress.stand(seconds())
+
+    try:
         for first, count, indices, epoch in batches:
+            if epoch <= progress.epoch or progress.waits(patience).all():
+                continue  # the orders of its rows are drawn all the same
             start, length = tf.constant(first), tf.constant(count)
-
-            def advance(state, group, start=start, length=length, indices=indices):
-                return steps(state, data, tf.constant(indices[:, group]), start, length)
-
-            states = list(pool.map(advance, states, groups))
-            theta = np.concatenate([state.theta.numpy() for state in states])
-            if score is not None:
-                best.update(theta, score(theta), epoch)
-            stopped = notify(_event(batches, first + count, epoch, best, began))
-            if stopped or best.stopped.all():
+            calls = [
+                partial(steps, state, data, tf.constant(indices[:, group]), start, length)
+                for state, group in zip(progress.states, groups)
+            ]
+            states = each_aside(lambda call: call(), calls, num_cores())
+            progress = progress.after(epoch, states, score, patience)
+            stopped = notify(_event(batches, first + count, progress, seconds().pretraining))
+            search.keep(stand, now=stopped)
+            if stopped:
                 break
-    seconds = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
-    epochs = np.full(num_chains, epoch)
-    if settings.early_stopping:
-        theta, epochs = best.theta, best.epochs
+    except KeyboardInterrupt:
+        interrupted = True
+        if not progress.epoch:
+            raise
+        search.keep(stand, now=True)
+    theta, epochs = progress.theta, np.full(num_chains, progress.epoch)
+    if patience:
+        theta, epochs = progress.best, progress.epochs
     theta = with_residual_noise(spec, theta, data)
-    return PretrainingResult(theta, epochs, best.last if score is not None else None, seconds)
+    last = progress.last if score is not None else None
+    return PretrainingResult(theta, epochs, last, seconds(), interrupted)
 
 
-class _Best:
-    """Keeps, per chain, the parameters with the best validation score so far."""
+class _Progress(NamedTuple):
+    """How far pretraining is; a new one after each call, so that an interrupt finds it whole.
 
-    def __init__(self, theta, patience):
-        self.theta = theta.copy()
-        self.patience = patience
-        self.score = np.full(len(theta), -np.inf)
-        self.last = np.full(len(theta), np.nan)
-        self.epochs = np.zeros(len(theta), int)
-        self.waited = np.zeros(len(theta), int)
+    Attributes:
+        epoch: Epochs that are over.
+        states: AdamState of each group of chains.
+        best: Parameters with the best validation score so far [C, P].
+        score, last: That score, and the last one [C].
+        epochs: The epoch of that score [C].
+    """
 
-    def update(self, theta, score, epoch):
-        """Takes in the scores [C] that parameters [C, P] reached after `epoch` epochs."""
-        self.last = score
-        active = ~self.stopped
-        better = active & (score > self.score)
-        self.theta[better], self.score[better] = theta[better], score[better]
-        self.epochs[better] = epoch
-        self.waited[active] = epoch - self.epochs[active]
+    epoch: int
+    states: list[Any]
+    best: Array
+    score: Array
+    last: Array
+    epochs: Array
+
+    @classmethod
+    def begun(cls, theta, groups):
+        """At the start, theta [C, P]."""
+        states = [start_adam(theta[group]) for group in groups]
+        scores, unknown = np.full(len(theta), -np.inf), np.full(len(theta), np.nan)
+        return cls(0, states, theta, scores, unknown, np.zeros(len(theta), np.int64))
+
+    @classmethod
+    def read(cls, found, groups):
+        """What `stand` said."""
+        arrays = dict(found.arrays)
+        adam = [arrays.pop(name) for name in AdamState._fields]
+        states = [AdamState(*(tf.constant(array[group]) for array in adam)) for group in groups]
+        return cls(found.content["epoch"], states, **arrays)
+
+    def stand(self, seconds):
+        """What a later process needs to go on."""
+        adam = {
+            name: np.concatenate([getattr(state, name).numpy() for state in self.states])
+            for name in AdamState._fields
+        }
+        rest = {name: getattr(self, name) for name in ("best", "score", "last", "epochs")}
+        content = {"stage": _STAGE, "epoch": self.epoch, "seconds": asdict(seconds)}
+        return Stand(content, adam | rest)
 
     @property
-    def stopped(self):
-        return self.waited >= (self.patience or np.inf)
+    def theta(self):
+        """Parameters of all chains [C, P]."""
+        return np.concatenate([state.theta.numpy() for state in self.states])
+
+    def after(self, epoch, states, score, patience):
+        """After a call that brought ADAM to these states."""
+        new = self._replace(epoch=epoch, states=states)
+        if score is None:
+            return new
+        theta = new.theta
+        scores = awaited(score, theta)
+        better = ~self.waits(patience) & (scores > self.score)
+        return new._replace(
+            last=scores,
+            best=np.where(better[:, None], theta, self.best),
+            score=np.where(better, scores, self.score),
+            epochs=np.where(better, epoch, self.epochs),
+        )
+
+    def waits(self, patience):
+        """Whether chains have waited long enough for a better score [C]."""
+        return self.epoch - self.epochs >= (patience or np.inf)
 
 
 def _make_score(spec, validation, jit_compile):
@@ -135,8 +206,7 @@ def _make_score(spec, validation, jit_compile):
     return lambda theta: log_likelihood(tf.constant(theta), validation).numpy() / num_rows
 
 
-def _event(batches: Batches, step: int, epoch: int, best: _Best, began: float) -> PretrainingEvent:
-    seconds = time.perf_counter() - began
+def _event(batches: Batches, step: int, progress: _Progress, seconds: float) -> PretrainingEvent:
     return PretrainingEvent(
         phase="pretraining",
         transition=step,
@@ -144,6 +214,6 @@ def _event(batches: Batches, step: int, epoch: int, best: _Best, began: float) -
         num_chains=batches.num_chains,
         seconds=seconds,
         eta_seconds=seconds * (batches.num_steps - step) / step,
-        epoch=epoch,
-        validation_log_likelihood=float(np.mean(best.last)),
+        epoch=progress.epoch,
+        validation_log_likelihood=float(np.mean(progress.last)),
     )

@@ -6,6 +6,8 @@ any time and see what was committed.
     FOLDER/run.h5                            the description, with arrays
     FOLDER/lane-000/segment-000000.h5, ...   draws, in files that never change
     FOLDER/lane-000/checkpoint-a.h5, -b.h5   the last two commits
+    FOLDER/preparation/                      before there is a run: one of its own, whose lane is
+                                             the search for the starts (tfbnn/run/preparation.py)
 """
 
 import contextlib
@@ -30,7 +32,7 @@ from tfbnn.system.paths import StrPath
 _RUN, _LEASE = "run.h5", "lease"
 _Json = dict[str, Any]
 _Arrays = Mapping[str, Array]
-# Where those who let others make the run put what is needed for that.
+# The folder of the search for the starts of a run that has not begun.
 PREPARATION = "preparation"
 # What names of files begin with that ask others to stop.
 STOP = "stop-"

@@ -1,0 +1,100 @@
+"""Lanes that take turns on threads: how long blocks are, who hears of it, and stops."""
+
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tfbnn.engine.running import run_lanes as module
+from tfbnn.engine.running.run_lanes import run_lanes
+from tfbnn.run.counters import Clock, Counters
+from tfbnn.run.plan import Leg, Plan
+from tfbnn.system import aside
+from tfbnn.system.aside import is_anything_left
+
+PLAN = Plan([[0], [1]], 64, [Leg("sampling", 300)], num_results=300, stride=1)
+
+
+class FakeLane:
+    """Advances as fast as it is told; takes down what it is asked for and what it commits."""
+
+    def __init__(self, number, seconds=0.0, stuck=None):
+        self.program, self.sink = SimpleNamespace(plan=PLAN), self
+        self.counters = Counters.nothing(PLAN.groups[number])
+        self.seconds, self.stuck = seconds, stuck
+        self.asked, self.left, self.committed = [], False, None
+
+    @property
+    def chains(self):
+        return self.counters.chains
+
+    def is_in(self, phase):
+        return phase == "sampling" and self.counters.transition < PLAN.end
+
+    def advance(self, at_most):
+        if self.stuck is not None:
+            self.stuck.wait(60)
+        self.asked.append(at_most)
+        count = min(at_most, 64, PLAN.end - self.counters.transition)
+        time.sleep(self.seconds * count)
+        zeros = np.zeros(1)
+        counters = self.counters.after_block("sampling", count, zeros, zeros)
+        self.counters = replace(counters, num_refused=zeros)
+
+    def leave(self):
+        self.left = True
+
+    def commit(self, lane):
+        assert self.left
+        self.committed = lane.counters.transition
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(aside, "GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_BLOCK_SECONDS", 0.02)
+    monkeypatch.setattr(module, "compile_block", lambda lane: None)
+
+
+@pytest.fixture
+def stuck():
+    released = threading.Event()
+    yield released
+    released.set()
+    while is_anything_left():
+        time.sleep(0.001)
+
+
+def test_blocks_follow_the_measured_time():
+    fast, slow = FakeLane(0), FakeLane(1, seconds=0.004)
+    assert not run_lanes([fast, slow], lambda event: False, Clock()).failures
+    assert fast.asked[0] == slow.asked[0] == 16
+    assert max(slow.asked[1:]) <= 5 and max(fast.asked[1:]) > 64
+    assert fast.committed == slow.committed == 300
+
+
+def test_a_stop_leaves_a_block_that_does_not_end(stuck):
+    """What the lane had before it is committed, and the other lane loses nothing."""
+    healthy, hanging = FakeLane(0), FakeLane(1, stuck=stuck)
+    ending = run_lanes([healthy, hanging], lambda event: event.transition >= 100, Clock())
+    assert not ending.interrupted and not ending.failures
+    assert hanging.committed == 0 and healthy.committed == healthy.counters.transition > 0
+    assert is_anything_left()
+
+
+def test_who_may_stop_a_run_is_asked_during_a_block(stuck):
+    events = []
+    hanging = FakeLane(0, stuck=stuck)
+    run_lanes([hanging], lambda event: events.append(event) or len(events) == 3, Clock())
+    assert [event.transition for event in events] == [0, 0, 0]
+
+
+def test_an_interrupt_leaves_it_too(stuck):
+    def interrupt(event):
+        raise KeyboardInterrupt
+
+    ending = run_lanes([FakeLane(0, stuck=stuck)], interrupt, Clock())
+    assert ending.interrupted
