@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # What a stop grants a call that is being made: most end within it, and their work is kept.
-GRACE_SECONDS = 3.0
+GRACE_SECONDS = 2.5
 _at_work: set[Future[Any]] = set()
 
 
