@@ -112,8 +112,10 @@ class SamplingEvent(Event):
         return super().to_dict() | {"lanes": [lane.to_json() for lane in self.lanes]}
 
     def remarks(self) -> Iterator[str]:
-        yield f"acceptance {self.acceptance_rate:.2f}"
-        yield f"step {self.step_size:.3g}"
+        if not math.isnan(self.acceptance_rate):  # nor do kernels of the user have to say
+            yield f"acceptance {self.acceptance_rate:.2f}"
+        if not math.isnan(self.step_size):
+            yield f"step {self.step_size:.3g}"
         if self.num_divergent:
             yield f"{self.num_divergent} divergent"
 
