@@ -98,6 +98,42 @@ def test_xor(run_quickly, tmp_path):
     assert mala["predictions"]["ess"][0] > by_sampler["random walk"]["predictions"]["ess"][0]
 
 
+def test_evidence(run_quickly):
+    table, rows = run_quickly("evidence")
+    assert "| N 200, D 5, noise learned, prior 1, 10 rungs | 2 |" in table and "nan" not in table
+    for row in rows:
+        stones = row["evidence"]["stepping_stone"]
+        assert abs(stones["value"] - row["exact"]) < 5 * stones["stderr"]
+        known = "noise known" in row["case"]
+        assert (row["evidence"]["thermodynamic"]["value"] is not None) == known
+
+
+def test_the_exact_evidence_of_the_linear_models(monkeypatch):
+    """By the covariance of the targets, and by a rule of another kind over the noise scale."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import evidence
+    import numpy as np
+    from scipy import integrate, stats
+
+    known, learned = evidence.Case(30, 2, learned=False), evidence.Case(30, 2)
+    x, y = known.rows(0)
+    design = np.column_stack([x, np.ones(30)])
+
+    def log_density(scale):
+        covariance = scale**2 * np.eye(30) + design @ design.T
+        return stats.multivariate_normal.logpdf(y, np.zeros(30), covariance)
+
+    level = log_density(0.1)
+    np.testing.assert_allclose(evidence.exact(known, x, y), level, rtol=1e-10)
+    area, _ = integrate.quad(
+        lambda scale: np.exp(log_density(scale) - level) * stats.halfnorm.pdf(scale),
+        0.02,
+        1.0,
+        points=[0.1],
+    )
+    np.testing.assert_allclose(evidence.exact(learned, x, y), level + np.log(area), rtol=1e-7)
+
+
 def test_faults(run_quickly):
     table, rows = run_quickly("faults")
     failures = {row["key"]: row["failures"] for row in rows}

@@ -55,7 +55,26 @@ class TestLadder:
         np.testing.assert_allclose(TEMPERATURES, np.array([0, 1, 2, 3, 4]) ** 4 / 4**4)
         assert PowerPosterior(num_temperatures=2).temperatures == (0.0, 1.0)
         assert PowerPosterior(num_temperatures=3, power=1).temperatures == (0.0, 0.5, 1.0)
-        assert len(PowerPosterior().temperatures) == 10
+        assert len(PowerPosterior().temperatures) == 25
+
+    def test_rungs_crowd_where_a_learned_noise_scale_falls(self):
+        """Half of them around the number of weights over that of targets, 17 / 340."""
+        settings, _ = PowerPosterior().resolve(build("gaussian_learned"), 340)
+        assert settings.crowded_at == 0.05
+        temperatures = np.array(settings.temperatures)
+        assert len(temperatures) == 25 and temperatures[0] == 0 and temperatures[-1] == 1
+        assert np.all(np.diff(temperatures) > 0)
+        plain = np.array(PowerPosterior().temperatures)
+        near = [np.sum((t > 0.05 / 1.7) & (t < 0.05 * 1.7)) for t in (plain, temperatures)]
+        assert near == [3, 7]
+
+    def test_who_knows_the_noise_needs_no_crowd(self):
+        plain = PowerPosterior()
+        assert plain.resolve(linear_model().spec, 30)[0].temperatures == plain.temperatures
+        none, _ = PowerPosterior(crowded_at=0).resolve(build("gaussian_learned"), 340)
+        assert none.temperatures == plain.temperatures
+        few, _ = plain.resolve(build("gaussian_learned"), 5)
+        assert few.crowded_at == 0.5
 
     def test_only_the_likelihood_is_tempered(self):
         check_tempering()
@@ -286,6 +305,9 @@ def xor_evidence(count=200_000):
     return np.log(likelihood.mean()), error
 
 
+XOR_LADDER = PowerPosterior(num_temperatures=10)
+
+
 @pytest.fixture(scope="module")
 def xor_fit(tmp_path_factory):
     model = tfbnn.BayesianMLP(
@@ -295,9 +317,7 @@ def xor_fit(tmp_path_factory):
         likelihood=tfbnn.likelihoods.Bernoulli(),
         x_transform=None,
     )
-    run = short_fit(
-        model, *XOR, kernel="power_posterior", num_results=2000, num_burnin_steps=500, seed=4
-    )
+    run = short_fit(model, *XOR, kernel=XOR_LADDER, num_results=2000, num_burnin_steps=500, seed=4)
     path = tmp_path_factory.mktemp("xor") / "xor.h5"
     model.save(path)
     return model, run, path
@@ -326,7 +346,9 @@ class TestRuns:
         _, run, path = xor_fit
         report = run.report()
         assert "by stepping stones" in report
-        assert "PowerPosterior(inner=MALA(preconditioner='diagonal'))" in report
+        assert (
+            "PowerPosterior(inner=MALA(preconditioner='diagonal'), num_temperatures=10)" in report
+        )
         assert run.geometry.startswith("diagonal")
         record = run.to_dict()
         stones = run.log_evidence.stepping_stone
@@ -354,7 +376,7 @@ class TestRuns:
             x_transform=None,
         )
         options = dict(num_chains=1, num_results=2000, num_burnin_steps=500, seed=4)
-        short_fit(again, *XOR, kernel=PowerPosterior(), **options)
+        short_fit(again, *XOR, kernel=XOR_LADDER, **options)
         np.testing.assert_array_equal(again.posterior.draws[0], model.posterior.draws[0])
 
     @pytest.mark.statistics
@@ -417,6 +439,8 @@ class TestRefusals:
             (dict(num_temperatures=4.0), TypeError),
             (dict(power=0), ValueError),
             (dict(power="4"), TypeError),
+            (dict(crowded_at=1.0), ValueError),
+            (dict(crowded_at="auto"), TypeError),
         ],
     )
     def test_settings(self, settings, error):

@@ -5,8 +5,8 @@ the mean log likelihood over t from 0 to 1. Densities are normalised, logarithms
 
 References:
     Friel and Pettitt 2008, J. R. Stat. Soc. B 70, 589 (thermodynamic integration). Friel, Hurn and
-    Wyse 2014, Stat. Comput. 24, 709 (its correction). Xie et al. 2011, Syst. Biol. 60, 150
-    (stepping stones).
+    Wyse 2014, Stat. Comput. 24, 709 (its correction). Hill 1975, Ann. Stat. 3, 1163 (the index of a
+    tail). `tfbnn.run.stepping_stones` for the other estimate.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,20 +15,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfbnn.diagnostics.statistics import mcse_mean
+from tfbnn.run.stepping_stones import stepping_stones
 from tfbnn.system.arrays import Array
 
 _POOR_SWAPS = 0.1
 _LARGE_ERROR = 1.0
+# A tail of this index or above has no mean.
+_NO_MEAN = 1.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its standard error; NaN where there are too few draws for one."""
+    """A number and its standard error; NaN where it is undefined, or has too few draws for one."""
 
     value: float
     stderr: float
 
     def __str__(self) -> str:
+        if np.isnan(self.value):
+            return "undefined"
         return f"{self.value:.6g} +- {self.stderr:.2g}"
 
 
@@ -39,9 +44,12 @@ class LogEvidence:
     D are the targets as the network sees them, after `y_transform` and without its Jacobian.
 
     Attributes:
-        thermodynamic: By the corrected trapezoid rule; the correction, a measure of the error of the
-            rule, is added to the Monte Carlo error in quadrature.
-        stepping_stone: By products of ratios of neighbouring rungs, without error from the ladder.
+        thermodynamic: By the corrected trapezoid rule. Its error is the Monte Carlo error and, in
+            quadrature, what it differs by from the stepping stones, which have no error of
+            integration. NaN where the log likelihood has no mean under the prior, as with a noise
+            scale that is learned and whose prior has density at zero, the default.
+        stepping_stone: By ratios of neighbouring rungs, forward and reverse stones combined. Its
+            error has a part for their disagreement.
     """
 
     thermodynamic: Estimate
@@ -89,14 +97,21 @@ class Ladder:
             yield (
                 f"Swaps between the rungs at t = {low:.3g} and {high:.3g} are accepted with "
                 f"{self.swap_acceptance[worst]:.2g}, below {_POOR_SWAPS}: the ladder hardly passes "
-                "states on there. Raise num_temperatures, or change power, to bring them closer."
+                "states on there, and the evidence may be wrong by more than its error says. Raise "
+                "num_temperatures, or change power, to bring them closer."
             )
-        if self.log_evidence.thermodynamic.stderr > _LARGE_ERROR:
+        thermodynamic = self.log_evidence.thermodynamic
+        if np.isnan(thermodynamic.value):
             yield (
-                "Thermodynamic integration is uncertain by "
-                f"{self.log_evidence.thermodynamic.stderr:.2g}, because the mean log likelihood "
-                "changes too fast from rung to rung (with a learned noise scale it may be infinite "
-                "under the prior). Use the stepping stones, or raise num_temperatures."
+                "Thermodynamic integration is undefined: the log likelihood has no mean under the "
+                "prior, as where a noise scale is learned and its prior has density at zero. Use the "
+                "stepping stones."
+            )
+        elif thermodynamic.stderr > _LARGE_ERROR:
+            yield (
+                f"Thermodynamic integration is uncertain by {thermodynamic.stderr:.2g}, because the "
+                "mean log likelihood changes too fast from rung to rung. Use the stepping stones, or "
+                "raise num_temperatures."
             )
 
 
@@ -110,37 +125,39 @@ def log_evidence(temperatures: Sequence[float], log_likelihood: Array) -> LogEvi
         temperatures: Powers of the likelihood [m], rising from 0 to 1.
         log_likelihood: Draws at all rungs [C, S, m].
     """
-    steps = np.diff(temperatures)
-    return LogEvidence(
-        _thermodynamic(steps, np.asarray(log_likelihood)),
-        _stepping_stone(steps, np.asarray(log_likelihood)),
-    )
+    steps, log_likelihood = np.diff(temperatures), np.asarray(log_likelihood)
+    stones = Estimate(*stepping_stones(steps, log_likelihood))
+    return LogEvidence(_thermodynamic(steps, log_likelihood, stones.value), stones)
 
 
-def _thermodynamic(steps: Array, log_likelihood: Array) -> Estimate:
+def _thermodynamic(steps: Array, log_likelihood: Array, stones: float) -> Estimate:
     """Trapezoid rule minus sum dt^2 (V_i+1 - V_i) / 12, V_i the variance at rung i."""
+    if not _tail_index(-log_likelihood[..., 0]) < _NO_MEAN:
+        return Estimate(np.nan, np.nan)
     mean_weights = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
     curvature = steps**2 / 12.0
     variance_weights = np.append(curvature, 0.0) - np.append(0.0, curvature)
-    with np.errstate(invalid="ignore"):  # a log likelihood of minus infinity
-        squares = (log_likelihood - log_likelihood.mean(axis=(0, 1))) ** 2
+    squares = (log_likelihood - log_likelihood.mean(axis=(0, 1))) ** 2
     # The mean of `terms` is the estimate: means of log likelihoods and of squared deviations.
-    correction = squares @ variance_weights
-    terms = log_likelihood @ mean_weights + correction
-    stderr = np.hypot(mcse_mean(terms), correction.mean())
-    return Estimate(float(terms.mean()), float(stderr))
+    terms = log_likelihood @ mean_weights + squares @ variance_weights
+    value = terms.mean()
+    return Estimate(float(value), float(np.hypot(mcse_mean(terms), value - stones)))
 
 
-def _stepping_stone(steps: Array, log_likelihood: Array) -> Estimate:
-    """Sum over rungs of log E_t exp((t' - t) log likelihood), t' the next power."""
-    logs = log_likelihood[..., :-1] * steps
-    largest = logs.max(axis=(0, 1))
-    ratios = np.exp(logs - largest)
-    means = ratios.mean(axis=(0, 1))
-    value = np.sum(largest + np.log(means))
-    # d log(mean) = d mean / mean, summed over the rungs.
-    stderr = mcse_mean(np.sum(ratios / means, axis=-1))
-    return Estimate(float(value), float(stderr))
+def _tail_index(values: Array) -> float:
+    """Hill's index of the upper tail, above the median: 1 / a where P(> v) falls as v^-a.
+
+    0 where all are equal. The mean exists below 1. Of a linear model with a learned noise scale it is
+    above 1 in 95 % of samples of 40 draws, and below 1 in 99 % where the scale is known; of 100 draws in
+    all.
+    """
+    ordered = np.sort(values, axis=None)
+    ordered = ordered - np.median(ordered)
+    count = int(np.ceil(min(0.2 * ordered.size, 3.0 * np.sqrt(ordered.size))))
+    if ordered[-1] == 0.0:
+        return 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):  # values that are infinite
+        return float(np.mean(np.log(ordered[-count:] / ordered[-count - 1])))
 
 
 def swap_acceptance(temperatures: Sequence[float], log_likelihood: Array) -> Array:

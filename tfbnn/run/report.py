@@ -217,4 +217,6 @@ class Run:
 
 def _range(values: Array) -> str:
     low, high = np.min(values), np.max(values)
-    return f"{low:.4g}" if low == high or np.isnan(low) else f"{low:.4g} to {high:.4g}"
+    if np.isnan(low):  # a kernel that the user built need not say
+        return "unknown"
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"

@@ -1,8 +1,9 @@
 """Any TFP kernel that a user builds: a callable target_log_prob_fn -> tfp TransitionKernel."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.base import Kernel
@@ -15,22 +16,83 @@ from tfbnn.engine.kernels.transition import (
 from tfbnn.spec.model_spec import ModelSpec
 
 
+class CallableResults(NamedTuple):
+    """What a transition of a user's kernel leaves.
+
+    Attributes:
+        inner: The kernel's own results: any nested structure of tensors, an empty one too.
+        log_prob: Log density of the current state [C].
+    """
+
+    inner: Results
+    log_prob: Tensor
+
+
+@dataclass(eq=False)
+class WatchedKernel(TransitionKernel):
+    """A user's kernel, and the log density of the states that it leaves.
+
+    Attributes:
+        kernel: The user's tfp.mcmc.TransitionKernel.
+        target_log_prob_fn: [C, P] -> [C], for kernels whose results do not have it.
+    """
+
+    kernel: Any
+    target_log_prob_fn: LogDensity
+
+    def __post_init__(self) -> None:
+        self.is_calibrated = bool(self.kernel.is_calibrated)
+
+    def bootstrap_results(self, init_state: Tensor) -> Results:
+        """Results at a start [C, P]."""
+        return self._results(init_state, _tensors(self.kernel.bootstrap_results(init_state)))
+
+    def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
+        """One transition; returns (position [C, P], CallableResults)."""
+        after, inner = self.kernel.one_step(z, before.inner, seed=seed)
+        inner = _tensors(inner)
+        if _signature(after) != _signature(z):
+            raise TypeError(
+                "one_step of a callable kernel must return a state like the one it was given, "
+                f"{_signature(z)}, received {_signature(after)}."
+            )
+        if _signature(inner) != _signature(before.inner):
+            raise TypeError(
+                "one_step of a callable kernel must return results like those of bootstrap_results, "
+                f"{_signature(before.inner)}, received {_signature(inner)}."
+            )
+        return after, self._results(after, inner)
+
+    def _results(self, z: Tensor, inner: Results) -> CallableResults:
+        found = None
+        # The density of a kernel in other coordinates has their Jacobian.
+        if _field(inner, "transformed_state") is None:
+            found = _find(inner, "target_log_prob", z.shape[:1])
+        return CallableResults(inner, self.target_log_prob_fn(z) if found is None else found)
+
+
 @dataclass(frozen=True, eq=False)
 class CallableKernel(Kernel):
     """Runs a user's kernel as it is: tfbnn neither tunes its step size nor preconditions it.
 
-    Nothing is known of what it needs, so no model, number of chains or start is refused.
+    Nothing is known of what it needs, so no model, number of chains or start is refused. Its results
+    may be any nested structure of tensors that keeps its shapes and types.
 
     Statistics are looked for in the kernel's results and in the results nested in them; what the
-    kernel does not report is NaN (energy), 1 (n_steps), or taken from `is_accepted`; step_size is
-    NaN. Compared by identity: a function that reads variables from outside may build another kernel
-    the next time, so every run compiles its own program.
+    kernel does not report is computed (log density), NaN (energy), 1 (n_steps), or taken from
+    `is_accepted` (acceptance; NaN where that is not there either); step_size is NaN. Compared by
+    identity: a function that reads variables from outside may build another kernel the next time,
+    so every run compiles its own program.
 
     Attributes:
         function: target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P] to [C].
+
+    Raises:
+        TypeError: When the function does not take one argument, or returns something else.
     """
 
     function: Callable[[LogDensity], TransitionKernel]
+    _is_calibrated: bool = field(init=False, repr=False)
 
     theta_obstacle = "a run keeps the settings of kernels, and of a function there are none"
     rung_obstacle = "nothing is known of how it uses the density, which changes from rung to rung"
@@ -49,57 +111,106 @@ class CallableKernel(Kernel):
                 "A callable kernel must return a tfp.mcmc.TransitionKernel, received "
                 f"{self.function!r}, which returns {kernel!r}."
             )
+        if not _takes_seed(kernel.one_step):
+            raise TypeError(
+                "one_step of a callable kernel must take current_state, previous_kernel_results and "
+                f"seed, received {type(kernel).__name__} with the arguments "
+                f"{inspect.signature(kernel.one_step)}. Draw its random numbers from the seed."
+            )
+        object.__setattr__(self, "_is_calibrated", bool(kernel.is_calibrated))
+
+    @property
+    def bias_note(self) -> str | None:
+        """The kernel's own word: `is_calibrated`."""
+        if self._is_calibrated:
+            return None
+        return (
+            "BIASED draws: the kernel says of itself that it is not calibrated, so the draws follow "
+            "the posterior only up to an error that no diagnostic here sees. Put it inside "
+            "tfp.mcmc.MetropolisHastings, or compare with a run at half the step size."
+        )
 
     def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
         """Runs in the coordinates of theta."""
         return self, "identity, as for every kernel built by the user"
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The user's kernel."""
-        del step_size
-        return self.function(target_log_prob_fn)
+        """The user's kernel, watched."""
+        del step_size  # the user's kernel has its own
+        return WatchedKernel(self.function(target_log_prob_fn), target_log_prob_fn)
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Results as they are."""
-        del step_size, key, adapting
+        del step_size, key, adapting  # tfbnn tunes nothing here
         return before
 
     def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
-        found = _find(results, "target_log_prob")
-        if found is None:
-            raise TypeError(
-                "A callable kernel must report target_log_prob in its results or in results nested "
-                f"in them, received {type(results).__name__} with the fields {results._fields}."
-            )
-        return found
+        return results.log_prob
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition, as far as the kernel reports them."""
-        log_prob = self.target_log_prob(results)
-        ratio, accepted = _find(results, "log_accept_ratio"), _find(results, "is_accepted")
+        log_prob = results.log_prob
+
+        def find(name: str) -> Tensor | None:
+            return _find(results.inner, name, log_prob.shape)
+
+        ratio, accepted = find("log_accept_ratio"), find("is_accepted")
         if ratio is not None:
             acceptance = acceptance_from_log_ratio(ratio)
         elif accepted is not None:
             acceptance = tf.cast(accepted, log_prob.dtype)
         else:
             acceptance = unknown(log_prob)
-        steps, diverging = _find(results, "leapfrogs_taken"), _find(results, "has_divergence")
+        steps, diverging = find("leapfrogs_taken"), find("has_divergence")
         if steps is None:
-            steps = _find(results, "num_leapfrog_steps")
+            steps = find("num_leapfrog_steps")
         if diverging is None:
             diverging = tf.zeros(log_prob.shape, tf.bool)
-        steps = tf.broadcast_to(tf.cast(1 if steps is None else steps, tf.int32), log_prob.shape)
+        steps = tf.ones(log_prob.shape, tf.int32) if steps is None else tf.cast(steps, tf.int32)
         return TransitionStatistics(acceptance, steps, diverging, energy=unknown(log_prob))
 
 
-def _find(results: Results, name: str) -> Tensor | None:
-    """The first field called `name` in kernel results, outer levels before inner ones."""
-    if getattr(results, name, None) is not None and not isinstance(getattr(results, name), list):
-        return getattr(results, name)
+def _takes_seed(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters
+    return "seed" in parameters or any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+
+
+def _tensors(results: Results) -> Results:
+    """Kernel results with a tensor for every entry: numbers of Python do not pass a loop."""
+    try:
+        return tf.nest.map_structure(tf.convert_to_tensor, results)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            "The results of a callable kernel must be tensors, or nested in tuples, lists and dicts "
+            f"of them, received {results!r}: {error}"
+        ) from error
+
+
+def _signature(values: Any) -> Any:
+    """Structure, types and shapes."""
+    return tf.nest.map_structure(lambda value: f"{value.dtype.name}{value.shape}", values)
+
+
+def _field(results: Results, name: str) -> Any:
+    """The entry called `name` of a named tuple, a dict or an object, or None."""
+    if isinstance(results, Mapping):
+        return results.get(name)
+    return getattr(results, name, None)
+
+
+def _find(results: Results, name: str, shape: Any) -> Tensor | None:
+    """The first field `name` of kernel results, outer levels before inner ones, for each chain [C].
+
+    Tensors of another shape mean something else; one number stands for all chains.
+    """
+    found = _field(results, name)
+    if tf.is_tensor(found) and found.shape in (shape, ()):
+        return tf.broadcast_to(found, shape)
     for inner in ("accepted_results", "inner_results"):
-        if hasattr(results, inner):
-            found = _find(getattr(results, inner), name)
+        nested = _field(results, inner)
+        if nested is not None:
+            found = _find(nested, name, shape)
             if found is not None:
                 return found
     return None

@@ -1,8 +1,8 @@
 """Power posteriors: a ladder of tempered posteriors that exchange their states."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from tfbnn.engine.kernels.swaps import sweep
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, unknown
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
+
+# Of the rungs, the share that stands around `crowded_at`, and how steeply their number falls on both
+# sides: with 2, half of them are within a factor of 1.7.
+_CROWD, _STEEPNESS = 0.5, 2.0
+# Where the weights are as many as the rows there is no such place below 1.
+_LAST_CROWD = 0.5
 
 
 class LadderResults(NamedTuple):
@@ -83,8 +89,9 @@ class LadderKernel(TransitionKernel):
 class PowerPosterior(ComposedKernel, name="power_posterior"):
     """Power posteriors: every chain is a ladder of m rungs that exchange their states.
 
-    Rung i samples p(D | theta)^t_i p(theta) with t_i = (i / (m - 1))^power: the likelihood is
-    tempered and the prior is not, from the prior at t = 0 to the posterior at t = 1. Only the last
+    Rung i samples p(D | theta)^t_i p(theta): the likelihood is tempered and the prior is not, from the
+    prior at t = 0 to the posterior at t = 1. With t = x^power, x rises in equal steps; where a noise
+    scale is learned, half of the rungs are placed otherwise, see `crowded_at`. Only the last
     rung's draws, acceptance, step size and divergences are kept and reported; gradients count for
     all of them. A transition moves all rungs by the inner kernel, each with a step size and a
     diagonal preconditioner of its own, and then offers each of them a swap with another rung, after
@@ -97,15 +104,21 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     A chain finds other modes by way of the rungs near the prior, at m times the cost of the inner
     kernel. The log likelihoods of all rungs give `run.log_evidence`, log p(D) by thermodynamic
     integration and by stepping stones. Swaps that are rarely accepted, which the report says, ask
-    for more rungs.
+    for more rungs, and so does an error of the evidence that is too large.
 
     Attributes:
         inner: Kernel within the rungs; default MALA(). By settings or by name; with
             `preconditioner="auto"` it means "diagonal" where it would whiten. Its `step_size`,
             where given, is that of all rungs.
-        num_temperatures: Rungs m per chain, at least 2; default 10.
+        num_temperatures: Rungs m per chain, at least 2; default 25. The evidence of linear models
+            with 200 to 1000 rows is then known to 0.5 at most from runs of default length
+            (`benchmarks/evidence.py`); to find other modes fewer will do.
         power: Exponent of the ladder; default 4. The log likelihood changes fastest near the prior,
             where rungs have to be close.
+        crowded_at: Power of the likelihood around which half of the rungs stand; 0 for none. None
+            (default): where a noise scale is learned, the number of weights over that of targets,
+            at most 0.5. At about this power the rows outweigh the weights that fit them, and the noise
+            scale falls from what the prior has to that of the data within a factor of two of it.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown, biased, built by the user,
@@ -118,8 +131,9 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
 
     inner: Kernel = MALA()
     _: KW_ONLY
-    num_temperatures: int = 10
+    num_temperatures: int = 25
     power: float = 4.0
+    crowded_at: float | None = None
 
     rung_obstacle = "its rungs would be ladders themselves"
     theta_obstacle = "the readout of every rung would have a map of its own"
@@ -128,6 +142,9 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         super().__post_init__()
         self._check_integer("num_temperatures", minimum=2)
         object.__setattr__(self, "power", check_number("power", self.power, above=0))
+        if self.crowded_at is not None:
+            crowded_at = check_number("crowded_at", self.crowded_at, minimum=0, below=1)
+            object.__setattr__(self, "crowded_at", crowded_at)
         if self.inner.rung_obstacle is not None:
             raise ValueError(
                 "The inner kernel of PowerPosterior must leave every power posterior exact, received "
@@ -144,7 +161,30 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     def temperatures(self) -> tuple[float, ...]:
         """The powers of the likelihood, from 0 to 1."""
         last = self.num_temperatures - 1
-        return tuple((rung / last) ** self.power for rung in range(last + 1))
+        return tuple(self._temperature(rung / last) for rung in range(last + 1))
+
+    def _temperature(self, share: float) -> float:
+        """The power that this share of the steps of the ladder is below."""
+        if not self.crowded_at or share in (0.0, 1.0):
+            return share**self.power
+        from scipy.optimize import brentq
+
+        centre = self.crowded_at**_STEEPNESS
+
+        def excess(x: float) -> float:
+            t = x ** (self.power * _STEEPNESS)
+            crowd = (1.0 + centre) * t / (t + centre)
+            return (1.0 - _CROWD) * x + _CROWD * crowd - share
+
+        return float(brentq(excess, 0.0, 1.0, xtol=1e-14)) ** self.power
+
+    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
+        """These settings with a definite ladder and preconditioner, and a line on the latter."""
+        resolved, why = super().resolve(spec, num_rows)
+        if self.crowded_at is None and spec.layout.num_noise:
+            ratio = spec.layout.num_weights / (num_rows * spec.num_targets)
+            resolved = replace(resolved, crowded_at=min(ratio, _LAST_CROWD))
+        return resolved, why
 
     @property
     def gradients_per_transition(self) -> int:
