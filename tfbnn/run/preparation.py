@@ -131,10 +131,10 @@ def preparation_in(path: StrPath) -> RunFolder | None:
 
 
 def has_begun(path: StrPath) -> bool:
-    """Whether a folder holds a run, or the search for the starts of one."""
+    """Whether a folder holds a run, sound or damaged, or the search for the starts of one."""
     from tfbnn.storage import RunFolder
 
-    return RunFolder.find(path) is not None or preparation_in(path) is not None
+    return RunFolder.around(path) is not None or os.path.isdir(_place(path))
 
 
 def make_preparation(path: StrPath, definition: RunDefinition) -> RunFolder:
