@@ -1,10 +1,10 @@
 """How reports write numbers and lines."""
 
-import shutil
 import sys
 import textwrap
 
 from tfbnn.system.arrays import Array
+from tfbnn.system.terminals import columns
 
 _WIDTH = 100  # columns where nobody knows better
 _LEAST_WIDTH = 40
@@ -38,13 +38,7 @@ def shown(name: str) -> str:
 
 def text_width() -> int:
     """Columns for text on standard output: those of a terminal, else 100."""
-    try:
-        on_terminal = sys.stdout.isatty()
-    except (AttributeError, ValueError):  # none, or a closed one
-        on_terminal = False
-    if not on_terminal:
-        return _WIDTH
-    return max(shutil.get_terminal_size((_WIDTH, 24)).columns, _LEAST_WIDTH)
+    return max(columns(sys.stdout) or _WIDTH, _LEAST_WIDTH)
 
 
 def wrapped(label: str, text: str, width: int) -> str:

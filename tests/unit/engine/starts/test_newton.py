@@ -12,7 +12,7 @@ from tests.support.specs import MODELS, build, random_rows
 from tests.support.starts import fit_starts
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential, make_data
-from tfbnn.engine.starts import find, newton
+from tfbnn.engine.starts import newton, polishing
 from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
 from tfbnn.engine.starts.newton import plan_newton, polish
 from tfbnn.kernels import HMC
@@ -254,9 +254,9 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     """A start outside of a Uniform prior has no log density that could rise."""
     spec, theta = build("uniform"), np.zeros((2, 3), np.float32)
     stays = newton.NewtonState(theta[0], np.zeros(3), 1.0, [-np.inf])
-    monkeypatch.setattr("tfbnn.engine.starts.find.polish", lambda *_: stays)
+    monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_: stays)
     plan = newton.NewtonPlan(5, "dense", "as asked")
-    adam = find._Adam(theta, "", Seconds())
-    start, text, _ = find._polish_all(spec, None, adam, plan, -np.inf, Notifier(), Search())
+    adam = polishing.Unpolished(theta, "", Seconds())
+    start, text, _ = polishing.polish_all(spec, None, adam, plan, -np.inf, Notifier(), Search())
     assert text == "Levenberg-Marquardt (as asked) found no step that raises the log density"
     np.testing.assert_array_equal(start, theta)
