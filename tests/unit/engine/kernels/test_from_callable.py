@@ -128,8 +128,9 @@ def test_a_run_says_that_it_is_biased_and_what_it_does_not_know():
         num_results=8,
         num_burnin_steps=8,
         jit_compile=False,
-    ).report()
-    assert "Acceptance   unknown\n" in report and "Step size    unknown\n" in report
+    ).report(details=True)
+    assert "Acceptance   not known of this kernel\n" in report
+    assert "Step size    unknown\n" in report
     assert "BIASED draws: the kernel says of itself that it is not calibrated" in report
     assert "not calibrated" in model.posterior.provenance.bias
 
