@@ -1,13 +1,12 @@
 """The report: its verdict comes first, advice is in the words of the interface, lines fit."""
 
-import io
-import os
 import sys
 
 import numpy as np
 import pytest
 
 from tests.support.builders import synthetic_ensemble
+from tests.support.terminal import terminal
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.prediction import function_draws
@@ -86,14 +85,10 @@ def test_too_few_draws_are_no_verdict_on_anything():
     assert run.verdict == run.to_dict()["verdict"] == "not yet"
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 def test_lines_fit_the_terminal(diagnosis, monkeypatch):
     longest = max(map(len, make_run(diagnosis).report().splitlines()))
     assert 80 < longest <= 100
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    monkeypatch.setattr("shutil.get_terminal_size", lambda _: os.terminal_size((60, 24)))
-    assert max(map(len, make_run(diagnosis).report().splitlines())) <= 60
+    with terminal(60) as tty:
+        monkeypatch.setattr(sys, "stdout", tty.stream)
+        report = make_run(diagnosis).report()
+    assert 50 < max(map(len, report.splitlines())) <= 60

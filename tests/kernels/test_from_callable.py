@@ -10,8 +10,6 @@ import tensorflow_probability as tfp
 from tests.support.linear import linear_model, linear_rows, short_fit
 from tfbnn.engine.kernels.from_callable import CallableKernel
 
-pytestmark = pytest.mark.tensorflow
-
 
 class Walk(tfp.mcmc.TransitionKernel):
     """A random walk with the results that `pack` makes of (log density [C], accepted [C])."""
