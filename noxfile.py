@@ -13,6 +13,8 @@ nox.options.sessions = ["lint", "types", "fast"]
 
 # The tiers that the default run leaves out; .ci/run has them too.
 OTHER_TIERS = "(processes or cluster or statistics or benchmarks) and not slow"
+# Most tests keep one core busy; those of a file share what they compile.
+SHARED = ("-n", "2", "--dist", "loadfile")
 
 
 def _run(session, module, *arguments):
@@ -36,19 +38,19 @@ def types(session):
 @nox.session
 def fast(session):
     """Tests that start no TensorFlow and compile nothing; arguments go to pytest."""
-    _run(session, "pytest", "-m", "fast", *session.posargs)
+    _run(session, "pytest", *SHARED, "-m", "fast", *session.posargs)
 
 
 @nox.session
 def test(session):
     """The default tests, which are those of the README's command; arguments go to pytest."""
-    _run(session, "pytest", *session.posargs)
+    _run(session, "pytest", *SHARED, *session.posargs)
 
 
 @nox.session
 def full(session):
     """All tests but the slow ones."""
-    _run(session, "pytest")
+    _run(session, "pytest", *SHARED)
     _run(session, "pytest", "-m", OTHER_TIERS)
 
 
