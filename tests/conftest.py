@@ -1,6 +1,7 @@
 """Fixtures that many rooms use; the tiers are in `support/tiers.py`."""
 
 import os
+import signal
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Processes that tests start find the package and tests.support wherever they work.
 os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
 pytest_plugins = ["tests.support.tiers"]
+# Shells let what they run in the background ignore it, and the code under test respects that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
@@ -214,8 +215,10 @@ class BayesianMLP(SampledModel):
             num_workers=num_workers,
             column_names=column_names_of(y),
         )
-        rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
-        return self.fit_rows(rows, validation, options)
+        held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
+        with places_named(x, *held_out[:1]):
+            rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
+            return self.fit_rows(rows, validation, options)
 
     def fit_rows(
         self, rows: Rows, validation: Rows | None, options: FitOptions, place: Any = None

@@ -90,14 +90,20 @@ def test_any_results_will_do(name):
 
 def test_a_density_in_other_coordinates_is_not_that_of_theta():
     shrink = tfp.bijectors.Scale(tf.constant(0.5, tf.float64))
-    settings = CallableKernel(
-        lambda target: tfp.mcmc.TransformedTransitionKernel(
-            tfp.mcmc.RandomWalkMetropolis(target), shrink
+
+    def transformed(target):
+        return tfp.mcmc.TransformedTransitionKernel(
+            tfp.mcmc.HamiltonianMonteCarlo(target, tf.constant(0.1, tf.float64), 2), shrink
         )
-    )
-    z, results = one_transition(settings)
-    np.testing.assert_allclose(settings.target_log_prob(results), density(z), rtol=1e-12)
-    assert np.isfinite(settings.statistics(results).acceptance_rate).all()
+
+    for build in (
+        transformed,
+        lambda target: tfp.mcmc.SimpleStepSizeAdaptation(transformed(target), 5),
+    ):
+        settings = CallableKernel(build)
+        z, results = one_transition(settings)
+        np.testing.assert_allclose(settings.target_log_prob(results), density(z), rtol=1e-12)
+        assert np.isfinite(settings.statistics(results).acceptance_rate).all()
 
 
 def test_tfp_kernels_report_what_they_did():

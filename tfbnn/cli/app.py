@@ -81,14 +81,15 @@ def _run(argv: Sequence[str]) -> int:
         args = parse(*_parsers(), argv)
     except SystemExit as stop:
         return int(stop.code or 0)
+    code: int = 0
     try:
-        code: int = args.run(args)
+        code = args.run(args)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough.
         _close_standard_output()
-        return 0
+        return code
     except (TypeError, ValueError, ImportError, OSError, ChainError) as error:
         if args.traceback:
             raise

@@ -13,7 +13,7 @@ from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
 from tfbnn.cli.outputs import MODEL, check_output
-from tfbnn.cli.own_folder import is_own_folder, own_folder
+from tfbnn.cli.own_folder import own_folder
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
@@ -71,9 +71,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_outputs(args: argparse.Namespace, folder: str | None) -> None:
     check_output(args.model_file, MODEL, [args.data, args.validation, folder])
-    if is_own_folder(folder, args.model_file):
+    if folder is not None and folder.rstrip("/").endswith((".h5.run", ".hdf5.run")):
         raise ValueError(
-            f"--output {folder} is the name of the folder that a run keeps by itself and removes "
+            f"--output {folder} has the name of a folder that a run keeps by itself and removes "
             "when it has saved the model. Leave it out, or choose another name."
         )
 

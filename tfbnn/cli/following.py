@@ -1,6 +1,7 @@
 """`tfbnn diagnose --follow`: a line whenever a run has committed more, until it is finished."""
 
 import os
+import shlex
 import textwrap
 import time
 import warnings
@@ -59,7 +60,8 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> Non
         if idle_looks == _MAX_IDLE_LOOKS:
             say(
                 f"Nobody has been at work on {path} for {_MAX_IDLE_LOOKS * _SECONDS:.0f} s: it is "
-                f"no longer followed. A run that was stopped goes on with: tfbnn resume {path}"
+                f"no longer followed. A run that was stopped goes on with: tfbnn resume "
+                f"{shlex.quote(path)}"
             )
             return
         shown = seen

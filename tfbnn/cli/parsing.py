@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
@@ -49,7 +50,7 @@ def parse(
     place = next((place for place, text in enumerate(argv) if text in commands), len(argv))
     command = commands.get("".join(argv[place : place + 1]), parser)
     # First, because one that is misspelt may be missing as well.
-    for text in argv[place + 1 :]:
+    for text in takewhile("--".__ne__, argv[place + 1 :]):
         _check_option(command, text.partition("=")[0])
     args, unknown = parser.parse_known_args(argv)
     if unknown:
@@ -59,7 +60,7 @@ def parse(
 
 def _check_option(command: Parser, name: str) -> None:
     options = command._option_string_actions
-    if name.startswith("--") and name != "--" and name not in options:
+    if name.startswith("--") and name not in options:
         command.error(f"unknown option {name}.{did_you_mean(name, options)}")
 
 

@@ -10,9 +10,16 @@ from tfbnn.cli.console import STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.own_folder import is_own_folder
 from tfbnn.diagnostics.problem import Interface
-from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, VerdictWarning
+from tfbnn.exceptions import (
+    ChainError,
+    NotFittedError,
+    RunFolderError,
+    RunLockedError,
+    StartError,
+    VerdictWarning,
+)
 from tfbnn.model import BayesianMLP, load
-from tfbnn.run.preparation import has_begun
+from tfbnn.run.preparation import has_begun, preparation_in
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import signals_held
@@ -49,6 +56,11 @@ def run_to_the_end(
             return STOPPED
         except ChainError:
             _save_stopped(model, folder, args)
+            raise
+        except StartError:
+            # Where chains cannot begin, going on with the search for their starts ends the same way.
+            if is_own_folder(folder, args.model_file) and preparation_in(folder) is not None:
+                _remove(folder)
             raise
         finally:
             if is_own_folder(folder, args.model_file) and not has_begun(folder):
@@ -129,7 +141,7 @@ def _remove(folder: str) -> None:
     """Removes a run folder that is no longer needed, if there is one."""
     try:
         RunFolder.remove(folder)
-    except FileNotFoundError:
-        pass
+    except (FileNotFoundError, RunLockedError):
+        pass  # there is none, or another process needs it
     except (OSError, RunFolderError) as error:
         say(f"{folder} is no longer needed, and could not be removed: {error}")

@@ -34,7 +34,8 @@ def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
         return "must be a plain dataset of this file, found external storage or a virtual dataset"
     found = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
     if not set(found) <= set(filters):
-        return f"must have no filters but gzip, shuffle and fletcher32, found {found}"
+        also = ", LZF" if h5z.FILTER_LZF in filters else ""
+        return f"must have no filters but gzip, shuffle, fletcher32{also}, found {found}"
     return None
 
 

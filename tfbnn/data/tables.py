@@ -121,7 +121,9 @@ def _read_csv(path: str, columns: Choice, labels: Names) -> Table:
 
 
 def _has_number(lines: Lines, place: int) -> bool:
-    return any(is_number(cells[place]) for _, cells in lines)
+    """Whether a column is to be read: numbers with decimal commas are, so that they are refused."""
+    cells = (cells[place] for _, cells in lines)
+    return any(is_number(cell) or is_number(cell.replace(",", ".", 1)) for cell in cells)
 
 
 def _read_npz(path: str, columns: Choice, labels: Names) -> Table:

@@ -137,6 +137,7 @@ class TextLines:
             self._put_back(first)
         elif separator == WHITE_SPACE:
             names = cells
+            self._is_between_rows = True  # comments and blank lines may follow
             if (second := next(self, None)) is not None:
                 self._put_back(second)
                 if len(split(second, separator_of(second))) == 1:

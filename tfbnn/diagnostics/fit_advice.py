@@ -12,6 +12,7 @@ import numpy as np
 
 from tfbnn.diagnostics.fit_check import (
     LEVELS,
+    ROUNDING,
     ClassesCheck,
     FitCheck,
     InputCheck,
@@ -64,7 +65,8 @@ def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
 
 def _is_far(mean: float, stddev: float) -> bool:
     # A column without any spread is constant, which is said elsewhere.
-    return abs(mean) > _FAR or stddev > _FAR or 1e-6 < stddev < _NEAR
+    is_constant = stddev <= ROUNDING * abs(mean)
+    return abs(mean) > _FAR or stddev > _FAR or (stddev < _NEAR and not is_constant)
 
 
 def _unscaled_targets(rows: RowsCheck | None, severity: Spoils) -> Iterator[Problem]:
@@ -191,7 +193,7 @@ def _unknown_rows(rows: RowsCheck | None) -> Iterator[Problem]:
 
 def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
     if isinstance(rows, ClassesCheck):
-        if rows.calibration_error > _COVERAGE_LIMIT:
+        if not rows.calibration_error <= _COVERAGE_LIMIT:  # nor is an unknown one within
             yield Problem(
                 "The probabilities miss the shares of right classes by "
                 f"{percent(rows.calibration_error)} of the training rows on average",
@@ -202,7 +204,7 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
         return
     targets = sorted(_targets(rows), key=lambda target: -target.coverage_error)
     for target in targets[:1]:
-        if target.coverage_error > _COVERAGE_LIMIT:
+        if not target.coverage_error <= _COVERAGE_LIMIT:  # nor is an unknown one within
             errors = [share - level for share, level in zip(target.coverage, LEVELS)]
             worst = int(np.argmax(np.abs(errors)))
             wide = errors[worst] > 0

@@ -68,12 +68,13 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
     """Yields what makes all numbers of the chains meaningless."""
     yield from _too_little(sampled)
     yield from _unmoved(sampled)
+    yield from _biased(sampled)
 
 
 def _too_little(sampled: Sampled) -> Iterator[Problem]:
     if sampled.num_draws < MIN_DRAWS:
         yield Problem(
-            f"There are only {counted(sampled.num_draws, 'draw')} per chain, too few for any "
+            f"The chains have only {counted(sampled.num_draws, 'draw')} each, too few for any "
             "convergence number",
             "",
             Remedy(num_results=100),
@@ -109,6 +110,20 @@ def _unmoved(sampled: Sampled) -> Iterator[Problem]:
             "All their draws are one point.",
             other_step(sampled, "smaller"),
             Spoils.MEANS,
+        )
+
+
+def _biased(sampled: Sampled) -> Iterator[Problem]:
+    if not sampled.is_adjusted:
+        yield Problem(
+            "The kernel is biased: its draws follow the posterior up to an error that no number here "
+            "shows",
+            "It accepts every proposal, so that the error of its steps stays.",
+            Remedy(
+                "an adjusted kernel, or compare with a run at half the step_size",
+                "an adjusted --kernel, or compare with a run at half the --step-size",
+            ),
+            Spoils.ERROR_BARS,
         )
 
 

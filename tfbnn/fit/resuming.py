@@ -25,7 +25,10 @@ def read_run(
     from tfbnn.storage import RunFolder
 
     # A run that was stopped before it began is described by the search for its starts.
-    definition = read_definition(preparation_in(folder) or RunFolder.open(folder))
+    search = preparation_in(folder)
+    definition = read_definition(search or RunFolder.open(folder))
+    if search is not None and options.get("num_workers", "auto") == "auto":
+        options["num_workers"] = search.description.get("num_workers", "auto")
     numbers = asdict(definition.sampling)
     if num_results is not None:
         numbers["num_results"] = num_results

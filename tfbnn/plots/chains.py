@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfbnn.data.frames import select_columns
+from tfbnn.data.validation import as_matrix
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, line_styles, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
@@ -36,7 +38,10 @@ def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Fi
         Figure.
     """
     ensemble = model.posterior
-    x = ensemble.x_reference if x_reference is None else np.asarray(x_reference, dtype=float)
+    x = ensemble.x_reference
+    if x_reference is not None:
+        x_reference = select_columns(x_reference, ensemble.feature_names, "x_reference")
+        x = as_matrix(x_reference, "x_reference", num_columns=ensemble.spec.num_inputs)
     x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 3)).astype(int))]
     draws = model.predict_draws(x, space="transformed")
     draws = draws.reshape(ensemble.num_chains, ensemble.num_results, len(x), -1)[..., 0]

@@ -3,7 +3,7 @@
 from numpy.typing import ArrayLike
 
 from tfbnn.data.bad_rows import places_named
-from tfbnn.data.frames import select_columns
+from tfbnn.data.frames import column_names, select_columns
 from tfbnn.data.transforms import checked_forward
 from tfbnn.data.validation import as_matrix
 from tfbnn.posterior.ensemble import Ensemble
@@ -48,6 +48,8 @@ def checked_rows(
         TypeError, ValueError: Where the ensemble cannot take them.
     """
     x = select_columns(x, ensemble.feature_names, f"{name}x")
+    if set(column_names(y) or ()) == set(ensemble.target_names):
+        y = select_columns(y, tuple(ensemble.target_names), f"{name}y")
     known = ensemble.feature_names, ensemble.classes
     rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, *known)
     require_noise(ensemble, rows.noise, what)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tfbnn.diagnostics.fit_check import (
     LEVELS,
+    ROUNDING,
     ClassesCheck,
     FitCheck,
     InputCheck,
@@ -139,13 +140,14 @@ def _worst(targets: list[TargetCheck]) -> tuple[TargetCheck, ...]:
 
 
 def check_inputs(ensemble: Ensemble) -> InputCheck:
-    """The furthest of the training inputs, from what the ensemble has of them."""
+    """The one of the training inputs that is furthest from mean 0 and standard deviation 1."""
     inputs = ensemble.training_inputs
     covariance = inputs.covariance
     full = covariance.shape[0] == covariance.shape[1]
     variances = np.diagonal(covariance) if full else covariance[:, 0]
     stddev = np.sqrt(np.maximum(variances, 0.0))
-    index = int(np.argmax(np.maximum(np.abs(inputs.mean), stddev)))
+    spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # of constants none
+    index = int(np.argmax(np.maximum(np.abs(inputs.mean), np.maximum(spreads, 1.0 / spreads))))
     names = ensemble.feature_names
     name = f"column {index}" if names is None else names[index]
     return InputCheck(name, float(inputs.mean[index]), float(stddev[index]))

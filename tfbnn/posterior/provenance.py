@@ -59,6 +59,7 @@ _KINDS: dict[str, Kind] = {
     "bias": TEXT,
     "not_sampled": TEXT,
     "max_tree_depth": integer("0 to 1000", 0, 1000),  # trees of two to the power of it
+    "adapts_step_size": FLAG,
     "pretraining": TEXT,
     "num_burnin_steps": COUNT,
     "num_steps_between_results": COUNT,

@@ -6,6 +6,7 @@ ends. So long calls are made in daemon threads, and whoever waits for them can s
 """
 
 import atexit
+import contextlib
 import contextvars
 import os
 import signal
@@ -121,7 +122,8 @@ def exit_at_once(code: int) -> NoReturn:
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
-            stream.flush()
+            with contextlib.suppress(OSError, ValueError):  # whoever read it has gone
+                stream.flush()
 
 
 def _end_of_interpreter() -> None:

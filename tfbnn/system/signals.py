@@ -85,14 +85,17 @@ def ignore_signals() -> None:
 
 
 def _stop_signals() -> list[int]:
-    """SIGTERM, and SIGUSR1 where it has no handler but one of an outer hold."""
+    """SIGTERM, and SIGUSR1 where it has no handler but one of an outer hold; none that is ignored."""
     handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     return [
         number
         for number, handler in handlers.items()
-        if number == signal.SIGTERM
-        or handler == signal.SIG_DFL
-        or isinstance(getattr(handler, "__self__", None), SignalHold)
+        if handler != signal.SIG_IGN
+        and (
+            number == signal.SIGTERM
+            or handler == signal.SIG_DFL
+            or isinstance(getattr(handler, "__self__", None), SignalHold)
+        )
     ]
 
 

@@ -1,5 +1,7 @@
 """Data frames: columns by name, booleans as numbers, and names that come back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -51,6 +53,16 @@ def test_columns_are_taken_by_name_in_any_order(entry, named):
     assert answer(entry, named, FRAME[["mix", "mass"]]) == answer(entry, named, X)
     table = Table(NAMES[::-1], X[:, ::-1])
     assert answer(entry, named, table) == answer(entry, named, X)
+
+
+def test_targets_are_taken_by_name_in_any_order(synthetic_ensemble):
+    ensemble = synthetic_ensemble(layer_sizes=(2, 3, 2))
+    names = ensemble.provenance.stating(target_names=["a", "b"])
+    model = BayesianMLP.from_ensemble(replace(ensemble, provenance=names))
+    frame = pd.DataFrame(model.predict(X).mean, columns=["a", "b"])
+    assert np.max(model.evaluate(X, frame[["b", "a"]])["rmse"]) < 1e-6
+    # A table whose columns have other names has them in order.
+    assert np.max(model.evaluate(X, frame.set_axis(["c", "d"], axis=1))["rmse"]) < 1e-6
 
 
 @pytest.mark.parametrize("entry", WITHOUT_TENSORFLOW, ids=name_of)

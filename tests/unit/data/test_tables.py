@@ -305,3 +305,9 @@ def test_csv_is_read_as_it_is_iterated():
 def test_open_csv_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="absent.csv"), open_csv(tmp_path / "absent.csv"):
         pass
+
+
+def test_decimal_commas_are_refused_and_not_left_out(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b;y\n1,5;2;3\n2,5;3;4\n")
+    with pytest.raises(ValueError, match="line 2, column a: .*decimal points"):
+        read_table(tmp_path / "t.csv")

@@ -36,6 +36,7 @@ def read(text):
         "# made by prospino, 2024\n#\n# a\tb\n1\t2\n3\t4\n# the end\n",
         "# made by prospino\na,b\n1,2\n# a word between\n3,4\n",
         "\n\na,b\n\n1,2\n \n3,4\n\n",
+        "a b\n#---\n\n1 2\n3 4\n",
         "a,b\r\n1,2\r\n3,4\r\n",
         "\ufeffa,b\n1,2\n3,4",
         "\ufeff# a,b\n1,2\n3,4",

@@ -189,11 +189,28 @@ def test_non_finite_values_are_named(run):
     assert second.startswith("1 of 10 reference outputs have no R-hat")
 
 
+@pytest.mark.parametrize("count, verdict", [(1, 1), (4, 2)])
+def test_means_need_numbers_at_95_percent_of_the_reference_outputs(run, count, verdict):
+    draws, function_draws, stats = run
+    function_draws = np.tile(function_draws, (1, 1, 4, 1))  # 40 of them
+    function_draws[0, 0, :count, 0] = np.inf
+    diagnosis = diagnose(draws, function_draws, stats)
+    assert only_warning(diagnosis).startswith(f"{count} of 40 reference outputs have no R-hat")
+    assert diagnosis.spoils == verdict
+
+
+def test_biased_draws_are_not_for_error_bars(run):
+    assert diagnose(*run).verdict == "usable for error bars"
+    diagnosis = diagnose(*run, is_adjusted=False)
+    assert diagnosis.verdict == "usable for means, not yet for error bars"
+    assert only_warning(diagnosis).startswith("The kernel is biased")
+
+
 def test_one_chain_and_few_draws(run):
     draws, function_draws, stats = run
     short = {key: value[:1, :3] for key, value in stats.items()}
     diagnosis = diagnose(draws[:1, :3], function_draws[:1, :3], short, max_tree_depth=10)
-    assert diagnosis.warnings[0].startswith("There are only 3 draws per chain")
+    assert diagnosis.warnings[0].startswith("The chains have only 3 draws each")
     assert diagnosis.warnings[1].startswith("There is only 1 chain")
     assert np.all(np.isnan(diagnosis.rhat_function)) and diagnosis.recommended_thinning == 1
     assert "nan" in diagnosis.summary() and diagnosis.verdict == "not yet"

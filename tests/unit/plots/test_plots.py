@@ -134,6 +134,16 @@ def test_traces_and_convergence(model, synthetic_ensemble):
     draw(plots.plot_convergence(single))  # all numbers are undefined: empty, not an error
 
 
+def test_traces_take_columns_by_name(synthetic_ensemble):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=("a", "b")))
+    pandas = pytest.importorskip("pandas")
+    x = pandas.DataFrame([[0.1, 2.0]], columns=["a", "b"])
+    lines = [
+        plots.plot_traces(model, x[names]).axes[2].lines[0] for names in (["a", "b"], ["b", "a"])
+    ]
+    np.testing.assert_array_equal(*(line.get_ydata() for line in lines))
+
+
 def test_chains_are_told_apart_by_more_than_colour(synthetic_ensemble):
     def traces(num_chains):
         return plots.plot_traces(

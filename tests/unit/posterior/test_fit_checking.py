@@ -103,6 +103,29 @@ TRAPS = {
 }
 
 
+@pytest.mark.parametrize("size", [1e-3, 1e-9, 1e-30])
+def test_columns_of_small_units_are_named(size):
+    ensemble, training_rows = lines_through(size * X, Y, 0.0, 1.0, scale=1.0, dtype="float64")
+    said = [problem.what for problem in diagnose_ensemble(ensemble).problems]
+    assert any(what.startswith("The inputs are not scaled: column 0") for what in said)
+    spec = plain_spec([2, 1], dtype="float64")
+    draws = np.random.default_rng(0).normal(size=(2, 9, spec.layout.num_parameters))
+    x = np.column_stack([X, size * X, np.full(len(X), 0.7)])[:, :2]
+    beside = make_ensemble(spec, draws, x, Y, random_statistics((2, 9), np.random.default_rng(1)))
+    assert check_fit(beside, None).inputs.name == "column 1"
+    ensemble, training_rows = lines_through(X, size * Y, 0.0, 1.0, scale=1.0, dtype="float64")
+    diagnosis = diagnose_ensemble(ensemble, training_rows=training_rows)
+    assert any(p.what.startswith("The targets are not scaled") for p in diagnosis.problems)
+
+
+def test_a_coverage_that_is_not_known_is_not_within():
+    ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)
+    entry = diagnose_ensemble(ensemble, training_rows=training_rows).to_dict()
+    entry["training_rows"]["targets"][0]["coverage"] = [None, None]
+    diagnosis = diagnose_ensemble(replace(ensemble, diagnostics=entry))
+    assert diagnosis.verdict == "usable for means, not yet for error bars"
+
+
 @pytest.mark.parametrize("case", TRAPS)
 def test_every_trap_is_named_first_and_alone(case):
     build, said, in_python, on_command_line = TRAPS[case]

@@ -137,3 +137,13 @@ def test_how_a_process_ends_with_a_call_left(call, end, code):
     program = SCRIPT.format(call=call, end=end)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (code, b"printed")
+
+
+def test_a_reader_that_has_gone_does_not_change_the_end():
+    code = "import sys; from tfbnn.system.aside import exit_at_once; print(7); exit_at_once(85)"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as closed:
+        environment = os.environ | {"PYTHONUNBUFFERED": ""}  # text then waits for the flush
+        done = subprocess.run([sys.executable, "-c", code], stdout=closed, env=environment)
+    assert done.returncode == 85

@@ -64,10 +64,7 @@ class WatchedKernel(TransitionKernel):
         return after, self._results(after, inner)
 
     def _results(self, z: Tensor, inner: Results) -> CallableResults:
-        found = None
-        # The density of a kernel in other coordinates has their Jacobian.
-        if _field(inner, "transformed_state") is None:
-            found = _find(inner, "target_log_prob", z.shape[:1])
+        found = _find(inner, "target_log_prob", z.shape[:1])
         return CallableResults(inner, self.target_log_prob_fn(z) if found is None else found)
 
 
@@ -204,6 +201,8 @@ def _find(results: Results, name: str, shape: Any) -> Tensor | None:
 
     Tensors of another shape mean something else; one number stands for all chains.
     """
+    if name == "target_log_prob" and _field(results, "transformed_state") is not None:
+        return None  # the density of a kernel in other coordinates has their Jacobian
     found = _field(results, name)
     if tf.is_tensor(found) and found.shape in (shape, ()):
         return tf.broadcast_to(found, shape)

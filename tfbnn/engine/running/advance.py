@@ -37,7 +37,7 @@ def advance_lane(
         path: The run folder.
         index: Number of the lane.
         commit_interval: As in `fit_posterior`.
-        notify: Called with an Event after each block; true ends the call after it.
+        notify: Called with an Event about once a second; true ends the call.
 
     Returns:
         Whether the lane is finished.

@@ -32,7 +32,7 @@ def run_lanes(lanes: list[Lane], notify: Notify, clock: Clock) -> Ending:
 
     Args:
         lanes: The lanes, which share a program.
-        notify: Called with an event between blocks; true stops the run.
+        notify: Called with an event about once a second; true stops the run.
         clock: Clock of the run.
     """
     crew = _Threads(lanes, clock)

@@ -104,7 +104,9 @@ def pretrain(
 
     try:
         for first, count, indices, epoch in batches:
-            if epoch <= progress.epoch or progress.waits(patience).all():
+            if progress.waits(patience).all():
+                break
+            if epoch <= progress.epoch:
                 continue  # the orders of its rows are drawn all the same
             start, length = tf.constant(first), tf.constant(count)
             calls = [

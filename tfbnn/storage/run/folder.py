@@ -146,8 +146,8 @@ class RunFolder:
     @staticmethod
     def in_use(path: StrPath) -> bool:
         """Whether a process has a lease in this folder: makes a run, or writes a lane of it."""
-        leases = [*Path(path).glob(_LEASE), *Path(path).glob(f"lane-*/{_LEASE}")]
-        return any(map(is_held, leases))
+        places = (_LEASE, f"lane-*/{_LEASE}", f"{PREPARATION}/lane-*/{_LEASE}")
+        return any(is_held(lease) for place in places for lease in Path(path).glob(place))
 
     @staticmethod
     def remove(path: StrPath) -> None:
@@ -162,11 +162,13 @@ class RunFolder:
         if RunFolder.in_use(path):
             raise RunLockedError(f"{os.fspath(path)!r} is not removed: a process is at work there.")
         place = Path(path)
-        # From here on it is no run: one of which parts are gone would look damaged.
+        # A search that is left would look like a run that has not begun, and a run of which parts are
+        # gone like a damaged one.
+        if (place / PREPARATION).is_dir():
+            shutil.rmtree(place / PREPARATION)
         (place / _RUN).unlink(missing_ok=True)
-        for folder in (*place.glob("lane-*"), place / PREPARATION):
-            if folder.is_dir():
-                shutil.rmtree(folder)
+        for folder in place.glob("lane-*"):
+            shutil.rmtree(folder)
         for file in place.iterdir():
             if file.name == _LEASE or file.name.startswith(STOP) or is_temporary(file.name):
                 file.unlink()

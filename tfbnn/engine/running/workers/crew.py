@@ -29,7 +29,7 @@ def run_in_workers(plan: Plan, store: FolderStore, num_workers: int, notify: Not
         plan: Plan of the run.
         store: FolderStore.
         num_workers: Number of processes, at least 1.
-        notify: Called with the event of the run after each block of a worker; true stops the run.
+        notify: Called with the event of the run whenever a worker tells of itself; true stops the run.
 
     Raises:
         RunFolderError, RunLockedError, StartError, ...: What a worker refused to start with.
