@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Diagnoses and prints."""
     if args.follow:
         show = (say, sys.stderr) if args.json else (partial(print, flush=True), sys.stdout)
-        follow(args.model, *show)
+        args.model = follow(args.model, *show)
     model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
     folder = args.model if os.path.isdir(args.model) else None

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from tfbnn.cli.console import say
 from tfbnn.diagnostics.diagnosis import ess_text, lower, rhat_text, upper
+from tfbnn.exceptions import RunFolderError
 from tfbnn.model import load
 from tfbnn.run.description import wanted_results
 from tfbnn.run.events import SamplingEvent
@@ -25,7 +26,7 @@ _MAX_IDLE_LOOKS = 6
 _WIDTH = 100
 
 
-def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> None:
+def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> str:
     """Shows how far a run is whenever it has committed more, until it is done.
 
     Waits for a folder that is not there yet, and for a run that has not begun in it. Ends also when
@@ -36,6 +37,10 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> Non
         show: Called with a line of text.
         stream: Where this goes, which says how long a line may be.
 
+    Returns:
+        Where what the run has made is: the folder, or the model file whose run kept the folder by
+        itself and has removed it.
+
     Raises:
         ValueError: When there is something else, when the folder cannot come to be, and when it is
             removed.
@@ -45,8 +50,18 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> Non
     while True:
         # Asked first, so that what was committed before the end is shown.
         in_use = RunFolder.in_use(path)
-        is_there, folder = os.path.isdir(path), RunFolder.find(path)
-        event = None if folder is None else committed_event(folder)
+        is_there = os.path.isdir(path)
+        if not is_there and shown is not None and shown[0] and (saved := _saved_by(path)):
+            say(f"The run in {path} has ended: {saved} is saved.")
+            return saved
+        try:
+            folder = RunFolder.find(path)
+            event = None if folder is None else committed_event(folder)
+        except (RunFolderError, FileNotFoundError):
+            if RunFolder.around(path) is not None:
+                raise
+            time.sleep(_SECONDS)  # it is being removed
+            continue
         seen = is_there, event and (event.phase, event.transition, event.num_transitions)
         idle_looks = 0 if in_use or seen != shown or not is_there else idle_looks + 1
         if folder is not None and event is not None:
@@ -54,7 +69,7 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> Non
                 width = columns(stream) or _WIDTH
                 show(textwrap.fill(_line(folder, event), width, subsequent_indent="    "))
             if event.phase == "sampling" and event.transition >= event.num_transitions:
-                return
+                return path
         elif seen != shown:
             _say_what_is_missing(path, is_there, was_there=shown is not None and shown[0])
         if idle_looks == _MAX_IDLE_LOOKS:
@@ -63,7 +78,7 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> Non
                 f"no longer followed. A run that was stopped goes on with: tfbnn resume "
                 f"{shlex.quote(path)}"
             )
-            return
+            return path
         shown = seen
         time.sleep(_SECONDS)
 
@@ -77,6 +92,13 @@ def _check(path: str) -> None:
             f"--follow can wait for a run in {path!r} only once there is a folder {above!r}. Pass "
             "what was the --output of 'tfbnn fit'."
         )
+
+
+def _saved_by(path: str) -> str | None:
+    """The model file, now there, of a run that kept this folder by itself."""
+    name = path.rstrip("/")
+    saved = name.removesuffix(".run")
+    return saved if saved != name and os.path.isfile(saved) else None
 
 
 def _say_what_is_missing(path: str, is_there: bool, was_there: bool) -> None:

@@ -9,9 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.builders import definition_of, make_rows, plain_spec, random_statistics
+from tests.support.builders import (
+    definition_of,
+    make_rows,
+    plain_spec,
+    random_statistics,
+    synthetic_ensemble,
+)
 from tests.support.commands import check_refusal
 from tests.support.terminal import terminal
+from tfbnn import BayesianMLP
 from tfbnn.cli.help_text import HelpFormatter
 from tfbnn.run.counters import Counters
 from tfbnn.run.definition import Beginning, Layout, Starts
@@ -114,6 +121,19 @@ def test_a_folder_that_is_removed_ends_it(run, tmp_path, meanwhile):
     meanwhile += [lambda: shutil.rmtree(made.path)]
     code, _, err = run("diagnose run --follow")
     assert code == 2 and "run was removed" in err and "the model that it saved" in err
+
+
+def test_a_folder_that_goes_with_its_run_leads_to_the_model(run, tmp_path, meanwhile):
+    made = FakeRun(tmp_path / "bnn.h5.run")
+    made.begin()
+
+    def end():
+        BayesianMLP.from_ensemble(synthetic_ensemble()).save(tmp_path / "bnn.h5")
+        RunFolder.remove(made.path)
+
+    meanwhile += [end]
+    code, out, err = run("diagnose bnn.h5.run --follow")
+    assert code == 0 and "\nVerdict" in out and "bnn.h5 is saved" in err
 
 
 @pytest.mark.parametrize(
