@@ -16,9 +16,9 @@ from tfbnn.diagnostics.problem import Problem, Remedy, Spoils
 from tfbnn.diagnostics.wording import named, percent
 from tfbnn.system.arrays import Array
 
-_RHAT_LIMIT, _LARGEST_RHAT = 1.01, 1.03
+RHAT_LIMIT, _LARGEST_RHAT = 1.01, 1.03
 _FEW = 0.05
-_ESS_LIMIT = 400
+ESS_LIMIT = 400
 _GAP_LIMIT = 1 / 3
 _DIVERGENT_LIMIT = 0.01
 _EBFMI_LIMIT = 0.3
@@ -101,15 +101,15 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     """Chains that disagree, on the predictions first, or that are too short to tell."""
     rhats, gaps = upper(diagnosis.rhat_function), upper(diagnosis.mean_gap)
     apart = _are_many(diagnosis.mean_gap >= _GAP_LIMIT)
-    unlike = _are_many(diagnosis.rhat_function > _RHAT_LIMIT) or rhats["max"] > _LARGEST_RHAT
+    unlike = _are_many(diagnosis.rhat_function > RHAT_LIMIT) or rhats["max"] > _LARGEST_RHAT
     smallest = _smallest_ess(diagnosis)
     faults = []
     if unlike:
-        faults.append(f"R-hat of the predictions up to {rhats['max']:.4g} (limit {_RHAT_LIMIT})")
+        faults.append(f"R-hat of the predictions up to {rhats['max']:.4g} (limit {RHAT_LIMIT})")
     if apart:
         faults.append(f"their means up to {gaps['q95']:.2g} error bars apart (limit 1/3)")
-    if smallest < _ESS_LIMIT:
-        faults.append(f"draws worth {smallest:.0f} independent ones (limit {_ESS_LIMIT})")
+    if smallest < ESS_LIMIT:
+        faults.append(f"draws worth {smallest:.0f} independent ones (limit {ESS_LIMIT})")
     if faults:
         what = "The chains do not agree yet" if unlike or apart else "There are too few draws"
         yield Problem(
@@ -138,18 +138,18 @@ def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
     rhats, size = diagnosis.rhat_function, diagnosis.rhat_function.size
     bulk, tail = diagnosis.ess_function, diagnosis.tail_ess_function
     texts = [
-        f"R-hat in function space is above {_RHAT_LIMIT} for {(rhats > _RHAT_LIMIT).sum()} of {size} "
+        f"R-hat in function space is above {RHAT_LIMIT} for {(rhats > RHAT_LIMIT).sum()} of {size} "
         "reference outputs; error bars need 95 % of them below, and the others below "
         f"{_LARGEST_RHAT}.",
-        f"The effective sample size is below {_ESS_LIMIT} for {(bulk < _ESS_LIMIT).sum()} (bulk) and "
-        f"{(tail < _ESS_LIMIT).sum()} (tail) of them.",
+        f"The effective sample size is below {ESS_LIMIT} for {(bulk < ESS_LIMIT).sum()} (bulk) and "
+        f"{(tail < ESS_LIMIT).sum()} (tail) of them.",
         "R-hat of the weights is secondary: permuted hidden units and flipped signs leave the function "
         "unchanged.",
     ]
-    if smallest < _ESS_LIMIT:
-        times = _ESS_LIMIT / max(smallest, 1.0)
+    if smallest < ESS_LIMIT:
+        times = ESS_LIMIT / max(smallest, 1.0)
         texts.append(f"By the smallest it takes {times:.2g} times as many draws.")
-    if (rhats > _RHAT_LIMIT).any():
+    if (rhats > RHAT_LIMIT).any():
         texts.append(
             "Chains that stay in modes of their own can be weighed by how well they predict held-out "
             "rows (stacking), which is not the posterior."
@@ -225,7 +225,7 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
         return other_step(sampled, "larger")
     if not sampled.adapts and np.median(sampled.acceptance) < _LOW_ACCEPTANCE:
         return other_step(sampled, "smaller")
-    times = min(max(_ESS_LIMIT / max(smallest, 1.0), 2.0), _MOST_TIMES)
+    times = min(max(ESS_LIMIT / max(smallest, 1.0), 2.0), _MOST_TIMES)
     other = "or model.stack_chains" if can_weigh else ""
     return Remedy(other, num_results=_round_up(times * sampled.num_draws))
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.frames import select_columns
 from tfbnn.data.validation import as_matrix
+from tfbnn.diagnostics.advice import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, line_styles, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The customary limits, as in the warnings of a diagnosis.
-_RHAT_LIMIT = 1.01
-_ESS_PER_CHAIN = 100
 # Names of more chains than this leave no room for the figure.
 _MOST_NAMED = 8
 
@@ -81,15 +79,14 @@ def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) 
         Figure.
     """
     diagnosis = model.diagnose(x_reference)
-    ess_limit = _ESS_PER_CHAIN * model.posterior.num_chains
     with styled_figure(1, 2, (4.2, 3.4)) as (figure, axes):
         left, right = axes[0]
         _draw_histograms(left, {"R-hat": diagnosis.rhat_function})
-        _draw_limit(left, _RHAT_LIMIT, f"should be below {_RHAT_LIMIT}")
+        _draw_limit(left, RHAT_LIMIT, f"should be below {RHAT_LIMIT}")
         left.set_xlabel("R-hat of predictions (1 is perfect)")
         sizes = {"bulk": diagnosis.ess_function, "tail": diagnosis.tail_ess_function}
         _draw_histograms(right, sizes)
-        _draw_limit(right, ess_limit, f"should be above {ess_limit}")
+        _draw_limit(right, ESS_LIMIT, f"should be above {ESS_LIMIT}")
         right.set_xlabel("effective number of draws of predictions")
         for axis in (left, right):
             axis.set_ylabel("reference outputs")
