@@ -46,7 +46,7 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> str
             removed.
     """
     _check(path)
-    shown, idle_looks = None, 0
+    shown, idle_looks, had_run = None, 0, False
     while True:
         # Asked first, so that what was committed before the end is shown.
         in_use = RunFolder.in_use(path)
@@ -58,10 +58,10 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> str
             folder = RunFolder.find(path)
             event = None if folder is None else committed_event(folder)
         except (RunFolderError, FileNotFoundError):
-            if RunFolder.around(path) is not None:
+            if not had_run or RunFolder.around(path) is not None:
                 raise
-            time.sleep(_SECONDS)  # it is being removed
-            continue
+            folder = event = None  # it is being removed
+        had_run |= folder is not None
         seen = is_there, event and (event.phase, event.transition, event.num_transitions)
         idle_looks = 0 if in_use or seen != shown or not is_there else idle_looks + 1
         if folder is not None and event is not None:

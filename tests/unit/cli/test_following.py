@@ -140,11 +140,14 @@ def test_a_folder_that_goes_with_its_run_leads_to_the_model(run, tmp_path, meanw
     "path, words",
     [
         ("a.csv", ["folder of a run"]),
+        ("other", ["not a run folder", "other"]),
         ("absent/run", ["only once there is a folder", "absent", "--output"]),
     ],
 )
 def test_what_cannot_be_followed(run, tmp_path, path, words):
     (tmp_path / "a.csv").write_text("a\n1\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "diary.txt").write_text("mine")
     check_refusal(run(f"diagnose {path} --follow"), *words)
 
 
