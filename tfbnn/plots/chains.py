@@ -13,6 +13,7 @@ from tfbnn.data.validation import as_matrix
 from tfbnn.diagnostics.advice import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, line_styles, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Fi
     if x_reference is not None:
         x_reference = select_columns(x_reference, ensemble.feature_names, "x_reference")
         x = as_matrix(x_reference, "x_reference", num_columns=ensemble.spec.num_inputs)
-    x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 3)).astype(int))]
+    x = x[evenly_spaced(len(x), 3)]
     draws = model.predict_draws(x, space="transformed")
     draws = draws.reshape(ensemble.num_chains, ensemble.num_results, len(x), -1)[..., 0]
     traces = [("log density", ensemble.sample_stats["lp"])]

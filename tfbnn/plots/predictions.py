@@ -13,6 +13,7 @@ from tfbnn.plots import canvas
 from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE
 from tfbnn.posterior.metrics import pulls
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ def plot_truth(
         Figure.
     """
     rows, _ = canvas.checked_rows(model, x, y, noise_scale)
-    count = min(len(rows.x), _MAX_POINTS)
-    shown = np.unique(np.linspace(0, len(rows.x) - 1, count).astype(int))
+    shown = evenly_spaced(len(rows.x), _MAX_POINTS)
     noise = None if rows.noise is None else rows.noise[shown]
     quantiles = _quantiles(model, rows.x[shown], noise, [0.16, 0.5, 0.84])
     is_log = "log10" in model.posterior.y_pipeline.names
