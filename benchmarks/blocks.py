@@ -2,7 +2,7 @@
 
 import time
 
-from tfbnn.engine.density.potential import make_data
+from tfbnn.engine.density.data import make_data
 from tfbnn.engine.running.run_lanes import compile_block
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program

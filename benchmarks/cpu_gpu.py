@@ -22,7 +22,7 @@ from tfbnn.engine.basis.adaptation import (
     restart_dual_averaging,
     restart_moments,
 )
-from tfbnn.engine.density.potential import make_data
+from tfbnn.engine.density.data import make_data
 from tfbnn.engine.sampling.block import BlockControl, ChainState, bootstrap, make_block
 from tfbnn.engine.sampling.linear_map import DiagonalMap, identity_map
 from tfbnn.kernels import HMC

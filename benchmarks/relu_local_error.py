@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 
 __all__ = ["fitted_slope", "local_error"]

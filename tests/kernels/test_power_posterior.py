@@ -29,7 +29,8 @@ from tests.support.specs import build, random_rows
 from tfbnn.cli.app import main
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.adaptation import find_initial_step_size
-from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.engine.kernels import resolve_kernel, swaps
 from tfbnn.engine.running import driver

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.support.builders import plain_spec
 from tfbnn import likelihoods, priors
-from tfbnn.engine.density.potential import make_data
+from tfbnn.engine.density.data import make_data
 
 MODELS = {
     "gaussian_fixed": dict(likelihood=likelihoods.Gaussian(0.3)),

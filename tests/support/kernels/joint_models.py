@@ -11,7 +11,8 @@ from scipy import special, stats
 
 from tests.support.builders import plain_spec
 from tfbnn import priors
-from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.engine.density.data import all_of
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.likelihoods import Bernoulli, Gaussian
@@ -66,7 +67,7 @@ class LogisticModel:
 
     def data(self, y):
         """Data whose rows y [N, 1, 6] belong to N chains."""
-        return Data(tf.constant(X[None]), tf.constant(y), None)
+        return all_of(tf.constant(X[None]), tf.constant(y), None)
 
     def target(self, y):
         """The N posteriors given rows y [N, 1, 6]."""

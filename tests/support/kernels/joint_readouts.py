@@ -8,7 +8,7 @@ from tests.support.builders import plain_spec
 from tests.support.kernels.cases import advance
 from tests.support.kernels.joint_models import X
 from tfbnn import kernels
-from tfbnn.engine.density.potential import Data
+from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.engine.starts.check import draw_prior
@@ -35,7 +35,7 @@ def joint_draws():
     generator = np.random.default_rng(8)
     theta = draw_prior(JOINT, 4, COUNT)
     y = _mean(theta) + np.exp(theta[:, 7:]) * generator.normal(size=(COUNT, len(X)))
-    return theta, Data(tf.constant(X[None]), tf.constant(y[:, None]), None)
+    return theta, all_of(tf.constant(X[None]), tf.constant(y[:, None]), None)
 
 
 def joint_p(name):

@@ -10,7 +10,8 @@ from tests.support.kernels.checks import gradient, inner
 from tests.support.kernels.ladders import Conjugate, advance, make_target
 from tests.support.reference import log_likelihood, log_prior
 from tests.support.specs import build, random_rows
-from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.kernels import swaps
 from tfbnn.kernels import (
     HMC,

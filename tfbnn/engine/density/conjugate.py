@@ -39,7 +39,7 @@ class Factor(NamedTuple):
         )
 
 
-def log_marginal(x, y):
+def log_marginal(x, y, num_rows=None):
     """Log density of y with v integrated out, summed over targets: float64 [...].
 
     Its gradient is the closed form, which costs another product of the features with a matrix and
@@ -48,7 +48,11 @@ def log_marginal(x, y):
     Args:
         x: [..., p, N].
         y: [..., J, N], of the same leading shape.
+        num_rows: The rows that count, a scalar tensor; x and y are zero in the others. By default
+            all.
     """
+
+    count = y.shape[-1] if num_rows is None else num_rows
 
     @tf.custom_gradient
     def value_of(x, y):
@@ -56,10 +60,10 @@ def log_marginal(x, y):
         targets = tf.cast(y, tf.float64)
         mean = factor.mean(targets)
         residual = targets - tf.matmul(mean, factor.x, transpose_a=True)
-        num_targets, num_rows = y.shape[-2:]
+        num_targets = y.shape[-2]
         # Equal to y^T (I + x^T x)^-1 y, without its cancellation.
         square = tf.reduce_sum(residual**2, [-2, -1]) + tf.reduce_sum(mean**2, [-2, -1])
-        constant = 0.5 * num_targets * num_rows * _LOG_2PI
+        constant = 0.5 * num_targets * _LOG_2PI * tf.cast(count, tf.float64)
 
         def gradient(upstream):
             scale = tf.cast(upstream, x.dtype)[..., None, None]

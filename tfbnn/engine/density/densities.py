@@ -2,6 +2,7 @@
 
 Terms are computed in the dtype of the parameters and summed in float64: the sums have magnitudes of
 N times a few units, and float32 would round them at the size of an acceptance ratio's numerator.
+Those of the likelihood are of one row each; `tfbnn.engine.density.row_blocks` sums them.
 """
 
 from __future__ import annotations
@@ -90,14 +91,14 @@ def _half_cauchy(prior, log_scale):
 
 
 @required_of(likelihoods.Likelihood)
-def log_likelihood(
+def row_log_likelihood(
     likelihood: likelihoods.Likelihood,
     outputs: Tensor,
     log_noise_scale: Tensor,
     y: Tensor,
     row_noise: Tensor | None,
 ) -> Tensor:
-    """Log likelihood summed over rows and targets, float64 [C].
+    """Log likelihood of every row, summed over targets: [C, n], better in float64.
 
     Args:
         likelihood: A likelihood settings object.
@@ -108,42 +109,41 @@ def log_likelihood(
     """
 
 
-@log_likelihood.register(likelihoods.Gaussian)
+@row_log_likelihood.register(likelihoods.Gaussian)
 def _gaussian(likelihood, outputs, log_noise_scale, y, row_noise):
     residual = y - outputs
     scale = noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
     return _normal_noise(residual, scale)
 
 
-@log_likelihood.register(likelihoods.StudentT)
+@row_log_likelihood.register(likelihoods.StudentT)
 def _student_t(likelihood, outputs, log_noise_scale, y, row_noise):
     residual, df = y - outputs, likelihood.df
     scale = noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
     spread = scale * sqrt((df - 2.0) / df)
-    count = residual.shape[-1] * residual.shape[-2]
     constant = lgamma(0.5 * (df + 1.0)) - lgamma(0.5 * df) - 0.5 * log(df * pi)
-    tails = _sum(tf.math.log1p((residual / spread) ** 2 / df), [-2, -1])
-    return count * constant - 0.5 * (df + 1.0) * tails - _sum_log_scale(spread, residual)
+    tails = _float64(tf.math.log1p((residual / spread) ** 2 / df))
+    return _sum(constant - 0.5 * (df + 1.0) * tails - _float64(tf.math.log(spread)), -2)
 
 
-@log_likelihood.register(likelihoods.HeteroscedasticGaussian)
+@row_log_likelihood.register(likelihoods.HeteroscedasticGaussian)
 def _heteroscedastic(likelihood, outputs, log_noise_scale, y, row_noise):
     location, raw = tf.split(outputs, 2, axis=1)
     scale = _add_in_quadrature(tf.nn.softplus(raw), row_noise)
     return _normal_noise(y - location, scale)
 
 
-@log_likelihood.register(likelihoods.Bernoulli)
+@row_log_likelihood.register(likelihoods.Bernoulli)
 def _bernoulli(likelihood, outputs, log_noise_scale, y, row_noise):
-    return -_sum(tf.nn.softplus((1.0 - 2.0 * y) * outputs), [-2, -1])
+    return -_sum(tf.nn.softplus((1.0 - 2.0 * y) * outputs), -2)
 
 
-@log_likelihood.register(likelihoods.Categorical)
+@row_log_likelihood.register(likelihoods.Categorical)
 def _categorical(likelihood, outputs, log_noise_scale, y, row_noise):
     numbers = tf.range(outputs.shape[-2], dtype=outputs.dtype)[:, None]
     # The sum picks one entry without a gather, whose gradient would be a scatter.
     picked = tf.reduce_sum(tf.where(y == numbers, outputs, 0.0), axis=-2, keepdims=True)
-    return -_sum(tf.reduce_logsumexp(outputs - picked, axis=-2), -1)
+    return -_float64(tf.reduce_logsumexp(outputs - picked, axis=-2))
 
 
 def noise_scale(
@@ -165,16 +165,13 @@ def _add_in_quadrature(learned, row_noise):
 
 
 def _normal_noise(residual, scale):
-    count = residual.shape[-1] * residual.shape[-2]
-    squares = _sum((residual / scale) ** 2, [-2, -1])
-    return -0.5 * squares - _sum_log_scale(scale, residual) - count * _HALF_LOG_2PI
-
-
-def _sum_log_scale(scale, residual):
-    """Sum of log(scale) over all rows and targets of `residual`, without spreading it out."""
-    repeats = (residual.shape[-1] // scale.shape[-1]) * (residual.shape[-2] // scale.shape[-2])
-    return repeats * _sum(tf.math.log(scale), [-2, -1])
+    squares, log_scale = _float64((residual / scale) ** 2), _float64(tf.math.log(scale))
+    return _sum(-0.5 * squares - log_scale - _HALF_LOG_2PI, -2)
 
 
 def _sum(values, axis):
-    return tf.reduce_sum(tf.cast(values, tf.float64), axis=axis)
+    return tf.reduce_sum(_float64(values), axis=axis)
+
+
+def _float64(values):
+    return tf.cast(values, tf.float64)

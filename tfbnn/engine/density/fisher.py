@@ -8,7 +8,7 @@ All float64. Laplace and Uniform priors enter with the precision of the normal o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec import likelihoods, priors
@@ -20,6 +20,10 @@ class DiagonalInformation(NamedTuple):
     """Lambda = diag(weights), weights [num_outputs, n]: of outputs that are independent."""
 
     weights: Tensor
+
+    def of_rows(self, counts: Tensor) -> Self:
+        """The same of the rows that count: `counts` [n] has ones and zeros."""
+        return self._replace(weights=self.weights * counts)
 
     def times(self, vectors: Tensor) -> Tensor:
         """Lambda times vectors [num_outputs, n]."""
@@ -38,6 +42,10 @@ class CategoricalInformation(NamedTuple):
     """
 
     probabilities: Tensor
+
+    def of_rows(self, counts: Tensor) -> Self:
+        """The same of the rows that count: `counts` [n] has ones and zeros."""
+        return self._replace(probabilities=self.probabilities * counts)
 
     def times(self, vectors: Tensor) -> Tensor:
         """Lambda times vectors [M, n]."""
@@ -67,21 +75,21 @@ def likelihood_information(
         row_noise: Known standard deviations [K, n], transformed, or None.
 
     Returns:
-        (DiagonalInformation or CategoricalInformation in the outputs, information in the log noise
-        scales [their number]).
+        (DiagonalInformation or CategoricalInformation in the outputs, information of every row in
+        the log noise scales [their number, n]).
     """
 
 
 @likelihood_information.register(likelihoods.Categorical)
 def _categorical(likelihood, outputs, log_noise_scale, row_noise):
-    return CategoricalInformation(tf.nn.softmax(outputs, axis=0)), tf.zeros([0], outputs.dtype)
+    return CategoricalInformation(tf.nn.softmax(outputs, axis=0)), tf.zeros_like(outputs[:0])
 
 
 @likelihood_information.register(likelihoods.Bernoulli)
 def _bernoulli(likelihood, outputs, log_noise_scale, row_noise):
     # p (1 - p) without the cancellation in 1 - p.
     variance = tf.sigmoid(outputs) * tf.sigmoid(-outputs)
-    return DiagonalInformation(variance), tf.zeros([0], outputs.dtype)
+    return DiagonalInformation(variance), tf.zeros_like(outputs[:0])
 
 
 @likelihood_information.register(likelihoods.HeteroscedasticGaussian)
@@ -91,7 +99,7 @@ def _heteroscedastic(likelihood, outputs, log_noise_scale, row_noise):
     variance = learned + (0.0 if row_noise is None else row_noise**2)
     spread = 2.0 * learned * tf.sigmoid(raw) ** 2 / variance**2
     weights = tf.concat([1.0 / variance, spread], axis=0)
-    return DiagonalInformation(weights), tf.zeros([0], outputs.dtype)
+    return DiagonalInformation(weights), tf.zeros_like(outputs[:0])
 
 
 @likelihood_information.register(likelihoods.Gaussian)
@@ -113,11 +121,10 @@ def _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, s
     if likelihood.noise_scale == likelihoods.LEARNED:
         learned = tf.exp(2.0 * log_noise_scale)[:, None]
         variance = tf.broadcast_to(learned + known, outputs.shape)
-        noise = scale * tf.reduce_sum((learned / variance) ** 2, axis=1)
-        return DiagonalInformation(location / variance), noise
+        return DiagonalInformation(location / variance), scale * (learned / variance) ** 2
     fixed = tf.reshape(tf.constant(likelihood.noise_scale, outputs.dtype), [-1, 1])
     variance = tf.broadcast_to(fixed**2 if row_noise is None else known, outputs.shape)
-    return DiagonalInformation(location / variance), tf.zeros([0], outputs.dtype)
+    return DiagonalInformation(location / variance), tf.zeros_like(outputs[:0])
 
 
 def prior_curvature(spec: ModelSpec, theta: Tensor) -> Tensor:

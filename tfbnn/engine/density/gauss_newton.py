@@ -19,11 +19,14 @@ from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import likelihood_information, prior_curvature
 from tfbnn.engine.density.network import network_outputs, weight_scales
+from tfbnn.engine.density.row_blocks import sum_over_blocks
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.system.threads import num_cores, on_all_cores, single_threaded_blas
+from tfbnn.system.threads import on_all_cores, single_threaded_blas
 
 _BLOCK_ROWS = 1024
-_MAX_THREADS = 8  # each holds a matrix
+# Shares of the blocks that are summed side by side, each into a matrix of its own. As many whatever
+# the number of cores, so that the order of the sum is one.
+_NUM_SHARES = 4
 
 
 def gauss_newton_matrix(spec, theta, data):
@@ -48,15 +51,15 @@ def gauss_newton_matrix(spec, theta, data):
             total[np.diag_indices_from(total)] += noise
         return total
 
-    blocks = list(_row_blocks(data))
-    count = min(num_cores(), len(blocks), _MAX_THREADS)
+    blocks = list(_float64_blocks(data))
+    count = min(len(blocks), _NUM_SHARES)
     with single_threaded_blas():
         total = sum(on_all_cores(sum_of, [blocks[share::count] for share in range(count)]))
     return total + np.diag(prior_curvature(spec, theta))
 
 
 def gauss_newton_matrices(spec, theta, data, likelihood_weights):
-    """The same matrices at several networks, inside compiled programs: all rows at once.
+    """The same matrices at several networks, inside compiled programs.
 
     Args:
         spec: ModelSpec.
@@ -69,13 +72,18 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
     """
     functions = _block_functions(spec)
 
-    def matrix(network):
-        theta, weight = network
-        columns, noise = functions._scaled_columns(theta, data)
-        information = tf.matmul(columns, columns, transpose_b=True) + tf.linalg.diag(noise)
-        return weight * information + tf.linalg.diag(prior_curvature(spec, theta))
+    def information(rows):
+        def of_network(theta):
+            columns, noise = functions._scaled_columns(theta, rows)
+            return tf.matmul(columns, columns, transpose_b=True) + tf.linalg.diag(noise)
 
-    return tf.vectorized_map(matrix, (theta, likelihood_weights))
+        return tf.vectorized_map(of_network, theta)
+
+    num_networks, size = theta.shape
+    zeros = tf.zeros([num_networks, size, size], tf.float64)
+    total = sum_over_blocks(information, zeros, data, _BLOCK_ROWS)
+    prior = tf.vectorized_map(lambda theta: tf.linalg.diag(prior_curvature(spec, theta)), theta)
+    return likelihood_weights[:, None, None] * total + prior
 
 
 def gauss_newton_product(spec, theta, data, vector):
@@ -97,7 +105,7 @@ def gauss_newton_diagonal(spec, theta, data):
 
 def _sum_of_blocks(add_block, theta, data, *vector):
     total = tf.zeros_like(theta)
-    for rows in _row_blocks(data):
+    for rows in _float64_blocks(data):
         total = add_block(theta, rows, *vector, total)
     return total
 
@@ -107,17 +115,18 @@ def scaled_jacobian(spec, theta, data):
 
     Worth having whole only for fewer lines than parameters.
     """
-    theta = tf.constant(theta, tf.float64)
-    columns = _block_functions(spec).scaled_columns
-    return np.concatenate([columns(theta, rows)[0].numpy().T for rows in _row_blocks(data)])
+    theta, lines = tf.constant(theta, tf.float64), []
+    for rows in _float64_blocks(data):
+        columns = _block_functions(spec).scaled_columns(theta, rows)[0].numpy()
+        columns = columns.reshape(len(theta), -1, rows.length)[:, :, rows.counts.numpy()]
+        lines.append(columns.reshape(len(theta), -1).T)
+    return np.concatenate(lines)
 
 
-def _row_blocks(data):
-    """Parts of the data with nearly the same number of rows: at most two shapes to trace."""
-    num_rows = data.x.shape[-1]
-    edges = np.linspace(0, num_rows, -(-num_rows // _BLOCK_ROWS) + 1).astype(int)
-    for first, last in zip(edges[:-1], edges[1:]):
-        yield data.map(lambda array, part=slice(first, last): tf.cast(array[:, part], tf.float64))
+def _float64_blocks(data):
+    """The rows that count in blocks of one length."""
+    for rows in data.blocks(_BLOCK_ROWS):
+        yield rows.map(lambda array: tf.cast(array, tf.float64))
 
 
 class _BlockFunctions:
@@ -153,7 +162,10 @@ class _BlockFunctions:
         information, noise = likelihood_information(
             self.spec.likelihood, outputs, theta[place], rows.row_noise
         )
-        return information, tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
+        counts = tf.cast(rows.counts, outputs.dtype)
+        noise = tf.reduce_sum(noise * counts, axis=1)
+        noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
+        return information.of_rows(counts), noise
 
 
 _block_functions = lru_cache(maxsize=32)(_BlockFunctions)

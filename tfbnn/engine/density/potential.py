@@ -1,45 +1,21 @@
 """The one posterior density: pretraining, every kernel and `model.log_prob` use this and no other."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, Self
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.densities import log_likelihood, scale_log_prior, weight_log_prior
+from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.densities import row_log_likelihood, scale_log_prior, weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.row_blocks import (
+    rows_per_block,
+    sum_over_rows,
+    value_and_gradient_over_rows,
+)
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
-
-
-class Data(NamedTuple):
-    """Transformed training rows as tensors, rows last.
-
-    Attributes:
-        x: [D, N].
-        y: [K, N].
-        row_noise: Known standard deviations [K, N], or None.
-    """
-
-    x: Tensor
-    y: Tensor
-    row_noise: Tensor
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """The Data whose arrays are `function` of these; a missing one stays None."""
-        return type(self)(*(None if array is None else function(array) for array in self))
-
-
-def make_data(x: Array, y: Array, row_noise: Array | None, dtype: str) -> Data:
-    """Puts transformed NumPy rows x [N, D], y [N, K], row_noise [N, K] or None on the device."""
-
-    def rows_last(array: Array) -> Tensor:
-        return tf.constant(np.ascontiguousarray(array.T), dtype)
-
-    return Data(x, y, row_noise).map(rows_last)
 
 
 def support(spec: ModelSpec) -> tuple[Array, Array]:
@@ -105,14 +81,10 @@ class Potential:
         Args:
             theta: Parameters [C, P].
             data: Data.
-            likelihood_weight: A number; or a float64 tensor [C], whose zeros leave the prior alone,
-                value and gradient, even where the likelihood overflows.
+            likelihood_weight: A number, or one in a float64 tensor; or a float64 tensor [C], whose
+                zeros leave the prior alone, value and gradient, even where the likelihood overflows.
         """
-        inside = theta
-        if tf.is_tensor(likelihood_weight):
-            # Zero times infinity is NaN, so the network never sees these rows.
-            inside = tf.where(likelihood_weight[:, None] > 0, theta, tf.zeros_like(theta))
-        return self.log_prior(theta) + likelihood_weight * self.log_likelihood(inside, data)
+        return self.log_prior(theta) + self.powered_log_likelihood(theta, data, likelihood_weight)
 
     def log_prior(self, theta):
         """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
@@ -141,18 +113,34 @@ class Potential:
                 total += scale_log_prior(prior.scale_prior, theta[:, place : place + 1])
         return total
 
+    def powered_log_likelihood(self, theta, data, likelihood_weight):
+        """`likelihood_weight` * log likelihood, see `log_prob`."""
+        inside = _away_from_rows(theta, likelihood_weight)
+        return likelihood_weight * self.log_likelihood(inside, data)
+
     def log_likelihood(self, theta, data):
         """Log likelihood summed over all rows and targets of `data`."""
-        outputs = network_outputs(self.spec, theta, data.x)
+        length = rows_per_block(self.spec, theta.shape[0])
+        return sum_over_rows(self._row_log_likelihood, theta, data, length)
+
+    def _row_log_likelihood(self, theta, rows):
+        outputs = network_outputs(self.spec, theta, rows.x)
         log_noise = theta[:, self.spec.layout.log_noise_scale]
-        return log_likelihood(self.spec.likelihood, outputs, log_noise, data.y, data.row_noise)
+        return row_log_likelihood(self.spec.likelihood, outputs, log_noise, rows.y, rows.row_noise)
 
     def value_and_gradient(self, theta, data, likelihood_weight=1.0):
         """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
         with tf.GradientTape() as tape:
             tape.watch(theta)
-            value = self.log_prob(theta, data, likelihood_weight)
-        return value, tape.gradient(value, theta)
+            prior = self.log_prior(theta)
+        inside = _away_from_rows(theta, likelihood_weight)
+        length = rows_per_block(self.spec, theta.shape[0])
+        likelihood, by_theta = value_and_gradient_over_rows(
+            self._row_log_likelihood, inside, data, length
+        )
+        weight = tf.cast(likelihood_weight, theta.dtype)
+        gradient = tape.gradient(prior, theta) + weight[..., None] * by_theta
+        return prior + likelihood_weight * likelihood, gradient
 
     def curvature(self, coordinates, data):
         """Curvature of minus the log density at one point [P], for whitening the coordinates.
@@ -160,3 +148,10 @@ class Potential:
         Positive semi-definite [P, P], NumPy, float64; see `tfbnn.engine.density.gauss_newton`.
         """
         return gauss_newton_matrix(self.spec, coordinates, data)
+
+
+def _away_from_rows(theta, likelihood_weight):
+    """Theta with zeros where the likelihood has no weight: zero times infinity is NaN."""
+    if not (tf.is_tensor(likelihood_weight) and likelihood_weight.shape.rank):
+        return theta
+    return tf.where(likelihood_weight[:, None] > 0, theta, tf.zeros_like(theta))

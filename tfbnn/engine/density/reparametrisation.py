@@ -71,13 +71,20 @@ class _Readout(Potential):
     scale.
     """
 
+    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+        """Log density [C] in float64 and its gradient in the dtype of theta."""
+        with tf.GradientTape() as tape:
+            tape.watch(theta)
+            value = self.log_prob(theta, data, likelihood_weight)
+        return value, tape.gradient(value, theta)
+
     # The noise variance that stands in for the likelihood's in the map, or None.
     regulariser = None
 
     def _collapsed_log_prob(self, theta, data):
         """Log density of everything but the readout, whose entries in theta do not matter."""
         x, y, log_scale = self._regression(theta, data)
-        marginal = tf.reduce_sum(conjugate.log_marginal(x, y), axis=-1) - log_scale
+        marginal = tf.reduce_sum(conjugate.log_marginal(x, y, data.num_rows), axis=-1) - log_scale
         earlier = self.weights_log_prior(theta, len(self.spec.layout.layers) - 1)
         return marginal + earlier + self.scales_log_prior(theta)
 
@@ -95,10 +102,15 @@ class _Readout(Potential):
         shape = [num_groups, num_outputs // num_groups, num_rows]
         targets = tf.reshape(targets, [*targets.shape[:-2], *shape])
         scale = scale[:, :, None]
+        # Rows of zeros say nothing about the readout.
+        features, targets = (
+            tf.where(data.counts, rows, tf.zeros_like(rows)) for rows in (features, targets)
+        )
         x, y = features / scale, targets / scale
         log_scale = tf.cast(tf.math.log(scale), tf.float64)
-        repeats = y.shape[-1] // scale.shape[-1] * y.shape[-2]
-        total = repeats * tf.reduce_sum(log_scale, axis=[1, 2, 3])
+        log_scales = tf.broadcast_to(log_scale, [*log_scale.shape[:-1], data.length])
+        log_scales = tf.where(data.counts, log_scales, 0.0)
+        total = y.shape[-2] * tf.reduce_sum(log_scales, axis=[1, 2, 3])
         return x, tf.broadcast_to(y, [*x.shape[:2], *y.shape[2:]]), total
 
     def _features(self, theta, data):

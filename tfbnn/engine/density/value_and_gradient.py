@@ -8,8 +8,9 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.network import network_tiles
-from tfbnn.engine.density.potential import Data, Potential, make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.rungs import likelihood_weights
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
@@ -24,6 +25,15 @@ def compiled_value_and_gradient(potential: Potential, jit_compile: bool) -> Any:
     A third argument is the weight of the likelihood, as in `Potential.log_prob`.
     """
     return compiled(potential.value_and_gradient, jit_compile=jit_compile)
+
+
+@lru_cache(maxsize=32)
+def compiled_log_likelihood(potential: Potential) -> Any:
+    """Compiled function (coordinates [C, P], Data) -> log likelihood [C] in float64.
+
+    Without XLA, whose compilation the few values that are asked for would not pay back.
+    """
+    return compiled(potential.log_likelihood, jit_compile=False)
 
 
 def make_value_and_gradient(
@@ -65,7 +75,8 @@ def log_prob_terms(
     for tile in network_tiles(spec, theta, len(x)):
         tile = tf.constant(tile, spec.dtype)
         terms["log_prior"].append(potential.log_prior(tile).numpy())
-        terms["log_likelihood"].append(potential.log_likelihood(tile, data).numpy())
+        log_likelihood = compiled_log_likelihood(potential)(tile, data)
+        terms["log_likelihood"].append(log_likelihood.numpy())
     return {name: np.concatenate(parts) for name, parts in terms.items()}
 
 
@@ -74,8 +85,9 @@ def log_prob_gradients(
 ) -> Array:
     """Gradient of the log density at every theta [M, P]: [M, P], in the dtype of the model."""
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
+    value_and_gradient = compiled_value_and_gradient(potential, jit_compile=False)
     gradients = [
-        potential.value_and_gradient(tf.constant(tile, spec.dtype), data)[1].numpy()
+        value_and_gradient(tf.constant(tile, spec.dtype), data)[1].numpy()
         for tile in network_tiles(spec, theta, len(x))
     ]
     return np.concatenate(gradients)

@@ -3,6 +3,7 @@
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.potential import support
+from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.engine.density.rungs import likelihood_weights
 
 
@@ -27,8 +28,16 @@ class Target:
 
     def __call__(self, z):
         weights = likelihood_weights(self._temperatures, z.shape[0])
-        log_prob = self._potential.log_prob(self._linear_map.forward(z), self._data, weights)
-        return tf.cast(log_prob - self._reference, z.dtype)
+
+        @tf.custom_gradient
+        def log_prob(z):
+            theta = self._linear_map.forward(z)
+            value, by_theta = self._potential.value_and_gradient(theta, self._data, weights)
+            gradient = self._linear_map.pull_back(by_theta)
+            value = tf.cast(value - self._reference, z.dtype)
+            return value, lambda upstream: upstream[:, None] * gradient
+
+        return log_prob(z)
 
     def log_likelihood(self, z):
         """Log likelihood [C], float64, to the power of one whatever the rung."""
@@ -47,8 +56,18 @@ class Target:
     def hessian(self, z):
         """Second derivatives of the log density, float64 [C, P, P]; needs coordinates as they are."""
         theta, data = self._in_float64(z)
-        weights = likelihood_weights(self._temperatures, z.shape[0])
-        return hessian(lambda point: self._potential.log_prob(point, data, weights), theta)
+        potential, (num_networks, size) = self._potential, theta.shape
+        weights = likelihood_weights(self._temperatures, num_networks)
+
+        def of_likelihood(rows):
+            return hessian(
+                lambda point: potential.powered_log_likelihood(point, rows, weights), theta
+            )
+
+        length = rows_per_block(potential.spec, num_networks * size)
+        zeros = tf.zeros([num_networks, size, size], tf.float64)
+        likelihood = sum_over_blocks(of_likelihood, zeros, data, length)
+        return hessian(potential.log_prior, theta) + likelihood
 
     def gauss_newton(self, z):
         """Gauss-Newton matrices, float64 [C, P, P]; needs coordinates as they are."""

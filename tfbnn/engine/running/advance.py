@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from tfbnn.engine.basis.environment import describe_environment
-from tfbnn.engine.density.potential import make_data
+from tfbnn.engine.density.data import make_data
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.run_lanes import run_lanes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from tfbnn.engine.basis.compile import has_gpu
-from tfbnn.engine.density.potential import Data
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.running.run_lanes import run_lanes

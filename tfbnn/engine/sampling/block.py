@@ -12,7 +12,7 @@ from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.potential import Data
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.base import Kernel

@@ -9,7 +9,8 @@ import numpy as np
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.system.arrays import Array
 
 Completion = Callable[..., tuple[Array, dict[str, Array]]]
@@ -37,7 +38,7 @@ def make_completion(potential: Potential, data: Data, seed: int) -> Completion:
         return lambda coordinates, statistics, chains, first: (coordinates, statistics)
     function = _compiled_completion(potential)
     # One shape for all calls, so that one program does.
-    values = data.x.shape[-1] * max(potential.spec.layer_sizes)
+    values = data.length * max(potential.spec.layer_sizes)
     tile = min(max(1, _VALUES // values), _MOST_DRAWS)
 
     def complete(

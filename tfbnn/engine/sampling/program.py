@@ -8,7 +8,8 @@ import numpy as np
 
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis.compile import chain_groups
-from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.value_and_gradient import ValueAndGradient, make_value_and_gradient
 from tfbnn.engine.kernels.base import Kernel
@@ -94,7 +95,7 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
         dtypes["rung_log_likelihood"] = np.float64
     potential = settings.potential(spec)
     dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
-    jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, data.x.shape[-1])
+    jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, int(data.num_rows))
     return Program(
         spec=spec,
         settings=settings,

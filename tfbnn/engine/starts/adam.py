@@ -11,6 +11,7 @@ import numpy as np
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.data import all_of, padded_length
 from tfbnn.engine.density.potential import Potential
 
 # Kingma and Ba 2015, arXiv:1412.6980, algorithm 1.
@@ -31,11 +32,27 @@ def start_adam(theta):
     return AdamState(tf.constant(theta), zeros, zeros)
 
 
+class AdamControl(NamedTuple):
+    """Run-time settings of one call, int32 scalars.
+
+    Attributes:
+        first: Number of the first step.
+        count: How many to make.
+        total: Steps of the whole optimisation, for the learning rate's schedule.
+    """
+
+    first: object
+    count: object
+    total: object
+
+
 @lru_cache(maxsize=32)
-def make_adam_steps(spec, settings, num_rows, batch_size, total_steps, jit_compile):
-    """The compiled loop (AdamState, Data, indices [steps, C, B], first, count) -> AdamState."""
+def make_adam_steps(spec, settings, batch_size, jit_compile):
+    """The compiled loop (AdamState, Data, indices [steps, C, B], AdamControl) -> AdamState.
+
+    `batch_size` is None where every step takes all rows.
+    """
     potential = Potential(spec)
-    full_batch = batch_size == num_rows
     # Without ntk the density has no maximum in a sampled prior scale s: it grows without bound as s
     # and its weights go to zero together. ADAM leaves these scales at their draw of the prior.
     moves = np.ones(spec.layout.num_parameters, spec.dtype)
@@ -43,31 +60,36 @@ def make_adam_steps(spec, settings, num_rows, batch_size, total_steps, jit_compi
         moves[spec.layout.log_noise_scale.stop :] = 0.0
 
     def loss_gradient(theta, data, rows):
-        batch = data
-        if not full_batch:  # rows [C, B], with the chains in front: x becomes [C, D, B]
-            batch = data.map(lambda a: tf.transpose(tf.gather(a, rows, axis=1), [1, 0, 2]))
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            loss = -potential.log_prob(theta, batch, num_rows / batch_size)
-        return moves * tape.gradient(loss, theta)
+        batch, weight = data, 1.0
+        if batch_size is not None:  # rows [C, B], with the chains in front: x becomes [C, D, B]
+            batch = all_of(*(_of_chains(array, rows) for array in data[:3]))
+            weight = tf.cast(data.num_rows, tf.float64) / batch_size
+        return -moves * potential.value_and_gradient(theta, batch, weight)[1]
 
-    def learning_rate(step):
+    def learning_rate(step, total_steps):
         if settings.learning_rate_schedule == "constant":
             return tf.constant(settings.learning_rate, spec.dtype)
-        progress = tf.cast(step, spec.dtype) / total_steps
+        progress = tf.cast(step, spec.dtype) / tf.cast(total_steps, spec.dtype)
         return 0.5 * settings.learning_rate * (1.0 + tf.cos(np.pi * progress))
 
-    def steps(state, data, indices, first, count):
+    def steps(state, data, indices, control):
         def one(index, state):
-            step = first + index
-            rows = None if full_batch else indices[index]
+            step = control.first + index
+            rows = None if batch_size is None else indices[index]
             gradient = loss_gradient(state.theta, data, rows)
-            return index + 1, _adam(state, gradient, step, learning_rate(step))
+            return index + 1, _adam(state, gradient, step, learning_rate(step, control.total))
 
         start = (tf.constant(0), state)
-        return tf.while_loop(lambda index, _: index < count, one, start)[1]
+        return tf.while_loop(lambda index, _: index < control.count, one, start)[1]
 
     return compiled(steps, jit_compile=jit_compile)
+
+
+def _of_chains(array, rows):
+    """Rows [C, B] of an array [K, L]: [C, K, B]; None of a missing one."""
+    if array is None:
+        return None
+    return tf.transpose(tf.gather(array, rows, axis=1), [1, 0, 2])
 
 
 def _adam(state, gradient, step, learning_rate):
@@ -93,8 +115,11 @@ class Batches:
         self.num_steps = epochs * self.steps_per_epoch
         self.epochs_per_call = max(1, min(epochs, steps_per_call // self.steps_per_epoch))
         self.is_full = batch_size == num_rows
-        # Row indices of a call; none where every step takes all rows.
-        self.num_indices = 0 if self.is_full else self.epochs_per_call * self.steps_per_epoch
+        # Room for the row indices of a call, so that a few lengths serve all numbers of rows; none
+        # where every step takes all rows.
+        self.num_indices = 0
+        if not self.is_full:
+            self.num_indices = padded_length(self.epochs_per_call * self.steps_per_epoch)
         self.generators = [seeds.generator(seed, "batches", chain) for chain in range(num_chains)]
 
     def __iter__(self):
@@ -105,11 +130,14 @@ class Batches:
 
     def padding(self, num_chains):
         """Indices of the right shape when none are needed."""
-        return tf.zeros([self.num_indices, num_chains, self.batch_size], tf.int32)
+        return tf.zeros(self._shape(num_chains), tf.int32)
+
+    def _shape(self, num_chains):
+        return [self.num_indices, num_chains, 0 if self.is_full else self.batch_size]
 
     def _indices(self, epochs):
         """Row indices [steps, C, B] for some epochs, zero beyond them; none for full batches."""
-        indices = np.zeros([self.num_indices, self.num_chains, self.batch_size], np.int32)
+        indices = np.zeros(self._shape(self.num_chains), np.int32)
         if self.is_full:
             return indices
         used = self.steps_per_epoch * self.batch_size

@@ -6,6 +6,7 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential, support
+from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.exceptions import StartError
 from tfbnn.spec.prior_draws import draw_parameters
 
@@ -25,11 +26,8 @@ def with_residual_noise(spec, theta, data):
     """Sets learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
     if not spec.layout.num_noise:
         return theta
-    outputs = network_outputs(spec, tf.convert_to_tensor(theta), data.x)
-    residual = (data.y - spec.likelihood.location(outputs)).numpy().astype(np.float64)
-    variance = np.mean(residual**2, axis=-1)
+    variance, known = (total / int(data.num_rows) for total in _sums_of_squares(spec, theta, data))
     if data.row_noise is not None:
-        known = np.mean(data.row_noise.numpy().astype(np.float64) ** 2, axis=-1)
         # At least a tenth of the residual scale stays, as a start from which it can move.
         variance = np.maximum(variance - known, 0.01 * variance)
     theta = theta.copy()
@@ -38,6 +36,27 @@ def with_residual_noise(spec, theta, data):
     usable = np.isfinite(log_scale)
     theta[:, spec.layout.log_noise_scale][usable] = log_scale[usable]
     return theta
+
+
+def _sums_of_squares(spec, theta, data):
+    """Of residuals [C, K], and of known row noise [K] or a number, over the rows; float64, NumPy."""
+    theta = tf.convert_to_tensor(theta)
+
+    def of_rows(rows):
+        outputs = network_outputs(spec, theta, rows.x)
+        residual = rows.y - spec.likelihood.location(outputs)
+        known = tf.zeros_like(rows.y) if rows.row_noise is None else rows.row_noise
+        return _sum_of_squares(residual, rows), _sum_of_squares(known, rows)
+
+    num_targets = data.y.shape[-2]
+    zeros = tuple(tf.zeros(shape, tf.float64) for shape in ([len(theta), num_targets], num_targets))
+    length = rows_per_block(spec, len(theta))
+    return [total.numpy() for total in sum_over_blocks(of_rows, zeros, data, length)]
+
+
+def _sum_of_squares(values, rows):
+    squares = tf.cast(values, tf.float64) ** 2
+    return tf.reduce_sum(tf.where(rows.counts, squares, 0.0), axis=-1)
 
 
 def inside_support(spec, theta):
@@ -91,7 +110,7 @@ def _why_value(spec, data, theta, chain):
             f"The log prior is {log_prior} where chain {chain} starts. With a Uniform prior, "
             "pretraining may have left the box: use pretraining=None or a wider box."
         )
-    outputs = network_outputs(spec, theta, data.x).numpy()[0]
+    outputs = network_outputs(spec, theta, data.rows().x).numpy()[0]
     rows = np.flatnonzero(~np.isfinite(outputs).all(axis=0))
     if len(rows):
         return (

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.newton import plan_newton
 from tfbnn.engine.starts.polishing import Unpolished, after_adam, polish_all
@@ -58,7 +59,7 @@ def find_starts(
         adam = Unpolished(result.theta, text, result.seconds, result.interrupted)
     theta, text, seconds, interrupted = adam
     began = time.perf_counter()
-    plan = plan_newton(spec, data.x.shape[-1], settings)
+    plan = plan_newton(spec, int(data.num_rows), settings)
     if plan.num_iterations and not (interrupted or notify.stopped):
         notify.announce("newton")
         least = spec.layout.num_parameters if settings.newton_iterations == "auto" else -np.inf

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfbnn.engine.density.potential import Data
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.starts.newton import NewtonPlan, NewtonState, polish
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent

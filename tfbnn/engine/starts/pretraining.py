@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.engine.basis.compile import chain_groups, compiled
+from tfbnn.engine.basis.compile import chain_groups
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.potential import Data, Potential
-from tfbnn.engine.starts.adam import AdamState, Batches, make_adam_steps, start_adam
+from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.value_and_gradient import compiled_log_likelihood
+from tfbnn.engine.starts.adam import AdamControl, AdamState, Batches, make_adam_steps, start_adam
 from tfbnn.engine.starts.check import draw_prior, with_residual_noise
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import PretrainingEvent
@@ -75,17 +77,18 @@ def pretrain(
     began = time.perf_counter()
     seed, num_chains, jit_compile = sampling.seed, sampling.num_chains, sampling.jit_compile
     theta = with_residual_noise(spec, draw_prior(spec, seed, num_chains), data)
-    num_rows = data.x.shape[-1]
+    num_rows = int(data.num_rows)
     batch_size = min(settings.batch_size or num_rows, num_rows)
     # Early stopping looks at every epoch; otherwise a call takes about a second.
     flops = 6.0 * batch_size * theta.size
     calls = 1 if settings.early_stopping else affordable_steps(flops)
     batches = Batches(num_rows, batch_size, num_chains, settings.epochs, seed, calls)
-    steps = make_adam_steps(spec, settings, num_rows, batch_size, batches.num_steps, jit_compile)
+    total, nothing = tf.constant(batches.num_steps), tf.constant(0)
+    steps = make_adam_steps(spec, settings, None if batches.is_full else batch_size, jit_compile)
     groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
-    nothing, state = tf.constant(0), start_adam(theta[groups[0]])
-    awaited(steps, state, data, batches.padding(len(groups[0])), nothing, nothing)
-    score = _make_score(spec, validation, jit_compile)
+    state, padding = start_adam(theta[groups[0]]), batches.padding(len(groups[0]))
+    awaited(steps, state, data, padding, AdamControl(nothing, nothing, total))
+    score = _make_score(spec, validation)
     compiled_in = time.perf_counter() - began
 
     began = time.perf_counter()
@@ -108,9 +111,9 @@ def pretrain(
                 break
             if epoch <= progress.epoch:
                 continue  # the orders of its rows are drawn all the same
-            start, length = tf.constant(first), tf.constant(count)
+            control = AdamControl(tf.constant(first), tf.constant(count), total)
             calls = [
-                partial(steps, state, data, tf.constant(indices[:, group]), start, length)
+                partial(steps, state, data, tf.constant(indices[:, group]), control)
                 for state, group in zip(progress.states, groups)
             ]
             states = each_aside(lambda call: call(), calls, num_cores())
@@ -200,11 +203,10 @@ class _Progress(NamedTuple):
         return self.epoch - self.epochs >= (patience or np.inf)
 
 
-def _make_score(spec, validation, jit_compile):
+def _make_score(spec, validation):
     if validation is None:
         return None
-    log_likelihood = compiled(Potential(spec).log_likelihood, jit_compile=jit_compile)
-    num_rows = validation.x.shape[-1]
+    log_likelihood, num_rows = compiled_log_likelihood(Potential(spec)), int(validation.num_rows)
     return lambda theta: log_likelihood(tf.constant(theta), validation).numpy() / num_rows
 
 

@@ -9,7 +9,8 @@ import tensorflow as tf
 from tensorflow_probability.python.mcmc.internal.leapfrog_integrator import SimpleLeapfrogIntegrator
 
 from tests.support.specs import build, random_rows
-from tfbnn.engine.density.potential import Data, Potential, make_data
+from tfbnn.engine.density.data import Data, make_data
+from tfbnn.engine.density.potential import Potential
 
 MODELS = ["gaussian_learned", "ntk", "student_t"]
 

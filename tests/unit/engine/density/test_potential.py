@@ -26,7 +26,8 @@ def test_density_equals_numpy(name, dtype, tolerance, with_row_noise):
 def test_gradient_equals_central_differences(name):
     import tensorflow as tf
 
-    from tfbnn.engine.density.potential import Potential, make_data
+    from tfbnn.engine.density.data import make_data
+    from tfbnn.engine.density.potential import Potential
 
     spec, generator = build(name), np.random.default_rng(2)
     x, y, noise = random_rows(spec, generator)
@@ -122,15 +123,17 @@ class TestOneDensity:
         """The first step of ADAM is learning_rate * sign(gradient of log_prob)."""
         import tensorflow as tf
 
-        from tfbnn.engine.density.potential import Potential, make_data
-        from tfbnn.engine.starts.adam import make_adam_steps, start_adam
+        from tfbnn.engine.density.data import make_data
+        from tfbnn.engine.density.potential import Potential
+        from tfbnn.engine.starts.adam import AdamControl, make_adam_steps, start_adam
 
         spec, generator = build("mixed_priors"), np.random.default_rng(4)
         data = make_data(*random_rows(spec, generator), spec.dtype)
         theta = tf.constant(generator.normal(size=(3, spec.layout.num_parameters)))
         settings = tfbnn.Pretraining(epochs=1, batch_size=None, learning_rate=1e-3)
-        steps = make_adam_steps(spec, settings, 11, 11, 1, False)
-        state = steps(start_adam(theta), data, tf.zeros([0, 3, 11], tf.int32), 0, tf.constant(1))
+        steps = make_adam_steps(spec, settings, None, False)
+        control = AdamControl(*map(tf.constant, (0, 1, 1)))
+        state = steps(start_adam(theta), data, tf.zeros([0, 3, 0], tf.int32), control)
         _, gradient = Potential(spec).value_and_gradient(theta, data)
         expected = 1e-3 * np.sign(gradient)
         expected[:, spec.layout.log_noise_scale.stop :] = 0.0  # sampled prior scales stay
@@ -140,18 +143,19 @@ class TestOneDensity:
         """(N/B) log likelihood of the batches plus log prior is unbiased: partition the rows."""
         import tensorflow as tf
 
-        from tfbnn.engine.density.potential import Potential, make_data
-        from tfbnn.engine.starts.adam import make_adam_steps, start_adam
+        from tfbnn.engine.density.data import make_data
+        from tfbnn.engine.density.potential import Potential
+        from tfbnn.engine.starts.adam import AdamControl, make_adam_steps, start_adam
 
         spec, generator = build("gaussian_learned"), np.random.default_rng(5)
         data = make_data(*random_rows(spec, generator, count=12), spec.dtype)
         theta = tf.constant(generator.normal(size=(2, spec.layout.num_parameters)))
         settings = tfbnn.Pretraining(epochs=1, batch_size=4)
-        steps = make_adam_steps(spec, settings, 12, 4, 3, False)
-        found = []
+        steps = make_adam_steps(spec, settings, 4, False)
+        found, control = [], AdamControl(*map(tf.constant, (0, 1, 3)))
         for rows in np.arange(12, dtype=np.int32).reshape(3, 4):
             indices = tf.constant(np.broadcast_to(rows, (1, 2, 4)))
-            state = steps(start_adam(theta), data, indices, 0, tf.constant(1))
+            state = steps(start_adam(theta), data, indices, control)
             found.append(state.mean / 0.1)  # after one step the mean is 0.1 times the gradient
         _, gradient = Potential(spec).value_and_gradient(theta, data)
         np.testing.assert_allclose(np.mean(found, axis=0), -gradient, rtol=1e-10, atol=1e-10)

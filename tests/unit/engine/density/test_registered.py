@@ -57,7 +57,7 @@ def test_all_functions_were_looked_at():
         for family, required in REQUIRED.items()
     }
     assert names == {
-        "Likelihood": ["likelihood_information", "log_likelihood", "readout_targets"],
+        "Likelihood": ["likelihood_information", "readout_targets", "row_log_likelihood"],
         "WeightPrior": ["weight_log_prior", "weight_precision"],
         "ScalePrior": ["scale_curvature", "scale_log_prior"],
     }
@@ -66,7 +66,7 @@ def test_all_functions_were_looked_at():
 @pytest.mark.parametrize(
     ("function", "cls"),
     [
-        (densities.log_likelihood, likelihoods.StudentT),
+        (densities.row_log_likelihood, likelihoods.StudentT),
         (densities.weight_log_prior, priors.Laplace),
         (densities.scale_log_prior, priors.LogNormal),
     ],
@@ -106,7 +106,7 @@ def test_a_new_class_is_asked_for_all_functions():
         "scale_log_prior",
         "scale_curvature",
     }
-    assert {"log_likelihood", "readout_targets", "scale", "log_density"} <= {
+    assert {"row_log_likelihood", "readout_targets", "scale", "log_density"} <= {
         function for function, cls in names if cls == "Toy"
     }
 

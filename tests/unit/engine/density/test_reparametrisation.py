@@ -14,8 +14,9 @@ from tests.support.kernels.joint_readouts import CASES, JOINT, joint_draws, join
 from tests.support.marks import statistics_but
 from tfbnn import kernels
 from tfbnn.engine.density import conjugate
+from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
-from tfbnn.engine.density.potential import Data, Potential
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised, readout_place
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
@@ -51,7 +52,8 @@ def make_rows(spec, num_rows, row_noise=False, seed=0):
     if spec.has_classes:
         y = generator.integers(0, 2, size=shape).astype(float)
     noise = generator.uniform(0.2, 0.6, size=shape) if row_noise else None
-    return Data(generator.normal(size=(2, num_rows)), y, noise).map(tf.constant)
+    x = tf.constant(generator.normal(size=(2, num_rows)))
+    return all_of(x, tf.constant(y), None if noise is None else tf.constant(noise))
 
 
 def complete(potential, coordinates, data, normals=None):
@@ -258,7 +260,7 @@ def small_noise_target(settings, dtype, num_chains):
     hidden = np.tanh(theta[0, :8, None] * x + theta[0, 8:16, None])
     y = theta[:, 16:24] @ hidden / 8**0.5 + theta[0, 24]
     y += 0.01 * generator.normal(size=y.shape)
-    data = Data(x, y, None).map(lambda array: tf.constant(array, dtype))
+    data = all_of(tf.constant(x, dtype), tf.constant(y, dtype), None)
     potential = settings.potential(spec)
     start = np.repeat(potential.coordinates(theta, data), num_chains, axis=0)
     linear_map = as_tensors(identity_map(start.shape, dtype))

@@ -10,8 +10,9 @@ import tensorflow as tf
 import tfbnn
 from tests.support.specs import MODELS, build, random_rows
 from tests.support.starts import fit_starts
+from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
-from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import newton, polishing
 from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
 from tfbnn.engine.starts.newton import plan_newton, polish

@@ -6,7 +6,8 @@ import pytest
 import tfbnn
 from tests.support.specs import build
 from tests.support.starts import fit_starts
-from tfbnn.engine.density.potential import Potential, make_data
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.kernels import HMC
 
 

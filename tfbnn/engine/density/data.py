@@ -1,0 +1,118 @@
+"""Training rows as tensors of a few lengths, so that one compiled program serves many numbers of rows.
+
+XLA compiles anew for every shape. Rows therefore lie in arrays that are a little longer than they
+need to be; how many of them count is a run-time number, and the others, copies of the first row so
+that nothing overflows there alone, are masked in every sum.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.system.arrays import Array
+
+# Rows are a multiple of so many, the width of a processor's vectors, and of an eighth of the power
+# of two below them: at most an eighth of the arrays is padding, and a factor of two in the number of
+# rows has eight programs.
+_LEAST_MULTIPLE, _LENGTHS_PER_OCTAVE = 16, 8
+
+
+class Data(NamedTuple):
+    """Transformed rows as tensors, rows last; those in [first, last) count.
+
+    Attributes:
+        x: [D, L], or [C, D, L] where every network has its own rows.
+        y: [K, L], or [C, K, L].
+        row_noise: Known standard deviations, of the shape of y, or None.
+        first, last: Places of the first row that counts and of the one after the last, int32.
+    """
+
+    x: Tensor
+    y: Tensor
+    row_noise: Tensor
+    first: Tensor
+    last: Tensor
+
+    @property
+    def length(self) -> int:
+        """L, the rows there is room for."""
+        return int(self.x.shape[-1])
+
+    @property
+    def num_rows(self) -> Tensor:
+        """N, the rows that count, an int32 tensor."""
+        return self.last - self.first
+
+    @property
+    def counts(self) -> Tensor:
+        """Which rows count: boolean [L]."""
+        place = tf.range(self.length)
+        return (place >= self.first) & (place < self.last)
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """The Data whose arrays are `function` of these; a missing one stays None."""
+        arrays = (None if array is None else function(array) for array in self[:3])
+        return self._replace(**dict(zip(self._fields, arrays)))
+
+    def block(self, index: Tensor, length: int) -> Self:
+        """Rows index * length and following, in arrays of this length; at most that of these.
+
+        The last block reaches back into rows of the one before it, which do not count there.
+        """
+        begin = index * length
+        start = tf.minimum(begin, self.length - length)
+
+        def cut(array: Tensor) -> Tensor:
+            *others, _ = array.shape
+            return tf.slice(array, [0] * len(others) + [start], [*others, length])
+
+        return self.map(cut)._replace(
+            first=tf.maximum(self.first, begin) - start, last=tf.minimum(self.last - start, length)
+        )
+
+    def blocks(self, length: int) -> Iterator[Self]:
+        """All blocks one after the other, outside compiled programs."""
+        length = min(length, self.length)
+        for index in range(int(self.num_blocks(length))):
+            yield self.block(tf.constant(index), length)
+
+    def num_blocks(self, length: int) -> Tensor:
+        """How many blocks of this length have rows that count, an int32 tensor."""
+        return (self.last + (length - 1)) // length
+
+    def rows(self) -> Self:
+        """The rows that count and no others, outside compiled programs."""
+        first, last = int(self.first), int(self.last)
+        return self.map(lambda array: array[..., first:last])._replace(
+            first=tf.constant(0), last=tf.constant(last - first)
+        )
+
+
+def make_data(x: Array, y: Array, row_noise: Array | None, dtype: str) -> Data:
+    """Puts transformed NumPy rows x [N, D], y [N, K], row_noise [N, K] or None on the device."""
+    num_rows = len(x)
+    padding = padded_length(num_rows) - num_rows
+
+    def rows_last(array: Array) -> Tensor:
+        padded = np.empty((array.shape[1], num_rows + padding), dtype)
+        padded[:, :num_rows] = array.T
+        padded[:, num_rows:] = padded[:, :1]
+        return tf.constant(padded)
+
+    return Data(x, y, row_noise, tf.constant(0), tf.constant(num_rows)).map(rows_last)
+
+
+def all_of(x: Tensor, y: Tensor, row_noise: Tensor | None) -> Data:
+    """Data of tensors whose rows all count, rows last."""
+    return Data(x, y, row_noise, tf.constant(0), tf.constant(x.shape[-1]))
+
+
+def padded_length(num_rows: int) -> int:
+    """The length of arrays that hold so many rows, at least as large and at most an eighth larger.
+
+    Below 128 rows multiples of 16, so that more than an eighth may be padding.
+    """
+    multiple = max(_LEAST_MULTIPLE, 2 ** (num_rows.bit_length() - 1) // _LENGTHS_PER_OCTAVE)
+    return -(-num_rows // multiple) * multiple

@@ -1,0 +1,95 @@
+"""Sums over rows, block by block: activations stay in the processor's cache, and memory is flat in N.
+
+Within a block terms have the dtype of the network; their sum over its rows, and all sums over
+blocks, are float64. Blocks follow each other in one loop, whose bounds are run-time numbers, so that
+neither the number of threads nor the length of the arrays behind them decides a bit.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tfbnn.engine.basis.compile import has_gpu
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.data import Data
+from tfbnn.spec.model_spec import ModelSpec
+
+# (theta [C, P], Data) -> terms of its rows [C, L].
+RowTerms = Callable[[Tensor, Data], Tensor]
+
+# Values of the widest layer, of all networks, in one block: benchmarks/results/row_blocks.md.
+_CPU_VALUES, _GPU_VALUES = 2**18, 2**27
+_LEAST_ROWS, _MOST_ROWS = 64, 2**20
+
+
+def rows_per_block(spec: ModelSpec, num_networks: int) -> int:
+    """Rows of a block, a power of two: few enough for the cache, enough to hide the cost of a loop.
+
+    Args:
+        spec: ModelSpec.
+        num_networks: C, the networks that share a program.
+    """
+    values = _GPU_VALUES if has_gpu() else _CPU_VALUES
+    rows = values // (num_networks * max(spec.layer_sizes[1:]))
+    return 2 ** (min(max(rows, _LEAST_ROWS), _MOST_ROWS).bit_length() - 1)
+
+
+def sum_over_rows(terms: RowTerms, theta: Tensor, data: Data, length: int) -> Tensor:
+    """Sum of terms(theta, rows) over the rows that count, float64 [C].
+
+    With more than `length` rows it is not meant to be differentiated; see
+    `value_and_gradient_over_rows`.
+
+    Args:
+        terms: What is summed, of every row by itself.
+        theta: [C, P].
+        data: Data.
+        length: Rows per block.
+    """
+    zeros = tf.zeros(theta.shape[:1], tf.float64)
+    return sum_over_blocks(lambda rows: _masked_sum(terms(theta, rows), rows), zeros, data, length)
+
+
+def value_and_gradient_over_rows(
+    terms: RowTerms, theta: Tensor, data: Data, length: int
+) -> tuple[Tensor, Tensor]:
+    """As `sum_over_rows`, with the gradient [C, P] in the dtype of theta."""
+
+    def of_rows(rows: Data) -> tuple[Tensor, Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch(theta)
+            value = _masked_sum(terms(theta, rows), rows)
+        return value, tape.gradient(value, theta)
+
+    zeros = tuple(tf.zeros(shape, tf.float64) for shape in (theta.shape[:1], theta.shape))
+    value, gradient = sum_over_blocks(of_rows, zeros, data, length)
+    return value, tf.cast(gradient, theta.dtype)
+
+
+def sum_over_blocks(function: Callable[[Data], Any], zeros: Any, data: Data, length: int) -> Any:
+    """Sum of function(rows) over blocks of rows, in the dtype of `zeros`.
+
+    Where one block holds all rows there is no loop, and the function's own dtype stays.
+
+    Args:
+        function: Gives a tensor or a tuple of them; rows that do not count add nothing.
+        zeros: Of the same structure and shapes.
+        data: Data.
+        length: Rows per block.
+    """
+    if data.length <= length:
+        return function(data)
+
+    def add(index: Tensor, total: Any) -> tuple[Tensor, Any]:
+        parts = function(data.block(index, length))
+        return index + 1, tf.nest.map_structure(
+            lambda sum_so_far, part: sum_so_far + tf.cast(part, sum_so_far.dtype), total, parts
+        )
+
+    count = data.num_blocks(length)
+    start = (tf.constant(0), zeros)
+    return tf.while_loop(lambda index, _: index < count, add, start, parallel_iterations=1)[1]
+
+
+def _masked_sum(terms: Tensor, rows: Data) -> Tensor:
+    terms = tf.cast(terms, tf.float64)
+    return tf.reduce_sum(tf.where(rows.counts, terms, tf.zeros_like(terms)), axis=-1)
