@@ -23,7 +23,7 @@ def network_outputs(spec, theta, x):
     Returns:
         Outputs [C, num_outputs, n].
     """
-    return _affine(spec, theta, len(spec.activations), hidden_units(spec, theta, x))
+    return affine(*layer_weights(spec, theta, len(spec.activations)), hidden_units(spec, theta, x))
 
 
 def hidden_units(spec, theta, x):
@@ -33,12 +33,13 @@ def hidden_units(spec, theta, x):
     """
     hidden = x
     for index, name in enumerate(spec.activations):
-        hidden = ACTIVATIONS[name].tensorflow(tf, _affine(spec, theta, index, hidden))
+        total = affine(*layer_weights(spec, theta, index), hidden)
+        hidden = ACTIVATIONS[name].tensorflow(tf, total)
     return hidden
 
 
-def _affine(spec, theta, index, hidden):
-    """One layer of all networks, without its activation."""
+def layer_weights(spec, theta, index):
+    """Kernels [C, inputs, outputs] and biases [C, outputs] as they multiply, of one layer."""
     slot = spec.layout.layers[index]
     kernel = tf.reshape(theta[:, slot.kernel], [-1, slot.num_inputs, slot.num_outputs])
     bias = theta[:, slot.bias]
@@ -46,7 +47,55 @@ def _affine(spec, theta, index, hidden):
         kernel_scale, bias_scale = weight_scales(spec, theta, index)
         kernel = kernel * (kernel_scale / slot.num_inputs**0.5)[..., None]
         bias = bias * bias_scale
-    return tf.matmul(kernel, hidden, transpose_a=True) + bias[:, :, None]
+    return kernel, bias
+
+
+def affine(kernel, bias, hidden):
+    """kernel^T hidden + bias: one layer of all networks, without its activation.
+
+    The gradient is written out because XLA on a CPU would copy the upstream gradient transposed,
+    and sum it by a loop of its own for the bias; together 0.7 of the time of a whole gradient in
+    benchmarks/results/row_blocks.md.
+
+    Args:
+        kernel: [C, inputs, outputs].
+        bias: [C, outputs].
+        hidden: [inputs, n] or [C, inputs, n].
+
+    Returns:
+        [C, outputs, n].
+    """
+
+    @tf.custom_gradient
+    def product(kernel, bias, hidden):
+        def gradient(upstream):
+            by_hidden = tf.matmul(kernel, upstream)
+            if hidden.shape.rank < upstream.shape.rank:
+                by_hidden = tf.reduce_sum(by_hidden, axis=0)
+            return *_by_weights(hidden, upstream), by_hidden
+
+        return tf.matmul(kernel, hidden, transpose_a=True) + bias[..., None], gradient
+
+    if kernel.shape[0] > 1:
+        return product(kernel, bias, hidden)
+    # Matrices and vectors alone: around a leading 1 XLA makes products of its own, slow loops.
+    hidden = hidden[0] if hidden.shape.rank == 3 else hidden
+    return product(kernel[0], bias[0], hidden)[None]
+
+
+def _by_weights(hidden, upstream):
+    """Gradients in kernel and bias of one layer."""
+    (num_inputs, num_rows), num_outputs = hidden.shape[-2:], upstream.shape[-2]
+    if num_inputs > num_outputs:
+        by_kernel = tf.matmul(hidden, upstream, transpose_b=True)
+        return by_kernel, tf.reduce_sum(upstream, axis=-1)
+    # One product for both, with as many columns as fill the processor's vectors.
+    batch = hidden.shape[:-2]
+    ones = tf.ones([*batch, 1, num_rows], hidden.dtype)
+    padding = tf.zeros([*batch, -(num_inputs + 1) % 8, num_rows], hidden.dtype)
+    received = tf.concat([hidden, ones, padding], axis=-2)
+    product = tf.matmul(upstream, received, transpose_b=True)
+    return tf.linalg.matrix_transpose(product[..., :num_inputs]), product[..., num_inputs]
 
 
 def network_tiles(spec, theta, num_rows):
