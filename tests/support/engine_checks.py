@@ -1,12 +1,18 @@
 """Checks of the density and of the engine that seeded bugs are held against, too."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.support import reference
 from tests.support.linear import linear_model, linear_rows, short_fit
 from tests.support.specs import build, random_rows
 from tfbnn.engine.basis import seeds
+from tfbnn.engine.density import row_blocks
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import log_prob_terms
 from tfbnn.engine.running import begin_elsewhere
 
@@ -23,6 +29,33 @@ def check_density(name, dtype="float64", tolerance=1e-10, with_row_noise=False):
     np.testing.assert_allclose(found["log_prior"], expected, rtol=tolerance)
     expected = [reference.log_likelihood(spec, t, x, y, noise) for t in wide]
     np.testing.assert_allclose(found["log_likelihood"], expected, rtol=tolerance)
+
+
+@contextmanager
+def small_blocks(num_rows=16):
+    """Has potentials sum over blocks of so many rows, a power of two."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_blocks, "_MOST_ROWS", num_rows)
+        yield
+
+
+def check_blocks(name, dtype="float64", tolerance=1e-12, with_row_noise=False):
+    """Density and gradient summed over blocks, of which the last is not full, and over all rows."""
+    spec, generator = build(name, dtype), np.random.default_rng(1)
+    x, y, noise = random_rows(spec, generator, 45)
+    noise = noise if with_row_noise else None
+    theta = generator.normal(size=(3, spec.layout.num_parameters)).astype(dtype)
+    potential, data = Potential(spec), make_data(x, y, noise, dtype)
+    # The rows alone, in arrays that have no room for more.
+    whole = potential.value_and_gradient(tf.constant(theta), data.rows())
+    with small_blocks():
+        value = potential.log_prob(tf.constant(theta), data)
+        parts = potential.value_and_gradient(tf.constant(theta), data)
+    np.testing.assert_allclose(parts[0], whole[0], rtol=tolerance)
+    np.testing.assert_array_equal(value, parts[0])
+    # Terms of a gradient cancel; they are as large as its largest entries.
+    size = np.abs(whole[1]).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(parts[1] / size, whole[1] / size, rtol=tolerance, atol=tolerance)
 
 
 def check_keys_are_distinct():

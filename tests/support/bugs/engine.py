@@ -4,11 +4,12 @@ import numpy as np
 import tensorflow as tf
 
 from tests.support import engine_checks
-from tests.support.bugs.bug import Bug, around
+from tests.support.bugs.bug import Bug, around, without
 from tests.support.kernels.cases import HIERARCHICAL
 from tests.support.kernels.invariance import joint_p
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density import potential
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.sampling import lane
 from tfbnn.run import plan
 
@@ -67,6 +68,21 @@ def adapting_legs(original):
     return make_legs
 
 
+def all_rows_of_the_last_block(original):
+    def block(self, index, length):
+        return original(self, index, length)._replace(first=tf.constant(0))
+
+    return block
+
+
+def without_the_last_row(original):
+    def block(self, index, length):
+        rows = original(self, index, length)
+        return rows._replace(last=rows.last - tf.cast(rows.last < length, tf.int32))
+
+    return block
+
+
 def check_densities():
     """A1 where weights have prior scales that are learned, and fixed ones other than 1."""
     for name in ("hierarchical", "mixed_priors"):
@@ -81,10 +97,33 @@ FROZEN = {
     "engine: step size stands still": engine_checks.check_step_size_stands_still_while_sampling
 }
 REPLAY = {"engine: thinned run replayed": engine_checks.check_thinning_keeps_every_third_transition}
+
+
+def check_blocks():
+    for name in ("gaussian_learned", "categorical"):
+        engine_checks.check_blocks(name)
+
+
+BLOCKS = {"A blocks against all rows": check_blocks}
 DENSITY = {"A density against NumPy": check_densities}
 HIERARCHY = {"B hierarchical": lambda: joint_p(HIERARCHICAL)[0]}
 
 ENGINE_BUGS = {
+    "a row twice": Bug(
+        "the last block counts rows of the one before it again",
+        around(Data, "block", all_rows_of_the_last_block),
+        checks=BLOCKS,
+    ),
+    "a row dropped": Bug(
+        "a block that is not full ends one row early",
+        around(Data, "block", without_the_last_row),
+        checks=BLOCKS,
+    ),
+    "padding that counts": Bug(
+        "rows that only fill an array up are summed",
+        without(Data, "counts", property(lambda self: tf.ones([self.length], tf.bool))),
+        checks=BLOCKS | DENSITY,
+    ),
     "random numbers re-used": Bug(
         "the keys of transitions repeat after five",
         around(seeds, "keys", repeated_keys),

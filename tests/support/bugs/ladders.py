@@ -78,10 +78,14 @@ def stay(log_likelihood):
 
 
 def prior_tempered_too(patch):
-    def log_prob(self, theta, data, likelihood_weight=1.0):
-        return likelihood_weight * (self.log_prior(theta) + self.log_likelihood(theta, data))
+    right = Potential.value_and_gradient
 
-    patch.setattr(Potential, "log_prob", log_prob)
+    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+        value, gradient = right(self, theta, data)
+        weight = tf.cast(likelihood_weight, gradient.dtype)
+        return likelihood_weight * value, weight[..., None] * gradient
+
+    patch.setattr(Potential, "value_and_gradient", value_and_gradient)
 
 
 def check_cache_after_swaps():

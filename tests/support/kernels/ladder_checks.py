@@ -40,7 +40,7 @@ def check_tempering():
     theta = 0.5 * generator.normal(size=(5, spec.layout.num_parameters))
     weights = tf.constant(TEMPERATURES, tf.float64)
     data = make_data(x, y, None, "float64")
-    found = Potential(spec).log_prob(tf.constant(theta), data, weights)
+    found, _ = Potential(spec).value_and_gradient(tf.constant(theta), data, weights)
     expected = [
         log_prior(spec, row) + t * log_likelihood(spec, row, x, y)
         for t, row in zip(TEMPERATURES, theta)

@@ -5,6 +5,7 @@ import tensorflow as tf
 from scipy import stats
 
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.row_blocks import taped
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import DiagonalMap
 
@@ -25,6 +26,9 @@ class Conjugate(Potential):
     def log_likelihood(self, theta, data):
         del data
         return _log_normal(theta - self.SEEN, self.NOISE)
+
+    def log_likelihood_and_gradient(self, theta, data):
+        return taped(lambda theta: self.log_likelihood(theta, data), theta)
 
     def law(self, temperatures):
         """Means [m, 2] and standard deviations [m, 1] of the rungs."""

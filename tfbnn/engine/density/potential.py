@@ -12,6 +12,7 @@ from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.row_blocks import (
     rows_per_block,
     sum_over_rows,
+    taped,
     value_and_gradient_over_rows,
 )
 from tfbnn.spec.model_spec import ModelSpec
@@ -130,17 +131,16 @@ class Potential:
 
     def value_and_gradient(self, theta, data, likelihood_weight=1.0):
         """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            prior = self.log_prior(theta)
+        prior, of_prior = taped(self.log_prior, theta)
         inside = _away_from_rows(theta, likelihood_weight)
+        likelihood, of_likelihood = self.log_likelihood_and_gradient(inside, data)
+        weight = tf.cast(likelihood_weight, theta.dtype)[..., None]
+        return prior + likelihood_weight * likelihood, of_prior + weight * of_likelihood
+
+    def log_likelihood_and_gradient(self, theta, data):
+        """Log likelihood [C] in float64 and its gradient [C, P] in the dtype of theta."""
         length = rows_per_block(self.spec, theta.shape[0])
-        likelihood, by_theta = value_and_gradient_over_rows(
-            self._row_log_likelihood, inside, data, length
-        )
-        weight = tf.cast(likelihood_weight, theta.dtype)
-        gradient = tape.gradient(prior, theta) + weight[..., None] * by_theta
-        return prior + likelihood_weight * likelihood, gradient
+        return value_and_gradient_over_rows(self._row_log_likelihood, theta, data, length)
 
     def curvature(self, coordinates, data):
         """Curvature of minus the log density at one point [P], for whitening the coordinates.

@@ -20,6 +20,7 @@ from tfbnn.engine.density.densities import noise_scale, weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.network import hidden_units, weight_scales
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.row_blocks import taped
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.required import required_of
@@ -73,10 +74,7 @@ class _Readout(Potential):
 
     def value_and_gradient(self, theta, data, likelihood_weight=1.0):
         """Log density [C] in float64 and its gradient in the dtype of theta."""
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            value = self.log_prob(theta, data, likelihood_weight)
-        return value, tape.gradient(value, theta)
+        return taped(lambda theta: self.log_prob(theta, data, likelihood_weight), theta)
 
     # The noise variance that stands in for the likelihood's in the map, or None.
     regulariser = None

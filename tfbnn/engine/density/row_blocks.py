@@ -55,14 +55,19 @@ def value_and_gradient_over_rows(
     """As `sum_over_rows`, with the gradient [C, P] in the dtype of theta."""
 
     def of_rows(rows: Data) -> tuple[Tensor, Tensor]:
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            value = _masked_sum(terms(theta, rows), rows)
-        return value, tape.gradient(value, theta)
+        return taped(lambda theta: _masked_sum(terms(theta, rows), rows), theta)
 
     zeros = tuple(tf.zeros(shape, tf.float64) for shape in (theta.shape[:1], theta.shape))
     value, gradient = sum_over_blocks(of_rows, zeros, data, length)
     return value, tf.cast(gradient, theta.dtype)
+
+
+def taped(function: Callable[[Tensor], Tensor], theta: Tensor) -> tuple[Tensor, Tensor]:
+    """The value of a function of theta, and its gradient in the dtype of theta."""
+    with tf.GradientTape() as tape:
+        tape.watch(theta)
+        value = function(theta)
+    return value, tape.gradient(value, theta)
 
 
 def sum_over_blocks(function: Callable[[Data], Any], zeros: Any, data: Data, length: int) -> Any:

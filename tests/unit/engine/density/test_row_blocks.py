@@ -1,0 +1,136 @@
+"""Rows in blocks and in arrays of a few lengths: every row counts once, and sums stay what they are."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.engine_checks import check_blocks, small_blocks
+from tests.support.specs import CASES, build, random_rows, setting
+from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.density import gauss_newton
+from tfbnn.engine.density.data import all_of, make_data, padded_length
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.row_blocks import rows_per_block
+from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.starts.check import with_residual_noise
+
+NUM_ROWS = 45
+
+
+@given(st.integers(1, 10**7))
+def test_lengths_are_few_and_a_little_larger(num_rows):
+    length = padded_length(num_rows)
+    assert num_rows <= length < num_rows + max(16, num_rows / 8)
+    assert padded_length(length) == length
+
+
+def test_an_octave_has_eight_lengths():
+    assert len({padded_length(num_rows) for num_rows in range(1025, 2049)}) == 8
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 70), st.integers(1, 40))
+def test_every_row_counts_in_one_block(num_rows, length):
+    numbers = np.arange(float(num_rows))[:, None]
+    data, found = make_data(numbers, numbers, None, "float64"), []
+    for block in data.blocks(length):
+        assert block.length == min(length, data.length)
+        found.extend(block.x[0].numpy()[block.counts.numpy()])
+    assert sorted(found) == list(range(num_rows))
+
+
+@pytest.mark.parametrize(("name", "with_row_noise"), CASES)
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-6)])
+def test_density_and_gradient_are_those_of_all_rows(name, dtype, tolerance, with_row_noise):
+    check_blocks(name, dtype, tolerance, with_row_noise)
+
+
+@pytest.mark.parametrize("num_networks", [1, 3])
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_compiled_loops_have_the_values_of_eager_ones(num_networks, jit_compile):
+    spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
+    theta = tf.constant(np.tile(theta, (num_networks, 1)))
+    potential = Potential(spec)
+    expected = potential.value_and_gradient(theta, data)
+    with small_blocks():
+        function = compiled(
+            lambda *given: potential.value_and_gradient(*given), jit_compile=jit_compile
+        )
+        found = function(theta, data)
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_networks_with_rows_of_their_own():
+    spec, generator = build("gaussian_learned"), np.random.default_rng(3)
+    rows = [random_rows(spec, generator, NUM_ROWS)[:2] for _ in range(3)]
+    theta = tf.constant(generator.normal(size=(3, spec.layout.num_parameters)))
+    x, y = (tf.constant(np.stack([one[part].T for one in rows])) for part in (0, 1))
+    with small_blocks():
+        value, gradient = Potential(spec).value_and_gradient(theta, all_of(x, y, None))
+    for index, one in enumerate(rows):
+        alone = make_data(*one, None, "float64")
+        expected = Potential(spec).value_and_gradient(theta[index : index + 1], alone)
+        np.testing.assert_allclose(value[index], expected[0][0], rtol=1e-12)
+        np.testing.assert_allclose(gradient[index], expected[1][0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["gaussian_two_learned", "heteroscedastic", "categorical", "ntk"])
+def test_curvature_is_that_of_all_rows(name, monkeypatch):
+    spec, data, theta = setting(name, rows=NUM_ROWS)
+    vector = np.random.default_rng(0).normal(size=len(theta))
+    functions = (
+        lambda: gauss_newton.gauss_newton_matrix(spec, theta, data),
+        lambda: gauss_newton.gauss_newton_diagonal(spec, theta, data),
+        lambda: gauss_newton.gauss_newton_product(spec, theta, data, vector),
+        lambda: gauss_newton.scaled_jacobian(spec, theta, data),
+    )
+    whole = [function() for function in functions]
+    assert len(whole[-1]) == NUM_ROWS * spec.layer_sizes[-1]
+    monkeypatch.setattr(gauss_newton, "_BLOCK_ROWS", 16)
+    for function, expected in zip(functions[:3], whole):
+        np.testing.assert_allclose(function(), expected, rtol=1e-10, atol=1e-10)
+    lines = functions[3]()
+    np.testing.assert_allclose(lines.T @ lines, whole[3].T @ whole[3], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("which", ["hessian", "gauss_newton"])
+def test_metrics_are_those_of_all_rows(which, monkeypatch):
+    spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
+    z = tf.constant(np.stack([theta, 0.5 * theta]))
+    linear_map = as_tensors(identity_map(z.shape, z.numpy().dtype))
+
+    def matrices():
+        target = Target(Potential(spec), data, linear_map, tf.zeros([2], tf.float64), (1.0,))
+        return getattr(target, which)(z)
+
+    expected = matrices()
+    monkeypatch.setattr(gauss_newton, "_BLOCK_ROWS", 16)
+    with small_blocks():
+        np.testing.assert_allclose(matrices(), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_residual_noise_is_that_of_all_rows():
+    spec, data, theta = setting("gaussian_two_learned", with_row_noise=True, rows=NUM_ROWS)
+    expected = with_residual_noise(spec, theta[None], data)
+    with small_blocks():
+        np.testing.assert_allclose(with_residual_noise(spec, theta[None], data), expected)
+
+
+def test_one_program_serves_many_numbers_of_rows():
+    spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
+    function = compiled(Potential(spec).log_likelihood, jit_compile=False)
+    for num_rows in range(33, 49):
+        rows = random_rows(spec, np.random.default_rng(0), num_rows)[:2]
+        function(tf.constant(theta[None]), make_data(*rows, None, spec.dtype))
+    assert function.experimental_get_tracing_count() == 1
+
+
+def test_blocks_hold_about_as_many_values_whatever_the_width():
+    wide, narrow = build("gaussian_per_output"), build("linear")
+    assert rows_per_block(wide, 1) < rows_per_block(narrow, 1)
+    assert rows_per_block(wide, 10**6) == 64
+    assert all(rows_per_block(wide, count).bit_count() == 1 for count in range(1, 40))
