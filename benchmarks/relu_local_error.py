@@ -31,9 +31,7 @@ def local_error(model, x, y, num_points):
     generator = np.random.default_rng(0)
     theta = points(model.posterior, num_points, generator)
     momentum = generator.standard_normal(theta.shape)
-    gradients = make_value_and_gradient(
-        Potential(model.spec), make_data(x, y, None, "float64"), True
-    )
+    gradients = make_value_and_gradient(Potential(model.spec), make_data(x, y, None, "float64"))
     found = {"step_size": [], "mean": [], "share_crossing": [], "mean_crossing": []}
     for step in STEP_SIZES:
         tiles = [

@@ -109,7 +109,7 @@ class TestLadder:
         weak = make_data(1e-9 * x, 0.0 * y[:, None], None, "float32")
 
         def first(data, theta, temperatures):
-            function = make_value_and_gradient(Potential(model.spec), data, False, temperatures)
+            function = make_value_and_gradient(Potential(model.spec), data, temperatures)
             ones = DiagonalMap(np.ones_like(theta))
             return find_initial_step_size(function, theta, ones, np.random.default_rng(0))
 

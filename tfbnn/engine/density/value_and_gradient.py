@@ -19,35 +19,32 @@ ValueAndGradient = Callable[[Array], tuple[Array, Array]]
 
 
 @lru_cache(maxsize=32)
-def compiled_value_and_gradient(potential: Potential, jit_compile: bool) -> Any:
+def compiled_value_and_gradient(potential: Potential) -> Any:
     """Compiled function (coordinates [C, P], Data) -> (log density [C] in float64, gradient).
 
-    A third argument is the weight of the likelihood, as in `Potential.log_prob`.
+    A third argument is the weight of the likelihood, as in `Potential.log_prob`. Without XLA, whose
+    compilation some hundred evaluations would not pay back.
     """
-    return compiled(potential.value_and_gradient, jit_compile=jit_compile)
+    return compiled(potential.value_and_gradient, jit_compile=False)
 
 
 @lru_cache(maxsize=32)
 def compiled_log_likelihood(potential: Potential) -> Any:
-    """Compiled function (coordinates [C, P], Data) -> log likelihood [C] in float64.
-
-    Without XLA, whose compilation the few values that are asked for would not pay back.
-    """
+    """Compiled function (coordinates [C, P], Data) -> log likelihood [C] in float64, as above."""
     return compiled(potential.log_likelihood, jit_compile=False)
 
 
 def make_value_and_gradient(
-    potential: Potential, data: Data, jit_compile: bool, temperatures: tuple[float, ...] = (1.0,)
+    potential: Potential, data: Data, temperatures: tuple[float, ...] = (1.0,)
 ) -> ValueAndGradient:
     """NumPy function of coordinates [R, P] -> (log density [R] in float64, gradient [R, P]).
 
     Args:
         potential: Potential.
         data: Data.
-        jit_compile: Whether XLA compiles it.
         temperatures: Powers of the likelihood of a chain's rungs, by default the posterior's alone.
     """
-    function = compiled_value_and_gradient(potential, jit_compile)
+    function = compiled_value_and_gradient(potential)
 
     def value_and_gradient(coordinates: Array) -> tuple[Array, Array]:
         weights = likelihood_weights(temperatures, len(coordinates))
@@ -85,7 +82,7 @@ def log_prob_gradients(
 ) -> Array:
     """Gradient of the log density at every theta [M, P]: [M, P], in the dtype of the model."""
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
-    value_and_gradient = compiled_value_and_gradient(potential, jit_compile=False)
+    value_and_gradient = compiled_value_and_gradient(potential)
     gradients = [
         value_and_gradient(tf.constant(tile, spec.dtype), data)[1].numpy()
         for tile in network_tiles(spec, theta, len(x))

@@ -105,9 +105,7 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
         dtypes=dtypes,
         block=make_block(spec, settings, -(-plan.block_length // plan.stride) + 1, jit_compile),
         potential=potential,
-        value_and_gradient=make_value_and_gradient(
-            potential, data, jit_compile, settings.temperatures
-        ),
+        value_and_gradient=make_value_and_gradient(potential, data, settings.temperatures),
         complete=make_completion(potential, data, sampling.seed),
     )
 

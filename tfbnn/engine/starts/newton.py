@@ -114,8 +114,7 @@ class _Problem:
         self.scales = np.arange(layout.num_weights, end)
         self.free = np.delete(np.arange(layout.num_parameters), self.scales)
         self._make_curvature = make_curvature
-        # A few hundred evaluations would not pay back XLA's compilation.
-        self._function = compiled_value_and_gradient(Potential(spec), False)
+        self._function = compiled_value_and_gradient(Potential(spec))
 
     def value_and_gradient(self, theta):
         value, gradient = self._function(tf.constant(theta[None]), self.data)
