@@ -59,6 +59,25 @@ def machine():
     return f"{processor}, {cores} cores, Python {python}, {', '.join(versions)}, at {revision()}"
 
 
+def in_turns(functions, repeats):
+    """What functions return that take turns, so that a machine that drifts does not decide.
+
+    Args:
+        functions: Dict name -> function without arguments, called once before to warm up.
+        repeats: Turns.
+
+    Returns:
+        Dict name -> list of what each turn returned.
+    """
+    found = {name: [] for name in functions}
+    for turn in range(repeats + 1):
+        for name, function in functions.items():
+            value = function()
+            if turn:
+                found[name].append(value)
+    return found
+
+
 def markdown(header, rows):
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]

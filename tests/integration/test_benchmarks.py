@@ -151,6 +151,59 @@ def test_memory(run_quickly):
     assert counts == sorted(set(counts)) and counts[-1] == 2000
 
 
+def test_cpu_gpu(run_quickly, tmp_path):
+    table, _ = run_quickly("cpu_gpu")
+    for title in ("| products ms | tanh ms | limit ms |", "XLA / limit", "tfbnn / tfp.mcmc"):
+        assert title in table
+    assert "nan" not in table and "GFLOP/s" in table
+    assert (tmp_path / "cpu_gpu.png").stat().st_size > 10_000
+
+
+def test_gradient_cost(run_quickly):
+    pytest.importorskip("blackjax")
+    table, _ = run_quickly("gradient_cost")
+    assert table.count("| 5-20-20-1 |") == 2 and "nan" not in table
+
+
+def test_rivals_of_hmc_have_the_density_of_the_package(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from hmc_rivals import log_densities
+    from timed_lanes import TimedLanes, random_rows, start
+
+    layers = [5, 3, 4, 2]
+    x, y = random_rows(layers, 30)
+    program = TimedLanes(layers, x, y, jit_compile=False).lanes[0].program
+    points = start(program.spec.layout.num_parameters, 2)
+    here, there = program.value_and_gradient(points)[0]
+    rivals = log_densities(layers, x, y)
+    assert "tfp.mcmc" in rivals
+    for log_density in rivals.values():
+        difference = float(log_density(points[0])) - float(log_density(points[1]))
+        np.testing.assert_allclose(difference, here - there, rtol=1e-4)
+
+
+def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from blocks import make_lane
+    from hmc_rivals import jax_log_density
+    from timed_lanes import KERNEL, random_rows, start
+
+    import tfbnn
+
+    layers = [5, 3, 1]
+    x, y = random_rows(layers, 30)
+    spec = tfbnn.BayesianMLP(layers, x_transform=None, y_transform=None).spec
+    points = start(spec.layout.num_parameters, 2)
+    lane, _ = make_lane(spec, KERNEL, x, y, points, 1, 1, jit_compile=False)
+    here, there = lane.program.value_and_gradient(points)[0]
+    theirs = jax_log_density(layers, x, y, learned=True)
+    difference = float(theirs(points[0])) - float(theirs(points[1]))
+    np.testing.assert_allclose(difference, here - there, rtol=1e-4)
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")
