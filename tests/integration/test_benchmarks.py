@@ -204,6 +204,37 @@ def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
     np.testing.assert_allclose(difference, here - there, rtol=1e-4)
 
 
+def test_core_pairs(run_quickly):
+    """With this checkout on both sides."""
+    table, _ = run_quickly("core_pairs", "--old", str(FOLDER.parent))
+    for name in ("| 5-4-1 | 1 |", "| 5-4-1 | 4 |", "inside XLA's compiler", "processor time"):
+        assert name in table
+    assert "block" in table and "nan" not in table
+
+
+def test_what_xla_logs_is_read(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    from xla_log import compilations
+
+    log = (
+        "I0000 00:00:1.2  7 device_compilation_profiler.cc:113] Compiled __inference_value_and_"
+        "gradient_17700[_XlaMustCompile=true] 1 times, compile time: 473490 us, cumulative: 473490 "
+        "us (0 us / 473 ms)\nI0000 device_compilation_profiler.cc:113] Compiled __inference_block_9 2"
+        " times, compile time: 2000000 us, cumulative: 3000000 us\n"
+    )
+    assert compilations(log) == [("value_and_gradient", pytest.approx(0.47349)), ("block", 2.0)]
+
+
+def test_a_child_that_fails_says_why(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import resident
+
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        resident.ended_child(["-c", "1 / 0"])
+    with resident.Resident("folds.py") as child, pytest.raises(RuntimeError, match="IndexError"):
+        child.ask("anything")
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")
