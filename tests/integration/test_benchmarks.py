@@ -204,6 +204,13 @@ def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
     np.testing.assert_allclose(difference, here - there, rtol=1e-4)
 
 
+def test_rows(run_quickly):
+    table, _ = run_quickly("rows")
+    lines = re.findall(r"^\| 5-4-1 \| (\d) \| (\d+) \|", table, re.M)
+    assert lines == [("1", "1000"), ("1", "2000"), ("4", "1000"), ("4", "2000")]
+    assert "growth, MB" in table and "nan" not in table
+
+
 def test_core_pairs(run_quickly):
     """With this checkout on both sides."""
     table, _ = run_quickly("core_pairs", "--old", str(FOLDER.parent))
