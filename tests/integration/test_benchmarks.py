@@ -211,6 +211,13 @@ def test_rows(run_quickly):
     assert "growth, MB" in table and "nan" not in table
 
 
+def test_cross_validation(run_quickly):
+    table, _ = run_quickly("cross_validation")
+    (programs,) = re.findall(r"two folds \| (\d+) \|", table)
+    # XLA's log was understood: no fold can do without the block of a run.
+    assert int(programs) >= 1 and "block" in table
+
+
 def test_core_pairs(run_quickly):
     """With this checkout on both sides."""
     table, _ = run_quickly("core_pairs", "--old", str(FOLDER.parent))
