@@ -218,6 +218,12 @@ def test_cross_validation(run_quickly):
     assert int(programs) >= 1 and "block" in table
 
 
+def test_thread_bits(run_quickly):
+    table, _ = run_quickly("thread_bits")
+    found = re.findall(r"\| (density|gradient|chain) \|( [0-9a-f]{8} \|)+ the same \|", table)
+    assert [what for what, _ in found] == ["density", "gradient", "chain"]
+
+
 def test_core_pairs(run_quickly):
     """With this checkout on both sides."""
     table, _ = run_quickly("core_pairs", "--old", str(FOLDER.parent))
