@@ -52,7 +52,7 @@ def main(arguments=None):
         "Growth of resident memory while lanes are built and make gradients, and its peak meanwhile; "
         "rows are their own size in float32, given are the user's float64 arrays, which are not "
         "counted. A slope is how much more memory grew than with the fewest rows, over how much "
-        "larger the rows are.\n\n"
+        "larger the rows are; compilers come and go by some MB, so that of a few rows says nothing.\n\n"
         f"{markdown(grown, memory)}",
         folder,
     )
@@ -94,7 +94,7 @@ def memory_cells(found, fewest):
     cells = [f"{found['rows'] / 1e6:.3g}", f"{found['given'] / 1e6:.3g}"]
     more = found["rows"] - fewest["rows"]
     for name in ("steady", "largest"):
-        slope = f"{(found[name] - fewest[name]) / more:.1f}" if more else ""
+        slope = f"{(found[name] - fewest[name]) / more:.1f}" if more > 1e6 else ""
         cells += [f"{found[name] / 1e6:.3g}", slope]
     return cells
 
