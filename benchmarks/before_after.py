@@ -17,9 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
-
-HERE = Path(__file__).parent
+from common import HERE, add_common_options, keep, markdown, output_folder, revision
 
 GRADIENT = """
 import json, sys
@@ -118,12 +116,6 @@ def measure(code, side, by_wall):
     )
     wall = time.perf_counter() - began
     return [wall] if by_wall else json.loads(done.stdout)
-
-
-def revision(side):
-    """The short name of a checkout's commit."""
-    command = ["git", "-C", side, "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,18 @@ __all__ = ["make_lane"]
 
 
 def make_lane(
-    spec, kernel, x, y, theta, block_length, num_blocks, *, num_burnin_steps=0, seed=0, sink=None
+    spec,
+    kernel,
+    x,
+    y,
+    theta,
+    block_length,
+    num_blocks,
+    *,
+    num_burnin_steps=0,
+    seed=0,
+    sink=None,
+    jit_compile=True,
 ):
     """A lane that is about to sample, or to warm up.
 
@@ -32,13 +43,18 @@ def make_lane(
         num_burnin_steps: Transitions of warm-up.
         seed: Of the chains.
         sink: Where draws go, see `tfbnn.run.stores`; by default into memory and out of sight.
+        jit_compile: Whether XLA compiles it.
 
     Returns:
         (Lane, seconds of compilation).
     """
     data, total = make_data(x, y, None, spec.dtype), block_length * num_blocks
     sampling = Sampling(
-        seed=seed, num_chains=len(theta), num_results=total, num_burnin_steps=num_burnin_steps
+        seed=seed,
+        num_chains=len(theta),
+        num_results=total,
+        num_burnin_steps=num_burnin_steps,
+        jit_compile=jit_compile,
     )
     chains = list(range(len(theta)))
     rows = Rows(x, y, None, None)

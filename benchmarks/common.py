@@ -2,10 +2,12 @@
 
 import os
 import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
 
 
 def add_common_options(parser):
@@ -30,18 +32,50 @@ def data_folder():
     return Path(folder)
 
 
+def revision(folder=HERE.parent):
+    """What git calls a checkout, by default this one; tables that were just written do not matter."""
+
+    def git(*arguments):
+        command = ["git", "-C", folder, *arguments]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+    code = ("tfbnn", "benchmarks/*.py")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *code)
+    name = git("describe", "--always") or "a folder without git"
+    return f"{name} with changes" if changed else name
+
+
 def machine():
-    """One line on processor, cores and versions, to go with every table."""
+    """One line on processor, cores, versions and commit, to go with every table."""
     processor = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
         processor = names[0] if names else processor
-    packages = ("tfbnn", "tensorflow", "tensorflow-probability", "numpy", "jax", "blackjax")
-    versions = [f"{name} {_version(name)}" for name in packages if _version(name)]
+    names = ("tfbnn", "tensorflow", "tensorflow-probability", "numpy", "jax", "blackjax", "numpyro")
+    versions = [f"{name} {_version(name)}" for name in names if _version(name)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     python = platform.python_version()
-    return f"{processor}, {cores} cores, Python {python}, {', '.join(versions)}"
+    return f"{processor}, {cores} cores, Python {python}, {', '.join(versions)}, at {revision()}"
+
+
+def in_turns(functions, repeats):
+    """What functions return that take turns, so that a machine that drifts does not decide.
+
+    Args:
+        functions: Dict name -> function without arguments, called once before to warm up.
+        repeats: Turns.
+
+    Returns:
+        Dict name -> list of what each turn returned.
+    """
+    found = {name: [] for name in functions}
+    for turn in range(repeats + 1):
+        for name, function in functions.items():
+            value = function()
+            if turn:
+                found[name].append(value)
+    return found
 
 
 def markdown(header, rows):

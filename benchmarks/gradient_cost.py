@@ -1,6 +1,6 @@
 """Milliseconds per gradient of HMC and NUTS, and compile seconds, against blackjax.
 
-    python benchmarks/gradient_cost.py      # needs the optional packages jax and blackjax
+    python benchmarks/gradient_cost.py [--quick --output FOLDER]   # needs jax and blackjax
 
 One chain, 11 746 rows, 5-20-20-1 and 5-50-50-1, the same potential (tanh, N(0, 1) prior, learned
 noise scale), the same step size and number of leapfrog steps in one process, runs of the two
@@ -9,14 +9,17 @@ of gradients. JAX has no thread setting of its own, so both use all cores. Nothi
 time: figures are medians of interleaved runs and their ratio.
 """
 
+import argparse
 import time
 import warnings
 
 import numpy as np
-from common import keep, markdown
+from common import add_common_options, in_turns, keep, markdown, output_folder
+from hmc_rivals import jax_log_density
 
 warnings.filterwarnings("ignore")
 NUM_ROWS, REPEATS = 11_746, 7
+NETWORKS = ([5, 20, 20, 1], [5, 50, 50, 1])
 STEP_SIZE, NUM_LEAPFROG_STEPS, TREE_DEPTH = 1e-4, 64, 6
 # Transitions per timed run.
 COUNT = 16
@@ -67,25 +70,12 @@ def start(layer_sizes):
 
 
 def theirs(layer_sizes, name):
-    """The same for blackjax, its density written as a JAX user would."""
+    """The same for blackjax."""
     import blackjax
     import jax
     import jax.numpy as jnp
 
-    x, y = (jnp.asarray(array, jnp.float32) for array in rows())
-
-    def log_density(theta):
-        hidden, place = x, 0
-        for index, (a, b) in enumerate(zip(layer_sizes[:-1], layer_sizes[1:])):
-            kernel = theta[place : place + a * b].reshape(a, b)
-            hidden = hidden @ kernel + theta[place + a * b : place + a * b + b]
-            place += a * b + b
-            hidden = jnp.tanh(hidden) if index < len(layer_sizes) - 2 else hidden
-        log_scale = theta[-1]
-        scale = jnp.exp(log_scale)
-        prior = -0.5 * jnp.sum(theta[:-1] ** 2) - 0.5 * scale**2 + log_scale
-        return prior - 0.5 * jnp.sum(((y - hidden) / scale) ** 2) - len(x) * log_scale
-
+    log_density = jax_log_density(layer_sizes, *rows(), learned=True)
     mass = jnp.ones(len(start(layer_sizes)))
     if name == "hmc":
         sampler = blackjax.hmc(log_density, STEP_SIZE, mass, NUM_LEAPFROG_STEPS)
@@ -113,32 +103,33 @@ def theirs(layer_sizes, name):
     return run, compilation
 
 
-def compare(layer_sizes, name, kernel):
+def compare(layer_sizes, name, kernel, repeats):
     """One line: medians of interleaved runs, and the median of their ratios."""
-    (our_run, our_compile), (their_run, their_compile) = (
-        ours(layer_sizes, kernel),
-        theirs(layer_sizes, name),
+    our_run, our_compile = ours(layer_sizes, kernel)
+    their_run, their_compile = theirs(layer_sizes, name)
+    found = in_turns({"ours": our_run, "theirs": their_run}, repeats)
+    our, their = (
+        1e3 * np.divide(*np.transpose(found[side]).astype(float)) for side in ("ours", "theirs")
     )
-    pairs = []
-    for repeat in range(REPEATS + 1):
-        our, their = our_run(), their_run()
-        if repeat:  # the first pair warms caches and clocks
-            pairs.append((1e3 * our[0] / our[1], 1e3 * their[0] / their[1]))
-    pairs = np.array(pairs)
     return [
         "-".join(map(str, layer_sizes)),
         name,
-        f"{np.median(pairs[:, 0]):.3f}",
-        f"{np.median(pairs[:, 1]):.3f}",
-        f"{np.median(pairs[:, 0] / pairs[:, 1]):.2f}",
+        f"{np.median(our):.3f}",
+        f"{np.median(their):.3f}",
+        f"{np.median(our / their):.2f}",
         f"{our_compile:.1f}",
         f"{their_compile:.1f}",
     ]
 
 
-def main():
+def main(arguments=None):
     from tfbnn.kernels import HMC, NUTS
 
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    options = parser.parse_args(arguments)
+    folder = output_folder(options)
+    networks, repeats = (NETWORKS[:1], 1) if options.quick else (NETWORKS, REPEATS)
     kernels = {
         "hmc": HMC(
             step_size=STEP_SIZE,
@@ -158,15 +149,16 @@ def main():
         "blackjax compile s",
     ]
     lines = [
-        compare(layer_sizes, name, kernel)
-        for layer_sizes in ([5, 20, 20, 1], [5, 50, 50, 1])
+        compare(layer_sizes, name, kernel, repeats)
+        for layer_sizes in networks
         for name, kernel in kernels.items()
     ]
     keep(
         "gradient_cost.md",
         f"# Cost of a gradient, one chain, {NUM_ROWS} rows\n\n"
-        f"{markdown(header, lines)}\n\nMedians of {REPEATS} interleaved runs of {COUNT} "
+        f"{markdown(header, lines)}\n\nMedians of {repeats} interleaved runs of {COUNT} "
         "transitions; both use all cores. Below 1 the ratio favours tfbnn.",
+        folder,
     )
 
 

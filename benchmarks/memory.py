@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from common import add_common_options, keep, markdown, output_folder
+from process_memory import resident_megabytes
 
 import tfbnn
 from tfbnn.engine.running.advance import advance_lane
@@ -81,13 +82,6 @@ def begin(place, num_draws):
         verbose=0,
         callbacks=[lambda event: True],
     )
-
-
-def resident_megabytes():
-    """(resident memory of this process now, its largest so far), in MB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    status = dict(line.split(":", 1) for line in lines)
-    return tuple(int(status[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
 
 
 def table(rows, seconds):

@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from common import add_common_options, keep, machine, markdown, output_folder
+from common import add_common_options, keep, machine, markdown, output_folder, revision
 
 HERE = Path(__file__).parent
 QUICK = "nuts,collapsed,categorical"
@@ -199,13 +199,6 @@ def report(old, new, compared):
     total = f"{equal} of {len(compared)} cases are equal in every bit."
     parts = [f"{INTRODUCTION.format(old=old, new=new)}\n{total}", markdown(header, lines)]
     return "\n\n".join(parts + ["\n".join(listed)] * bool(listed))
-
-
-def revision(folder):
-    """What git calls a checkout."""
-    command = ["git", "-C", folder, "describe", "--always", "--dirty"]
-    found = subprocess.run(command, capture_output=True, text=True)
-    return found.stdout.strip() or "a folder without git"
 
 
 def digest(parts):

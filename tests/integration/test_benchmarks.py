@@ -151,6 +151,110 @@ def test_memory(run_quickly):
     assert counts == sorted(set(counts)) and counts[-1] == 2000
 
 
+def test_cpu_gpu(run_quickly, tmp_path):
+    table, _ = run_quickly("cpu_gpu")
+    for title in ("| products ms | tanh ms | limit ms |", "XLA / limit", "tfbnn / tfp.mcmc"):
+        assert title in table
+    assert "nan" not in table and "GFLOP/s" in table
+    assert (tmp_path / "cpu_gpu.png").stat().st_size > 10_000
+
+
+def test_gradient_cost(run_quickly):
+    pytest.importorskip("blackjax")
+    table, _ = run_quickly("gradient_cost")
+    assert table.count("| 5-20-20-1 |") == 2 and "nan" not in table
+
+
+def test_rivals_of_hmc_have_the_density_of_the_package(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from hmc_rivals import log_densities
+    from timed_lanes import TimedLanes, random_rows, start
+
+    layers = [5, 3, 4, 2]
+    x, y = random_rows(layers, 30)
+    program = TimedLanes(layers, x, y, jit_compile=False).lanes[0].program
+    points = start(program.spec.layout.num_parameters, 2)
+    here, there = program.value_and_gradient(points)[0]
+    rivals = log_densities(layers, x, y)
+    assert "tfp.mcmc" in rivals
+    for log_density in rivals.values():
+        difference = float(log_density(points[0])) - float(log_density(points[1]))
+        np.testing.assert_allclose(difference, here - there, rtol=1e-4)
+
+
+def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from blocks import make_lane
+    from hmc_rivals import jax_log_density
+    from timed_lanes import KERNEL, random_rows, start
+
+    import tfbnn
+
+    layers = [5, 3, 1]
+    x, y = random_rows(layers, 30)
+    spec = tfbnn.BayesianMLP(layers, x_transform=None, y_transform=None).spec
+    points = start(spec.layout.num_parameters, 2)
+    lane, _ = make_lane(spec, KERNEL, x, y, points, 1, 1, jit_compile=False)
+    here, there = lane.program.value_and_gradient(points)[0]
+    theirs = jax_log_density(layers, x, y, learned=True)
+    difference = float(theirs(points[0])) - float(theirs(points[1]))
+    np.testing.assert_allclose(difference, here - there, rtol=1e-4)
+
+
+def test_rows(run_quickly):
+    table, _ = run_quickly("rows")
+    lines = re.findall(r"^\| 5-4-1 \| (\d) \| (\d+) \|", table, re.M)
+    assert lines == [("1", "1000"), ("1", "2000"), ("4", "1000"), ("4", "2000")]
+    assert "growth, MB" in table and "nan" not in table
+
+
+def test_cross_validation(run_quickly):
+    table, _ = run_quickly("cross_validation")
+    (programs,) = re.findall(r"two folds \| (\d+) \|", table)
+    # XLA's log was understood: no fold can do without the block of a run.
+    assert int(programs) >= 1 and "block" in table
+
+
+def test_thread_bits(run_quickly):
+    table, _ = run_quickly("thread_bits")
+    found = re.findall(r"\| (density|gradient|chain) \|( [0-9a-f]{8} \|)+ the same \|", table)
+    assert [what for what, _ in found] == ["density", "gradient", "chain"]
+
+
+def test_core_pairs(run_quickly):
+    """With this checkout on both sides."""
+    table, _ = run_quickly("core_pairs", "--old", str(FOLDER.parent))
+    for name in ("| 5-4-1 | 1 |", "| 5-4-1 | 4 |", "inside XLA's compiler", "processor time"):
+        assert name in table
+    assert "block" in table and "nan" not in table
+
+
+def test_what_xla_logs_is_read(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    from xla_log import compilations
+
+    log = (
+        "I0000 00:00:1.2  7 device_compilation_profiler.cc:113] Compiled __inference_value_and_"
+        "gradient_17700[_XlaMustCompile=true] 1 times, compile time: 473490 us, cumulative: 473490 "
+        "us (0 us / 473 ms)\nI0000 device_compilation_profiler.cc:113] Compiled __inference_block_9 2"
+        " times, compile time: 2000000 us, cumulative: 3000000 us\n"
+    )
+    assert compilations(log) == [("value_and_gradient", pytest.approx(0.47349)), ("block", 2.0)]
+
+
+def test_a_child_that_fails_says_why(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import resident
+
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        resident.ended_child(["-c", "1 / 0"])
+    with resident.Resident("folds.py") as child, pytest.raises(RuntimeError, match="IndexError"):
+        child.ask("anything")
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")

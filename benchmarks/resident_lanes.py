@@ -1,0 +1,54 @@
+"""A child of benchmarks that time gradients in turns: builds lanes and advances them, see resident.py."""
+
+import gc
+import os
+
+from process_memory import forget_largest, resident_megabytes
+from resident import answer
+from timed_lanes import TimedLanes, random_rows
+
+_lanes = {}
+
+
+def build(name, layers, num_rows, num_lanes=1):
+    """Makes lanes by a name; seconds of compilation."""
+    _lanes[name] = TimedLanes(layers, *random_rows(layers, num_rows), num_lanes)
+    return _lanes[name].compilation
+
+
+def run(name, num_lanes=1):
+    """Wall-clock seconds per gradient of some of the lanes of a name, on as many threads as cores."""
+    return _lanes[name].seconds(num_lanes, len(os.sched_getaffinity(0)))
+
+
+def drop(name):
+    """Forgets lanes."""
+    del _lanes[name]
+
+
+def grow(name, layers, num_rows, few_rows, num_lanes=1):
+    """As `build`, with one gradient-making lane first: bytes by which memory grows with it.
+
+    A lane with a few rows goes before, so that libraries and compilers have what they need. The
+    user's own arrays are there before it is looked.
+    """
+    TimedLanes(layers, *random_rows(layers, few_rows)).seconds()
+    x, y = random_rows(layers, num_rows)
+    gc.collect()
+    before, _ = resident_megabytes()
+    forget_largest()
+    lanes = _lanes[name] = TimedLanes(layers, x, y, num_lanes)
+    for _ in range(2):
+        lanes.seconds()
+    gc.collect()
+    now, largest = resident_megabytes()
+    return {
+        "steady": 2**20 * (now - before),
+        "largest": 2**20 * (largest - before),
+        "rows": 4 * (x.size + y.size),
+        "given": x.nbytes + y.nbytes,
+    }
+
+
+if __name__ == "__main__":
+    answer({"build": build, "run": run, "drop": drop, "grow": grow})

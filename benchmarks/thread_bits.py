@@ -1,0 +1,105 @@
+"""Whether a gradient has the same bits whatever the number of cores and threads.
+
+    python benchmarks/thread_bits.py [--quick --output FOLDER]
+
+Every setting has a process of its own, which is pinned to so many cores before TensorFlow is there
+and gives its operations so many threads: XLA cuts its loops by the first, TensorFlow its products by
+the second. What is compared is the density with its gradient at one point, and the point that a chain
+of HMC has reached after a few transitions. The table is benchmarks/results/thread_bits.md.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+
+from common import add_common_options, keep, markdown, output_folder
+from resident import HERE, ended_child
+
+# Layers, rows, dtype.
+CASES = (
+    ((5, 8, 1), 150, "float32"),
+    ((5, 20, 20, 1), 11_746, "float32"),
+    ((5, 20, 20, 1), 11_746, "float64"),
+    ((5, 512, 1), 11_746, "float32"),
+    ((9, 450, 1), 1_700, "float32"),
+    ((9, 450, 1), 41_000, "float32"),
+)
+# Cores, threads of an operation.
+SETTINGS = ((1, 1), (2, 1), (2, 2), (2, 4), (4, 4))
+
+
+def main(arguments=None):
+    """Compares the settings that this machine has cores for and keeps the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    num_cases = 1 if options.quick else len(CASES)
+    if options.child:
+        print(json.dumps(hashes(*options.child, CASES[:num_cases])))
+        return
+    folder = output_folder(options)
+    available = len(os.sched_getaffinity(0))
+    settings = [setting for setting in SETTINGS if setting[0] <= available]
+    settings = settings[:2] if options.quick else settings
+    found = [measure(*setting, quick=options.quick) for setting in settings]
+    lines = []
+    for (layers, num_rows, dtype), *of_case in zip(CASES[:num_cases], *found):
+        for what in of_case[0]:
+            values = [case[what] for case in of_case]
+            same = "the same" if len(set(values)) == 1 else "DIFFERENT"
+            lines.append(["-".join(map(str, layers)), num_rows, dtype, what, *values, same])
+    header = ["network", "rows", "dtype", "bits of", *map(title, settings), ""]
+    keep(
+        "thread_bits.md",
+        "# Bits and the number of threads\n\nThe first eight digits of SHA-256, one process per "
+        f"column.\n\n{markdown(header, lines)}",
+        folder,
+    )
+
+
+def title(setting):
+    """Of a column."""
+    cores, threads = setting
+    return f"{cores} core(s), {threads} thread(s)"
+
+
+def measure(cores, threads, quick):
+    """The hashes of all cases in a process of its own."""
+    arguments = [HERE / "thread_bits.py", "--child", cores, threads]
+    found, _ = ended_child([*arguments, "--quick"] if quick else arguments)
+    return found
+
+
+def hashes(cores, threads, cases):
+    """For every case a dict: what -> hash of its bits, with so many cores and threads."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    import tensorflow as tf
+    from timed_lanes import TimedLanes, random_rows, start
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    found = []
+    for layers, num_rows, dtype in cases:
+        lanes = TimedLanes(layers, *random_rows(layers, num_rows), dtype=dtype)
+        (lane,) = lanes.lanes
+        theta = start(lane.program.spec.layout.num_parameters, dtype=dtype)
+        value, gradient = lane.program.value_and_gradient(theta)
+        lane.advance()
+        found.append(
+            {
+                "density": digest(value),
+                "gradient": digest(gradient),
+                "chain": digest(lane.state.z.numpy()),
+            }
+        )
+    return found
+
+
+def digest(array):
+    return hashlib.sha256(array.tobytes()).hexdigest()[:8]
+
+
+if __name__ == "__main__":
+    main()
