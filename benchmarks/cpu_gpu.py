@@ -80,7 +80,7 @@ def _time_block(spec, data, theta, num_leapfrog_steps, jit_compile):
     keys = tf.constant([[1, 2], [3, 4]])
 
     def run(count):
-        control = BlockControl(*map(tf.constant, (count, 0, 1, False, False)))
+        control = BlockControl(*map(tf.constant, (count, NUM_LEAPFROG_STEPS, 0, 1, False, False)))
         began = time.perf_counter()
         block(data, state, keys, control)[1].draws.numpy()
         return time.perf_counter() - began
