@@ -77,7 +77,7 @@ def _time_block(spec, data, theta, num_leapfrog_steps, jit_compile):
         step=step,
         moments=RunningMoments(*map(tf.constant, restart_moments(theta.shape, theta.dtype))),
     )
-    keys = tf.constant([[1, 2], [3, 4]])
+    keys = tf.constant([[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
 
     def run(count):
         control = BlockControl(*map(tf.constant, (count, NUM_LEAPFROG_STEPS, 0, 1, False, False)))
