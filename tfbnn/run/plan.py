@@ -12,7 +12,7 @@ from tfbnn.spec.settings_json import Pretraining
 
 ADAPTING_SHARE = 0.8
 
-# A block should take around a second, so that progress and stops stay responsive.
+# What a core does in about a second.
 _FLOPS_PER_CALL = 4e10
 # Some microseconds.
 _FLOPS_OF_AN_EMPTY_STEP = 2e5
@@ -55,7 +55,7 @@ class Plan:
 
     Attributes:
         groups: Lists of chains, a lane each.
-        block_length: Transitions per block.
+        block_length: Transitions per block, at most.
         legs: The legs of a chain.
         num_results: Draws to be kept per chain.
         stride: Transitions per kept draw.
@@ -112,12 +112,11 @@ def make_plan(
         settings: Its kernel, with a definite preconditioner.
         definition: RunDefinition.
         groups: Lists of chains, a lane each.
-        length: Transitions per block; by default as many as take about a second.
+        length: Transitions per block, at most; by default as many as `block_length` says.
     """
-    sampling, num_rows = definition.sampling, len(definition.rows.x)
+    sampling = definition.sampling
     if length is None:
-        total = sampling.num_transitions
-        length = block_length(definition.spec, settings, num_rows, len(groups[0]), total)
+        length = block_length(definition.spec, settings, len(groups[0]), sampling.num_transitions)
     legs = make_legs(settings, sampling.num_burnin_steps, sampling.num_results, sampling.stride)
     return Plan(groups, length, legs, sampling.num_results, sampling.stride)
 
@@ -142,29 +141,31 @@ def affordable_steps(flops_per_step: float) -> int:
     return _power_of_two(min(_FLOPS_PER_CALL / flops, _LONGEST_BLOCK))
 
 
-def block_length(
-    spec: ModelSpec, settings: Planned, num_rows: int, num_chains: int, total: int
-) -> int:
-    """Transitions per block, a power of two that depends on the settings alone.
+def block_length(spec: ModelSpec, settings: Planned, num_chains: int, total: int) -> int:
+    """For how many transitions a block has keys, and room for draws: a power of two.
+
+    How many it makes is decided while the run goes on, by how long they take
+    (`tfbnn.engine.running.pace`). This is the most, which is part of the shapes that are compiled,
+    and so is the number of draws kept of them (this over the stride). So runs share a program
+    whatever their rows; what decides is the memory of the draws, and a power of two of transitions
+    in all, beyond which there would be nothing but memory to clear in every call.
 
     Args:
         spec: ModelSpec.
         settings: Kernel settings.
-        num_rows: Training rows N.
         num_chains: Chains that advance together in the program, each with all its rungs.
         total: Transitions of the whole run, which no block needs to exceed.
     """
     parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
-    flops = _flops_per_transition(spec, settings, num_rows, num_chains)
     memory = _BLOCK_BYTES / (8.0 * parameters)
-    return _power_of_two(min(affordable_steps(flops), memory, total))
+    return _power_of_two(min(_LONGEST_BLOCK, memory, total))
 
 
 def estimated_seconds(
     spec: ModelSpec, settings: Planned, num_rows: int, num_transitions: int
 ) -> float:
     """About how long so many transitions of a chain take on one core, from settings alone."""
-    return num_transitions * _flops_per_transition(spec, settings, num_rows, 1) / _FLOPS_PER_CALL
+    return num_transitions * _flops_per_transition(spec, settings, num_rows) / _FLOPS_PER_CALL
 
 
 def estimated_pretraining_seconds(
@@ -177,11 +178,9 @@ def estimated_pretraining_seconds(
     return num_steps * flops / _FLOPS_PER_CALL
 
 
-def _flops_per_transition(
-    spec: ModelSpec, settings: Planned, num_rows: int, num_chains: int
-) -> float:
+def _flops_per_transition(spec: ModelSpec, settings: Planned, num_rows: int) -> float:
     # One product forward and two backward: 6 operations per weight and row.
-    parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
+    parameters = spec.layout.num_parameters * len(settings.temperatures)
     return float((6.0 * num_rows * parameters + _FLOPS_OF_AN_EMPTY_STEP) * settings.work(spec))
 
 

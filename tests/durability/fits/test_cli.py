@@ -191,7 +191,7 @@ def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):
     def fail(self, *at_most):
         if self.chains == [1]:
             raise OSError(28, "No space left on device", "run/lane-001")
-        advance(self, *at_most)
+        return advance(self, *at_most)
 
     monkeypatch.setattr(Lane, "advance", fail)
     code, out, err = run(f"{FIT} --output {tmp_path / 'run'}")

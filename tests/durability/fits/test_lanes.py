@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 import tfbnn
 from tests.support.builders import definition_of
 from tests.support.marks import statistics_but
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.kernels import available, kernel_from_json, kernel_to_json, resolve_kernel
+from tfbnn.engine.sampling.block import Work
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program
 from tfbnn.engine.starts.check import draw_prior
@@ -139,18 +143,60 @@ def test_goes_on_from_the_end_of_any_block(kernel):
         assert_goes_on(snapshots, index, whole, fresh)
 
 
-def test_blocks_of_any_length_make_the_same_draws():
-    """Fewer transitions than planned, as where each takes long."""
+@pytest.fixture(scope="module")
+def thinned():
+    """(lane at its end, one of the same program, what that was at the start)."""
     whole, other = make_lanes("hmc", 2, jit_compile=False)
+    beginning = other.snapshot(), other.counters
     run_to_the_end(whole)
-    lengths = itertools.cycle([1, 3, 2, 99])
+    return whole, other, beginning
+
+
+@hypothesis_settings(deadline=None, max_examples=6)
+@given(limits=st.lists(st.builds(Work, st.integers(1, 7), st.integers(0, 20)), min_size=2))
+@example(limits=[Work(1, 99), Work(3, 99), Work(2, 99), Work(99, 4)])
+def test_blocks_of_any_length_make_the_same_draws(thinned, limits):
+    """They end by their transitions, by their gradients, and at the ends of legs."""
+    whole, other, (arrays, counters) = thinned
+    other.sink = Draws()
+    other.restore(arrays, counters)
+    limits = itertools.cycle(limits)
     while other.leg is not None:
-        other.advance(next(lengths))
+        other.advance(next(limits))
     np.testing.assert_array_equal(other.sink.draws, whole.sink.draws)
+    for name in whole.sink.statistics[0]:
+        found, expected = (
+            np.concatenate([part[name] for part in lane.sink.statistics]) for lane in (other, whole)
+        )
+        np.testing.assert_array_equal(found, expected)
     for name, array in whole.snapshot().items():
         np.testing.assert_array_equal(other.snapshot()[name], array)
-    sums = [lane.counters.acceptance_sum["warmup"] for lane in (whole, other)]
-    np.testing.assert_array_equal(*sums)
+    found, expected = (lane.counters.to_json() for lane in (other, whole))
+    # Only this is of the last block alone.
+    assert found | {"recent_acceptance": None} == expected | {"recent_acceptance": None}
+
+
+def test_a_block_ends_by_its_gradients():
+    """After the transition that reaches the limit, and after one at least."""
+    (lane,) = make_lanes("hmc", 1, jit_compile=False)
+    while lane.leg.phase == "warmup":
+        lane.advance()
+    # Three gradients a transition.
+    for limit, transitions in ((0, 1), (1, 1), (3, 1), (4, 2), (6, 2), (7, 3), (1000, BLOCK)):
+        before = lane.counters
+        assert lane.advance(Work(99, limit)) == Work(transitions, 3 * transitions)
+        assert lane.counters.transition == before.transition + transitions
+        gradients = lane.counters.num_gradients["sampling"] - before.num_gradients["sampling"]
+        assert gradients.tolist() == [3 * transitions] * 2
+    assert len(lane.sink.draws) == lane.num_kept == 7
+
+
+def test_rows_that_move_together_count_once():
+    """For the time that a block takes; the counters have the gradients of all rungs."""
+    (lane,) = make_lanes("power_posterior", 1, jit_compile=False)
+    made = lane.advance(Work(2, 1000))
+    assert made.transitions == 2
+    assert lane.counters.num_gradients["warmup"].tolist() == [3 * made.gradients] * 2
 
 
 def test_a_block_that_was_left_changes_nothing():

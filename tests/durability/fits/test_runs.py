@@ -257,7 +257,7 @@ def test_another_model_is_refused(folder, settings, words):
     "entry, words",
     [
         ({"device": "TPU"}, "device is 'CPU' there and 'TPU' here"),
-        ({"key_scheme": "older"}, "key_scheme"),
+        ({"key_scheme": "tfbnn-keys-1"}, "key_scheme is 'tfbnn-keys-2' there and 'tfbnn-keys-1'"),
         ({"versions": {"tensorflow": "1.0"}}, "versions.tensorflow"),
     ],
 )
@@ -334,7 +334,7 @@ def test_a_chain_that_fails_does_not_take_the_others_with_it(
     def fail(self, *at_most):
         if self.chains == [1] and self.num_kept >= 16:
             raise MemoryError("no room")
-        advance(self, *at_most)
+        return advance(self, *at_most)
 
     output = {"output": tmp_path / "run", "commit_interval": 0} if to_folder else {}
     with monkeypatch.context() as patch:

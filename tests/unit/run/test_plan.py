@@ -1,8 +1,11 @@
 """The legs of a run, and how long its blocks are."""
 
-from tests.support.builders import plain_spec
-from tfbnn.kernels import HMC
-from tfbnn.run.plan import block_length, make_legs
+import numpy as np
+import pytest
+
+from tests.support.builders import definition_of, plain_spec
+from tfbnn.kernels import HMC, PowerPosterior
+from tfbnn.run.plan import block_length, estimated_seconds, make_legs, make_plan
 
 
 def test_first_80_percent_adapt():
@@ -19,9 +22,36 @@ def test_fixed_step_and_identity_adapt_nothing():
     assert not any(leg.adapt_step or leg.renew for leg in legs)
 
 
-def test_blocks_shrink_with_the_work():
-    small, large = plain_spec([2, 4, 1]), plain_spec([2, 5, 4, 1], parameterization="ntk")
-    assert block_length(small, HMC(), 100, 1, 10**6) > 10 * block_length(
-        large, HMC(), 10**6, 1, 10**6
-    )
-    assert block_length(small, HMC(), 10**12, 1, 100) == 1
+@pytest.mark.parametrize(
+    "sizes, kernel, num_chains", [([2, 4, 1], HMC(), 1), ([2, 3000, 1], PowerPosterior(), 8)]
+)
+def test_the_draws_of_a_block_have_little_memory(sizes, kernel, num_chains):
+    spec, rungs = plain_spec(sizes), len(kernel.temperatures)
+    length = block_length(spec, kernel, num_chains, 10**6)
+    memory = 8 * length * spec.layout.num_parameters * num_chains * rungs
+    assert length == 4096 or 32e6 < memory <= 64e6
+
+
+def test_a_block_is_no_longer_than_the_run():
+    assert block_length(plain_spec([2, 4, 1]), HMC(), 1, total=100) == 64
+
+
+def test_folds_of_different_length_have_the_same_blocks():
+    """Else each would compile a program of its own."""
+    spec = plain_spec([2, 4, 1])
+    plans = [
+        make_plan(HMC(), definition_of(spec, x, x[:, :1], num_chains=1), [[0]])
+        for x in (np.zeros([9, 2]), np.zeros([100_000, 2]))
+    ]
+    assert plans[0] == plans[1] and plans[0].block_length > 1
+
+
+def test_a_begun_run_keeps_the_length_of_its_blocks():
+    definition = definition_of(plain_spec([2, 4, 1]), np.zeros([9, 2]), np.zeros([9, 1]))
+    assert make_plan(HMC(), definition, [[0]], 3).block_length == 3
+
+
+def test_more_rows_take_longer():
+    spec = plain_spec([2, 4, 1])
+    seconds = [estimated_seconds(spec, HMC(), num_rows, 1000) for num_rows in (10**5, 10**6)]
+    assert seconds[1] > 5 * seconds[0]

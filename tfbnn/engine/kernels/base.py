@@ -158,7 +158,7 @@ class Kernel(ABC):
         return True
 
     def work(self, spec: ModelSpec) -> float:
-        """About how many gradients a transition costs; sets how many of them share a block."""
+        """About how many gradients a transition costs, by which the time of a run is estimated."""
         return self.gradients_per_transition
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:

@@ -93,7 +93,7 @@ class CallableKernel(Kernel):
 
     theta_obstacle = "a run keeps the settings of kernels, and of a function there are none"
     rung_obstacle = "nothing is known of how it uses the density, which changes from rung to rung"
-    gradients_per_transition = 16  # unknown; only sets how many transitions share a block
+    gradients_per_transition = 16  # unknown; only serves to estimate the time of a run
 
     def __post_init__(self) -> None:
         try:

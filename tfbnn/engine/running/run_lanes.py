@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.running import pace
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.run.counters import PHASES, Clock
@@ -14,16 +15,12 @@ from tfbnn.run.result import Ending
 from tfbnn.system.aside import aside, awaited, wait_a_little
 from tfbnn.system.threads import num_cores
 
-# What the first block of a lane is, whose transitions nobody has timed yet.
-_FIRST_BLOCK = 16
-_BLOCK_SECONDS = 1.0
-
 
 def compile_block(lane: Lane) -> None:
     """Compiles the block of a lane by running it with no transitions."""
     program = lane.program
-    control = BlockControl(*map(tf.constant, (0, 0, program.plan.stride, False, False)))
-    keys = tf.zeros([program.plan.block_length, 2], tf.int32)
+    control = BlockControl(*map(tf.constant, (0, 0, 0, program.plan.stride, False, False)))
+    keys = tf.zeros([program.plan.block_length, 2, 2], tf.int32)
     program.block(program.data, lane.state, keys, control)
 
 
@@ -46,9 +43,8 @@ class _Threads(Crew):
     finish sooner than one after the other with two threads each. No lane begins a phase before all
     have ended the one before it.
 
-    A block has as many transitions as take about a second by the block before it: trees of NUTS
-    are a thousand times deeper here than there, which no plan knows. `notify` hears of the run as
-    often, whether a block has ended or not.
+    A block does what takes about a second by the block before it (`pace`). `notify` hears of the
+    run as often, whether a block has ended or not.
     """
 
     def __init__(self, lanes: list[Lane], clock: Clock) -> None:
@@ -58,7 +54,7 @@ class _Threads(Crew):
         self.running: dict[Future[None], int] = {}
         self._clock, self._phase, self._is_compiled = clock, "", False
         self._num_threads = min(len(lanes), num_cores())
-        self._affordable = dict.fromkeys(self._lanes, _FIRST_BLOCK)
+        self._affordable = dict.fromkeys(self._lanes, pace.FIRST)
 
     def next_turns(self) -> list[int]:
         """All lanes in the first phase that is not over, unless they take their turns there."""
@@ -86,7 +82,7 @@ class _Threads(Crew):
 
     def reports(self) -> Iterator[Event | Ended]:
         phase = self._phase
-        ended = wait(self.running, timeout=_BLOCK_SECONDS, return_when=FIRST_COMPLETED).done
+        ended = wait(self.running, timeout=pace.BLOCK_SECONDS, return_when=FIRST_COMPLETED).done
         for future in ended:
             number = self.running.pop(future)
             goes_on = not self._has_failed(future, number) and self._lanes[number].is_in(phase)
@@ -116,13 +112,10 @@ class _Threads(Crew):
         return interrupted
 
     def _advance(self, number: int) -> None:
-        """Runs one block of a lane, and says how long the next one may be."""
-        lane, began = self._lanes[number], time.perf_counter()
-        before = lane.counters.transition
-        lane.advance(self._affordable[number])
-        seconds = time.perf_counter() - began
-        count = lane.counters.transition - before
-        self._affordable[number] = max(1, int(_BLOCK_SECONDS * count / seconds))
+        """Runs one block of a lane, and says what the next one may do."""
+        began = time.perf_counter()
+        made = self._lanes[number].advance(self._affordable[number])
+        self._affordable[number] = pace.next_work(made, time.perf_counter() - began)
 
     def _has_failed(self, future: Future[None], number: int) -> bool:
         """Whether the block or the commit of a lane failed, which is taken down."""

@@ -2,6 +2,9 @@
 
 Length, thinning and adaptation are run-time values, so a run compiles this program once. Results do
 not depend on how transitions are split into blocks: random keys belong to absolute transitions.
+
+A block ends by its own count of gradients, too: how many a transition takes may change a
+thousandfold within it, as with the trees of NUTS, while nobody outside can stop it.
 """
 
 from collections.abc import Callable
@@ -50,7 +53,9 @@ class BlockControl(NamedTuple):
     """Run-time settings of one block, all scalars.
 
     Attributes:
-        num_transitions: How many to make, at most the length of the block's keys.
+        num_transitions: How many to make at most, no more than the block's keys are for.
+        max_gradients: No transition begins once so many gradients were made one after another, as
+            `BlockOutput.num_sequential` counts them; the first always does.
         first: Absolute index, within the phase, of the first transition.
         stride: Transitions per kept draw.
         adapt_step: Whether the step size adapts, and what else a kernel tunes by itself.
@@ -58,6 +63,7 @@ class BlockControl(NamedTuple):
     """
 
     num_transitions: Tensor
+    max_gradients: Tensor
     first: Tensor
     stride: Tensor
     adapt_step: Tensor
@@ -68,6 +74,9 @@ class BlockOutput(NamedTuple):
     """What a block hands back; only as many slots are meaningful as kept draws were completed.
 
     Attributes:
+        num_transitions: How many were made, scalar.
+        num_sequential: Gradients made one after another, scalar: of each transition those of the row
+            that took most, because rows are moved together and all wait for that one.
         draws: Kept coordinates [slots, C, P].
         statistics: Dict of the kept draws' statistics, [slots, C] each; with several rungs also
             rung_log_likelihood [slots, C, m].
@@ -77,11 +86,25 @@ class BlockOutput(NamedTuple):
         num_gradients: Number of gradients [C], those of all rungs.
     """
 
+    num_transitions: Tensor
+    num_sequential: Tensor
     draws: Tensor
     statistics: dict[str, Tensor]
     acceptance_sum: Tensor
     num_divergent: Tensor
     num_gradients: Tensor
+
+
+class Work(NamedTuple):
+    """What a block has done, or may do at most.
+
+    Attributes:
+        transitions: Number of transitions.
+        gradients: Number of gradients, one after another; see `BlockOutput.num_sequential`.
+    """
+
+    transitions: int
+    gradients: int
 
 
 @lru_cache(maxsize=32)
@@ -97,8 +120,9 @@ def make_block(
         jit_compile: Whether XLA compiles it.
 
     Returns:
-        Function (Data, ChainState, keys int32 [length, 2], BlockControl) ->
-        (ChainState, BlockOutput).
+        Function (Data, ChainState, keys int32 [length, 2, 2], BlockControl) ->
+        (ChainState, BlockOutput). The first key of a transition is for what the kernel draws to
+        prepare it, the second for the transition.
     """
     potential = settings.potential(spec)
     accept_target, _ = settings.accept_target(spec)
@@ -108,8 +132,14 @@ def make_block(
     ) -> tuple[ChainState, BlockOutput]:
         kernel = _kernel(potential, settings, data, state.linear_map, state.reference, state.step)
 
-        def transition(index: Tensor, state: ChainState, output: BlockOutput) -> Any:
-            prepare_key, kernel_key = tf.unstack(tf.random.split(keys[index], 2))
+        def goes_on(state: ChainState, output: BlockOutput) -> Tensor:
+            is_affordable = output.num_sequential < control.max_gradients
+            index = output.num_transitions
+            return (index < control.num_transitions) & (is_affordable | (index == 0))
+
+        def transition(state: ChainState, output: BlockOutput) -> Any:
+            index = output.num_transitions
+            prepare_key, kernel_key = tf.unstack(keys[index])
             log_step = tf.where(control.adapt_step, state.step.log_step, state.step.log_average)
             step_size = tf.cast(tf.exp(log_step), state.z.dtype)
             results = settings.prepare(
@@ -131,6 +161,8 @@ def make_block(
             # Every transition writes to its slot; the last one before the slot changes is kept.
             slot = (control.first + index) // control.stride - control.first // control.stride
             output = BlockOutput(
+                num_transitions=index + 1,
+                num_sequential=output.num_sequential + tf.reduce_max(statistics.n_steps),
                 draws=output.draws.write(slot, of_posterior(coordinates, settings.temperatures)),
                 statistics={
                     name: array.write(slot, kept[name]) for name, array in output.statistics.items()
@@ -139,12 +171,12 @@ def make_block(
                 num_divergent=output.num_divergent + tf.cast(kept["diverging"], tf.int32),
                 num_gradients=output.num_gradients + tf.reduce_sum(num_gradients, axis=1),
             )
-            return index + 1, state, output
+            return state, output
 
-        _, state, output = tf.while_loop(
-            lambda index, *_: index < control.num_transitions,
+        state, output = tf.while_loop(
+            goes_on,
             transition,
-            (tf.constant(0), state, _empty_output(state.z, settings.temperatures, num_slots)),
+            (state, _empty_output(state.z, settings.temperatures, num_slots)),
             parallel_iterations=1,
         )
         return state, output._replace(
@@ -210,6 +242,8 @@ def _empty_output(z: Tensor, temperatures: tuple[float, ...], num_slots: int) ->
     if num_rungs > 1:
         statistics["rung_log_likelihood"] = slots(tf.float64, [*chains, num_rungs])
     return BlockOutput(
+        num_transitions=tf.constant(0),
+        num_sequential=tf.constant(0),
         draws=slots(z.dtype, [*chains, z.shape[1]]),
         statistics=statistics,
         acceptance_sum=tf.zeros(chains, tf.float64),

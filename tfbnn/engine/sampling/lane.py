@@ -17,7 +17,7 @@ from tfbnn.engine.basis.adaptation import (
 )
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.rungs import of_posterior
-from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
+from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, Work, bootstrap
 from tfbnn.engine.sampling.linear_map import (
     LinearMap,
     as_tensors,
@@ -31,6 +31,9 @@ from tfbnn.run.counters import Counters
 from tfbnn.run.plan import Leg
 from tfbnn.run.stores import Sink
 from tfbnn.system.arrays import Array
+
+# More gradients than any block makes.
+_UNLIMITED = 2**31 - 1
 
 
 class Lane:
@@ -77,28 +80,21 @@ class Lane:
         """The leg the lane is in, or None at the end."""
         return self.program.plan.leg(self.counters.transition)
 
-    def advance(self, at_most: int | None = None) -> None:
+    def advance(self, at_most: Work | None = None) -> Work:
         """Runs one block, and renews the preconditioner where a leg ends that asks for it.
 
         Args:
-            at_most: Transitions, by default those of the plan; how many they are changes no draw.
+            at_most: After which work the block ends, by default after the plan's block length. One
+                transition is always made; how many they are changes no draw.
+
+        Returns:
+            The work that was done.
         """
-        program, plan, counters = self.program, self.program.plan, self.counters
-        leg_index, done = plan.position(counters.transition)
-        leg = plan.legs[leg_index]
-        count = min(at_most or plan.block_length, plan.block_length, leg.length - done)
-        keys = np.zeros((plan.block_length, 2), np.int32)
-        keys[:count] = seeds.keys(
-            program.seed, "transition", self.key_chain, counters.transition, count
-        )
-        control = BlockControl(
-            num_transitions=tf.constant(count),
-            first=tf.constant(done),
-            stride=tf.constant(plan.stride),
-            adapt_step=tf.constant(leg.adapt_step),
-            collect_moments=tf.constant(leg.renew),
-        )
-        state, output = program.block(program.data, self.state, tf.constant(keys), control)
+        counters = self.counters
+        leg_index, done = self.program.plan.position(counters.transition)
+        leg = self.program.plan.legs[leg_index]
+        state, output = self._run_block(leg, done, at_most)
+        count = int(output.num_transitions)
         num_refused = self._num_refused(state, count)
         num_divergent, kept = counters.num_divergent, None
         if leg.phase == "sampling":
@@ -117,12 +113,12 @@ class Lane:
             step_size=self._step_size(state, counters.transition + count),
         )
         with self._ending_block:
-            if self._is_left:
-                return
-            if kept is not None:
-                self.sink.append(*kept)
-            self.state, self.counters = state, new
-            self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
+            if not self._is_left:
+                if kept is not None:
+                    self.sink.append(*kept)
+                self.state, self.counters = state, new
+                self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
+        return Work(count, int(output.num_sequential))
 
     def leave(self) -> None:
         """Has a block that is still running change nothing any more, whenever it ends."""
@@ -159,6 +155,27 @@ class Lane:
             self.state, [tf.constant(arrays[name]) for name in names]
         )
         self.counters = replace(counters, seconds=None)
+
+    def _run_block(
+        self, leg: Leg, done: int, at_most: Work | None
+    ) -> tuple[ChainState, BlockOutput]:
+        """One call of the compiled block, `done` transitions after the beginning of a leg."""
+        program, plan = self.program, self.program.plan
+        transitions, max_gradients = at_most or Work(plan.block_length, _UNLIMITED)
+        count = min(transitions, plan.block_length, leg.length - done)
+        keys = np.zeros((plan.block_length, 2, 2), np.int32)
+        keys[:count] = seeds.keys(
+            program.seed, "transition", self.key_chain, self.counters.transition, count
+        )
+        control = BlockControl(
+            num_transitions=tf.constant(count),
+            max_gradients=tf.constant(max_gradients),
+            first=tf.constant(done),
+            stride=tf.constant(plan.stride),
+            adapt_step=tf.constant(leg.adapt_step),
+            collect_moments=tf.constant(leg.renew),
+        )
+        return program.block(program.data, self.state, tf.constant(keys), control)
 
     def _step_size(self, state: ChainState, transition: int) -> Array:
         """Step sizes in use [C] after so many transitions."""

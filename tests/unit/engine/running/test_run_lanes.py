@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tfbnn.engine.running import pace
 from tfbnn.engine.running import run_lanes as module
 from tfbnn.engine.running.run_lanes import run_lanes
+from tfbnn.engine.sampling.block import Work
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.plan import Leg, Plan
 from tfbnn.system import aside
@@ -37,12 +39,13 @@ class FakeLane:
     def advance(self, at_most):
         if self.stuck is not None:
             self.stuck.wait(60)
-        self.asked.append(at_most)
-        count = min(at_most, 64, PLAN.end - self.counters.transition)
+        self.asked.append(at_most.transitions)
+        count = min(at_most.transitions, 64, PLAN.end - self.counters.transition)
         time.sleep(self.seconds * count)
         zeros = np.zeros(1)
         counters = self.counters.after_block("sampling", count, zeros, zeros)
         self.counters = replace(counters, num_refused=zeros)
+        return Work(count, 0)
 
     def leave(self):
         self.left = True
@@ -55,7 +58,7 @@ class FakeLane:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(aside, "GRACE_SECONDS", 0.05)
-    monkeypatch.setattr(module, "_BLOCK_SECONDS", 0.02)
+    monkeypatch.setattr(pace, "BLOCK_SECONDS", 0.02)
     monkeypatch.setattr(module, "compile_block", lambda lane: None)
 
 
@@ -71,9 +74,16 @@ def stuck():
 def test_blocks_follow_the_measured_time():
     fast, slow = FakeLane(0), FakeLane(1, seconds=0.004)
     assert not run_lanes([fast, slow], lambda event: False, Clock()).failures
-    assert fast.asked[0] == slow.asked[0] == 16
-    assert max(slow.asked[1:]) <= 5 and max(fast.asked[1:]) > 64
+    assert fast.asked[0] == slow.asked[0] == 1
+    assert max(slow.asked) <= 5 and max(fast.asked) > 64
     assert fast.committed == slow.committed == 300
+
+
+def test_a_run_whose_transitions_are_slow_reports_and_stops_between_any_two():
+    events, lane = [], FakeLane(0, seconds=0.03)
+    run_lanes([lane], lambda event: events.append(event) or event.transition >= 2, Clock())
+    assert {event.transition for event in events} >= {1, 2}
+    assert set(lane.asked) == {1} and lane.committed <= 3
 
 
 def test_a_stop_leaves_a_block_that_does_not_end(stuck):
