@@ -151,9 +151,9 @@ def build(settings, target, num_chains, step_size=None, dtype="float64"):
     return settings.build(target, step), step
 
 
-def transition(settings, kernel, step, z, results, keys, adapting=False):
+def transition(settings, kernel, step, z, results, key, adapting=False):
     """One transition as a block of the engine makes it: (before, z, results, the kernel's seed)."""
-    first, seed = tf.unstack(keys)
+    first, seed = tf.unstack(tf.random.split(key, 2))
     before = settings.prepare(results, step, first, tf.convert_to_tensor(adapting))
     return before, *kernel.one_step(z, before, seed=seed), seed
 

@@ -20,7 +20,7 @@ def compile_block(lane: Lane) -> None:
     """Compiles the block of a lane by running it with no transitions."""
     program = lane.program
     control = BlockControl(*map(tf.constant, (0, 0, 0, program.plan.stride, False, False)))
-    keys = tf.zeros([program.plan.block_length, 2, 2], tf.int32)
+    keys = tf.zeros([program.plan.block_length, 2], tf.int32)
     program.block(program.data, lane.state, keys, control)
 
 

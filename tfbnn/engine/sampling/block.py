@@ -120,9 +120,8 @@ def make_block(
         jit_compile: Whether XLA compiles it.
 
     Returns:
-        Function (Data, ChainState, keys int32 [length, 2, 2], BlockControl) ->
-        (ChainState, BlockOutput). The first key of a transition is for what the kernel draws to
-        prepare it, the second for the transition.
+        Function (Data, ChainState, keys int32 [length, 2], BlockControl) ->
+        (ChainState, BlockOutput).
     """
     potential = settings.potential(spec)
     accept_target, _ = settings.accept_target(spec)
@@ -139,7 +138,7 @@ def make_block(
 
         def transition(state: ChainState, output: BlockOutput) -> Any:
             index = output.num_transitions
-            prepare_key, kernel_key = tf.unstack(keys[index])
+            prepare_key, kernel_key = tf.unstack(tf.random.split(keys[index], 2))
             log_step = tf.where(control.adapt_step, state.step.log_step, state.step.log_average)
             step_size = tf.cast(tf.exp(log_step), state.z.dtype)
             results = settings.prepare(

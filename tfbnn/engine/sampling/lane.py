@@ -163,7 +163,7 @@ class Lane:
         program, plan = self.program, self.program.plan
         transitions, max_gradients = at_most or Work(plan.block_length, _UNLIMITED)
         count = min(transitions, plan.block_length, leg.length - done)
-        keys = np.zeros((plan.block_length, 2, 2), np.int32)
+        keys = np.zeros((plan.block_length, 2), np.int32)
         keys[:count] = seeds.keys(
             program.seed, "transition", self.key_chain, self.counters.transition, count
         )
