@@ -122,9 +122,10 @@ class Potential:
     def log_likelihood(self, theta, data):
         """Log likelihood summed over all rows and targets of `data`."""
         length = rows_per_block(self.spec, theta.shape[0])
-        return sum_over_rows(self._row_log_likelihood, theta, data, length)
+        return sum_over_rows(self.row_log_likelihood, theta, data, length)
 
-    def _row_log_likelihood(self, theta, rows):
+    def row_log_likelihood(self, theta, rows):
+        """Log likelihood of every row, summed over targets: [C, L] in float64."""
         outputs = network_outputs(self.spec, theta, rows.x)
         log_noise = theta[:, self.spec.layout.log_noise_scale]
         return row_log_likelihood(self.spec.likelihood, outputs, log_noise, rows.y, rows.row_noise)
@@ -140,7 +141,7 @@ class Potential:
     def log_likelihood_and_gradient(self, theta, data):
         """Log likelihood [C] in float64 and its gradient [C, P] in the dtype of theta."""
         length = rows_per_block(self.spec, theta.shape[0])
-        return value_and_gradient_over_rows(self._row_log_likelihood, theta, data, length)
+        return value_and_gradient_over_rows(self.row_log_likelihood, theta, data, length)
 
     def curvature(self, coordinates, data):
         """Curvature of minus the log density at one point [P], for whitening the coordinates.

@@ -16,8 +16,10 @@ from tfbnn.spec.model_spec import ModelSpec
 # (theta [C, P], Data) -> terms of its rows [C, L].
 RowTerms = Callable[[Tensor, Data], Tensor]
 
-# Values of the widest layer, of all networks, in one block: benchmarks/results/row_blocks.md.
-_CPU_VALUES, _GPU_VALUES = 2**18, 2**27
+# Of benchmarks/results/row_blocks.md: products are fast with so many rows; values of the widest layer,
+# of all networks, that hide the cost of one turn of the loop; values that stay in the cache.
+_ROWS, _LEAST_VALUES, _MOST_VALUES = 512, 2**15, 2**19
+_GPU_VALUES = 2**27
 _LEAST_ROWS, _MOST_ROWS = 64, 2**20
 
 
@@ -28,8 +30,10 @@ def rows_per_block(spec: ModelSpec, num_networks: int) -> int:
         spec: ModelSpec.
         num_networks: C, the networks that share a program.
     """
-    values = _GPU_VALUES if has_gpu() else _CPU_VALUES
-    rows = values // (num_networks * max(spec.layer_sizes[1:]))
+    values = num_networks * max(spec.layer_sizes[1:])
+    rows = min(max(_ROWS, _LEAST_VALUES // values), _MOST_VALUES // values)
+    if has_gpu():
+        rows = _GPU_VALUES // values
     return 2 ** (min(max(rows, _LEAST_ROWS), _MOST_ROWS).bit_length() - 1)
 
 
