@@ -4,9 +4,11 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tests.support.bugs.bug import Bug, altered, around, without
-from tfbnn.engine.kernels import underdamped
+from tests.support.kernels.tree_checks import check_randomness, check_tree
+from tfbnn.engine.kernels import no_u_turn, underdamped
 from tfbnn.engine.kernels.mala import LangevinProposal
 from tfbnn.engine.kernels.metropolis import Proposal
+from tfbnn.engine.kernels.no_u_turn import NoUTurnKernel
 from tfbnn.engine.kernels.random_walk import RandomWalkProposal
 from tfbnn.engine.kernels.truncated_mala import TruncatedProposal
 from tfbnn.engine.kernels.underdamped import UnderdampedKernel
@@ -17,7 +19,6 @@ CACHE = "A cached density and gradient"
 TRAJECTORY = "A trajectory and energy error"
 # TFP's modules, found from the package because their own names are hidden by its functions.
 HMC = tfp.python.mcmc.hmc
-NUTS = tfp.python.mcmc.nuts
 LEAPFROG = tfp.python.mcmc.internal.leapfrog_integrator
 
 
@@ -111,6 +112,44 @@ def undone_half_the_time(original):
 
     return one_step
 
+
+def no_turn_within(original):
+    def close_spans(stack, own, longest, momentum, total, lasts, *others):
+        going, draw = original(stack, own, longest, momentum, total, lasts, *others)
+        return tf.where(longest > 0, lasts, going), draw
+
+    return close_spans
+
+
+def one_number_for_all_levels(original):
+    """The levels of a doubling and of its own join share a number."""
+
+    def draw_randomness(*arguments):
+        random = original(*arguments)
+        return random._replace(numbers=tf.sign(random.numbers) * tf.abs(random.numbers[:1]))
+
+    return draw_randomness
+
+
+def second_half_twice(original):
+    def either(takes, new, old):
+        draw = original(takes, new, old)
+        weights = draw.numbers + new.numbers * [[0.0], [0.0], [1.0]]
+        return draw._replace(numbers=weights)
+
+    return either
+
+
+def always_to_the_right(original):
+    def draw_randomness(*arguments):
+        random = original(*arguments)
+        return random._replace(numbers=tf.abs(random.numbers))
+
+    return draw_randomness
+
+
+TREE = {"A tree by recursion": check_tree}
+RANDOMNESS = {"A numbers that decide": check_randomness}
 
 KERNEL_BUGS = {
     "random walk with a drift": Bug(
@@ -215,8 +254,38 @@ KERNEL_BUGS = {
     ),
     "NUTS without kinetic energy": Bug(
         "points of a trajectory are weighted by their densities only",
-        without(NUTS, "compute_hamiltonian", lambda target, *_, **__: target),
+        without(no_u_turn, "_energy", lambda point, value: -tf.cast(value, tf.float64)),
         case="nuts",
+    ),
+    "NUTS that sees no turn within a doubling": Bug(
+        "only whole trajectories are asked whether they turn back",
+        around(no_u_turn, "_close_spans", no_turn_within),
+        case="nuts",
+        checks=TREE,
+    ),
+    "NUTS with one number for all levels": Bug(
+        "which half to draw from is decided by the same number on every level",
+        around(no_u_turn, "draw_randomness", one_number_for_all_levels),
+        case="nuts",
+        checks=RANDOMNESS,
+    ),
+    "NUTS that counts leaves twice": Bug(
+        "the weight of a second half enters twice",
+        around(no_u_turn, "_either", second_half_twice),
+        case="nuts",
+        checks=TREE,
+    ),
+    "NUTS that knows one direction": Bug(
+        "every doubling goes along the momentum",
+        around(no_u_turn, "draw_randomness", always_to_the_right),
+        case="nuts",
+        checks=RANDOMNESS,
+    ),
+    "NUTS with the gradient of the start": Bug(
+        "the next trajectory begins with the force at the old point",
+        altered(NoUTurnKernel, lambda before, after: after._replace(gradient=before.gradient)),
+        case="nuts",
+        seen_by=CACHE,
     ),
 }
 
@@ -229,7 +298,7 @@ HARMLESS = {
     ),
     "NUTS that accepts half as often": Bug(
         "half of the transitions are taken back",
-        around(tfp.mcmc.NoUTurnSampler, "one_step", undone_half_the_time),
+        around(NoUTurnKernel, "one_step", undone_half_the_time),
         case="nuts",
     ),
 }

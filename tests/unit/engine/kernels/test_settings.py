@@ -46,8 +46,7 @@ def test_bad_settings_of_any_kernel_are_refused(kernel, settings, error, match):
         (lambda k: k.HMC(trajectory_jitter=None), TypeError, "trajectory_jitter must be a number"),
         (lambda k: k.NUTS(max_tree_depth=0), ValueError, "max_tree_depth must be at least 1"),
         (lambda k: k.NUTS(max_tree_depth="10"), TypeError, "max_tree_depth must be an integer"),
-        # TFP writes down all 2^depth steps of a tree before the first one.
-        (lambda k: k.NUTS(max_tree_depth=64), ValueError, "max_tree_depth"),
+        (lambda k: k.NUTS(max_tree_depth=21), ValueError, "max_tree_depth must be at most 20"),
         (lambda k: k.UnderdampedLangevin(persistence=1.0), ValueError, "persistence must be .*< 1"),
         (lambda k: k.UnderdampedLangevin(persistence="9"), TypeError, "persistence must be a num"),
         (lambda k: k.UnderdampedLangevin(adjusted=1), TypeError, "adjusted"),

@@ -1,0 +1,183 @@
+"""NUTS: its trees against recursion, its laws on densities that are hard for trees, its costs."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+from scipy import stats
+
+from tests.support.kernels.cases import SkewedTarget, advance, build
+from tests.support.kernels.invariance import ALARM
+from tests.support.kernels.tree_checks import check_randomness, check_tree, one_transition
+from tests.support.marks import statistics_but
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.kernels import no_u_turn
+from tfbnn.kernels import NUTS
+
+
+def test_every_tree_is_that_of_the_recursion():
+    check_tree()
+
+
+def test_what_decides_has_its_law():
+    assert check_randomness() > ALARM
+
+
+def normal(z):
+    """N(0, I)."""
+    return -0.5 * tf.reduce_sum(z**2, axis=-1)
+
+
+class Correlated:
+    """Normal in six dimensions, correlations of 0.9."""
+
+    chol = np.linalg.cholesky(0.1 * np.eye(6) + 0.9)
+
+    def __call__(self, z):
+        return normal(tf.linalg.matmul(z, np.linalg.inv(self.chol).T))
+
+    def draw(self, noise):
+        return noise @ self.chol.T
+
+    def normals(self, z):
+        return z @ np.linalg.inv(self.chol).T
+
+
+class Banana(Correlated):
+    """b ~ N(a^2, 0.3^2) with a ~ N(0, 1)."""
+
+    def __call__(self, z):
+        return normal(tf.stack([z[:, 0], (z[:, 1] - z[:, 0] ** 2) / 0.3], axis=1))
+
+    def draw(self, noise):
+        return np.stack([noise[:, 0], noise[:, 0] ** 2 + 0.3 * noise[:, 1]], axis=1)
+
+    def normals(self, z):
+        return np.stack([z[:, 0], (z[:, 1] - z[:, 0] ** 2) / 0.3], axis=1)
+
+
+class Funnel(Correlated):
+    """b ~ N(0, exp(a)) with a ~ N(0, 1): steps that are good in the neck are short elsewhere."""
+
+    def __call__(self, z):
+        scaled = tf.stack([z[:, 0], z[:, 1] * tf.exp(-0.5 * z[:, 0])], axis=1)
+        return normal(scaled) - 0.5 * z[:, 0]
+
+    def draw(self, noise):
+        return np.stack([noise[:, 0], noise[:, 1] * np.exp(0.5 * noise[:, 0])], axis=1)
+
+    def normals(self, z):
+        return np.stack([z[:, 0], z[:, 1] * np.exp(-0.5 * z[:, 0])], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("target", "size", "step"),
+    statistics_but([(Banana, 2, 0.2)], [(Banana, 2, 0.2), (Correlated, 6, 0.3), (Funnel, 2, 0.6)]),
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_exact_draws_stay_exact(target, size, step):
+    """Trees of all depths up to 63 leaves; false alarms at most once in 1e5 seeds."""
+    target = target()
+    start = target.draw(np.random.default_rng(1).normal(size=(4000, size)))
+    settings = NUTS(step_size=step, max_tree_depth=6)
+    acceptance, end = advance(settings, target, start, num_transitions=5)
+    assert 0.6 < acceptance < 0.97 and np.mean(np.all(start == end, axis=-1)) < 0.05
+    normals = target.normals(end)
+    p = [stats.kstest(column, "norm").pvalue for column in normals.T]
+    p.append(stats.kstest(np.sum(normals**2, axis=-1), stats.chi2(size).cdf).pvalue)
+    # Neighbours in angle and radius, for what no margin shows.
+    p.append(stats.kstest((normals[:, 0] + normals[:, 1]) / 2**0.5, "norm").pvalue)
+    assert len(p) * min(p) > ALARM
+
+
+def test_chains_do_not_feel_their_neighbours():
+    target = SkewedTarget()
+    start = target.draw(np.random.default_rng(3), 8)
+    others = np.concatenate([start[:4], start[4:] + 0.3])
+    step = np.full((8, 1), 0.2)
+    end, results = one_transition(target, start, step)
+    other, their = one_transition(target, others, step)
+    np.testing.assert_array_equal(end[:4], other[:4])
+    np.testing.assert_array_equal(results.n_steps[:4], their.n_steps[:4])
+    assert np.all(end[4:] != other[4:])
+
+
+def means(kernel, statistics, start, num_transitions):
+    """(mean number of steps, mean acceptance) of a kernel on chains from `start` [C, P]."""
+
+    @tf.function(autograph=False)
+    def run(z, keys):
+        def body(carry, key):
+            z, results = kernel.one_step(carry[0], carry[1], seed=key)
+            n_steps, acceptance = statistics(results)
+            return z, results, tf.cast(n_steps, z.dtype), acceptance
+
+        zeros = tf.zeros_like(z[:, 0])
+        return tf.scan(body, keys, initializer=(z, kernel.bootstrap_results(z), zeros, zeros))[2:]
+
+    keys = seeds.keys(9, "transition", 0, 0, num_transitions)
+    return [float(np.mean(part)) for part in run(tf.constant(start), tf.constant(keys))]
+
+
+def ours(results):
+    return results.n_steps, results.acceptance_rate
+
+
+def test_eight_steps_of_half_a_period_are_no_trap():
+    """A whole period sums up to nothing, and ends as it began: such trees went on for 500 steps."""
+    start = np.random.default_rng(5).normal(size=(4, 100))
+    kernel, _ = build(NUTS(step_size=0.4), normal, len(start))
+    n_steps, _ = means(kernel, ours, start, 10)
+    assert n_steps < 20
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("step", [0.3, 0.7])
+def test_without_neighbouring_points_trees_are_those_of_tfp(step, monkeypatch):
+    """TFP asks whole spans only; means over 20 000 transitions agree within 2 %."""
+
+    def whole(one, other):
+        return no_u_turn._is_against(one.total + other.total, one.first, other.last)
+
+    monkeypatch.setattr(no_u_turn, "_turns_back", whole)
+    target = Correlated()
+    start = target.draw(np.random.default_rng(6).normal(size=(400, 6)))
+    kernel, sizes = build(NUTS(step_size=step, max_tree_depth=6), target, len(start))
+    theirs = tfp.mcmc.NoUTurnSampler(target, step_size=sizes, max_tree_depth=6)
+    found = means(kernel, ours, start, 50)
+    expected = means(
+        theirs,
+        lambda r: (r.leapfrogs_taken, tf.exp(tf.minimum(r.log_accept_ratio, 0.0))),
+        start,
+        50,
+    )
+    np.testing.assert_allclose(found, expected, rtol=0.02)
+
+
+class Walled(SkewedTarget):
+    """Right up to a wall; behind it chains have densities or gradients that are not finite."""
+
+    bad = np.array([np.nan, np.inf, -np.inf])
+
+    def __call__(self, z):
+        outside, number = z[:, 0] > 0.5, np.arange(z.shape[0])
+        bad = tf.constant(self.bad[number % 3], z.dtype)
+
+        @tf.custom_gradient
+        def wall(log_prob):
+            value = tf.where(outside & (number % 6 < 3), bad, log_prob)
+            return value, lambda upstream: tf.where(outside & (number % 6 >= 3), bad, upstream)
+
+        return wall(super().__call__(z))
+
+
+def test_what_is_not_finite_ends_a_tree_and_is_no_draw():
+    target = Walled()
+    start = target.draw(np.random.default_rng(7), 300)
+    start = start[start[:, 0] < 0.4][:120]
+    end, results = one_transition(target, start, np.full((120, 1), 0.4), depth=4)
+    assert end[:, 0].numpy().max() <= 0.5
+    for part in (end, *results):
+        assert np.isfinite(part).all()
+    diverging = results.diverging.numpy()
+    assert all(diverging[kind::6].any() for kind in range(6)) and not diverging.all()
