@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from common import add_common_options, keep, markdown, output_folder
 
-NUM_ROWS = 11_776
+NUM_ROWS = 12_288
 NETWORKS = (
     (5, 20, 20, 1),
     (5, 64, 1),
@@ -28,7 +28,7 @@ NETWORKS = (
     (5, 256, 256, 256, 1),
     (9, 450, 1),
 )
-LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, NUM_ROWS)
+LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 6144, NUM_ROWS)
 SECONDS, REPEATS = 0.1, 5
 
 
@@ -56,7 +56,8 @@ def lines_of(network, lengths):
     from tfbnn.system.threads import num_cores
 
     spec, potential, data, theta = problem(network)
-    chosen = min(rows_per_block(spec, 1), NUM_ROWS)
+    most = min(rows_per_block(spec, 1), NUM_ROWS)
+    chosen = max(length for length in lengths if length <= most)
     found = {"alone": [], "each": []}
     for length in lengths:
         steps = compiled_steps(potential, length)

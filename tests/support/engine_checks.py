@@ -33,7 +33,7 @@ def check_density(name, dtype="float64", tolerance=1e-10, with_row_noise=False):
 
 @contextmanager
 def small_blocks(num_rows=16):
-    """Has potentials sum over blocks of so many rows, a power of two."""
+    """Has potentials sum over blocks of at most so many rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "_MOST_ROWS", num_rows)
         yield

@@ -72,9 +72,15 @@ class Data(NamedTuple):
             first=tf.maximum(self.first, begin) - start, last=tf.minimum(self.last - start, length)
         )
 
-    def blocks(self, length: int) -> Iterator[Self]:
-        """All blocks one after the other, outside compiled programs."""
-        length = min(length, self.length)
+    def even_length(self, most: int) -> int:
+        """The length of as few blocks as have at most so many rows, all about full; at least 16."""
+        most = max(most - most % _LEAST_MULTIPLE, _LEAST_MULTIPLE)
+        num_blocks = -(-self.length // most)
+        return min(padded_to(-(-self.length // num_blocks), _LEAST_MULTIPLE), self.length)
+
+    def blocks(self, most: int) -> Iterator[Self]:
+        """All blocks of at most so many rows one after the other, outside compiled programs."""
+        length = self.even_length(most)
         for index in range(int(self.num_blocks(length))):
             yield self.block(tf.constant(index), length)
 
@@ -115,4 +121,9 @@ def padded_length(num_rows: int) -> int:
     Below 128 rows multiples of 16, so that more than an eighth may be padding.
     """
     multiple = max(_LEAST_MULTIPLE, 2 ** (num_rows.bit_length() - 1) // _LENGTHS_PER_OCTAVE)
-    return -(-num_rows // multiple) * multiple
+    return padded_to(num_rows, multiple)
+
+
+def padded_to(number: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-number // multiple) * multiple

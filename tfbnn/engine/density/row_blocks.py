@@ -16,25 +16,27 @@ from tfbnn.spec.model_spec import ModelSpec
 # (theta [C, P], Data) -> terms of its rows [C, L].
 RowTerms = Callable[[Tensor, Data], Tensor]
 
-# Of benchmarks/results/row_blocks.md: products are fast with so many rows; values of the widest layer,
-# of all networks, that hide the cost of one turn of the loop; values that stay in the cache.
-_ROWS, _LEAST_VALUES, _MOST_VALUES = 512, 2**15, 2**19
-_GPU_VALUES = 2**27
+# What benchmarks/results/row_blocks.md says of processors: with w values to a row in the widest layer,
+# of all networks, 2^26 / w^2 rows, as the operations of narrow networks are too quick for fewer; no
+# fewer than make fast products, and no more than stay in the cache.
+_ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 512, 2**14
+_CPU_VALUES, _GPU_VALUES = 2**20, 2**27
 _LEAST_ROWS, _MOST_ROWS = 64, 2**20
 
 
 def rows_per_block(spec: ModelSpec, num_networks: int) -> int:
-    """Rows of a block, a power of two: few enough for the cache, enough to hide the cost of a loop.
+    """The most rows of a block: few enough for the cache, enough to hide the cost of a loop.
 
     Args:
         spec: ModelSpec.
         num_networks: C, the networks that share a program.
     """
-    values = num_networks * max(spec.layer_sizes[1:])
-    rows = min(max(_ROWS, _LEAST_VALUES // values), _MOST_VALUES // values)
+    width = num_networks * max(spec.layer_sizes[1:])
     if has_gpu():
-        rows = _GPU_VALUES // values
-    return 2 ** (min(max(rows, _LEAST_ROWS), _MOST_ROWS).bit_length() - 1)
+        rows = _GPU_VALUES // width
+    else:
+        rows = min(max(_ROWS_TIMES_WIDTH_SQUARED // width**2, _FEWEST), _MOST, _CPU_VALUES // width)
+    return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
 
 
 def sum_over_rows(terms: RowTerms, theta: Tensor, data: Data, length: int) -> Tensor:
@@ -47,7 +49,7 @@ def sum_over_rows(terms: RowTerms, theta: Tensor, data: Data, length: int) -> Te
         terms: What is summed, of every row by itself.
         theta: [C, P].
         data: Data.
-        length: Rows per block.
+        length: The most rows per block.
     """
     zeros = tf.zeros(theta.shape[:1], tf.float64)
     return sum_over_blocks(lambda rows: _masked_sum(terms(theta, rows), rows), zeros, data, length)
@@ -83,10 +85,11 @@ def sum_over_blocks(function: Callable[[Data], Any], zeros: Any, data: Data, len
         function: Gives a tensor or a tuple of them; rows that do not count add nothing.
         zeros: Of the same structure and shapes.
         data: Data.
-        length: Rows per block.
+        length: The most rows per block.
     """
     if data.length <= length:
         return function(data)
+    length = data.even_length(length)
 
     def add(index: Tensor, total: Any) -> tuple[Tensor, Any]:
         parts = function(data.block(index, length))
