@@ -185,7 +185,7 @@ class Regression:
         kernel_scale, bias_scale = prior_scales(self.spec, theta)
         if self.spec.is_ntk:
             kernel_scale = kernel_scale / self.spec.layer_sizes[-2] ** 0.5
-        # The scales of a row first: each pass over the hidden units costs as much as a product.
+        # The scales of a row first, as every pass over the hidden units is one over memory.
         kernel_weight, bias_weight = (
             scale[..., None, None] * weight for scale in (kernel_scale, bias_scale)
         )
