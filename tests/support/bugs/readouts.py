@@ -1,11 +1,13 @@
-"""Bugs of the reparametrised potentials."""
+"""Bugs of the reparametrised potentials and of their sums over blocks of rows."""
 
 import numpy as np
 import tensorflow as tf
 
 from tests.support.bugs.bug import Bug, around, without
 from tests.support.kernels.joint_readouts import JOINT, joint_draws, joint_p
+from tests.support.readouts import small_blocks, with_padding
 from tfbnn.engine.density import conjugate
+from tfbnn.engine.density.regression import Regression
 from tfbnn.engine.density.reparametrisation import Collapsed
 
 __all__ = ["READOUT_BUGS"]
@@ -42,6 +44,35 @@ def scaled_log_det(factor):
     return around(conjugate, "draw", wrap)
 
 
+def blocks():
+    """The collapsed density by blocks of four rows, of six and with padding, against all at once."""
+    theta, data = joint_draws()
+    data = data._replace(y=data.y[:1])
+    theta = tf.constant(theta[:1])
+    expected = Regression(JOINT, data).log_marginal(theta)
+    for rows in (data, with_padding(data)):
+        with small_blocks(1):
+            found, _ = Regression(JOINT, rows).log_marginal_and_gradient(theta)
+        np.testing.assert_allclose(found, expected, 1e-10)
+
+
+def overlapping(original):
+    """Sums over blocks of which the last, which reaches back, counts all of its rows."""
+
+    def statistics_of(self, theta, rows):
+        return original(self, theta, rows._replace(first=tf.constant(0)))
+
+    return statistics_of
+
+
+def padded_log_scales(original):
+    def of_rows(self, theta, rows):
+        every = rows._replace(first=tf.constant(0), last=tf.constant(rows.length))
+        return *original(self, theta, rows)[:2], original(self, theta, every)[2]
+
+    return of_rows
+
+
 def half_variance(self, coordinates, normals, data, right=Collapsed.complete):
     return right(self, coordinates, 0.5**0.5 * normals, data)
 
@@ -60,7 +91,9 @@ READOUT_BUGS = {
     "collapsed, without log-det": Bug(
         "the determinant of the readout's covariance is missing from the marginal density",
         without(
-            conjugate.Factor, "half_log_det", property(lambda self: 0.0 * self.lower[..., 0, 0])
+            conjugate.FeatureSpace,
+            "half_log_det",
+            property(lambda self: 0.0 * self.lower[..., 0, 0]),
         ),
         checks=law("collapsed"),
     ),
@@ -71,7 +104,19 @@ READOUT_BUGS = {
     ),
     "collapsed, gradient without covariance": Bug(
         "the closed-form gradient lacks what comes from the determinant",
-        without(conjugate, "_covariance_times_x", lambda factor, x: tf.zeros_like(x)),
+        without(
+            conjugate.FeatureSpace, "covariance_times_x", lambda self, inverse, x: tf.zeros_like(x)
+        ),
         checks={"A gradient": gradient},
+    ),
+    "readout, a row twice": Bug(
+        "rows that two blocks have in common are twice in the Gram matrix",
+        around(Regression, "_statistics_of", overlapping),
+        checks={"A blocks": blocks},
+    ),
+    "readout, padding in the log scales": Bug(
+        "rows that do not count have log scales that do",
+        around(Regression, "of_rows", padded_log_scales),
+        checks={"A blocks": blocks},
     ),
 }

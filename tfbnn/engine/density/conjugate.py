@@ -1,79 +1,167 @@
 """Bayesian linear regression in closed form: y = x^T v + noise, v ~ N(0, I), unit noise variance.
 
-Rows are in the last place: x [..., p, N] are the features of N rows and y [..., J, N] their targets,
+Rows are in the last place: x [..., p, n] are the features of n rows and y [..., J, n] their targets,
 each divided by the row's noise scale; the J targets have independent v [..., p, J]. Given y, v is
-normal with covariance Sigma = (I + x x^T)^-1 and mean Sigma x y^T. Matrices are p x p where p <= N
-(feature space), else N x N (data space). Everything is float64 inside, whatever the dtype of x: the
-eigenvalues of I + x x^T run from 1 to N / noise variance.
+normal with covariance Sigma = (I + x x^T)^-1 and mean Sigma x y^T. With more rows than features
+matrices are p x p (`FeatureSpace`) and follow from sums over rows, which may come block by block; else
+they are N x N (`DataSpace`) and need all rows at once. Everything is float64 inside, whatever the
+dtype of x: the eigenvalues of I + x x^T run from 1 to N / noise variance.
 
 References:
     Hron et al. 2022, arXiv:2206.07673, for the map in feature space. Andrews 1968, AIAA Journal 6,
     1165, for the square root of the covariance in data space, which takes a Cholesky factor alone.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 
 _LOG_2PI = 1.8378770664093453
 
 
-class Factor(NamedTuple):
-    """The Cholesky factor `lower` of I + x x^T (in feature space), or of I + x^T x."""
+class FeatureSpace(NamedTuple):
+    """The posterior of v from matrices of the size of the features.
 
-    x: object
-    lower: object
-    in_feature_space: bool
-
-    @property
-    def half_log_det(self):
-        """Half the log determinant of either matrix [...]: the two are equal."""
-        return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(self.lower)), axis=-1)
-
-    def mean(self, y):
-        """Posterior mean of v for targets y [..., J, N]: [..., p, J]."""
-        if self.in_feature_space:
-            return tf.linalg.cholesky_solve(self.lower, tf.matmul(self.x, y, transpose_b=True))
-        return tf.matmul(
-            self.x, tf.linalg.cholesky_solve(self.lower, tf.linalg.matrix_transpose(y))
-        )
-
-
-def log_marginal(x, y, num_rows=None):
-    """Log density of y with v integrated out, summed over targets: float64 [...].
-
-    Its gradient is the closed form, which costs another product of the features with a matrix and
-    no derivative of a factorisation; that product is made in the dtype of x.
-
-    Args:
-        x: [..., p, N].
-        y: [..., J, N], of the same leading shape.
-        num_rows: The rows that count, a scalar tensor; x and y are zero in the others. By default
-            all.
+    Attributes:
+        lower: Cholesky factor of I + x x^T [..., p, p].
+        mean: Posterior mean of v [..., p, J].
     """
 
-    count = y.shape[-1] if num_rows is None else num_rows
+    lower: Tensor
+    mean: Tensor
 
-    @tf.custom_gradient
-    def value_of(x, y):
-        factor = _factorise(x)
-        targets = tf.cast(y, tf.float64)
-        mean = factor.mean(targets)
-        residual = targets - tf.matmul(mean, factor.x, transpose_a=True)
-        num_targets = y.shape[-2]
-        # Equal to y^T (I + x^T x)^-1 y, without its cancellation.
-        square = tf.reduce_sum(residual**2, [-2, -1]) + tf.reduce_sum(mean**2, [-2, -1])
-        constant = 0.5 * num_targets * _LOG_2PI * tf.cast(count, tf.float64)
+    @property
+    def half_log_det(self) -> Tensor:
+        """Half the log determinant of I + x x^T [...], the same in either space."""
+        return _half_log_det(self.lower)
 
-        def gradient(upstream):
-            scale = tf.cast(upstream, x.dtype)[..., None, None]
-            pull = tf.matmul(tf.cast(mean, x.dtype), tf.cast(residual, x.dtype))
-            by_x = pull - num_targets * _covariance_times_x(factor, x)
-            return scale * by_x, -scale * tf.cast(residual, y.dtype)
+    @property
+    def covariance_root(self) -> Tensor:
+        """F, upper triangular, with F F^T the covariance of v: [..., p, p]."""
+        return self.root_times(_identity_like(self.lower))
 
-        return -0.5 * square - num_targets * factor.half_log_det - constant, gradient
+    def root_times(self, columns: Tensor) -> Tensor:
+        """A square root of the covariance times columns [..., p, J]."""
+        return tf.linalg.triangular_solve(self.lower, columns, adjoint=True)
 
-    return value_of(x, y)
+    def inverse_root_times(self, columns: Tensor) -> Tensor:
+        """The inverse of `root_times`."""
+        return tf.matmul(self.lower, columns, transpose_a=True)
+
+    @staticmethod
+    def covariance_times_x(inverse: Tensor, x: Tensor) -> Tensor:
+        """Sigma x [..., p, n] of some rows, from the inverse of the matrix that is factorised."""
+        return tf.matmul(inverse, x)
+
+
+class DataSpace(NamedTuple):
+    """The posterior of v from matrices of the size of the rows, which are all of x.
+
+    Attributes:
+        lower: Cholesky factor of I + x^T x [..., N, N].
+        mean: Posterior mean of v [..., p, J].
+        x: [..., p, N], float64.
+    """
+
+    lower: Tensor
+    mean: Tensor
+    x: Tensor
+
+    @property
+    def half_log_det(self) -> Tensor:
+        """Half the log determinant of I + x^T x [...], the same in either space."""
+        return _half_log_det(self.lower)
+
+    @property
+    def covariance_root(self) -> Tensor:
+        """As in `FeatureSpace`: the triangular root is of that size in either space."""
+        lower = tf.linalg.cholesky(_plus_identity(tf.matmul(self.x, self.x, transpose_b=True)))
+        return FeatureSpace(lower, self.mean).covariance_root
+
+    def root_times(self, columns: Tensor) -> Tensor:
+        """A square root of the covariance times columns [..., p, J]."""
+        inside = tf.matmul(self.x, columns, transpose_a=True)
+        inside = tf.linalg.triangular_solve(_plus_identity(self.lower), inside)
+        inside = tf.linalg.triangular_solve(self.lower, inside, adjoint=True)
+        return columns - tf.matmul(self.x, inside)
+
+    def inverse_root_times(self, columns: Tensor) -> Tensor:
+        """The inverse of `root_times`."""
+        inside = tf.matmul(self.x, columns, transpose_a=True)
+        inside = tf.linalg.triangular_solve(_plus_identity(self.lower), inside, adjoint=True)
+        return columns + tf.matmul(self.x, inside)
+
+    @staticmethod
+    def covariance_times_x(inverse: Tensor, x: Tensor) -> Tensor:
+        """Sigma x [..., p, N], from the inverse of the matrix that is factorised."""
+        return tf.matmul(x, inverse)
+
+
+Posterior = FeatureSpace | DataSpace
+
+
+def products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """x x^T [..., p, p] and x y^T [..., p, J], float64, whose sums over rows feature space needs."""
+    x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
+    return tf.matmul(x, x, transpose_b=True), tf.matmul(x, y, transpose_b=True)
+
+
+def in_feature_space(gram: Tensor, cross: Tensor) -> FeatureSpace:
+    """The posterior from the sums over all rows of `products`."""
+    lower = tf.linalg.cholesky(_plus_identity(gram))
+    return FeatureSpace(lower, tf.linalg.cholesky_solve(lower, cross))
+
+
+def in_data_space(x: Tensor, y: Tensor) -> DataSpace:
+    """The posterior from all rows, x [..., p, N] and y [..., J, N]."""
+    x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
+    lower = tf.linalg.cholesky(_plus_identity(tf.matmul(x, x, transpose_a=True)))
+    inside = tf.linalg.cholesky_solve(lower, tf.linalg.matrix_transpose(y))
+    return DataSpace(lower, tf.matmul(x, inside), x)
+
+
+def residuals(posterior: Posterior, x: Tensor, y: Tensor) -> Tensor:
+    """y - mean^T x of some rows, float64 [..., J, n]."""
+    return tf.cast(y, tf.float64) - tf.matmul(
+        posterior.mean, tf.cast(x, tf.float64), transpose_a=True
+    )
+
+
+def log_marginal(posterior: Posterior, squares: Tensor, num_rows: Tensor) -> Tensor:
+    """Log density of y with v integrated out, summed over targets: float64 [...].
+
+    Args:
+        posterior: Posterior.
+        squares: Squared `residuals`, summed over all rows and targets [...]. With those of the mean
+            they are y^T (I + x^T x)^-1 y, without the cancellation that sums of y^2 would have.
+        num_rows: The rows that count, a scalar tensor; x and y are zero in the others.
+    """
+    num_targets = posterior.mean.shape[-1]
+    squares += tf.reduce_sum(posterior.mean**2, [-2, -1])
+    constant = 0.5 * num_targets * _LOG_2PI * tf.cast(num_rows, tf.float64)
+    return -0.5 * squares - num_targets * posterior.half_log_det - constant
+
+
+def pull_back(
+    posterior: Posterior, dtype: Any
+) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """The function of some rows, (x, residuals), to the gradient of `log_marginal` in (x, y).
+
+    It is the closed form, which costs another product of the features with a matrix and no derivative
+    of a factorisation; that product is made in `dtype`, the one of x.
+    """
+    identity = _identity_like(posterior.lower)
+    inverse = tf.linalg.cholesky_solve(posterior.lower, identity)
+    mean = tf.cast(posterior.mean, dtype)
+    minus_inverses = tf.cast(-mean.shape[-1] * inverse, dtype)
+
+    def of_rows(x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        residual = tf.cast(residual, dtype)
+        by_determinant = posterior.covariance_times_x(minus_inverses, x)
+        return tf.matmul(mean, residual) + by_determinant, -residual
+
+    return of_rows
 
 
 class Draw(NamedTuple):
@@ -85,82 +173,36 @@ class Draw(NamedTuple):
         log_det: Log determinant of the map from standard normal numbers to v [...].
     """
 
-    mean: object
-    deviation: object
-    log_det: object
+    mean: Tensor
+    deviation: Tensor
+    log_det: Tensor
 
     @property
-    def v(self):
+    def v(self) -> Tensor:
         return self.mean + self.deviation
 
 
-def draw(x, y, normal):
-    """Turns standard normal numbers into v of the posterior.
-
-    Args:
-        x: [..., p, N].
-        y: [..., J, N].
-        normal: [..., p, J].
-
-    Returns:
-        Draw.
-    """
-    factor, normal = _factorise(x), tf.cast(normal, tf.float64)
+def draw(posterior: Posterior, normal: Tensor) -> Draw:
+    """Turns standard normal numbers [..., p, J] into v of the posterior."""
     return Draw(
-        mean=factor.mean(tf.cast(y, tf.float64)),
-        deviation=_root(factor, normal),
-        log_det=-normal.shape[-1] * factor.half_log_det,
+        mean=posterior.mean,
+        deviation=posterior.root_times(tf.cast(normal, tf.float64)),
+        log_det=-normal.shape[-1] * posterior.half_log_det,
     )
 
 
-def to_normal(x, y, v):
+def to_normal(posterior: Posterior, v: Tensor) -> Tensor:
     """The inverse of `draw`: v [..., p, J] -> standard normal numbers [..., p, J], float64."""
-    factor = _factorise(x)
-    shift = tf.cast(v, tf.float64) - factor.mean(tf.cast(y, tf.float64))
-    if factor.in_feature_space:
-        return tf.matmul(factor.lower, shift, transpose_a=True)
-    inside = tf.matmul(factor.x, shift, transpose_a=True)
-    inside = tf.linalg.triangular_solve(_plus_identity(factor.lower), inside, adjoint=True)
-    return shift + tf.matmul(factor.x, inside)
+    return posterior.inverse_root_times(tf.cast(v, tf.float64) - posterior.mean)
 
 
-def covariance_root(x):
-    """F, upper triangular, with F F^T the covariance of v: float64 [..., p, p]."""
-    factor = _factorise(x, in_feature_space=True)
-    identity = tf.eye(x.shape[-2], batch_shape=x.shape[:-2], dtype=tf.float64)
-    return _root(factor, identity)
+def _half_log_det(lower: Tensor) -> Tensor:
+    return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(lower)), axis=-1)
 
 
-def _factorise(x, in_feature_space=None):
-    if in_feature_space is None:
-        in_feature_space = _is_tall(x)
-    x = tf.cast(x, tf.float64)
-    gram = tf.matmul(x, x, transpose_a=not in_feature_space, transpose_b=in_feature_space)
-    return Factor(x, tf.linalg.cholesky(_plus_identity(gram)), in_feature_space)
-
-
-def _is_tall(x):
-    """Whether there are at least as many rows as features, so that feature space is smaller."""
-    return x.shape[-2] <= x.shape[-1]
-
-
-def _plus_identity(matrix):
+def _plus_identity(matrix: Tensor) -> Tensor:
     return matrix + tf.eye(matrix.shape[-1], dtype=matrix.dtype)
 
 
-def _root(factor, columns):
-    """A square root of the covariance times columns [..., p, J]."""
-    if factor.in_feature_space:
-        return tf.linalg.triangular_solve(factor.lower, columns, adjoint=True)
-    inside = tf.matmul(factor.x, columns, transpose_a=True)
-    inside = tf.linalg.triangular_solve(_plus_identity(factor.lower), inside)
-    inside = tf.linalg.triangular_solve(factor.lower, inside, adjoint=True)
-    return columns - tf.matmul(factor.x, inside)
-
-
-def _covariance_times_x(factor, x):
-    """Sigma x [..., p, N], in the dtype of x."""
-    size = factor.lower.shape[-1]
-    identity = tf.eye(size, batch_shape=factor.lower.shape[:-2], dtype=tf.float64)
-    inverse = tf.cast(tf.linalg.cholesky_solve(factor.lower, identity), x.dtype)
-    return tf.matmul(inverse, x) if factor.in_feature_space else tf.matmul(x, inverse)
+def _identity_like(matrix: Tensor) -> Tensor:
+    return tf.eye(matrix.shape[-1], batch_shape=matrix.shape[:-2], dtype=matrix.dtype)

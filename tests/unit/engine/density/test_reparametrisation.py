@@ -12,48 +12,18 @@ from tests.support.builders import plain_spec
 from tests.support.kernels.invariance import ALARM, WINDOW
 from tests.support.kernels.joint_readouts import CASES, JOINT, joint_draws, joint_p
 from tests.support.marks import statistics_but
+from tests.support.readouts import CONJUGATE, OTHERS, WIDTH, build
 from tfbnn import kernels
 from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised, readout_place
+from tfbnn.engine.density.readout import readout_place
+from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.likelihoods import (
-    Bernoulli,
-    Categorical,
-    Gaussian,
-    HeteroscedasticGaussian,
-    StudentT,
-)
-from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
-
-WIDTH = 5
-
-
-def make_model(
-    num_outputs=1, likelihood=Gaussian(0.3), prior=Normal(0.7), parameterization="standard"
-):
-    return plain_spec(
-        [2, 4, WIDTH, num_outputs],
-        prior=prior,
-        likelihood=likelihood,
-        parameterization=parameterization,
-    )
-
-
-def make_rows(spec, num_rows, row_noise=False, seed=0):
-    """Data of so many rows; of classes their numbers."""
-    generator = np.random.default_rng(seed)
-    shape = (spec.num_targets, num_rows)
-    y = generator.normal(size=shape)
-    if spec.has_classes:
-        y = generator.integers(0, 2, size=shape).astype(float)
-    noise = generator.uniform(0.2, 0.6, size=shape) if row_noise else None
-    x = tf.constant(generator.normal(size=(2, num_rows)))
-    return all_of(x, tf.constant(y), None if noise is None else tf.constant(noise))
+from tfbnn.likelihoods import Gaussian
 
 
 def complete(potential, coordinates, data, normals=None):
@@ -64,35 +34,6 @@ def numeric(function, point, step=1e-6):
     """Derivatives at [P] of function: [N, P] -> [N, ...] by central differences: [P, ...]."""
     shifts = step * np.eye(len(point))
     return (function(point + shifts) - function(point - shifts)) / (2 * step)
-
-
-CONJUGATE = {
-    "learned": dict(likelihood=Gaussian("learned")),
-    "two outputs": dict(num_outputs=2),
-    "two learned": dict(num_outputs=2, likelihood=Gaussian("learned")),
-    "per output": dict(num_outputs=2, likelihood=Gaussian([0.3, 0.5])),
-    "per row": dict(num_outputs=2, row_noise=True),
-    "hierarchical": dict(prior=HierarchicalNormal(), likelihood=Gaussian("learned")),
-    "ntk": dict(num_outputs=2, parameterization="ntk"),
-    "ntk hierarchical": dict(prior=HierarchicalNormal(), parameterization="ntk"),
-}
-OTHERS = {
-    "laplace": dict(prior=Laplace(0.5)),
-    "uniform": dict(prior=Uniform(-3.0, 3.0)),
-    "student": dict(likelihood=StudentT(df=4.0), regulariser=0.2),
-    "two scales": dict(likelihood=Gaussian("learned"), row_noise=True),
-    "heteroscedastic": dict(num_outputs=4, likelihood=HeteroscedasticGaussian(), regulariser=0.3),
-    "bernoulli": dict(num_outputs=2, likelihood=Bernoulli(), regulariser=0.5),
-    "categorical": dict(num_outputs=3, likelihood=Categorical(), regulariser=0.5),
-    "regularised": dict(num_outputs=2, likelihood=Gaussian("learned"), regulariser=0.4),
-}
-
-
-def build(num_rows, row_noise=False, regulariser=None, **model):
-    """(Repriorised, Data, theta [3, P])."""
-    spec = make_model(**model)
-    data = make_rows(spec, num_rows, row_noise)
-    return Repriorised(spec, regulariser), data, draw_prior(spec, 1, 3)
 
 
 @pytest.mark.parametrize("num_rows", [4, 15], ids=["data space", "feature space"])
@@ -169,7 +110,7 @@ class TestCollapsed:
 
 
 @pytest.mark.parametrize("num_rows", [4, 6, 15])
-def test_both_spaces_have_one_law(num_rows, monkeypatch):
+def test_both_spaces_have_one_law(num_rows):
     """Mean, covariance, log determinant and density by either form, and by dense formulas."""
     generator = np.random.default_rng(3)
     x = generator.normal(size=(2, 6, num_rows)) * np.array([0.1, 1, 10, 1, 3, 0.01])[:, None]
@@ -181,13 +122,17 @@ def test_both_spaces_have_one_law(num_rows, monkeypatch):
         stats.multivariate_normal(np.zeros(num_rows), np.eye(num_rows) + a.T @ a).logpdf(b).sum()
         for a, b in zip(x, y)
     ]
-    for tall in (False, True):
-        monkeypatch.setattr(conjugate, "_is_tall", lambda x, tall=tall: tall)
-        density = conjugate.log_marginal(tf.constant(x), tf.constant(y))
+    x, y = tf.constant(x), tf.constant(y)
+    for posterior in (
+        conjugate.in_feature_space(*conjugate.products(x, y)),
+        conjugate.in_data_space(x, y),
+    ):
+        squares = tf.reduce_sum(conjugate.residuals(posterior, x, y) ** 2, [-2, -1])
+        density = conjugate.log_marginal(posterior, squares, num_rows)
         np.testing.assert_allclose(density, marginal, rtol=1e-10)
-        drawn = conjugate.draw(tf.constant(x), tf.constant(y), tf.zeros([2, 6, 3], tf.float64))
+        drawn = conjugate.draw(posterior, tf.zeros([2, 6, 3], tf.float64))
         np.testing.assert_allclose(drawn.v, mean, atol=1e-10)
-        root = conjugate.draw(tf.constant(x), tf.zeros([2, 6, num_rows], tf.float64), normal)
+        root = conjugate.draw(posterior, tf.constant(normal))
         deviation = root.deviation.numpy()
         np.testing.assert_allclose(deviation @ np.swapaxes(deviation, 1, 2), covariance, atol=1e-10)
         np.testing.assert_allclose(

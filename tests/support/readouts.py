@@ -1,0 +1,100 @@
+"""Models whose readouts are repriorised or collapsed, with rows, and blocks of a few rows."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support.builders import plain_spec
+from tfbnn.engine.density import potential, regression
+from tfbnn.engine.density.data import all_of
+from tfbnn.engine.density.reparametrisation import Repriorised
+from tfbnn.engine.starts.check import draw_prior
+from tfbnn.likelihoods import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    HeteroscedasticGaussian,
+    StudentT,
+)
+from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
+
+__all__ = ["CONJUGATE", "OTHERS", "WIDTH", "build", "small_blocks", "with_padding"]
+
+WIDTH = 5
+
+
+def make_model(
+    num_outputs=1,
+    likelihood=Gaussian(0.3),
+    prior=Normal(0.7),
+    parameterization="standard",
+    dtype="float64",
+):
+    return plain_spec(
+        [2, 4, WIDTH, num_outputs],
+        prior=prior,
+        likelihood=likelihood,
+        parameterization=parameterization,
+        dtype=dtype,
+    )
+
+
+def make_rows(spec, num_rows, row_noise=False, seed=0):
+    """Data of so many rows; of classes their numbers."""
+    generator = np.random.default_rng(seed)
+    shape = (spec.num_targets, num_rows)
+    y = generator.normal(size=shape)
+    if spec.has_classes:
+        y = generator.integers(0, 2, size=shape).astype(float)
+    noise = generator.uniform(0.2, 0.6, size=shape) if row_noise else None
+    x = generator.normal(size=(2, num_rows))
+    return all_of(x, y, noise).map(lambda array: tf.constant(array, spec.dtype))
+
+
+CONJUGATE = {
+    "learned": dict(likelihood=Gaussian("learned")),
+    "two outputs": dict(num_outputs=2),
+    "two learned": dict(num_outputs=2, likelihood=Gaussian("learned")),
+    "per output": dict(num_outputs=2, likelihood=Gaussian([0.3, 0.5])),
+    "per row": dict(num_outputs=2, row_noise=True),
+    "hierarchical": dict(prior=HierarchicalNormal(), likelihood=Gaussian("learned")),
+    "ntk": dict(num_outputs=2, parameterization="ntk"),
+    "ntk hierarchical": dict(prior=HierarchicalNormal(), parameterization="ntk"),
+}
+OTHERS = {
+    "laplace": dict(prior=Laplace(0.5)),
+    "uniform": dict(prior=Uniform(-3.0, 3.0)),
+    "student": dict(likelihood=StudentT(df=4.0), regulariser=0.2),
+    "two scales": dict(likelihood=Gaussian("learned"), row_noise=True),
+    "heteroscedastic": dict(num_outputs=4, likelihood=HeteroscedasticGaussian(), regulariser=0.3),
+    "bernoulli": dict(num_outputs=2, likelihood=Bernoulli(), regulariser=0.5),
+    "categorical": dict(num_outputs=3, likelihood=Categorical(), regulariser=0.5),
+    "regularised": dict(num_outputs=2, likelihood=Gaussian("learned"), regulariser=0.4),
+}
+
+
+def build(num_rows, row_noise=False, regulariser=None, **model):
+    """(Repriorised, Data, theta [3, P])."""
+    spec = make_model(**model)
+    data = make_rows(spec, num_rows, row_noise)
+    return Repriorised(spec, regulariser), data, draw_prior(spec, 1, 3)
+
+
+def with_padding(data):
+    """The same rows behind two and before three that must not count."""
+
+    def padded(array):
+        return tf.concat([array[..., :2] + 5.0, array, array[..., :3] + 7.0], axis=-1)
+
+    return data.map(padded)._replace(first=data.first + 2, last=data.last + 2)
+
+
+@contextmanager
+def small_blocks(length=2):
+    """So many rows per block of the likelihood, four times as many of the readout's regression."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (potential, regression):
+            patch.setattr(module, "rows_per_block", lambda spec, num_networks: length)
+        yield
