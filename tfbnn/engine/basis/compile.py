@@ -2,18 +2,40 @@
 
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
 from typing import Any
 
 from tfbnn.engine.basis.libraries import tf
 
 _functions = weakref.WeakSet[Any]()
+# Whether what is being traced in this thread goes to XLA.
+_for_xla = ContextVar("_for_xla", default=False)
 
 
 def compiled(function: Callable[..., Any], *, jit_compile: bool) -> Callable[..., Any]:
     """Compiles a pure function of tensors, with XLA when `jit_compile` is true."""
-    wrapped = tf.function(function, jit_compile=jit_compile, autograph=False)
+
+    @wraps(function)
+    def traced(*arguments: Any, **named: Any) -> Any:
+        # What a program for XLA calls is part of it, compiled for itself or not.
+        token = _for_xla.set(jit_compile or _for_xla.get())
+        try:
+            return function(*arguments, **named)
+        finally:
+            _for_xla.reset(token)
+
+    wrapped = tf.function(traced, jit_compile=jit_compile, autograph=False)
     _functions.add(wrapped)
     return wrapped
+
+
+def xla_compiles() -> bool:
+    """Whether the operations made now become part of a program that XLA compiles.
+
+    What is fast there, such as a product of padded matrices, may be slow elsewhere.
+    """
+    return _for_xla.get()
 
 
 def num_traces() -> int:

@@ -5,6 +5,7 @@ wide vector units for the narrow layers this package is about (measured on two c
 11 746 rows: 0.34 ms per gradient against 0.71 ms for [C, rows, units]).
 """
 
+from tfbnn.engine.basis.compile import xla_compiles
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.spec.activations import ACTIVATIONS
 
@@ -53,9 +54,9 @@ def layer_weights(spec, theta, index):
 def affine(kernel, bias, hidden):
     """kernel^T hidden + bias: one layer of all networks, without its activation.
 
-    The gradient is written out because XLA on a CPU would copy the upstream gradient transposed,
-    and sum it by a loop of its own for the bias; together 0.7 of the time of a whole gradient in
-    benchmarks/results/row_blocks.md.
+    For XLA the gradient is written out: on a CPU it would copy the upstream gradient transposed, sum
+    it by another loop for the bias, and take slow loops for products around a leading 1. Elsewhere
+    TensorFlow's own is faster.
 
     Args:
         kernel: [C, inputs, outputs].
@@ -67,20 +68,25 @@ def affine(kernel, bias, hidden):
     """
 
     @tf.custom_gradient
-    def product(kernel, bias, hidden):
+    def with_gradient(kernel, bias, hidden):
         def gradient(upstream):
             by_hidden = tf.matmul(kernel, upstream)
             if hidden.shape.rank < upstream.shape.rank:
                 by_hidden = tf.reduce_sum(by_hidden, axis=0)
             return *_by_weights(hidden, upstream), by_hidden
 
-        return tf.matmul(kernel, hidden, transpose_a=True) + bias[..., None], gradient
+        return _affine(kernel, bias, hidden), gradient
 
+    if not xla_compiles():
+        return _affine(kernel, bias, hidden)
     if kernel.shape[0] > 1:
-        return product(kernel, bias, hidden)
-    # Matrices and vectors alone: around a leading 1 XLA makes products of its own, slow loops.
+        return with_gradient(kernel, bias, hidden)
     hidden = hidden[0] if hidden.shape.rank == 3 else hidden
-    return product(kernel[0], bias[0], hidden)[None]
+    return with_gradient(kernel[0], bias[0], hidden)[None]
+
+
+def _affine(kernel, bias, hidden):
+    return tf.matmul(kernel, hidden, transpose_a=True) + bias[..., None]
 
 
 def _by_weights(hidden, upstream):

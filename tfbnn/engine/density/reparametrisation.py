@@ -30,6 +30,7 @@ from tfbnn.engine.density.readout import (
     with_readout,
 )
 from tfbnn.engine.density.regression import Regression
+from tfbnn.engine.density.row_blocks import taped
 from tfbnn.spec import priors
 
 
@@ -62,12 +63,9 @@ class _Readout(Potential):
 
     def _collapsed_value_and_gradient(self, theta, data):
         """The same and its gradient [C, P], zeros in the readout's place."""
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            prior = self._log_prior_without_readout(theta)
-        marginal, gradient = self._regression(data).log_marginal_and_gradient(theta)
-        gradient += tape.gradient(prior, theta, unconnected_gradients="zero")
-        return marginal + prior, gradient
+        prior, of_prior = taped(self._log_prior_without_readout, theta)
+        marginal, of_marginal = self._regression(data).log_marginal_and_gradient(theta)
+        return marginal + prior, of_marginal + of_prior
 
     def _log_prior_without_readout(self, theta):
         earlier = self.weights_log_prior(theta, len(self.spec.layout.layers) - 1)

@@ -69,11 +69,11 @@ def value_and_gradient_over_rows(
 
 
 def taped(function: Callable[[Tensor], Tensor], theta: Tensor) -> tuple[Tensor, Tensor]:
-    """The value of a function of theta, and its gradient in the dtype of theta."""
+    """The value of a function of theta, and its gradient in the dtype of theta, zero where flat."""
     with tf.GradientTape() as tape:
         tape.watch(theta)
         value = function(theta)
-    return value, tape.gradient(value, theta)
+    return value, tape.gradient(value, theta, unconnected_gradients="zero")
 
 
 def sum_over_blocks(function: Callable[[Data], Any], zeros: Any, data: Data, length: int) -> Any:
