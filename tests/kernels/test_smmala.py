@@ -151,7 +151,7 @@ class TestDerivatives:
         np.testing.assert_array_equal(found, found.T)
 
         def density(theta):
-            x, y = data.x.numpy().T, data.y.numpy().T
+            x, y = data.rows().x.numpy().T, data.rows().y.numpy().T
             return reference.log_prior(spec, theta) + reference.log_likelihood(spec, theta, x, y)
 
         for _ in range(8):
@@ -184,7 +184,7 @@ def test_metrics_of_rungs_temper_the_likelihood_only(name):
 
 def test_gauss_newton_of_a_bernoulli_network_in_numpy():
     spec, data, theta = setting("bernoulli")
-    x, step = data.x.numpy().T, 1e-5
+    x, step = data.rows().x.numpy().T, 1e-5
     shifted = [
         reference.outputs(spec, theta + step * line, x)
         - reference.outputs(spec, theta - step * line, x)

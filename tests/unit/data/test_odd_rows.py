@@ -67,8 +67,8 @@ def test_columns_of_any_scale_reach_the_network_standardised(scales, engine):
     model = BayesianMLP([2, 5, 1])
     fake_fit(model, X * scales, Y * scales[0])
     # Standardised in float64, then rounded once to float32.
-    np.testing.assert_allclose(np.std(engine.data.x, axis=1), 1.0, rtol=1e-6)
-    np.testing.assert_allclose(np.std(engine.data.y, axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(np.std(engine.data.rows().x, axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(np.std(engine.data.rows().y, axis=1), 1.0, rtol=1e-6)
     assert np.isfinite(model.predict(X * scales).mean).all()
 
 

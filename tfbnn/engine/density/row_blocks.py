@@ -31,7 +31,7 @@ def rows_per_block(spec: ModelSpec, num_networks: int) -> int:
         spec: ModelSpec.
         num_networks: C, the networks that share a program.
     """
-    width = num_networks * max(spec.layer_sizes[1:])
+    width = max(num_networks, 1) * max(spec.layer_sizes[1:])
     if has_gpu():
         rows = _GPU_VALUES // width
     else:
