@@ -15,8 +15,9 @@ from tfbnn.system.arrays import Array
 
 # Rows are a multiple of so many, the width of a processor's vectors, and of an eighth of the power
 # of two below them: at most an eighth of the arrays is padding, and a factor of two in the number of
-# rows has eight programs.
+# rows has eight programs. Four where rows are so few that padding costs next to nothing.
 _LEAST_MULTIPLE, _LENGTHS_PER_OCTAVE = 16, 8
+_FEW_ROWS, _LENGTHS_OF_FEW = 512, 4
 
 
 class Data(NamedTuple):
@@ -116,11 +117,12 @@ def all_of(x: Tensor, y: Tensor, row_noise: Tensor | None) -> Data:
 
 
 def padded_length(num_rows: int) -> int:
-    """The length of arrays that hold so many rows, at least as large and at most an eighth larger.
+    """The length of arrays that hold so many rows: at most an eighth longer.
 
-    Below 128 rows multiples of 16, so that more than an eighth may be padding.
+    Below 512 rows a quarter, and below 64 multiples of 16.
     """
-    multiple = max(_LEAST_MULTIPLE, 2 ** (num_rows.bit_length() - 1) // _LENGTHS_PER_OCTAVE)
+    lengths = _LENGTHS_OF_FEW if num_rows < _FEW_ROWS else _LENGTHS_PER_OCTAVE
+    multiple = max(_LEAST_MULTIPLE, 2 ** (num_rows.bit_length() - 1) // lengths)
     return padded_to(num_rows, multiple)
 
 

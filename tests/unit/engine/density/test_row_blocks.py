@@ -23,12 +23,14 @@ NUM_ROWS = 45
 @given(st.integers(1, 10**7))
 def test_lengths_are_few_and_a_little_larger(num_rows):
     length = padded_length(num_rows)
-    assert num_rows <= length < num_rows + max(16, num_rows / 8)
+    share = 4 if num_rows < 512 else 8
+    assert num_rows <= length < num_rows + max(16, num_rows / share)
     assert padded_length(length) == length
 
 
-def test_an_octave_has_eight_lengths():
+def test_an_octave_has_eight_lengths_or_four():
     assert len({padded_length(num_rows) for num_rows in range(1025, 2049)}) == 8
+    assert len({padded_length(num_rows) for num_rows in range(129, 257)}) == 4
 
 
 @settings(deadline=None, max_examples=50)
