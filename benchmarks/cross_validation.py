@@ -45,8 +45,8 @@ def main(arguments=None):
     keep(
         "cross_validation.md",
         f"# Cross-validation of 3-8-1\n\nRevision {revision(checkout)}. 30 transitions a fold, 4 "
-        "chains; overhead is the wall clock of a fit without warm-up and sampling, pretraining and "
-        "compilation included.\n\n"
+        "chains; overhead is the wall clock of a fit without the steps of pretraining, warm-up and "
+        "sampling: compilation, and whatever else a fit does around them.\n\n"
         f"{markdown(header, totals)}\n\n"
         f"{markdown([*each, 'pretraining s', 'compile s', 'evaluate s'], lines)}",
         folder,
@@ -62,8 +62,8 @@ def measure(checkout, kernel, sizes):
 
 
 def overhead(fold):
-    """Wall-clock seconds of a fit that are none of its chains'."""
-    return fold["fit"] - fold["warmup"] - fold["sampling"]
+    """Wall-clock seconds of a fit that are no steps of pretraining and of chains."""
+    return fold["fit"] - fold["pretraining"] - fold["warmup"] - fold["sampling"]
 
 
 def fold_lines(title, folds, programs):
