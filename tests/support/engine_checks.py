@@ -10,19 +10,21 @@ from tests.support import reference
 from tests.support.linear import linear_model, linear_rows, short_fit
 from tests.support.specs import build, random_rows
 from tfbnn.engine.basis import seeds
-from tfbnn.engine.density import row_blocks
+from tfbnn.engine.density import regression, row_blocks
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import log_prob_terms
 from tfbnn.engine.running import begin_elsewhere
 
 
-def check_density(name, dtype="float64", tolerance=1e-10, with_row_noise=False):
+def check_density(
+    name, dtype="float64", tolerance=1e-10, with_row_noise=False, num_rows=11, num_networks=50
+):
     """The log prior and the log likelihood of a model of `specs.MODELS` against NumPy."""
     spec, generator = build(name, dtype), np.random.default_rng(1)
-    x, y, noise = random_rows(spec, generator)
+    x, y, noise = random_rows(spec, generator, num_rows)
     noise = noise if with_row_noise else None
-    theta = generator.normal(size=(50, spec.layout.num_parameters)).astype(dtype)
+    theta = generator.normal(size=(num_networks, spec.layout.num_parameters)).astype(dtype)
     found = log_prob_terms(spec, theta, x, y, noise)
     wide = theta.astype(np.float64)
     expected = [reference.log_prior(spec, t) for t in wide]
@@ -32,20 +34,28 @@ def check_density(name, dtype="float64", tolerance=1e-10, with_row_noise=False):
 
 
 @contextmanager
-def small_blocks(num_rows=16):
-    """Has potentials sum over blocks of at most so many rows."""
+def small_blocks(num_rows=32):
+    """Has potentials and readouts sum over blocks of at most so many rows, a multiple of 16."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "_MOST_ROWS", num_rows)
+        patch.setattr(regression, "_LONGER", 1)
         yield
+
+
+def has_overlap(data, num_rows=32):
+    """Whether these rows have blocks of which the last reaches back and is not full."""
+    *_, last = data.blocks(num_rows)
+    return last.first > 0 and last.last < last.length
 
 
 def check_blocks(name, dtype="float64", tolerance=1e-12, with_row_noise=False):
     """Density and gradient summed over blocks, of which the last is not full, and over all rows."""
     spec, generator = build(name, dtype), np.random.default_rng(1)
-    x, y, noise = random_rows(spec, generator, 45)
+    x, y, noise = random_rows(spec, generator, 70)
     noise = noise if with_row_noise else None
     theta = generator.normal(size=(3, spec.layout.num_parameters)).astype(dtype)
     potential, data = Potential(spec), make_data(x, y, noise, dtype)
+    assert has_overlap(data)
     # The rows alone, in arrays that have no room for more.
     whole = potential.value_and_gradient(tf.constant(theta), data.rows())
     with small_blocks():

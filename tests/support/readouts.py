@@ -1,13 +1,9 @@
-"""Models whose readouts are repriorised or collapsed, with rows, and blocks of a few rows."""
-
-from contextlib import contextmanager
+"""Models whose readouts are repriorised or collapsed, with rows."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tests.support.builders import plain_spec
-from tfbnn.engine.density import potential, regression
 from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.reparametrisation import Repriorised
 from tfbnn.engine.starts.check import draw_prior
@@ -20,7 +16,7 @@ from tfbnn.likelihoods import (
 )
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
 
-__all__ = ["CONJUGATE", "OTHERS", "WIDTH", "build", "small_blocks", "with_padding"]
+__all__ = ["CONJUGATE", "OTHERS", "WIDTH", "build", "with_padding"]
 
 WIDTH = 5
 
@@ -89,12 +85,3 @@ def with_padding(data):
         return tf.concat([array[..., :2] + 5.0, array, array[..., :3] + 7.0], axis=-1)
 
     return data.map(padded)._replace(first=data.first + 2, last=data.last + 2)
-
-
-@contextmanager
-def small_blocks(length=2):
-    """So many rows per block of the likelihood, four times as many of the readout's regression."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (potential, regression):
-            patch.setattr(module, "rows_per_block", lambda spec, num_networks: length)
-        yield

@@ -102,6 +102,8 @@ REPLAY = {"engine: thinned run replayed": engine_checks.check_thinning_keeps_eve
 def check_blocks():
     for name in ("gaussian_learned", "categorical"):
         engine_checks.check_blocks(name)
+        with engine_checks.small_blocks():
+            engine_checks.check_density(name, num_rows=70, num_networks=1)
 
 
 BLOCKS = {"A blocks against all rows": check_blocks}

@@ -4,9 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from tests.support.bugs.bug import Bug, around, without
+from tests.support.engine_checks import small_blocks
 from tests.support.kernels.joint_readouts import JOINT, joint_draws, joint_p
-from tests.support.readouts import small_blocks, with_padding
+from tests.support.readouts import with_padding
 from tfbnn.engine.density import conjugate
+from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.regression import Regression
 from tfbnn.engine.density.reparametrisation import Collapsed
 
@@ -45,13 +47,14 @@ def scaled_log_det(factor):
 
 
 def blocks():
-    """The collapsed density by blocks of four rows, of six and with padding, against all at once."""
+    """The collapsed density by blocks of 16 rows, of 42 and with padding, against all at once."""
     theta, data = joint_draws()
-    data = data._replace(y=data.y[:1])
-    theta = tf.constant(theta[:1])
+    rows = (tf.concat([array] * 7, axis=-1) for array in (data.x, data.y[:1]))
+    data, theta = all_of(*rows, None), tf.constant(theta[:1])
+    assert [int(block.first) for block in data.blocks(16)] == [0, 0, 6]
     expected = Regression(JOINT, data).log_marginal(theta)
     for rows in (data, with_padding(data)):
-        with small_blocks(1):
+        with small_blocks(16):
             found, _ = Regression(JOINT, rows).log_marginal_and_gradient(theta)
         np.testing.assert_allclose(found, expected, 1e-10)
 

@@ -12,6 +12,7 @@ References:
 """
 
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 
@@ -43,18 +44,17 @@ def gauss_newton_matrix(spec, theta, data):
     theta = tf.constant(theta, tf.float64)
     scaled_columns = _block_functions(spec).scaled_columns
 
-    def sum_of(blocks):
+    def sum_of(share):
         total = np.zeros([spec.layout.num_parameters] * 2)
-        for rows in blocks:
+        for rows in islice(_float64_blocks(data), share, None, count):
             columns, noise = (array.numpy() for array in scaled_columns(theta, rows))
             total += columns @ columns.T
             total[np.diag_indices_from(total)] += noise
         return total
 
-    blocks = list(_float64_blocks(data))
-    count = min(len(blocks), _NUM_SHARES)
+    count = min(-(-int(data.num_rows) // _BLOCK_ROWS), _NUM_SHARES)
     with single_threaded_blas():
-        total = sum(on_all_cores(sum_of, [blocks[share::count] for share in range(count)]))
+        total = sum(on_all_cores(sum_of, range(count)))
     return total + np.diag(prior_curvature(spec, theta))
 
 

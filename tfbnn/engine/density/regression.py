@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.data import Data
@@ -78,7 +79,8 @@ class Regression:
         """Sum of function(rows) over blocks of rows; data space has but one block, see there."""
         length = self.data.length
         if self.is_tall:
-            length = _LONGER * rows_per_block(self.spec, theta.shape[0] * self.num_groups)
+            longer = 1 if has_gpu() else _LONGER
+            length = longer * rows_per_block(self.spec, theta.shape[0] * self.num_groups)
         return sum_over_blocks(function, zeros, self.data, length)
 
     def statistics(self, theta: Tensor) -> tuple[Tensor, Tensor]:

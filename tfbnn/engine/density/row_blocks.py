@@ -1,8 +1,7 @@
 """Sums over rows, block by block: activations stay in the processor's cache, and memory is flat in N.
 
 Within a block terms have the dtype of the network; their sum over its rows, and all sums over
-blocks, are float64. Blocks follow each other in one loop, whose bounds are run-time numbers, so that
-neither the number of threads nor the length of the arrays behind them decides a bit.
+blocks, are float64. Blocks follow each other in one loop, whose bounds are run-time numbers.
 """
 
 from collections.abc import Callable
@@ -18,8 +17,9 @@ RowTerms = Callable[[Tensor, Data], Tensor]
 
 # What benchmarks/results/row_blocks.md says of processors: with w values to a row in the widest layer,
 # of all networks, 2^26 / w^2 rows, as the operations of narrow networks are too quick for fewer; no
-# fewer than make fast products, and no more than stay in the cache.
-_ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 512, 2**14
+# fewer than make fast products, and no more than stay in the cache. Products of float32 matrices over
+# more than 8192 rows have bits that depend on the number of threads (thread_bits.md).
+_ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 512, 2**13
 _CPU_VALUES, _GPU_VALUES = 2**20, 2**27
 _LEAST_ROWS, _MOST_ROWS = 64, 2**20
 
@@ -31,7 +31,7 @@ def rows_per_block(spec: ModelSpec, num_networks: int) -> int:
         spec: ModelSpec.
         num_networks: C, the networks that share a program.
     """
-    width = max(num_networks, 1) * max(spec.layer_sizes[1:])
+    width = max(num_networks, 1) * max(spec.layer_sizes)
     if has_gpu():
         rows = _GPU_VALUES // width
     else:
@@ -103,5 +103,10 @@ def sum_over_blocks(function: Callable[[Data], Any], zeros: Any, data: Data, len
 
 
 def _masked_sum(terms: Tensor, rows: Data) -> Tensor:
+    if terms.shape[-1] != rows.length or terms.shape.rank != 2:
+        raise ValueError(
+            f"A likelihood has one term per row, [{terms.shape[0]}, {rows.length}], received "
+            f"{terms.shape.as_list()}. Sum over targets alone, see docs/developers/new_likelihood.md."
+        )
     terms = tf.cast(terms, tf.float64)
     return tf.reduce_sum(tf.where(rows.counts, terms, tf.zeros_like(terms)), axis=-1)

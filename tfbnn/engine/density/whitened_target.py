@@ -106,6 +106,6 @@ def hessian(function, theta):
         with tf.GradientTape() as inner:
             inner.watch(theta)
             value = function(theta)
-        gradient = inner.gradient(value, theta)
-    matrix = outer.batch_jacobian(gradient, theta)
+        gradient = inner.gradient(value, theta, unconnected_gradients="zero")
+    matrix = outer.batch_jacobian(gradient, theta, unconnected_gradients="zero")
     return 0.5 * (matrix + tf.linalg.matrix_transpose(matrix))

@@ -39,7 +39,7 @@ def with_residual_noise(spec, theta, data):
 
 
 def _sums_of_squares(spec, theta, data):
-    """Of residuals [C, K], and of known row noise [K] or a number, over the rows; float64, NumPy."""
+    """Of residuals [C, K], and of known row noise [K], over the rows; float64, NumPy."""
     theta = tf.convert_to_tensor(theta)
 
     def of_rows(rows):

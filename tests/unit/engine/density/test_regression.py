@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tests.support.builders import plain_spec
-from tests.support.readouts import CONJUGATE, OTHERS, build, small_blocks, with_padding
+from tests.support.engine_checks import small_blocks
+from tests.support.readouts import CONJUGATE, OTHERS, build, with_padding
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.regression import Regression
@@ -42,7 +43,7 @@ def test_density_and_gradient_are_those_of_all_rows_at_once(name, dtype):
     for potential, data, point in models(name, dtype):
         point = tf.constant(point)
         expected, by_point = potential.value_and_gradient(point, data)
-        with small_blocks():
+        with small_blocks(16):
             value, gradient = potential.value_and_gradient(point, with_padding(data))
             again = potential.log_prob(point, with_padding(data))
         assert_equal([value, again], [expected, expected], of_density)
@@ -53,7 +54,7 @@ def test_density_and_gradient_are_those_of_all_rows_at_once(name, dtype):
 def test_compiled_programs_have_the_same_loops(name, jit_compile):
     potential, data, point = next(models(name))
     expected = potential.value_and_gradient(tf.constant(point), data)
-    with small_blocks():
+    with small_blocks(16):
         function = compiled(potential.value_and_gradient, jit_compile=jit_compile)
         assert_equal(function(tf.constant(point), with_padding(data)), expected)
 
@@ -63,7 +64,7 @@ def test_draws_and_coordinates_are_those_of_all_rows_at_once(name):
     for potential, data, point in models(name):
         point, normals = tf.constant(point), tf.ones([3, potential.num_normals], tf.float64)
         theta, found = potential.complete(point, normals, data)
-        with small_blocks():
+        with small_blocks(16):
             blocks = potential.complete(point, normals, with_padding(data))
             assert_equal(blocks, (theta, found))
             again = potential.coordinates(theta.numpy(), with_padding(data))
