@@ -330,11 +330,14 @@ class TestRefusals:
         assert num_traces() == traces
 
     def test_more_rows_than_memory(self):
+        """Rows are looked at in blocks: no number of them is too large, but one block may be."""
         spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
-        assert SMMALA().resolve(spec, 100)[0].preconditioner == "identity"
-        with pytest.raises(ValueError, match="P = 562 and 11746 rows"):
-            SMMALA().resolve(spec, 11746)
-        assert SMMALA(metric="gauss_newton").resolve(spec, 11746)[0].metric == "gauss_newton"
+        assert SMMALA().resolve(spec, 10**6)[0].preconditioner == "identity"
+        wide = tfbnn.BayesianMLP([5, 300, 1]).spec
+        assert SMMALA().resolve(wide, 10)[0].metric == "softabs"
+        with pytest.raises(ValueError, match="P = 2102 and 64 rows at once"):
+            SMMALA().resolve(wide, 11746)
+        assert SMMALA(metric="gauss_newton").resolve(wide, 11746)[0].metric == "gauss_newton"
 
     @pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
     def test_a_start_whose_metric_is_not_finite(self, metric, monkeypatch):

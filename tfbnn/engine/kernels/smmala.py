@@ -8,6 +8,7 @@ import numpy as np
 
 from tfbnn.data.validation import check_choice, check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
 from tfbnn.engine.kernels.transition import TransitionKernel
 from tfbnn.exceptions import StartError
@@ -211,8 +212,9 @@ class SMMALA(MetropolisKernel, name="smmala"):
         self._check_memory(spec, num_rows=0)
 
     def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
-        """Leaves the coordinates as they are; refuses rows whose derivatives do not fit in memory."""
-        self._check_memory(spec, num_rows)
+        """Leaves the coordinates as they are; refuses blocks of rows that do not fit in memory."""
+        block = rows_per_block(spec, spec.layout.num_parameters)
+        self._check_memory(spec, min(num_rows, block))
         return replace(self, preconditioner="identity"), "identity: the metric takes its place"
 
     def _check_memory(self, spec: ModelSpec, num_rows: int) -> None:
@@ -221,7 +223,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
             numbers = _HESSIAN_NUMBERS * sum(spec.layer_sizes[1:])
         needed = 8 * size * (_MATRICES * size + numbers * num_rows)
         if needed > _MOST_BYTES:
-            rows = f" and {num_rows} rows" if num_rows else ""
+            rows = f" and {num_rows} rows at once" if num_rows else ""
             raise ValueError(
                 f"SMMALA(metric={self.metric!r}) must fit into {_MOST_BYTES:.3g} bytes per chain, "
                 f"and would need {needed:.3g} for P = {size}{rows}. Use kernel='nuts', which takes "

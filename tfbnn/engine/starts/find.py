@@ -8,6 +8,7 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.newton import plan_newton
 from tfbnn.engine.starts.polishing import Unpolished, after_adam, polish_all
@@ -77,10 +78,10 @@ def find_starts(
 
 
 def log_prob_of(spec: ModelSpec, data: Data, theta: Array) -> Array:
-    """Log densities [C] at theta [C, P], one after the other, and compiled for none of them."""
-    potential = Potential(spec)
-    each = [potential.log_prob(tf.constant(start[None]), data).numpy() for start in theta]
-    return np.concatenate(each)
+    """Log densities [C] at theta [C, P], one after the other."""
+    # With the gradients, as the search for step sizes needs that program anyway.
+    function = compiled_value_and_gradient(Potential(spec))
+    return np.concatenate([function(tf.constant(start[None]), data)[0] for start in theta])
 
 
 def _describe_adam(result: PretrainingResult) -> str:
