@@ -17,9 +17,8 @@ RowTerms = Callable[[Tensor, Data], Tensor]
 
 # What benchmarks/results/row_blocks.md says of processors: with w values to a row in the widest layer,
 # of all networks, 2^26 / w^2 rows, as the operations of narrow networks are too quick for fewer; no
-# fewer than make fast products, and no more than stay in the cache. Products of float32 matrices over
-# more than 8192 rows have bits that depend on the number of threads (thread_bits.md).
-_ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 512, 2**13
+# fewer than make fast products, and no more than stay in the cache.
+_ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 512, 2**14
 _CPU_VALUES, _GPU_VALUES = 2**20, 2**27
 _LEAST_ROWS, _MOST_ROWS = 64, 2**20
 
