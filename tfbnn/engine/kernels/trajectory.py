@@ -1,6 +1,6 @@
 """What is kept of a trajectory while it doubles, and whether it turns back.
 
-That are its two ends, and its spans that wait for a second half. The leaf that completes spans says
+Kept are its two ends, and its spans that wait for a second half. The leaf that completes spans says
 of each whether it turns back, and draws a point from it.
 """
 
