@@ -132,9 +132,13 @@ def test_eight_steps_of_half_a_period_are_no_trap():
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("step", [0.3, 0.7])
+@pytest.mark.parametrize("step", [0.15, 0.4])
 def test_without_neighbouring_points_trees_are_those_of_tfp(step, monkeypatch):
-    """TFP asks whole spans only; means over 20 000 transitions agree within 2 %."""
+    """TFP asks whole spans only; means over 20 000 transitions agree within 2 %.
+
+    From seed to seed they differ by about .6 %. Beyond a step of .63 leapfrog is unstable here: a
+    hundredth of the leaves counts, and means of acceptance differ by 4 %.
+    """
 
     def whole(one, other):
         return trajectory._is_against(one.total + other.total, one.first, other.last)
