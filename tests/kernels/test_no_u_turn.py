@@ -11,7 +11,7 @@ from tests.support.kernels.invariance import ALARM
 from tests.support.kernels.tree_checks import check_randomness, check_tree, one_transition
 from tests.support.marks import statistics_but
 from tfbnn.engine.basis import seeds
-from tfbnn.engine.kernels import no_u_turn
+from tfbnn.engine.kernels import trajectory
 from tfbnn.kernels import NUTS
 
 
@@ -132,14 +132,18 @@ def test_eight_steps_of_half_a_period_are_no_trap():
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("step", [0.3, 0.7])
+@pytest.mark.parametrize("step", [0.15, 0.4])
 def test_without_neighbouring_points_trees_are_those_of_tfp(step, monkeypatch):
-    """TFP asks whole spans only; means over 20 000 transitions agree within 2 %."""
+    """TFP asks whole spans only; means over 20 000 transitions agree within 2 %.
+
+    From seed to seed they differ by about .6 %. Beyond a step of .63 leapfrog is unstable here: a
+    hundredth of the leaves counts, and means of acceptance differ by 4 %.
+    """
 
     def whole(one, other):
-        return no_u_turn._is_against(one.total + other.total, one.first, other.last)
+        return trajectory._is_against(one.total + other.total, one.first, other.last)
 
-    monkeypatch.setattr(no_u_turn, "_turns_back", whole)
+    monkeypatch.setattr(trajectory, "_turns_back", whole)
     target = Correlated()
     start = target.draw(np.random.default_rng(6).normal(size=(400, 6)))
     kernel, sizes = build(NUTS(step_size=step, max_tree_depth=6), target, len(start))

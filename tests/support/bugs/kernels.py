@@ -5,7 +5,7 @@ import tensorflow_probability as tfp
 
 from tests.support.bugs.bug import Bug, altered, around, without
 from tests.support.kernels.tree_checks import check_randomness, check_tree
-from tfbnn.engine.kernels import no_u_turn, underdamped
+from tfbnn.engine.kernels import no_u_turn, trajectory, underdamped
 from tfbnn.engine.kernels.mala import LangevinProposal
 from tfbnn.engine.kernels.metropolis import Proposal
 from tfbnn.engine.kernels.no_u_turn import NoUTurnKernel
@@ -114,9 +114,9 @@ def undone_half_the_time(original):
 
 
 def no_turn_within(original):
-    def close_spans(stack, own, longest, momentum, total, lasts, *others):
-        going, draw = original(stack, own, longest, momentum, total, lasts, *others)
-        return tf.where(longest > 0, lasts, going), draw
+    def close_spans(stack, own, longest, leaf, survives, levels):
+        going, draw = original(stack, own, longest, leaf, survives, levels)
+        return tf.where(longest > 0, survives, going), draw
 
     return close_spans
 
@@ -126,7 +126,25 @@ def one_number_for_all_levels(original):
 
     def draw_randomness(*arguments):
         random = original(*arguments)
-        return random._replace(numbers=tf.sign(random.numbers) * tf.abs(random.numbers[:1]))
+        return random._replace(levels=tf.broadcast_to(random.levels[:1], random.levels.shape))
+
+    return draw_randomness
+
+
+def levels_in_pairs(original):
+    def draw_randomness(*arguments):
+        random = original(*arguments)
+        levels = tf.repeat(random.levels[::2], 2, axis=0)
+        return random._replace(levels=levels[: len(random.levels)])
+
+    return draw_randomness
+
+
+def one_coin_for_all_doublings(original):
+    def draw_randomness(*arguments):
+        random = original(*arguments)
+        coin = random.directions[:1]
+        return random._replace(directions=tf.broadcast_to(coin, random.directions.shape))
 
     return draw_randomness
 
@@ -143,7 +161,7 @@ def second_half_twice(original):
 def always_to_the_right(original):
     def draw_randomness(*arguments):
         random = original(*arguments)
-        return random._replace(numbers=tf.abs(random.numbers))
+        return random._replace(directions=tf.ones_like(random.directions))
 
     return draw_randomness
 
@@ -259,7 +277,7 @@ KERNEL_BUGS = {
     ),
     "NUTS that sees no turn within a doubling": Bug(
         "only whole trajectories are asked whether they turn back",
-        around(no_u_turn, "_close_spans", no_turn_within),
+        around(no_u_turn, "close_spans", no_turn_within),
         case="nuts",
         checks=TREE,
     ),
@@ -269,9 +287,21 @@ KERNEL_BUGS = {
         case="nuts",
         checks=RANDOMNESS,
     ),
+    "NUTS with levels in pairs": Bug(
+        "every second level is decided by the number of the one before",
+        around(no_u_turn, "draw_randomness", levels_in_pairs),
+        case="nuts",
+        checks=RANDOMNESS,
+    ),
+    "NUTS with one coin for all doublings": Bug(
+        "a trajectory only grows to one side, whichever that is",
+        around(no_u_turn, "draw_randomness", one_coin_for_all_doublings),
+        case="nuts",
+        checks=RANDOMNESS,
+    ),
     "NUTS that counts leaves twice": Bug(
         "the weight of a second half enters twice",
-        around(no_u_turn, "_either", second_half_twice),
+        around(trajectory, "_either", second_half_twice),
         case="nuts",
         checks=TREE,
     ),

@@ -51,14 +51,14 @@ class Walk(NamedTuple):
     diverging: bool
 
 
-def walk(target, z, momentum, step, numbers):
+def walk(target, z, momentum, step, directions, levels):
     """One transition of a chain from z [3], all decisions given: a Walk."""
     draw = _leaf(target, z, momentum)
     start_energy, points, weights = draw.energy, [draw], [1.0]
     errors, diverging = [], False
-    for number in numbers:
-        signed = step if number > 0 else -step
-        ahead = points if number > 0 else points[::-1]
+    for right, level in zip(directions, levels):
+        signed = step if right else -step
+        ahead = points if right else points[::-1]
         leaves, their_weights, ends = [], [], False
         while len(leaves) < len(points) and not ends:
             leaves.append(_leapfrog(target, (leaves or ahead)[-1], signed))
@@ -69,10 +69,10 @@ def walk(target, z, momentum, step, numbers):
             ends = diverging or any(_turns(span) for span in _completed(leaves))
         if ends:
             break
-        if abs(number) * sum(weights) < sum(their_weights):
-            draw = leaves[_drawn(their_weights, 0, np.abs(numbers))]
+        if level * sum(weights) < sum(their_weights):
+            draw = leaves[_drawn(their_weights, 0, levels)]
         both = ahead + leaves
-        points, weights = (both if number > 0 else both[::-1]), weights + their_weights
+        points, weights = (both if right else both[::-1]), weights + their_weights
         if _turns(both):
             break
     acceptance = np.exp(-np.maximum(errors, 0.0)).mean()
@@ -135,8 +135,9 @@ def check_tree():
     step = np.resize(STEPS, (CHAINS, 1))
     end, results = one_transition(target, start, step)
     random = no_u_turn.draw_randomness(tf.constant(start), DEPTH, tf.constant((3, 4)))
-    momentum, numbers = (part.numpy() for part in random)
-    found = [walk(target, start[c], momentum[c], step[c, 0], numbers[:, c]) for c in range(CHAINS)]
+    momentum, directions, levels = (part.numpy() for part in random)
+    given = zip(start, momentum, step[:, 0], directions.T, levels.T)
+    found = [walk(target, *decisions) for decisions in given]
     z, energy, acceptance, n_steps, diverging = map(np.array, zip(*found))
     np.testing.assert_array_equal(results.n_steps, n_steps)
     np.testing.assert_array_equal(results.diverging, diverging)
@@ -150,15 +151,29 @@ def check_tree():
 
 def check_randomness():
     """What a transition is decided by has its laws; p of the strongest evidence against that."""
-    shape, depth = (50, 100), 10
+    shape, depth = (500, 100), 10
     drawn = [
         no_u_turn.draw_randomness(tf.zeros(shape, dtype), depth, tf.constant(seed))
         for dtype, seed in (("float32", (1, 2)), ("float32", (1, 3)), ("float64", (2, 2)))
     ]
-    momentum, numbers = (np.array(list(map(np.float64, part))) for part in zip(*drawn))
-    p = [stats.kstest(momentum.ravel(), "norm")]
-    p += [stats.kstest(numbers.ravel(), stats.uniform(-1.0, 2.0).cdf)]
-    # Streams of neighbouring keys, and numbers of one, have nothing to do with each other.
-    p += [stats.pearsonr(momentum[0].ravel(), momentum[1].ravel())]
-    p += [stats.pearsonr(momentum[0][:, :10].ravel(), numbers[0].T.ravel())]
-    return min(1.0, len(p) * min(test.pvalue for test in p))
+    momentum, coins, levels = (np.array(list(map(np.float64, part))) for part in zip(*drawn))
+    p = [
+        stats.kstest(momentum.ravel(), "norm").pvalue,
+        stats.binomtest(int(coins.sum()), coins.size).pvalue,
+        stats.kstest(levels.ravel(), "uniform").pvalue,
+        # Streams of neighbouring keys have nothing to do with each other.
+        stats.pearsonr(momentum[0].ravel(), momentum[1].ravel()).pvalue,
+    ]
+    # Nor have any two numbers of one transition; all have mean 0 and variance 1 here.
+    momentum = momentum.transpose(0, 2, 1)
+    rows = [momentum, 2.0 * coins - 1.0, 12**0.5 * (levels - 0.5)]
+    p.append(_p_of_no_correlation(np.hstack(np.concatenate(rows, axis=1))))
+    return min(1.0, len(p) * min(p))
+
+
+def _p_of_no_correlation(numbers):
+    """p of the squared correlations of all pairs of rows [K, n] with mean 0 and variance 1."""
+    size, num_draws = numbers.shape
+    pairs = np.triu_indices(size, 1)
+    correlations = (numbers @ numbers.T / num_draws)[pairs]
+    return stats.chi2.sf(num_draws * np.sum(correlations**2), len(correlations))

@@ -1,6 +1,6 @@
 """What a sampler is to the rest of the package: settings that say how transitions are made.
 
-A sampler is one file of this folder: a frozen dataclass of settings that builds a `tfp.mcmc`
+A sampler is one file of this folder: a frozen dataclass of settings that builds a transition
 kernel, reads its statistics and, before every transition, puts its step size in place. The class
 statement registers it: `class HMC(TunedKernel, name="hmc")`. Its name, its options on the command
 line and its place in `tfbnn.kernels` follow from that; nothing else in the package knows about a

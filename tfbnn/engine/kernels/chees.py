@@ -188,7 +188,7 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
 
     @property
     def gradients_per_transition(self) -> int:
-        # A guess, as lengths adapt; it only sets how many transitions share a block.
+        # A guess, as lengths adapt; it only serves to estimate the time of a run.
         return min(self.max_leapfrog_steps, 64)
 
     def pooled_acceptance(self, acceptance: Tensor) -> Tensor:

@@ -172,7 +172,7 @@ class Microcanonical(TunedKernel, name="microcanonical"):
 
     @property
     def gradients_per_transition(self) -> int:
-        # A guess, as lengths adapt; it only sets how many transitions share a block.
+        # A guess, as lengths adapt; it only serves to estimate the time of a run.
         return min(self.max_leapfrog_steps, 64) if self.adjusted else 1
 
     @property

@@ -53,7 +53,7 @@ class NUTS(TunedKernel, name="nuts"):
 
     @property
     def gradients_per_transition(self) -> int:
-        # Trees rarely saturate; this guess only sets how many transitions share a block.
+        # Trees rarely saturate; this guess only serves to estimate the time of a run.
         return min(2**self.max_tree_depth - 1, 127)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:

@@ -33,7 +33,7 @@ class ChainState(NamedTuple):
 
     Attributes:
         z: Positions in preconditioned coordinates [R, P].
-        results: The TFP kernel's results.
+        results: The kernel's results.
         linear_map: coordinates = linear_map.forward(z).
         reference: Log density [R], float64, subtracted before the kernel sees the density as a
             float32, whose spacing at 5e4 would already be 0.004.
