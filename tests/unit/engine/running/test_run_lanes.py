@@ -11,7 +11,7 @@ import pytest
 from tfbnn.engine.running import pace
 from tfbnn.engine.running import run_lanes as module
 from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.sampling.block import Work
+from tfbnn.engine.sampling.work import Work
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.plan import Leg, Plan
 from tfbnn.system import aside
