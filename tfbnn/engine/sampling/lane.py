@@ -160,7 +160,7 @@ class Lane:
         """One call of the compiled block, `done` transitions after the beginning of a leg."""
         program, plan = self.program, self.program.plan
         transitions, max_gradients = at_most or Work(plan.block_length, UNLIMITED)
-        count = min(transitions, plan.block_length, leg.length - done)
+        count = min(max(1, transitions), plan.block_length, leg.length - done)
         keys = np.zeros((plan.block_length, 2), np.int32)
         keys[:count] = seeds.keys(
             program.seed, "transition", self.key_chain, self.counters.transition, count
