@@ -33,14 +33,19 @@ def data_folder():
 
 
 def revision(folder=HERE.parent):
-    """What git calls a checkout, by default this one; tables that were just written do not matter."""
+    """What git calls a checkout, by default this one; tables that were just written do not matter.
+
+    A new file of the package is a change; one beside the scripts is most often somebody's scratch.
+    """
 
     def git(*arguments):
         command = ["git", "-C", folder, *arguments]
         return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
-    code = ("tfbnn", "benchmarks/*.py")
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", *code)
+    status = ("status", "--porcelain")
+    changed = git(*status, "--", "tfbnn") or git(
+        *status, "--untracked-files=no", "--", "benchmarks/*.py"
+    )
     name = git("describe", "--always") or "a folder without git"
     return f"{name} with changes" if changed else name
 

@@ -5,8 +5,8 @@
 HMC's compiled block, float32, one resident process per number of rows; those of one network take
 turns, so that all see the same machine. One chain, and for the network of 5000 weights also four on
 threads, as a fit has them. Memory is that of the process as a lane is built and makes gradients, over
-what it was when the user's own float64 arrays were there and a lane of a few rows had run; needs
-Linux. The table is benchmarks/results/rows.md.
+what it was when the user's own float64 arrays were there and a lane of a few rows had run: the lane's
+memory, without what a fit has besides (pretraining, transforms, kept draws); needs Linux. The table is benchmarks/results/rows.md.
 """
 
 import argparse
@@ -24,7 +24,7 @@ DECADES = (1_000, 10_000, 100_000, 1_000_000)
 STUDIES = (
     ((5, 20, 20, 1), DECADES, 10_000, (1,)),
     ((5, 256, 1), DECADES, 10_000, (1,)),
-    ((9, 450, 1), (1_700, 17_000), 1_700, (1, 4)),
+    ((9, 450, 1), (1_700, 17_000, 41_000), 1_700, (1, 4)),
 )
 QUICK = (((5, 4, 1), (1_000, 2_000), 1_000, (1, 4)),)
 
@@ -49,7 +49,8 @@ def main(arguments=None):
         f"Medians of {turns} runs in turns, and of their ratios to the row with 1 in the fifth "
         "column. All gradients of all chains counted.\n\n"
         f"{markdown(header, times)}\n\n"
-        "Growth of resident memory while lanes are built and make gradients, and its peak meanwhile; "
+        "Growth of resident memory while lanes are built and make gradients, and its peak meanwhile: "
+        "the memory of lanes, without what a fit has besides, as pretraining and kept draws; "
         "rows are their own size in float32, given are the user's float64 arrays, which are not "
         "counted. A slope is how much more memory grew than with the fewest rows, over how much "
         "larger the rows are; compilers come and go by some MB, so that of a few rows says nothing.\n\n"

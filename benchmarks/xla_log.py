@@ -5,7 +5,7 @@ No count of the package's: what a fit compiles without saying so is in it too.
 
 import re
 
-# TensorFlow then says on standard error what it has compiled; resident.QUIET is without effect.
+# TensorFlow then says on standard error what it has compiled.
 LOGGING = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "device_compilation_profiler=1"}
 
 # What a child may write on standard error before each of its parts.

@@ -224,6 +224,15 @@ def test_thread_bits(run_quickly):
     assert [what for what, _ in found] == ["density", "gradient", "chain"]
 
 
+def test_prompt_blocks(run_quickly):
+    table, _ = run_quickly("prompt_blocks")
+    ((blocks, seconds, transitions, gradients),) = re.findall(
+        r"10 \+ 10 \| (\d+) \| ([\d.]+) \| (\d+) \| (\d+) \|", table
+    )
+    assert int(blocks) >= 3 and float(seconds) < 10.0
+    assert int(gradients) >= int(transitions) >= 1 and "none" not in table
+
+
 def test_core_pairs(run_quickly):
     """With this checkout on both sides."""
     table, _ = run_quickly("core_pairs", "--old", str(FOLDER.parent))

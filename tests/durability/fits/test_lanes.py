@@ -15,9 +15,9 @@ from tests.support.builders import definition_of
 from tests.support.marks import statistics_but
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.kernels import available, kernel_from_json, kernel_to_json, resolve_kernel
-from tfbnn.engine.sampling.block import Work
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program
+from tfbnn.engine.sampling.work import Work
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.exceptions import RunFolderError
 from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior, Repriorised
@@ -143,17 +143,19 @@ def test_goes_on_from_the_end_of_any_block(kernel):
         assert_goes_on(snapshots, index, whole, fresh)
 
 
-@pytest.fixture(scope="module")
-def thinned():
+@pytest.fixture(
+    scope="module", params=[HMC(num_leapfrog_steps=3), NUTS(max_tree_depth=4)], ids=["hmc", "nuts"]
+)
+def thinned(request):
     """(lane at its end, one of the same program, what that was at the start)."""
-    whole, other = make_lanes("hmc", 2, jit_compile=False)
+    whole, other = make_lanes("hmc", 2, kernel=request.param, jit_compile=False)
     beginning = other.snapshot(), other.counters
     run_to_the_end(whole)
     return whole, other, beginning
 
 
 @hypothesis_settings(deadline=None, max_examples=6)
-@given(limits=st.lists(st.builds(Work, st.integers(1, 7), st.integers(0, 20)), min_size=2))
+@given(limits=st.lists(st.builds(Work, st.integers(0, 7), st.integers(0, 20)), min_size=2))
 @example(limits=[Work(1, 99), Work(3, 99), Work(2, 99), Work(99, 4)])
 def test_blocks_of_any_length_make_the_same_draws(thinned, limits):
     """They end by their transitions, by their gradients, and at the ends of legs."""
@@ -189,6 +191,12 @@ def test_a_block_ends_by_its_gradients():
         gradients = lane.counters.num_gradients["sampling"] - before.num_gradients["sampling"]
         assert gradients.tolist() == [3 * transitions] * 2
     assert len(lane.sink.draws) == lane.num_kept == 7
+
+
+def test_one_transition_is_always_made():
+    (lane,) = make_lanes("hmc", 1, jit_compile=False)
+    assert lane.advance(Work(0, 99)) == lane.advance(Work(0, 0)) == Work(1, 3)
+    assert lane.counters.transition == 2
 
 
 def test_rows_that_move_together_count_once():

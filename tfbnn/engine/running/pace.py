@@ -5,11 +5,12 @@ behind, so it should take about a second. No setting tells how much that is: tre
 thousand times deeper here than there, and a gradient takes a thousand times longer with more rows.
 """
 
-from tfbnn.engine.sampling.block import Work
+from tfbnn.engine.sampling.work import Work
 
 BLOCK_SECONDS = 1.0
 # A short block says little of a long one: its lane may have been alone on the machine, say. From one
-# transition to a thousand it takes four blocks, and a call of the smallest takes a millisecond.
+# transition to a thousand it takes four blocks, and a call of the smallest takes some milliseconds,
+# most of them to clear the room for draws.
 _GROWTH = 16
 
 # The first block of a lane is one transition: any second one would be one too many on a network

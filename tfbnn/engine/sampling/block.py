@@ -95,18 +95,6 @@ class BlockOutput(NamedTuple):
     num_gradients: Tensor
 
 
-class Work(NamedTuple):
-    """What a block has done, or may do at most.
-
-    Attributes:
-        transitions: Number of transitions.
-        gradients: Number of gradients, one after another; see `BlockOutput.num_sequential`.
-    """
-
-    transitions: int
-    gradients: int
-
-
 @lru_cache(maxsize=32)
 def make_block(
     spec: ModelSpec, settings: Kernel, num_slots: int, jit_compile: bool

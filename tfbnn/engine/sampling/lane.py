@@ -17,7 +17,7 @@ from tfbnn.engine.basis.adaptation import (
 )
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.rungs import of_posterior
-from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, Work, bootstrap
+from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
 from tfbnn.engine.sampling.linear_map import (
     LinearMap,
     as_tensors,
@@ -26,14 +26,12 @@ from tfbnn.engine.sampling.linear_map import (
     whitening_map,
 )
 from tfbnn.engine.sampling.program import Program
+from tfbnn.engine.sampling.work import UNLIMITED, Work
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Counters
 from tfbnn.run.plan import Leg
 from tfbnn.run.stores import Sink
 from tfbnn.system.arrays import Array
-
-# More gradients than any block makes.
-_UNLIMITED = 2**31 - 1
 
 
 class Lane:
@@ -161,8 +159,8 @@ class Lane:
     ) -> tuple[ChainState, BlockOutput]:
         """One call of the compiled block, `done` transitions after the beginning of a leg."""
         program, plan = self.program, self.program.plan
-        transitions, max_gradients = at_most or Work(plan.block_length, _UNLIMITED)
-        count = min(transitions, plan.block_length, leg.length - done)
+        transitions, max_gradients = at_most or Work(plan.block_length, UNLIMITED)
+        count = min(max(1, transitions), plan.block_length, leg.length - done)
         keys = np.zeros((plan.block_length, 2), np.int32)
         keys[:count] = seeds.keys(
             program.seed, "transition", self.key_chain, self.counters.transition, count

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfbnn.engine.running.pace import BLOCK_SECONDS, FIRST, next_work
-from tfbnn.engine.sampling.block import Work
+from tfbnn.engine.sampling.work import Work
 
 LONGEST = 4096
 

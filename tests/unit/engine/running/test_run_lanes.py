@@ -11,12 +11,13 @@ import pytest
 from tfbnn.engine.running import pace
 from tfbnn.engine.running import run_lanes as module
 from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.sampling.block import Work
+from tfbnn.engine.sampling.work import Work
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.plan import Leg, Plan
 from tfbnn.system import aside
 from tfbnn.system.aside import is_anything_left
 
+GRADIENTS = 7  # of a transition
 PLAN = Plan([[0], [1]], 64, [Leg("sampling", 300)], num_results=300, stride=1)
 
 
@@ -39,13 +40,14 @@ class FakeLane:
     def advance(self, at_most):
         if self.stuck is not None:
             self.stuck.wait(60)
-        self.asked.append(at_most.transitions)
-        count = min(at_most.transitions, 64, PLAN.end - self.counters.transition)
+        self.asked.append(at_most)
+        affordable = max(1, -(-at_most.gradients // GRADIENTS))
+        count = min(at_most.transitions, affordable, 64, PLAN.end - self.counters.transition)
         time.sleep(self.seconds * count)
         zeros = np.zeros(1)
         counters = self.counters.after_block("sampling", count, zeros, zeros)
         self.counters = replace(counters, num_refused=zeros)
-        return Work(count, 0)
+        return Work(count, GRADIENTS * count)
 
     def leave(self):
         self.left = True
@@ -74,8 +76,12 @@ def stuck():
 def test_blocks_follow_the_measured_time():
     fast, slow = FakeLane(0), FakeLane(1, seconds=0.004)
     assert not run_lanes([fast, slow], lambda event: False, Clock()).failures
-    assert fast.asked[0] == slow.asked[0] == 1
-    assert max(slow.asked) <= 5 and max(fast.asked) > 64
+    assert fast.asked[0] == slow.asked[0] == Work(1, 1)
+    # A sleep is no shorter than it is told, so that a slow block may do no more than this.
+    assert max(asked.transitions for asked in slow.asked) <= 5
+    assert max(asked.gradients for asked in slow.asked) <= 5 * GRADIENTS
+    assert max(asked.transitions for asked in fast.asked) > 64
+    assert max(asked.gradients for asked in fast.asked) > 64 * GRADIENTS
     assert fast.committed == slow.committed == 300
 
 
@@ -83,7 +89,7 @@ def test_a_run_whose_transitions_are_slow_reports_and_stops_between_any_two():
     events, lane = [], FakeLane(0, seconds=0.03)
     run_lanes([lane], lambda event: events.append(event) or event.transition >= 2, Clock())
     assert {event.transition for event in events} >= {1, 2}
-    assert set(lane.asked) == {1} and lane.committed <= 3
+    assert {asked.transitions for asked in lane.asked} == {1} and lane.committed <= 3
 
 
 def test_a_stop_leaves_a_block_that_does_not_end(stuck):
