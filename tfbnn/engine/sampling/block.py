@@ -16,6 +16,7 @@ from tfbnn.engine.basis.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.base import Kernel
@@ -175,11 +176,26 @@ def make_block(
 
 
 def bootstrap(spec, settings, data, z, linear_map, reference, step):
-    """Kernel results at z, computed eagerly: one gradient, and not worth a compilation."""
-    kernel = _kernel(
-        settings.potential(spec), settings, data, as_tensors(linear_map), reference, step
-    )
-    return kernel.bootstrap_results(tf.convert_to_tensor(z))
+    """Kernel results at z: one gradient, not worth a compilation but where there are many blocks."""
+    function = _bootstrap(spec, settings)
+    if data.length > rows_per_block(spec, len(z)):
+        function = _compiled_bootstrap(spec, settings)
+    return function(tf.convert_to_tensor(z), data, as_tensors(linear_map), reference, step)
+
+
+def _bootstrap(spec, settings):
+    potential = settings.potential(spec)
+
+    def results(z, data, linear_map, reference, step):
+        kernel = _kernel(potential, settings, data, linear_map, reference, step)
+        return kernel.bootstrap_results(z)
+
+    return results
+
+
+@lru_cache(maxsize=32)
+def _compiled_bootstrap(spec, settings):
+    return compiled(_bootstrap(spec, settings), jit_compile=False)
 
 
 def _kernel(potential, settings, data, linear_map, reference, step):
