@@ -51,9 +51,10 @@ QUICK = (Fit("HMC, 64 steps", SMALL, 300, tfbnn.kernels.HMC(), (10, 10), 1),)
 
 
 class Call(NamedTuple):
-    """One block: wall-clock seconds, transitions, gradients one after another."""
+    """One block: seconds of the wall clock, of the process meanwhile, and the work it made."""
 
     seconds: float
+    processor: float
     transitions: int
     gradients: int
 
@@ -70,13 +71,15 @@ def main(arguments=None):
         lines.append(line(fit, calls(fit)))
         print(*lines[-1], f"{time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     header = ["kernel", "network", "rows", "chains", "transitions", "blocks", "longest, s"]
+    of_longest = ["CPU s", "its transitions", "its gradients", "ms per gradient"]
     keep(
         "prompt_blocks.md",
         "# The longest block of a fit\n\nTransitions are those of warm-up and of sampling, of each "
-        "chain; blocks those of all chains, which share the cores. The last columns are what the "
-        "longest block made, its gradients one after another, and the milliseconds of one of "
-        "them.\n\n"
-        f"{markdown([*header, 'its transitions', 'its gradients', 'ms per gradient'], lines)}",
+        "chain; blocks those of all chains, which share the cores. Of the longest block: its "
+        "wall clock, the processor time of all threads meanwhile (far less than the wall clock says "
+        "that the process was not let run), what it made, its gradients one after another, and "
+        "milliseconds of one of them.\n\n"
+        f"{markdown([*header, *of_longest], lines)}",
         folder,
     )
 
@@ -88,9 +91,10 @@ def calls(fit):
     found, advance = [], Lane.advance
 
     def timed(lane, at_most=None):
-        began = time.perf_counter()
+        began, processor = time.perf_counter(), time.process_time()
         made = advance(lane, at_most)
-        found.append(Call(time.perf_counter() - began, *made))
+        processor = time.process_time() - processor
+        found.append(Call(time.perf_counter() - began, processor, *made))
         return made
 
     num_burnin_steps, num_results = fit.num_transitions
@@ -119,7 +123,8 @@ def line(fit, found):
     shape = "-".join(map(str, fit.layers))
     transitions = " + ".join(map(str, fit.num_transitions))
     cost = f"{1e3 * longest.seconds / longest.gradients:.3g}" if longest.gradients else "none"
-    cells = f"{longest.seconds:.2f}", longest.transitions, longest.gradients, cost
+    seconds = f"{longest.seconds:.2f}", f"{longest.processor:.2f}"
+    cells = *seconds, longest.transitions, longest.gradients, cost
     return [fit.title, shape, fit.num_rows, fit.num_chains, transitions, len(found), *cells]
 
 

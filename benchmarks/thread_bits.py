@@ -4,8 +4,8 @@
 
 Every setting has a process of its own, which is pinned to so many cores before TensorFlow is there
 and gives its operations so many threads: XLA cuts its loops by the first, TensorFlow its products by
-the second. What is compared is the density with its gradient at one point, and the point that a chain
-of HMC has reached after a few transitions. The table is benchmarks/results/thread_bits.md.
+the second. What is compared is the density with its gradient at one point, and the points that chains
+of HMC, and in some cases of NUTS, have reached after a few transitions. The table is benchmarks/results/thread_bits.md.
 """
 
 import argparse
@@ -22,9 +22,13 @@ CASES = (
     ((5, 20, 20, 1), 11_746, "float32"),
     ((5, 20, 20, 1), 11_746, "float64"),
     ((5, 512, 1), 11_746, "float32"),
+    ((5, 4096, 1), 1_700, "float32"),
     ((9, 450, 1), 1_700, "float32"),
     ((9, 450, 1), 41_000, "float32"),
 )
+# Those with chains of NUTS too, of so many transitions; each compiles for seconds.
+NUTS_CASES = CASES[:2]
+NUM_NUTS_TRANSITIONS = 4
 # Cores, threads of an operation.
 SETTINGS = ((1, 1), (2, 1), (2, 2), (2, 4), (4, 4))
 
@@ -76,24 +80,33 @@ def hashes(cores, threads, cases):
     """For every case a dict: what -> hash of its bits, with so many cores and threads."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     import tensorflow as tf
+    from blocks import make_lane
     from timed_lanes import TimedLanes, random_rows, start
 
+    import tfbnn
+
+    nuts = tfbnn.kernels.NUTS(step_size=1e-3, max_tree_depth=5, preconditioner="identity")
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
     found = []
-    for layers, num_rows, dtype in cases:
-        lanes = TimedLanes(layers, *random_rows(layers, num_rows), dtype=dtype)
-        (lane,) = lanes.lanes
+    for case in cases:
+        layers, num_rows, dtype = case
+        x, y = random_rows(layers, num_rows)
+        (lane,) = TimedLanes(layers, x, y, dtype=dtype).lanes
         theta = start(lane.program.spec.layout.num_parameters, dtype=dtype)
         value, gradient = lane.program.value_and_gradient(theta)
         lane.advance()
-        found.append(
-            {
-                "density": digest(value),
-                "gradient": digest(gradient),
-                "chain": digest(lane.state.z.numpy()),
-            }
-        )
+        hashed = {
+            "density": digest(value),
+            "gradient": digest(gradient),
+            "HMC": digest(lane.state.z.numpy()),
+        }
+        if case in NUTS_CASES:
+            spec = lane.program.spec
+            lane, _ = make_lane(spec, nuts, x, y, theta, NUM_NUTS_TRANSITIONS, num_blocks=1)
+            lane.advance()
+            hashed["NUTS"] = digest(lane.state.z.numpy())
+        found.append(hashed)
     return found
 
 
