@@ -29,7 +29,7 @@ NETWORKS = (
     (9, 450, 1),
 )
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 6144, NUM_ROWS)
-SECONDS, REPEATS = 0.1, 5
+SECONDS, REPEATS = 0.05, 4
 
 
 def main(arguments=None):

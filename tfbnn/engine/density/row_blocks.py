@@ -18,7 +18,7 @@ RowTerms = Callable[[Tensor, Data], Tensor]
 # What benchmarks/results/row_blocks.md says of processors: with w values to a row in the widest layer,
 # of all networks, 2^26 / w^2 rows, as the operations of narrow networks are too quick for fewer; no
 # fewer than make fast products, and no more than stay in the cache.
-_ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 512, 2**14
+_ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 256, 2**14
 _CPU_VALUES, _GPU_VALUES = 2**20, 2**27
 _LEAST_ROWS, _MOST_ROWS = 64, 2**20
 

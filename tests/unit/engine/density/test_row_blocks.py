@@ -162,4 +162,4 @@ def test_the_rule_of_the_table():
     """Networks of 4 units, whose number stands for the width."""
     spec = build("gaussian_learned")
     found = {4 * count: rows_per_block(spec, count) for count in (1, 16, 32, 128, 512, 2048, 10**6)}
-    assert list(found.values()) == [16384, 16384, 4096, 512, 512, 128, 64]
+    assert list(found.values()) == [16384, 16384, 4096, 256, 256, 128, 64]
