@@ -52,10 +52,18 @@ class Data(NamedTuple):
         place = tf.range(self.length)
         return (place >= self.first) & (place < self.last)
 
+    def counted(self, array: Tensor) -> Tensor:
+        """An array [..., L] with zeros in the rows that do not count."""
+        return tf.where(self.counts, array, tf.zeros_like(array))
+
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """The Data whose arrays are `function` of these; a missing one stays None."""
         arrays = (None if array is None else function(array) for array in self[:3])
         return self._replace(**dict(zip(self._fields, arrays)))
+
+    def cast(self, dtype: str) -> Self:
+        """The same rows in another dtype."""
+        return self.map(lambda array: tf.cast(array, dtype))
 
     def block(self, index: Tensor, length: int) -> Self:
         """Rows index * length and following, in arrays of this length; at most that of these.

@@ -12,7 +12,6 @@ References:
 """
 
 from functools import lru_cache
-from itertools import islice
 
 import numpy as np
 
@@ -46,15 +45,17 @@ def gauss_newton_matrix(spec, theta, data):
 
     def sum_of(share):
         total = np.zeros([spec.layout.num_parameters] * 2)
-        for rows in islice(_float64_blocks(data), share, None, count):
+        for index in range(share, num_blocks, _NUM_SHARES):
+            rows = data.block(tf.constant(index), length).cast("float64")
             columns, noise = (array.numpy() for array in scaled_columns(theta, rows))
             total += columns @ columns.T
             total[np.diag_indices_from(total)] += noise
         return total
 
-    count = min(-(-int(data.num_rows) // _BLOCK_ROWS), _NUM_SHARES)
+    length = data.even_length(_BLOCK_ROWS)
+    num_blocks = int(data.num_blocks(length))
     with single_threaded_blas():
-        total = sum(on_all_cores(sum_of, range(count)))
+        total = sum(on_all_cores(sum_of, range(min(num_blocks, _NUM_SHARES))))
     return total + np.diag(prior_curvature(spec, theta))
 
 
@@ -125,8 +126,7 @@ def scaled_jacobian(spec, theta, data):
 
 def _float64_blocks(data):
     """The rows that count in blocks of one length."""
-    for rows in data.blocks(_BLOCK_ROWS):
-        yield rows.map(lambda array: tf.cast(array, tf.float64))
+    return (rows.cast("float64") for rows in data.blocks(_BLOCK_ROWS))
 
 
 class _BlockFunctions:

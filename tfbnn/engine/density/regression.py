@@ -161,8 +161,10 @@ class Regression:
         num_outputs, num_groups = self.spec.layer_sizes[-1], scale.shape[1]
         num_targets = num_outputs // num_groups
         shape = [theta.shape[0], num_groups, rows.length]
-        weight = _of_counted(1.0 / scale, rows, shape)
-        log_scale = _of_counted(tf.cast(tf.math.log(scale), tf.float64), rows, shape)
+        weight, log_scale = (
+            rows.counted(tf.broadcast_to(values, shape))
+            for values in (1.0 / scale, tf.cast(tf.math.log(scale), tf.float64))
+        )
         targets = readout_targets(self.spec.likelihood, rows.y, num_outputs)
         targets = tf.reshape(targets, [*targets.shape[:-2], num_groups, num_targets, rows.length])
         return (
@@ -192,12 +194,6 @@ class Regression:
             scale[..., None, None] * weight for scale in (kernel_scale, bias_scale)
         )
         return tf.concat([kernel_weight * hidden[:, None], bias_weight], axis=2)
-
-
-def _of_counted(array: Tensor, rows: Data, shape: Sequence[int]) -> Tensor:
-    """The array in this shape, with zeros in the rows that do not count."""
-    array = tf.broadcast_to(array, shape)
-    return tf.where(rows.counts, array, tf.zeros_like(array))
 
 
 def _squared(residual: Tensor) -> Tensor:

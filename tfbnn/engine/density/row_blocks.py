@@ -107,5 +107,4 @@ def _masked_sum(terms: Tensor, rows: Data) -> Tensor:
             f"A likelihood has one term per row, [{terms.shape[0]}, {rows.length}], received "
             f"{terms.shape.as_list()}. Sum over targets alone, see docs/developers/new_likelihood.md."
         )
-    terms = tf.cast(terms, tf.float64)
-    return tf.reduce_sum(tf.where(rows.counts, terms, tf.zeros_like(terms)), axis=-1)
+    return tf.reduce_sum(rows.counted(tf.cast(terms, tf.float64)), axis=-1)

@@ -83,7 +83,7 @@ class Target:
 
     def _in_float64(self, z):
         theta = self._linear_map.forward(z)
-        return tf.cast(theta, tf.float64), self._data.map(lambda array: tf.cast(array, tf.float64))
+        return tf.cast(theta, tf.float64), self._data.cast("float64")
 
 
 def hessian(function, theta):

@@ -8,9 +8,10 @@ is thrown away, and the trajectory ends; one that does not becomes part of it, a
 ends if the whole of it turns back. All chains of a batch that still go on have the same number of
 leaves, so scalars say where in the tree they are.
 
-This file and trajectory.py are made to compile fast: XLA takes some .02 s of processor time for every tensor that
-changes in a loop, and .2 s or more for every place that draws random numbers. Hence numbers of a
-chain that change together are rows of one tensor, and there is one draw of a few numbers.
+This file and trajectory.py are made to compile fast: XLA takes some .02 s of processor time for
+every tensor that changes in a loop, and .2 s or more for every place that draws random numbers.
+Hence numbers of a chain that change together are rows of one tensor, and there is one draw of a few
+numbers.
 """
 
 from dataclasses import dataclass

@@ -55,8 +55,7 @@ def _sums_of_squares(spec, theta, data):
 
 
 def _sum_of_squares(values, rows):
-    squares = tf.cast(values, tf.float64) ** 2
-    return tf.reduce_sum(tf.where(rows.counts, squares, 0.0), axis=-1)
+    return tf.reduce_sum(rows.counted(tf.cast(values, tf.float64) ** 2), axis=-1)
 
 
 def inside_support(spec, theta):

@@ -108,7 +108,7 @@ class _Problem:
 
     def __init__(self, spec, data, make_curvature):
         self.spec = spec
-        self.data = data.map(lambda array: tf.cast(array, tf.float64))
+        self.data = data.cast("float64")
         layout = spec.layout
         end = layout.log_noise_scale.stop if spec.is_ntk else layout.num_parameters
         self.scales = np.arange(layout.num_weights, end)
