@@ -1,8 +1,8 @@
 """The one table of activation functions.
 
-Each entry holds the NumPy function used for prediction, the TensorFlow function used for sampling
-(given the module, so that this file imports none of it), the operations that an ONNX file holds,
-and whether its derivative is continuous. For a network with a kinked activation the leapfrog error
+Each entry holds the NumPy function used for prediction and its derivative, the TensorFlow function
+used for sampling (given the module, so that this file imports none of it), the operations that an
+ONNX file holds, and whether its derivative is continuous. For a network with a kinked activation the leapfrog error
 is of first order, and a lower acceptance rate is optimal (Dinh, Ho and Nguyen, NeurIPS 2024,
 arXiv:2410.22065).
 """
@@ -21,6 +21,8 @@ from tfbnn.system.arrays import Array
 _LEAKY_SLOPE = 0.2
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
+# Further out the normal density is zero in float64.
+_DENSITY_ENDS = 40.0
 # TensorProto.FLOAT of the ONNX standard.
 _ONNX_FLOAT = 1
 
@@ -31,6 +33,8 @@ class Activation(NamedTuple):
     Attributes:
         numpy: (array, out=None) -> array of the same shape and dtype, like a ufunc; `out` may be
             the array itself, which saves prediction from allocating memory.
+        derivative: array -> its derivative there, of the same shape and dtype; at a kink the one that
+            TensorFlow takes.
         tensorflow: (tensorflow module, tensor) -> tensor of the same shape and dtype.
         onnx: (op, name of a tensor) -> name of the result, where op(kind, *inputs) adds an
             operation of the ONNX standard and takes numbers as inputs too. Operations that runtimes
@@ -39,6 +43,7 @@ class Activation(NamedTuple):
     """
 
     numpy: Callable[..., Array]
+    derivative: Callable[[Array], Array]
     tensorflow: Callable[[Any, Any], Any]
     onnx: Callable[[Operation, str], str]
     smooth: bool = True
@@ -82,6 +87,45 @@ def _swish(x: Array, *, out: Array | None = None) -> Array:
     return np.multiply(x, _sigmoid(x), out=out)
 
 
+def _tanh_slope(x: Array) -> Array:
+    result: Array = 1 - np.tanh(x) ** 2
+    return result
+
+
+def _sigmoid_slope(x: Array) -> Array:
+    value = _sigmoid(x)
+    return value * (1 - value)
+
+
+def _relu_slope(x: Array) -> Array:
+    return (x > 0).astype(x.dtype)
+
+
+def _leaky_relu_slope(x: Array) -> Array:
+    return np.where(x < 0, x.dtype.type(_LEAKY_SLOPE), x.dtype.type(1))
+
+
+def _elu_slope(x: Array) -> Array:
+    result: Array = np.exp(np.minimum(x, 0))
+    return result
+
+
+def _selu_slope(x: Array) -> Array:
+    factor = np.where(x < 0, x.dtype.type(_SELU_ALPHA) * np.exp(np.minimum(x, 0)), x.dtype.type(1))
+    return x.dtype.type(_SELU_SCALE) * factor
+
+
+def _gelu_slope(x: Array) -> Array:
+    near = np.clip(x, -_DENSITY_ENDS, _DENSITY_ENDS)  # its square overflows further out
+    density = np.exp(-0.5 * near**2) * x.dtype.type((2.0 * np.pi) ** -0.5)
+    return (normal_cdf(x) + near * density).astype(x.dtype)
+
+
+def _swish_slope(x: Array) -> Array:
+    value = _sigmoid(x)
+    return value + x * (value * (1 - value))
+
+
 def _gelu_tensorflow(tf: Any, x: Any) -> Any:
     # tf.nn.gelu rounds its constant to float32, which leaves an error of 5e-9 in float64.
     return 0.5 * x * (1.0 + tf.math.erf(x * 0.5**0.5))
@@ -117,31 +161,42 @@ def _gelu_onnx(op: Operation, x: str) -> str:
 
 
 _SWISH = Activation(
-    _swish, lambda tf, x: x * tf.sigmoid(x), lambda op, x: op("Mul", x, op("Sigmoid", x))
+    _swish,
+    _swish_slope,
+    lambda tf, x: x * tf.sigmoid(x),
+    lambda op, x: op("Mul", x, op("Sigmoid", x)),
 )
 
 ACTIVATIONS = {
-    "tanh": Activation(np.tanh, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x)),
-    "sigmoid": Activation(_sigmoid, lambda tf, x: tf.sigmoid(x), lambda op, x: op("Sigmoid", x)),
+    "tanh": Activation(
+        np.tanh, _tanh_slope, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x)
+    ),
+    "sigmoid": Activation(
+        _sigmoid, _sigmoid_slope, lambda tf, x: tf.sigmoid(x), lambda op, x: op("Sigmoid", x)
+    ),
     "relu": Activation(
         partial(np.maximum, 0),
+        _relu_slope,
         lambda tf, x: tf.nn.relu(x),
         lambda op, x: op("Relu", x),
         smooth=False,
     ),
     "leaky_relu": Activation(
         _leaky_relu,
+        _leaky_relu_slope,
         # tf.nn.leaky_relu keeps its slope in float32.
         lambda tf, x: tf.maximum(x, _LEAKY_SLOPE * x),
         _leaky_relu_onnx,
         smooth=False,
     ),
-    "elu": Activation(_elu, lambda tf, x: tf.nn.elu(x), _elu_onnx),
-    "selu": Activation(_selu, lambda tf, x: tf.nn.selu(x), _selu_onnx, smooth=False),
-    "softplus": Activation(_softplus, lambda tf, x: tf.nn.softplus(x), _softplus_onnx),
-    "gelu": Activation(_gelu, _gelu_tensorflow, _gelu_onnx),
+    "elu": Activation(_elu, _elu_slope, lambda tf, x: tf.nn.elu(x), _elu_onnx),
+    "selu": Activation(_selu, _selu_slope, lambda tf, x: tf.nn.selu(x), _selu_onnx, smooth=False),
+    "softplus": Activation(_softplus, _sigmoid, lambda tf, x: tf.nn.softplus(x), _softplus_onnx),
+    "gelu": Activation(_gelu, _gelu_slope, _gelu_tensorflow, _gelu_onnx),
     "swish": _SWISH,
     "silu": _SWISH,
-    "sin": Activation(np.sin, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x)),
-    "identity": Activation(np.positive, lambda tf, x: x, lambda op, x: op("Identity", x)),
+    "sin": Activation(np.sin, np.cos, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x)),
+    "identity": Activation(
+        np.positive, np.ones_like, lambda tf, x: x, lambda op, x: op("Identity", x)
+    ),
 }

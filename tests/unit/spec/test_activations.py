@@ -51,6 +51,29 @@ def test_numpy_agrees_with_tensorflow(name, dtype):
     np.testing.assert_allclose(found, expected, rtol=16 * eps, atol=16 * eps)
 
 
+@pytest.mark.tensorflow
+@each_activation
+@each_dtype
+def test_the_derivative_is_the_one_of_tensorflow(name, dtype):
+    tf = pytest.importorskip("tensorflow")
+    x = tf.constant(POINTS.astype(dtype))  # zero, where the kinks are, is one of them
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = ACTIVATIONS[name].tensorflow(tf, x)
+    found, eps = ACTIVATIONS[name].derivative(x.numpy()), np.finfo(dtype).eps
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, tape.gradient(value, x), rtol=32 * eps, atol=32 * eps)
+
+
+@each_activation
+@each_dtype
+def test_the_derivative_is_finite_in_silence_everywhere(name, dtype):
+    x = np.array([[-1e30, -1e4, -100.0], [100.0, 1e4, 1e30]], dtype)
+    slope = ACTIVATIONS[name].derivative(x)
+    assert slope.shape == x.shape and slope.dtype == x.dtype
+    assert np.isfinite(slope).all()
+
+
 @each_activation
 @each_dtype
 def test_dtype_and_shape_are_kept_and_the_input_too(name, dtype):
