@@ -16,10 +16,9 @@ from tfbnn.data.frames import column_names_of
 from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
+from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.posterior.checks import require_noise
-from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import moment_networks
-from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.prior_sizes import check_prior_sizes
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(SampledModel):
+class BayesianMLP(BaselineMethods):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
@@ -312,9 +311,10 @@ class BayesianMLP(SampledModel):
 
         Raises:
             NotFittedError: Before a fit.
+            ValueError: After `fit_laplace`, whose draws are no networks.
             FileExistsError: When there is something at `path`.
         """
-        ensemble, path = self._fitted(), os.fspath(path)
+        ensemble, path = self._fitted("to_savedmodel"), os.fspath(path)
         if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
             raise FileExistsError(
                 f"{path!r} exists and is not an empty folder. Choose another path."
@@ -322,13 +322,6 @@ class BayesianMLP(SampledModel):
         from tfbnn.engine.export.saved_model import write_saved_model
 
         write_saved_model(moment_networks(ensemble), path)
-
-    def _keep(self, rows: Rows, ensemble: Ensemble) -> None:
-        if ensemble.provenance.not_sampled and self._ensemble is not None:
-            if self._ensemble.provenance.not_sampled is None:
-                return  # an earlier posterior is worth more
-        # Leave-one-out stacking needs the rows; a model file does not hold them.
-        self._ensemble, self._training_rows = ensemble, rows
 
     def _pipelines(self) -> tuple[Pipeline, Pipeline]:
         if self._ensemble is not None:

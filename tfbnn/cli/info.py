@@ -59,7 +59,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
 def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
     """Yields (label, text) of everything but the network."""
     provenance = ensemble.provenance
-    yield "Draws", f"{ensemble.num_chains} chains x {ensemble.num_results}"
+    yield "Draws", _draws_text(ensemble)
     if provenance.not_sampled is not None:
         yield "Not sampled", provenance.not_sampled
     if provenance.compression is not None:
@@ -88,6 +88,14 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
             value = ", ".join(map(str, value)) or None
         if value is not None:
             yield key.replace("_", " "), value
+
+
+def _draws_text(ensemble: Ensemble) -> str:
+    if ensemble.mode is not None:
+        return f"{ensemble.num_draws} of a normal distribution around one network"
+    if ensemble.provenance.not_sampled is not None:
+        return f"none, but {counted(ensemble.num_draws, 'network')}"
+    return f"{ensemble.num_chains} chains x {ensemble.num_results}"
 
 
 def _entry_text(entry: Any) -> str:

@@ -14,10 +14,11 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.description import read_definition
 from tfbnn.run.evidence import Ladder
+from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
-from tfbnn.spec.rows import Rows, TransformedRows, reference_rows
+from tfbnn.spec.rows import Rows, TransformedRows, data_hash, reference_rows
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
@@ -65,24 +66,54 @@ def is_pretrained(definition: RunDefinition) -> bool:
 def unsampled_ensemble(
     definition: RunDefinition, transformed: TransformedRows, theta: Array, result: SamplingResult
 ) -> Ensemble:
-    """The Ensemble of the starts theta [C, P] of a run that was stopped before its first draw.
+    """The Ensemble of the starts theta [C, P] of a run that was stopped before its first draw."""
+    networks = replace(result, draws=theta[:, None], readouts=None)
+    origin = "pretrained networks: the run was stopped before its first draw"
+    return without_chains(definition, transformed, networks, result.start_log_prob[:, None], origin)
+
+
+def without_chains(
+    definition: RunDefinition,
+    transformed: TransformedRows,
+    result: SamplingResult,
+    log_prob: Array,
+    origin: str,
+    mode: Array | None = None,
+) -> Ensemble:
+    """The Ensemble of what no chain drew; whoever uses it is told so.
 
     What a kernel would say of a draw is NaN, or nothing, there.
+
+    Args:
+        definition: RunDefinition.
+        transformed: TransformedRows.
+        result: SamplingResult with draws [C, S, P], but of a run that sampled nothing.
+        log_prob: Log densities of the draws [C, S], NaN where nobody knows.
+        origin: What the draws are, see `Provenance.not_sampled`.
+        mode: As in `Ensemble`.
     """
     nothing = {
-        name: np.full((len(theta), 1), np.nan if np.dtype(kind.dtype).kind == "f" else 0)
+        name: np.full(log_prob.shape, np.nan if np.dtype(kind.dtype).kind == "f" else 0)
         for name, kind in STATISTICS.items()
     }
-    statistics = nothing | {"lp": result.start_log_prob[:, None]}
-    networks = replace(
+    statistics = nothing | {"lp": log_prob}
+    result = replace(
         result,
-        draws=theta[:, None],
         sample_stats={name: v.astype(STATISTICS[name].dtype) for name, v in statistics.items()},
-        readouts=None,
     )
-    ensemble = make_ensemble(definition, transformed, networks, None)
-    origin = "pretrained networks: the run was stopped before its first draw"
-    return replace(ensemble, provenance=ensemble.provenance.stating(not_sampled=origin))
+    ensemble = make_ensemble(definition, transformed, result, None)
+    provenance = ensemble.provenance.stating(not_sampled=origin)
+    return replace(ensemble, provenance=provenance, mode=mode)
+
+
+def origin_of(options: FitOptions, rows: Rows, environment: dict[str, Any]) -> dict[str, Any]:
+    """What every fit states of its rows and of the libraries, for `Provenance.stating`."""
+    return {
+        "num_training_rows": len(rows.x),
+        "data_sha256": data_hash(rows),
+        "versions": environment["versions"],
+        **options.column_names,
+    }
 
 
 def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) -> None:

@@ -17,6 +17,7 @@ from tfbnn.fit.assemble import (
     is_pretrained,
     make_ensemble,
     measure_ladder,
+    origin_of,
     unsampled_ensemble,
 )
 from tfbnn.posterior.diagnosing import diagnose_ensemble
@@ -31,8 +32,8 @@ from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.rows import Rows, TransformedRows, data_hash
-from tfbnn.spec.settings_json import describe_settings
+from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
 
 # Rounding noise in a log density above this eats acceptance.
@@ -191,11 +192,7 @@ def _settle(
 
     transformed = TransformedRows.learn(spec, rows, validation)
     pretraining = options.pretraining
-    if validation is None and pretraining is not None and pretraining.early_stopping:
-        raise ValueError(
-            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
-            "Pass validation_data=(x, y)."
-        )
+    check_early_stopping(pretraining, validation)
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
     asked.check_chains(options.num_chains)
@@ -220,15 +217,25 @@ def _settle(
             num_burnin_steps=options.num_burnin_steps,
             num_steps_between_results=options.num_steps_between_results,
             jit_compile=options.jit_compile,
-            num_training_rows=len(rows.x),
-            data_sha256=data_hash(rows),
-            versions=environment["versions"],
-            **options.column_names,
+            **origin_of(options, rows, environment),
         ),
     )
     check_can_be_saved(definition, transformed)
     check_workers(options.num_workers, settings)
     return Job(definition, transformed, settings, geometry, options)
+
+
+def check_early_stopping(pretraining: Pretraining | None, validation: Rows | None) -> None:
+    """Refuses early stopping without rows to stop by.
+
+    Raises:
+        ValueError: Says so.
+    """
+    if validation is None and pretraining is not None and pretraining.early_stopping:
+        raise ValueError(
+            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
+            "Pass validation_data=(x, y)."
+        )
 
 
 def _notes(job: Job, ensemble: Ensemble | None, ladder: Ladder | None) -> tuple[str, ...]:

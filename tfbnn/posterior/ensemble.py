@@ -45,6 +45,9 @@ class Ensemble:
         diagnostics: JSON-able summary of the diagnosis that ended the fit, or None without one.
         provenance: Seeds, settings, versions, data hash and more.
         readouts: Readouts of a run with collapsed readout, else None.
+        mode: None where every draw is a network. Else the parameters theta [P] around which the
+            network was made linear in theta: the draws are of a normal distribution there, and
+            predict what the tangents do (`tfbnn.posterior.linearised`), not what networks would.
     """
 
     spec: ModelSpec
@@ -62,10 +65,13 @@ class Ensemble:
     diagnostics: dict[str, Any] | None = None
     provenance: Provenance = Provenance()
     readouts: Readouts | None = None
+    mode: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("draws", "chain_weights", "x_reference"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+        if self.mode is not None:
+            object.__setattr__(self, "mode", read_only(self.mode))
         statistics = {name: read_only(values) for name, values in self.sample_stats.items()}
         object.__setattr__(self, "sample_stats", statistics)
 
@@ -104,8 +110,9 @@ class Ensemble:
     def no_chains(self) -> str | None:
         """Why nothing can be said of chains here, without a full stop; None of a run's draws."""
         if self.provenance.not_sampled is not None:
+            what = "networks" if self.mode is None else "draws"
             return (
-                f"The networks of this model are not draws of the posterior "
+                f"The {what} of this model are not sampled, and not draws of the posterior "
                 f"({self.provenance.not_sampled})"
             )
         return "The draws of this model were chosen by compress" if self.is_compressed else None
@@ -139,12 +146,69 @@ class Ensemble:
 
         Returns:
             List of transposed kernels with the bias as last column [C * S, out, in + 1].
+
+        Raises:
+            ValueError: Where the draws are no networks, but directions around a mode.
         """
-        weights = []
-        for index, (kernel, bias) in enumerate(self.spec.layout.kernels_and_biases(self._flat)):
-            layer = np.concatenate([np.swapaxes(kernel, 1, 2), bias[..., None]], axis=-1)
-            weights.append(layer * self.input_scales(index)[:, None])
-        return weights
+        self.require_networks("This")
+        return [
+            layer * self.input_scales(index)[:, None]
+            for index, layer in enumerate(self._layers(self._flat))
+        ]
+
+    @cached_property
+    def effective_tangents(self) -> list[Array]:
+        """How `effective_weights` of the network at the mode change on the way to each draw.
+
+        The derivative at the mode, times draw minus mode: [C * S, out, in + 1] per layer. Scales
+        multiply weights, and the logarithm of a scale is affine in theta, so that its difference
+        over any step is its derivative; the step is one that no exponential can overflow in.
+        """
+        centre = self.at_mode
+        steps = self._flat.astype(np.float64) - centre._flat
+        layers, changes = (self._layers(theta) for theta in (centre._flat, steps))
+        hyper = steps[:, self.spec.layout.num_weights :]
+        lengths = np.maximum(np.abs(hyper).max(axis=1, initial=1.0), 1.0)[:, None]
+        nearby = replace(centre, draws=(centre._flat + steps / lengths)[None])
+        tangents = []
+        for index, (layer, change) in enumerate(zip(layers, changes)):
+            scales = centre.input_scales(index)
+            growth = lengths * np.log(nearby.input_scales(index) / scales)
+            tangent = (change + layer * growth[:, None]) * scales[:, None]
+            tangents.append(tangent.astype(self.spec.dtype))
+        return tangents
+
+    def _layers(self, theta: Array) -> list[Array]:
+        """Per layer the transposed kernels of theta [M, P], the bias last [M, out, in + 1]."""
+        return [
+            np.concatenate([np.swapaxes(kernel, 1, 2), bias[..., None]], axis=-1)
+            for kernel, bias in self.spec.layout.kernels_and_biases(theta)
+        ]
+
+    @cached_property
+    def at_mode(self) -> Ensemble:
+        """The one network at the mode, in float64."""
+        if self.mode is None:
+            raise ValueError("These draws are networks of their own, without a mode.")
+        theta = self.mode.astype(np.float64)[None, None]
+        return replace(self, draws=theta, sample_stats={}, chain_weights=np.ones(1), mode=None)
+
+    def require_networks(self, what: str, instead: str = "Use predict") -> None:
+        """Refuses what takes draws for networks where they are directions around a mode.
+
+        Args:
+            what: What needs networks, to begin a sentence with.
+            instead: What to do, to begin one with.
+
+        Raises:
+            ValueError: Says so.
+        """
+        if self.mode is not None:
+            raise ValueError(
+                f"{what} needs draws that are networks, received those of "
+                f"{self.provenance.not_sampled}: as networks they would predict something else. "
+                f"{instead}, or fit_posterior for networks."
+            )
 
     def input_scales(self, index: int) -> Array:
         """What the network multiplies the weights of one layer with, per input and for the bias.
@@ -232,7 +296,9 @@ class Ensemble:
 
         Raises:
             ImportError: When ArviZ is not installed.
+            ValueError: For draws of `fit_laplace`, which a posterior's tools would misread.
         """
+        self.require_networks("to_arviz")
         arviz = required("arviz", "to_arviz needs ArviZ", "arviz")
         if self.num_draws == 0:
             raise NotFittedError("There are no draws to hand over to ArviZ.")

@@ -1,4 +1,4 @@
-"""The forward pass of all networks: with NumPy alone, or handed over to TensorFlow."""
+"""The forward pass of all draws: with NumPy alone, or handed over to TensorFlow."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.linearised import linearised_outputs
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.system.arrays import Array
 
@@ -23,7 +24,15 @@ def forward_pass(ensemble: Ensemble, num_rows: int, backend: str) -> Callable[[A
         ensemble: Ensemble.
         num_rows: Rows that will be predicted in all.
         backend: As in `BayesianMLP.predict`.
+
+    Raises:
+        ValueError: For "tensorflow" where the draws are no networks.
     """
+    if ensemble.mode is not None:
+        if backend == "tensorflow":
+            ensemble.require_networks("backend='tensorflow'", "Leave backend='auto'")
+        ensemble.effective_tangents  # noqa: B018 - as below
+        return partial(linearised_outputs, ensemble)
     if backend == "auto":
         values = num_rows * ensemble.num_draws
         backend = "tensorflow" if values >= _GPU_VALUES and _gpu_is_at_hand() else "numpy"
@@ -47,7 +56,7 @@ def _gpu_is_at_hand() -> bool:
 def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | None = None) -> Array:
     """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
 
-    Rows are innermost, as in the engine. Biases are multiplied by a line of ones behind the inputs
+    Of draws around a mode they are linearised. Rows are innermost, as in the engine. Biases are multiplied by a line of ones behind the inputs
     and the hidden units, which is cheaper than adding them.
 
     Args:
@@ -55,6 +64,8 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
         x: [n, D].
         weights: In place of its `effective_weights`, for example with other lines in the last layer.
     """
+    if ensemble.mode is not None:
+        return linearised_outputs(ensemble, x)
     spec, weights = ensemble.spec, weights or ensemble.effective_weights
     inputs = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
     outputs = np.empty((ensemble.num_draws, weights[-1].shape[1], len(x)), spec.dtype)

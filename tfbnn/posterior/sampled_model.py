@@ -114,7 +114,7 @@ class SampledModel:
             backend: What computes the networks' outputs, equal to 1e-5: "numpy", which needs
                 nothing else and is as fast as XLA on a CPU, "tensorflow", or "auto" (default):
                 TensorFlow for large batches where it is imported already and sees a GPU, else
-                NumPy.
+                NumPy. After `fit_laplace` NumPy alone.
             return_trust: Whether to say of every row if it lies where there were training inputs:
                 1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
 
@@ -141,7 +141,8 @@ class SampledModel:
         if include_noise:
             require_noise(ensemble, noise, "include_noise=True")
         check_choice("space", space, {"original", "transformed"})
-        check_choice("backend", backend, {"auto", "numpy", "tensorflow"})
+        if check_choice("backend", backend, {"auto", "numpy", "tensorflow"}) == "tensorflow":
+            ensemble.require_networks("backend='tensorflow'", "Use backend='auto'")
         if quantiles is not None:
             quantiles = [
                 check_number("quantiles", q, above=0, below=1)
@@ -304,15 +305,22 @@ class SampledModel:
             NotFittedError: Before a fit.
             ImportError: When PSIS-LOO is asked for and ArviZ is not installed.
             TypeError, ValueError: For unusable rows, one of inputs and targets without the other,
-                neither of them after loading, or a row to which every chain gives density zero.
+                neither of them after loading or for networks that are not sampled, a row to which
+                every chain gives density zero, and after `fit_laplace`, which has no chains.
 
         Warns:
             UserWarning: When many leave-one-out densities are unreliable (Pareto k above 0.7).
         """
         from tfbnn.posterior.stacking.stacking import stack
 
-        ensemble = self._fitted()
+        ensemble = self._fitted("stack_chains")
         if x_validation is None and y_validation is None:
+            if ensemble.provenance.not_sampled is not None:
+                raise ValueError(
+                    "stack_chains without validation rows leaves out rows by importance sampling "
+                    "from draws of the posterior, which this model has none of. Pass x_validation "
+                    "and y_validation."
+                )
             names = "x_validation and y_validation"
             rows = self._rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
             transformed = ensemble.transform(rows)
@@ -375,8 +383,8 @@ class SampledModel:
             NotFittedError: Before a fit.
             ImportError: When SciPy is not installed, but for "stride", or TensorFlow, for "stein".
             TypeError, ValueError: For unusable inputs, rows or settings, more draws than there
-                are, a model that was compressed already, and for "stein" unequal chain weights
-                or Uniform priors.
+                are, a model that was compressed already, one of `fit_laplace`, whose num_results
+                may be smaller instead, and for "stein" unequal chain weights or Uniform priors.
 
         Warns:
             UserWarning: When the rows for "stein" are not those of the fit.
@@ -388,7 +396,7 @@ class SampledModel:
         """
         from tfbnn.posterior.compression.compression import METHODS, compress
 
-        ensemble = self._fitted()
+        ensemble = self._fitted("compress")
         rows = None
         if check_choice("method", method, METHODS) == "stein":
             rows = self._rows_for_stein(x, y, noise_scale)
@@ -422,14 +430,22 @@ class SampledModel:
         Raises:
             NotFittedError: Before a fit.
             ImportError: When the package onnx is not installed.
-            ValueError: When the draws take more than the 2 GiB that such a file can hold.
+            ValueError: When the draws take more than the 2 GiB that such a file can hold, and after
+                `fit_laplace`, whose draws are no networks.
         """
         from tfbnn.posterior.onnx import write_onnx
 
-        write_onnx(self._fitted(), path)
+        write_onnx(self._fitted("to_onnx"), path)
 
-    def _fitted(self) -> Ensemble:
+    def _fitted(self, needs_networks: str | None = None) -> Ensemble:
+        """The Ensemble, with a warning where it is not what was asked for, to the caller's caller.
+
+        Args:
+            needs_networks: What takes draws for networks, and is refused where they are none.
+        """
         ensemble = self._sampled()
+        if needs_networks is not None:
+            ensemble.require_networks(needs_networks)
         requested = ensemble.provenance.num_results_requested or 0
         if ensemble.provenance.not_sampled is not None:
             warnings.warn(
@@ -454,6 +470,17 @@ class SampledModel:
                 "saved model with tfbnn.load."
             )
         return self._ensemble
+
+    def _keep(self, rows: Rows, ensemble: Ensemble, in_any_case: bool = False) -> None:
+        """Takes over what was fitted to rows, which leave-one-out needs and a file does not hold.
+
+        What is not sampled replaces an earlier posterior `in_any_case`, or not: the networks of a
+        run that was stopped before its first draw are worth less.
+        """
+        if not in_any_case and ensemble.provenance.not_sampled and self._ensemble is not None:
+            if self._ensemble.provenance.not_sampled is None:
+                return
+        self._ensemble, self._training_rows = ensemble, rows
 
     def _rows_of_the_fit(self, noise_scale: ArrayLike | None, what: str, names: str) -> Rows:
         if noise_scale is not None:

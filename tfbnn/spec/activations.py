@@ -94,7 +94,8 @@ def _tanh_slope(x: Array) -> Array:
 
 def _sigmoid_slope(x: Array) -> Array:
     value = _sigmoid(x)
-    return value * (1 - value)
+    result: Array = value * (1 - value)
+    return result
 
 
 def _relu_slope(x: Array) -> Array:
@@ -102,7 +103,8 @@ def _relu_slope(x: Array) -> Array:
 
 
 def _leaky_relu_slope(x: Array) -> Array:
-    return np.where(x < 0, x.dtype.type(_LEAKY_SLOPE), x.dtype.type(1))
+    result: Array = np.where(x < 0, x.dtype.type(_LEAKY_SLOPE), x.dtype.type(1))
+    return result
 
 
 def _elu_slope(x: Array) -> Array:
@@ -112,18 +114,21 @@ def _elu_slope(x: Array) -> Array:
 
 def _selu_slope(x: Array) -> Array:
     factor = np.where(x < 0, x.dtype.type(_SELU_ALPHA) * np.exp(np.minimum(x, 0)), x.dtype.type(1))
-    return x.dtype.type(_SELU_SCALE) * factor
+    result: Array = x.dtype.type(_SELU_SCALE) * factor
+    return result
 
 
 def _gelu_slope(x: Array) -> Array:
     near = np.clip(x, -_DENSITY_ENDS, _DENSITY_ENDS)  # its square overflows further out
     density = np.exp(-0.5 * near**2) * x.dtype.type((2.0 * np.pi) ** -0.5)
-    return (normal_cdf(x) + near * density).astype(x.dtype)
+    result: Array = (normal_cdf(x) + near * density).astype(x.dtype)
+    return result
 
 
 def _swish_slope(x: Array) -> Array:
     value = _sigmoid(x)
-    return value + x * (value * (1 - value))
+    result: Array = value + x * (value * (1 - value))
+    return result
 
 
 def _gelu_tensorflow(tf: Any, x: Any) -> Any:
@@ -168,9 +173,7 @@ _SWISH = Activation(
 )
 
 ACTIVATIONS = {
-    "tanh": Activation(
-        np.tanh, _tanh_slope, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x)
-    ),
+    "tanh": Activation(np.tanh, _tanh_slope, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x)),
     "sigmoid": Activation(
         _sigmoid, _sigmoid_slope, lambda tf, x: tf.sigmoid(x), lambda op, x: op("Sigmoid", x)
     ),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.laplace import precision_factors
 from tfbnn.system.arrays import Array
 
 
@@ -89,9 +90,7 @@ def whitening_map(theta: Array, curvature: Array) -> DenseMap:
     from scipy.linalg import solve_triangular
 
     identity = np.eye(theta.shape[-1])
-    # Directions that neither prior nor data determine keep a finite length.
-    floors = np.finfo(np.float64).eps * np.trace(curvature, axis1=-2, axis2=-1)
-    factors = np.linalg.cholesky(curvature + floors[:, None, None] * identity)
+    factors = precision_factors(curvature)
     matrix = np.stack(
         [solve_triangular(factor, identity, lower=True, trans="T") for factor in factors]
     ).astype(theta.dtype)

@@ -63,6 +63,8 @@ TRAINING_INPUTS = {key: f"constant_data/x_{key}" for key in _INPUT_DIMENSIONS}
 
 READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_factor"}
 
+MODE = "posterior/mode"  # around which the network was made linear
+
 DATASETS: dict[str, Description] = {
     METADATA: (("|u1",), ("byte",)),
     THETA: (("<f4", "<f8"), ("chain", "draw", "param")),
@@ -71,11 +73,15 @@ DATASETS: dict[str, Description] = {
     **{TRAINING_INPUTS[key]: (("<f8",), names) for key, names in _INPUT_DIMENSIONS.items()},
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
 }
-# Files of runs with collapsed readout have these too, or the first of them.
+# Files of runs with collapsed readout have the first two, or the first of them; the last one those
+# whose draws are of a normal distribution.
 OPTIONAL_DATASETS: dict[str, Description] = {
     READOUTS["mean"]: (("<f4", "<f8"), ("chain", "draw", "readout")),
     READOUTS["factor"]: (("<f4", "<f8"), ("chain", "draw", "group", "triangle")),
+    MODE: (("<f4", "<f8"), ("param",)),
 }
+# What each version added to the datasets; files of the versions before it do not have them.
+ADDED_DATASETS: dict[int, tuple[str, ...]] = {2: (MODE,)}
 
 # Files of a run folder.
 ARRAYS = "arrays"

@@ -39,6 +39,8 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
     for key, name in schema.READOUTS.items():
         if getattr(ensemble.readouts, key, None) is not None:
             arrays[name] = getattr(ensemble.readouts, key)
+    if ensemble.mode is not None:
+        arrays[schema.MODE] = ensemble.mode
     return arrays
 
 
@@ -56,6 +58,10 @@ def from_arrays(
         ModelFileError: When they contradict each other or cannot be of a fitted model.
         ValueError, TypeError, KeyError: For metadata that describe no model.
     """
+    for added, names in schema.ADDED_DATASETS.items():
+        for name in names:
+            if added > version and name in datasets:
+                raise ModelFileError(f"{name} belongs to format {added}, found it in {version}.")
     sizes = _common_sizes(datasets)
     metadata = decode_metadata(datasets[schema.METADATA], version)
     _check_sizes(sizes, metadata["spec"])
@@ -72,7 +78,9 @@ def from_arrays(
         x_reference=arrays[schema.X_REFERENCE],
         training_inputs=TrainingInputs(**{key: arrays[name] for key, name in places}),
         readouts=_readouts(arrays),
+        mode=arrays.get(schema.MODE),
     )
+    _check_mode(ensemble)
     _check_arrays(ensemble, arrays)
     check_metadata(ensemble)
     return ensemble
@@ -85,6 +93,18 @@ def _readouts(arrays: Mapping[str, Array]) -> Readouts | None:
     if factor is not None:
         raise ModelFileError(f"{schema.READOUTS['factor']} needs {schema.READOUTS['mean']}.")
     return None
+
+
+def _check_mode(ensemble: Ensemble) -> None:
+    """Refuses a mode beside what only networks have, or without a word that they are none."""
+    if ensemble.mode is None:
+        return
+    is_normal = ensemble.provenance.not_sampled is not None and ensemble.num_chains == 1
+    if not is_normal or ensemble.readouts is not None or ensemble.is_compressed:
+        raise ModelFileError(
+            f"{schema.MODE} goes with the draws of one normal distribution, not sampled by a chain, "
+            "whole and without readouts."
+        )
 
 
 def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:

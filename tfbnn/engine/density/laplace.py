@@ -1,0 +1,72 @@
+"""Draws of the Gauss-Newton normal distribution around one network: the Laplace approximation.
+
+Its precision is the Gauss-Newton matrix of minus the log density in all parameters, noise and prior
+scales included, which is positive definite wherever the priors have curvature; the Hessian of a
+network need not be. A prior without curvature at the mode still gets a finite width from rounding.
+
+References:
+    MacKay 1992, Neural Computation 4, 448. Immer, Korzepa and Bauer 2021, arXiv:2008.08400.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
+from tfbnn.exceptions import StartError
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import single_threaded_blas
+
+
+def precision_factors(curvature: Array) -> Array:
+    """Lower Cholesky factors of curvatures [..., P, P], float64.
+
+    Directions that neither prior nor data determine keep a finite length.
+
+    Raises:
+        numpy.linalg.LinAlgError: Where a curvature is not positive definite.
+    """
+    floors = np.finfo(np.float64).eps * np.trace(curvature, axis1=-2, axis2=-1)
+    factors: Array = np.linalg.cholesky(
+        curvature + floors[..., None, None] * np.eye(curvature.shape[-1])
+    )
+    return factors
+
+
+def laplace_draws(spec: ModelSpec, mode: Array, data: Data, num_draws: int, seed: int) -> Array:
+    """Draws of N(mode, H^-1), H the Gauss-Newton matrix at the mode.
+
+    With H = L L^T each is mode + L^-T z, z standard normal: no inverse is formed.
+
+    Args:
+        spec: ModelSpec.
+        mode: Parameters [P].
+        data: Data.
+        num_draws: How many.
+        seed: Of z, which is the same whatever the device.
+
+    Returns:
+        [num_draws, P], float64.
+
+    Raises:
+        StartError: When the matrix is not finite, or not positive definite.
+    """
+    from scipy.linalg import solve_triangular
+
+    precision = gauss_newton_matrix(spec, mode, data)
+    standard = seeds.generator(seed, "laplace", 0).standard_normal((num_draws, len(mode)))
+    with single_threaded_blas():  # or the last bits would depend on the number of cores
+        try:
+            factor = precision_factors(precision)
+        except np.linalg.LinAlgError:
+            factor = np.full_like(precision, np.nan)
+        if not np.isfinite(factor).all():
+            raise StartError(
+                "The Gauss-Newton matrix is not positive definite and finite at the network that "
+                "fit_laplace found. Use dtype='float64', other Pretraining, or a larger noise_scale."
+            )
+        shift: Array = solve_triangular(factor, standard.T, lower=True, trans="T").T
+    return np.asarray(mode, np.float64) + shift

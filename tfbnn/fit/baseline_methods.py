@@ -1,0 +1,194 @@
+"""The methods of a model that fit baselines; the work is done in `tfbnn.fit.baselines`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tfbnn.data.bad_rows import places_named
+from tfbnn.data.frames import column_names_of
+from tfbnn.data.validation import check_integer
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.rows import rows_to_fit
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.signals import signals_interrupt
+
+if TYPE_CHECKING:
+    from tfbnn.fit.baseline_record import Baseline
+
+# A fit's number of networks and of draws, and what else it was given.
+_Options = dict[str, Any]
+
+
+class BaselineMethods(SampledModel):
+    """What sampling is to be held against, from the same starts, in the same model.
+
+    Every one of them leaves the model fitted: it predicts, scores, saves and loads as after
+    `fit_posterior`, and says wherever it is used that it was not sampled. `diagnose` refuses, and
+    n_effective of `evaluate` is NaN.
+    """
+
+    def fit_map(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        noise_scale: Any = None,
+        pretraining: Pretraining | None = Pretraining(),
+        validation_data: Sequence[Any] | None = None,
+        seed: int = 0,
+        jit_compile: bool = True,
+        verbose: int | str = "auto",
+        callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+    ) -> Baseline:
+        """Fits one network: what the chains of `fit_posterior` would start from.
+
+        Its predictions have epistemic standard deviation 0; with `include_noise` they have that of
+        the noise which the network learned. It is near the maximum of the posterior density, but for
+        the noise scale, which counts the degrees of freedom that the weights have used up.
+
+        Args:
+            x, y, noise_scale, validation_data, seed, jit_compile, verbose: As in `fit_posterior`.
+            pretraining: `tfbnn.Pretraining`. One start is tried; with num_starts so many, of which
+                the search keeps the one that it finds best.
+            callbacks: As in `fit_posterior`; one that returns True leaves the network as it is then.
+
+        Returns:
+            `Baseline`: report(), seconds, log_prob, agreement with the training rows.
+
+        Raises:
+            TypeError, ValueError: For unusable data or settings, before anything is compiled.
+            StartError: When the density is not finite at the network that was found.
+            KeyboardInterrupt: On SIGINT and SIGTERM. What was found until then is in the model, unless
+                that has a posterior.
+        """
+        options = _options(1, 1, pretraining, seed, jit_compile, verbose, callbacks)
+        return self._fit_baseline("fit_map", (x, y, noise_scale, validation_data), options)
+
+    def fit_ensemble(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        num_members: int = 10,
+        noise_scale: Any = None,
+        pretraining: Pretraining | None = Pretraining(),
+        validation_data: Sequence[Any] | None = None,
+        seed: int = 0,
+        jit_compile: bool = True,
+        verbose: int | str = "auto",
+        callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+    ) -> Baseline:
+        """Fits networks from independent starts, with equal weights: a deep ensemble.
+
+        Each starts from its own draw of the prior and is fitted to all rows. The spread of their
+        functions is the epistemic standard deviation, and each has its own noise scale.
+
+        Args:
+            x, y, noise_scale, validation_data, seed, jit_compile, verbose: As in `fit_posterior`.
+            num_members: Networks M, default 10. `model.posterior.draws` is [M, 1, P], a chain each,
+                so that `stack_chains` can weigh them by held-out rows.
+            pretraining, callbacks: As in `fit_map`; num_starts is at least num_members.
+
+        Returns:
+            `Baseline`, as `fit_map`.
+
+        Raises:
+            TypeError, ValueError, StartError, KeyboardInterrupt: As `fit_map`.
+
+        References:
+            Lakshminarayanan, Pritzel and Blundell 2017, NeurIPS 30, arXiv:1612.01474.
+        """
+        count = check_integer("num_members", num_members, minimum=1)
+        options = _options(count, 1, pretraining, seed, jit_compile, verbose, callbacks)
+        return self._fit_baseline("fit_ensemble", (x, y, noise_scale, validation_data), options)
+
+    def fit_laplace(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        num_results: int = 1000,
+        noise_scale: Any = None,
+        pretraining: Pretraining | None = Pretraining(),
+        validation_data: Sequence[Any] | None = None,
+        seed: int = 0,
+        jit_compile: bool = True,
+        verbose: int | str = "auto",
+        callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+    ) -> Baseline:
+        """Fits one network and a normal distribution around it: the Laplace approximation.
+
+        The precision is the Gauss-Newton matrix at the network of `fit_map`, in all parameters, log
+        noise and log prior scales included. A draw theta predicts what the network does that was
+        made linear in its weights there, f(x; mode) + J(x) (theta - mode), and has its own noise
+        scale; for classes these are logits. The draws are in `model.posterior.draws` [1, S, P], the
+        mode in `model.posterior.mode`. A draw is no network: `to_savedmodel`, `to_onnx`, `compress`,
+        `stack_chains`, `to_arviz` and backend="tensorflow" refuse. Of a linear model with known
+        Gaussian noise and Normal priors this is the posterior. Draws know nothing of the ends of a
+        Uniform prior, and where the search ended off the maximum the distribution is not moved there.
+
+        Args:
+            x, y, noise_scale, validation_data, seed, jit_compile, verbose: As in `fit_posterior`.
+            num_results: Draws S, default 1000.
+            pretraining, callbacks: As in `fit_map`.
+
+        Returns:
+            `Baseline`, as `fit_map`.
+
+        Raises:
+            ValueError: Also for more than 8000 parameters, whose matrix would take gigabytes.
+            StartError: Also when the matrix is not positive definite.
+            TypeError, KeyboardInterrupt: As `fit_map`.
+
+        References:
+            MacKay 1992, Neural Computation 4, 448. Immer, Korzepa and Bauer 2021, "Improving
+            predictions of Bayesian neural nets via local linearization", arXiv:2008.08400.
+        """
+        options = _options(1, num_results, pretraining, seed, jit_compile, verbose, callbacks)
+        return self._fit_baseline("fit_laplace", (x, y, noise_scale, validation_data), options)
+
+    def _fit_baseline(self, name: str, data: tuple[Any, ...], given: _Options) -> Baseline:
+        """Fits the baseline of this name to (x, y, noise_scale, validation_data)."""
+        from tfbnn.fit.baselines import fit_baseline
+        from tfbnn.run.options import FitOptions
+
+        x, y, noise_scale, validation_data = data
+        options = FitOptions(**given, column_names=column_names_of(y))
+        held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
+        with places_named(x, *held_out[:1]), signals_interrupt():
+            rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
+            fitted = fit_baseline(self.spec, rows, validation, name, options)
+        record = fitted.record
+        self._keep(rows, fitted.ensemble, in_any_case=not record.stopped)
+        if fitted.interrupted:
+            raise KeyboardInterrupt
+        if record.stopped:
+            has = "what was found until then"
+            if self._sampled().provenance.not_sampled is None:
+                has = "its earlier posterior"
+            warnings.warn(f"{name} was stopped early; the model has {has}.", stacklevel=3)
+        return record
+
+
+def _options(
+    num_networks: int,
+    num_results: int,
+    pretraining: Pretraining | None,
+    seed: int,
+    jit_compile: bool,
+    verbose: int | str,
+    callbacks: Sequence[Callable[[dict[str, Any]], object]],
+) -> _Options:
+    """The arguments of FitOptions, in which every network is a chain."""
+    return {
+        "num_chains": num_networks,
+        "num_results": num_results,
+        "num_burnin_steps": 0,
+        "pretraining": pretraining,
+        "seed": seed,
+        "jit_compile": jit_compile,
+        "verbose": verbose,
+        "callbacks": callbacks,
+    }

@@ -1,0 +1,220 @@
+"""Baselines in the same model: what a user gets without sampling, to hold the posterior against.
+
+All begin with the search that finds the starts of chains, so that what they lack is sampling alone.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfbnn.diagnostics.wording import counted
+from tfbnn.exceptions import StartError
+from tfbnn.fit.assemble import check_can_be_saved, origin_of, without_chains
+from tfbnn.fit.baseline_record import Baseline
+from tfbnn.fit.fitting import check_early_stopping
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.fit_checking import check_rows
+from tfbnn.posterior.provenance import Provenance
+from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.options import FitOptions
+from tfbnn.run.preparation import Search
+from tfbnn.run.progress import Notifier
+from tfbnn.run.result import SamplingResult, nothing_sampled
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.system.arrays import Array
+from tfbnn.system.aside import awaited
+from tfbnn.system.threads import single_threaded_blas
+
+MAP, ENSEMBLE, LAPLACE = "fit_map", "fit_ensemble", "fit_laplace"
+# What the model says of itself wherever it is used.
+_NETWORKS = {MAP: "one optimised network", ENSEMBLE: "{} networks from independent starts"}
+_NORMAL = "fit_laplace: a normal distribution around one optimised network, linearised there"
+# The Gauss-Newton matrix and its factor take up to six times 8 P^2 bytes: 3 GB at this P.
+MOST_PARAMETERS = 8000
+
+
+def _check(spec: ModelSpec, name: str, options: FitOptions) -> None:
+    """Refuses what no baseline can be fitted with, before anything is computed.
+
+    Raises:
+        ValueError: Says what.
+    """
+    size, pretraining = spec.layout.num_parameters, options.pretraining
+    if name == LAPLACE and size > MOST_PARAMETERS:
+        raise ValueError(
+            f"fit_laplace takes at most {MOST_PARAMETERS} parameters, as it factorises a P x P matrix, "
+            f"this model has {size}. Use narrower layers, or fit_ensemble."
+        )
+    if pretraining is None or not (pretraining.epochs or pretraining.newton_iterations):
+        raise ValueError(
+            f"{name} gives what pretraining finds, received pretraining={pretraining!r}. Leave it "
+            "out, or give epochs or newton_iterations."
+        )
+
+
+class Outcome(NamedTuple):
+    """What a baseline has come to.
+
+    Attributes:
+        record: Baseline.
+        ensemble: Ensemble; of a fit that was stopped, the networks as they were then.
+        interrupted: Whether the user asked to stop by a signal.
+    """
+
+    record: Baseline
+    ensemble: Ensemble
+    interrupted: bool
+
+
+def fit_baseline(
+    spec: ModelSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
+) -> Outcome:
+    """Fits one of the baselines.
+
+    Args:
+        spec: ModelSpec.
+        rows, validation: Rows; the latter may be None.
+        name: MAP, ENSEMBLE or LAPLACE.
+        options: FitOptions, with num_chains networks to find, and num_results draws of a normal
+            distribution; what it says of kernels, of warm-up and of folders plays no role.
+
+    Raises:
+        TypeError, ValueError: When model and options do not go together.
+        StartError: When the density is not finite at a network that was found.
+        KeyboardInterrupt: Before there is anything better than draws of the prior.
+    """
+    began = time.perf_counter()
+    definition, transformed = _settle(spec, rows, validation, name, options)
+    seconds = Seconds(startup=time.perf_counter() - began)
+    found, ensemble, agreement, interrupted = None, None, None, False
+    try:
+        with single_threaded_blas():  # or the last bits would depend on the number of cores
+            found = _search(definition, transformed, options)
+        stopped = found.stopped or found.starts.interrupted
+        ensemble = _networks(definition, transformed, name, found, stopped)
+        if name == LAPLACE and not stopped:
+            ensemble = _normal(definition, transformed, found)
+        agreement = check_rows(ensemble, transformed.train)
+    except KeyboardInterrupt:
+        if found is None or ensemble is None:
+            raise
+        interrupted = True
+    record = Baseline(
+        name=name,
+        label=str(ensemble.provenance.not_sampled),
+        num_draws=ensemble.num_draws,
+        start=found.starts.text,
+        log_prob=found.log_prob,
+        seconds=_spent(seconds + found.starts.seconds, time.perf_counter() - began),
+        rows=agreement,
+        stopped=stopped or (name == LAPLACE and ensemble.mode is None),
+    )
+    return Outcome(record, ensemble, interrupted or found.starts.interrupted)
+
+
+class _Found(NamedTuple):
+    """What the search has found.
+
+    Attributes:
+        data: Data of the training rows.
+        starts: Starts, which are the networks here.
+        log_prob: Their log densities [C].
+        stopped: Whether a callback ended the search.
+    """
+
+    data: Any
+    starts: Starts
+    log_prob: Array
+    stopped: bool
+
+    @property
+    def nothing(self) -> SamplingResult:
+        """What chains would have drawn from these starts, had there been any."""
+        return nothing_sampled(self.log_prob, interrupted=False)
+
+
+def _search(definition: RunDefinition, transformed: TransformedRows, options: FitOptions) -> _Found:
+    from tfbnn.engine.density.data import make_data
+    from tfbnn.engine.running.begin_elsewhere import starts_of
+    from tfbnn.engine.starts.find import log_prob_of
+
+    spec, notify = definition.spec, Notifier(options.verbose, options.callbacks)
+    data = make_data(*transformed.train, spec.dtype)
+    try:
+        starts = starts_of(definition, transformed, data, notify, Search())
+    finally:
+        notify.progress.close()
+    log_prob = log_prob_of(spec, data, starts.theta)
+    if not np.isfinite(log_prob).all():
+        raise StartError(
+            f"The log density is {log_prob[~np.isfinite(log_prob)][0]} at a network that was found. "
+            "Lower Pretraining.learning_rate, use a narrower prior or dtype='float64'."
+        )
+    return _Found(data, starts, log_prob, notify.stopped)
+
+
+def _settle(
+    spec: ModelSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
+) -> tuple[RunDefinition, TransformedRows]:
+    """The definition of a run without a kernel, and its rows."""
+    _check(spec, name, options)
+    check_early_stopping(options.pretraining, validation)
+    transformed = TransformedRows.learn(spec, rows, validation)
+    from tfbnn.engine.basis.environment import describe_environment
+
+    environment = describe_environment()
+    definition = RunDefinition(
+        spec=spec,
+        rows=rows,
+        validation=validation,
+        kernel={},
+        pretraining=options.pretraining,
+        sampling=options.sampling,
+        environment=environment,
+        temperatures=(1.0,),
+        provenance=Provenance().stating(
+            seed=options.seed,
+            pretraining=repr(options.pretraining),
+            jit_compile=options.jit_compile,
+            **origin_of(options, rows, environment),
+        ),
+    )
+    check_can_be_saved(definition, transformed)
+    return definition, transformed
+
+
+def _networks(
+    definition: RunDefinition, transformed: TransformedRows, name: str, found: _Found, stopped: bool
+) -> Ensemble:
+    """The networks of the search, a chain each, so that all have one weight."""
+    theta = found.starts.theta
+    if stopped or name == LAPLACE:
+        label = f"{name}, stopped early: {counted(len(theta), 'optimised network')}"
+    else:
+        label = f"{name}: {_NETWORKS[name].format(len(theta))}"
+    result = replace(found.nothing, draws=theta[:, None])
+    return without_chains(definition, transformed, result, found.log_prob[:, None], label)
+
+
+def _normal(definition: RunDefinition, transformed: TransformedRows, found: _Found) -> Ensemble:
+    """The normal distribution around the network of the search: draws [1, S, P]."""
+    from tfbnn.engine.density.laplace import laplace_draws
+
+    spec, sampling, mode = definition.spec, definition.sampling, found.starts.theta[0]
+    count = sampling.num_results
+    draws = awaited(laplace_draws, spec, mode, found.data, count, sampling.seed)
+    unknown = np.full((1, count), np.nan)
+    result = replace(found.nothing, draws=draws.astype(spec.dtype)[None])
+    return without_chains(definition, transformed, result, unknown, _NORMAL, mode)
+
+
+def _spent(seconds: Seconds, total: float) -> dict[str, float]:
+    """Dict of seconds by what they were spent on; `rest` is what came after the search."""
+    known = {name: asdict(seconds)[name] for name in ("startup", "compile", "pretraining")}
+    return known | {"rest": max(total - sum(known.values()), 0.0)}
