@@ -231,10 +231,11 @@ def check_early_stopping(pretraining: Pretraining | None, validation: Rows | Non
     Raises:
         ValueError: Says so.
     """
-    if validation is None and pretraining is not None and pretraining.early_stopping:
+    asked = pretraining is not None and pretraining.early_stopping
+    if asked and validation is None and not pretraining.validation_split:
         raise ValueError(
             "Pretraining.early_stopping needs validation rows, received validation_data=None. "
-            "Pass validation_data=(x, y)."
+            "Pass validation_data=(x, y), or give validation_split."
         )
 
 

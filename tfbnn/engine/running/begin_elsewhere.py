@@ -55,7 +55,5 @@ def starts_of(
         data: Tensors of the training rows.
         notify, search: As in `prepare_run`.
     """
-    spec, held_out = definition.spec, transformed.held_out
-    validation = None if held_out is None else make_data(*held_out, spec.dtype)
     pretraining, sampling = definition.pretraining, definition.sampling
-    return find_starts(spec, data, validation, pretraining, sampling, notify, search)
+    return find_starts(definition.spec, transformed, data, pretraining, sampling, notify, search)

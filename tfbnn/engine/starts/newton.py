@@ -28,6 +28,8 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
+# Iterations after which a better score is not waited for any longer: ravines are left in fewer.
+_JUDGE_PATIENCE = 20
 # So many iterations tell whether a gain will be reached: what has less than this share of it by then
 # does not. Measured in units of P, after 20 iterations and at the end, of two starts each. Never
 # reached: demo .29 .33, then .36 .47; yacht after long ADAM .25 .16, then .47 .44; red wine .18 .32,
@@ -46,12 +48,16 @@ class NewtonState(NamedTuple):
         gradient: Of the log density there [P].
         damping: That of the next step.
         log_prob: Log density at the start and after every iteration.
+        best: The theta that a Judge liked best so far; without a Judge the last one.
+        scores: What the Judge said at the start and after every iteration; without one nothing.
     """
 
     theta: np.ndarray
     gradient: np.ndarray
     damping: float
     log_prob: list
+    best: np.ndarray
+    scores: list
 
     @property
     def gain(self):
@@ -63,10 +69,31 @@ class NewtonState(NamedTuple):
         history, done = self.log_prob, len(self.log_prob) - 1
         stalled = done >= _PATIENCE and history[-1] - history[-1 - _PATIENCE] < _TOLERANCE
         in_vain = done == _TRIAL_ITERATIONS and self.gain < _TRIAL_SHARE * least
-        return done >= num_iterations or stalled or in_vain
+        waited = len(self.scores) - 1 - int(np.argmax(self.scores)) if self.scores else 0
+        return done >= num_iterations or stalled or in_vain or waited >= _JUDGE_PATIENCE
+
+    def after(self, theta, value, gradient, damping, judge):
+        """The next one, at another theta."""
+        best, scores = theta, self.scores
+        if judge is not None:
+            scores = [*scores, judge.score(theta)]
+            best = theta if scores[-1] > max(self.scores) else self.best
+        return NewtonState(theta, gradient, damping, [*self.log_prob, value], best, scores)
 
 
-def polish(spec, theta, data, num_iterations, method, notify, least=-np.inf, state=None):
+def polish(
+    spec,
+    theta,
+    data,
+    num_iterations,
+    method,
+    notify,
+    least=-np.inf,
+    state=None,
+    *,
+    judge=None,
+    noise_floor=None,
+):
     """Improves one start.
 
     Args:
@@ -79,22 +106,24 @@ def polish(spec, theta, data, num_iterations, method, notify, least=-np.inf, sta
         least: Gain of log density below which the result is of no use: ends where it is plain that
             it will not be reached.
         state: NewtonState of this start to go on from, None for its beginning.
+        judge: Judge with held-out rows, whose scores choose the best state and end the search; or
+            None.
+        noise_floor: Function theta [P] -> the smallest log noise scales [K] there, or None.
 
     Returns:
         The last NewtonState.
     """
-    problem = _Problem(spec, data, CURVATURES[method])
+    problem = _Problem(spec, data, CURVATURES[method], noise_floor)
     if state is None:
         theta = np.asarray(theta, np.float64)
         value, gradient = awaited(problem.value_and_gradient, theta)
-        state = NewtonState(theta, gradient, _FIRST_DAMPING, [value])
+        scores = [] if judge is None else [judge.score(theta)]
+        state = NewtonState(theta, gradient, _FIRST_DAMPING, [value], theta, scores)
     while not state.is_over(num_iterations, least):
-        theta, gradient, damping, history = state
-        step = awaited(problem.step, theta, history[-1], gradient, damping)
+        step = awaited(problem.step, state.theta, state.log_prob[-1], state.gradient, state.damping)
         if step is None:
             break
-        theta, value, gradient, damping = step
-        state = NewtonState(theta, gradient, damping, [*history, value])
+        state = state.after(*step, judge)
         if notify(state):
             break
     return state
@@ -106,8 +135,9 @@ class _Problem:
     In ntk a sampled prior scale sits in the network and moves with the weights.
     """
 
-    def __init__(self, spec, data, make_curvature):
+    def __init__(self, spec, data, make_curvature, noise_floor=None):
         self.spec = spec
+        self._noise_floor = noise_floor
         self.data = data.cast("float64")
         layout = spec.layout
         end = layout.log_noise_scale.stop if spec.is_ntk else layout.num_parameters
@@ -149,6 +179,9 @@ class _Problem:
         step = (gradient + self._expected_pull(theta, curvature)) / curvature.diagonal
         theta = theta.copy()
         theta[self.scales] += np.clip(step[self.scales], -_LARGEST_SCALE_STEP, _LARGEST_SCALE_STEP)
+        if self._noise_floor is not None:
+            noise = self.spec.layout.log_noise_scale
+            theta[noise] = np.maximum(theta[noise], self._noise_floor(theta))
         return theta
 
     def _expected_pull(self, theta, curvature):
@@ -207,7 +240,7 @@ def plan_newton(spec, num_rows, settings):
         worth = exact and costs[exact] <= _WORTH_OF_EXACT * costs["products"]
         method = exact if worth else "products"
         return NewtonPlan(settings.newton_iterations, method, f"as asked, by {_NAMES[method]}")
-    if settings.early_stopping:
+    if settings.early_stopping and not settings.validation_split:
         return NewtonPlan(0, "products", "auto: early stopping chose the point")
     for method, fewest in ((exact, _FEWEST_EXACT), ("products", _FEWEST_APPROXIMATE)):
         affordable = int(_BUDGET / costs[method]) if method else 0

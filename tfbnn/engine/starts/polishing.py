@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.density.data import Data
+from tfbnn.engine.starts.judge import Judge
 from tfbnn.engine.starts.newton import NewtonPlan, NewtonState, polish
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent
@@ -19,6 +21,8 @@ from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
 _STAGE = "newton"
+# Iterations on all rows after those that were judged: the rows that come back change a network little.
+_REFINING = 30
 
 
 class Unpolished(NamedTuple):
@@ -65,6 +69,8 @@ class _Progress(NamedTuple):
             arrays["damping"] = np.array([state.damping for state in reached])
             arrays["log_prob"] = np.concatenate([state.log_prob for state in reached])
             arrays["lengths"] = np.array([len(state.log_prob) for state in reached])
+            arrays["best"] = np.stack([state.best for state in reached])
+            arrays["scores"] = np.concatenate([state.scores for state in reached])
         return Stand(content, arrays)
 
     @classmethod
@@ -73,11 +79,17 @@ class _Progress(NamedTuple):
         if found is None or "theta" not in found.arrays:
             return cls()
         arrays, done = found.arrays, found.content["done"]
-        histories = np.split(arrays["log_prob"], np.cumsum(arrays["lengths"])[:-1])
+        ends = np.cumsum(arrays["lengths"])[:-1]
+        histories = np.split(arrays["log_prob"], ends)
+        # Without a judge there are no scores.
+        scores = np.split(arrays["scores"], ends if len(arrays["scores"]) else 0 * ends)
         reached = [
-            NewtonState(theta, gradient, float(damping), history.tolist())
-            for theta, gradient, damping, history in zip(
-                arrays["theta"], arrays["gradient"], arrays["damping"], histories
+            NewtonState(theta, gradient, float(damping), history.tolist(), best, judged.tolist())
+            for theta, gradient, damping, history, best, judged in zip(
+                *(arrays[name] for name in ("theta", "gradient", "damping")),
+                histories,
+                arrays["best"],
+                scores,
             )
         ]
         return cls(tuple(reached[:done]), reached[done] if len(reached) > done else None)
@@ -92,31 +104,45 @@ def after_adam(search: Search) -> Unpolished | None:
     return Unpolished(found.arrays["adam"], content["text"], Seconds(**content["seconds"]))
 
 
+class Ground(NamedTuple):
+    """What starts are polished on.
+
+    Attributes:
+        data: Data of all training rows.
+        fitted: Data of those that Levenberg-Marquardt sees at first: all, without a judge.
+        judge: Judge with the others, or with validation rows; or None.
+    """
+
+    data: Data
+    fitted: Data
+    judge: Judge | None
+
+
 def polish_all(
     spec: ModelSpec,
-    data: Data,
+    ground: Ground,
     adam: Unpolished,
     plan: NewtonPlan,
     least: float,
     notify: Notifier,
     search: Search,
 ) -> Polished:
-    """Starts after Levenberg-Marquardt where it gained at least so much.
+    """Starts after Levenberg-Marquardt, where that made them better.
 
-    A Gaussian posterior's log density is typically P / 2 below its maximum. A start that is closer
-    to the maximum than P is as good as polished: further up, it would only fit the noise.
+    With a judge those are better that predict held-out rows better, and they are polished a little
+    more on all rows, with a noise scale no smaller than before. Without one it has to gain at least
+    so much log density: a Gaussian posterior's is typically P / 2 below its maximum. A start that is
+    closer to the maximum than P is as good as polished: further up, it would only fit the noise.
     """
     began, interrupted, before = time.perf_counter(), False, 0.0
-    progress = _Progress.read(search.found_in(_STAGE))
-    total, first = plan.num_iterations * len(adam.theta), len(progress.results)
+    progress, judge = _Progress.read(search.found_in(_STAGE)), ground.judge
+    more = 0 if judge is None else min(plan.num_iterations, _REFINING)
+    total, first = (plan.num_iterations + more) * len(adam.theta), len(progress.results)
 
     def stand() -> Stand:
         return progress.stand(adam, time.perf_counter() - began)
 
-    def show(state: NewtonState) -> bool:
-        nonlocal progress
-        progress = progress._replace(state=state)
-        done = plan.num_iterations * len(progress.results) + len(state.log_prob) - 1
+    def tell(done: int, state: NewtonState) -> bool:
         seconds, ended = time.perf_counter() - began, len(progress.results) - first
         event = NewtonEvent(
             phase="newton",
@@ -128,49 +154,109 @@ def polish_all(
             eta_seconds=_time_to_go(before, seconds, ended, len(adam.theta) - first),
             log_prob=state.log_prob[-1],
         )
-        stopped = notify(event)
+        return notify(event)
+
+    def show(state: NewtonState) -> bool:
+        nonlocal progress
+        progress = progress._replace(state=state)
+        done = plan.num_iterations * len(progress.results) + len(state.log_prob) - 1
+        stopped = tell(done, state)
         search.keep(stand, now=stopped)
         return stopped
 
+    def refined(state: NewtonState) -> Array:
+        if notify.stopped:
+            return state.best
+        floor = state.best[spec.layout.log_noise_scale]
+        refining = partial(tell, total - more)
+        last = polish(
+            spec, state.best, ground.data, more, plan.method, refining, noise_floor=lambda _: floor
+        )
+        return last.theta
+
+    chosen = None
     try:
         while len(progress.results) < len(adam.theta) and not notify.stopped:
             before = time.perf_counter() - began
             start, state = adam.theta[len(progress.results)], progress.state
-            method, count = plan.method, plan.num_iterations
-            state = polish(spec, start, data, count, method, show, least, state)
+            state = polish(
+                spec,
+                start,
+                ground.fitted,
+                plan.num_iterations,
+                plan.method,
+                show,
+                least,
+                state,
+                judge=judge,
+                noise_floor=None if judge is None else judge.noise_floor,
+            )
             if not notify.stopped:
                 progress = _Progress((*progress.results, state))
+        chosen = _chosen(progress.reached, plan, least, judge is not None)
+        theta = _with(adam.theta, chosen.kept, progress.reached, refined if more else _best)
     except KeyboardInterrupt:
         interrupted = True
         search.keep(stand, now=True)
-    return Polished(*_chosen(adam.theta, progress.reached, plan, least), interrupted)
+        chosen = chosen or _chosen(progress.reached, plan, least, judge is not None)
+        theta = _with(adam.theta, chosen.kept, progress.reached, _best)
+    return Polished(theta, chosen.text, interrupted)
+
+
+class _Chosen(NamedTuple):
+    """Numbers of the starts whose polish is kept, and a line on all."""
+
+    kept: Sequence[int]
+    text: str
 
 
 def _chosen(
-    theta: Array, results: Sequence[NewtonState], plan: NewtonPlan, least: float
-) -> tuple[Array, str]:
-    """Starts [C, P], the results where they gained at least so much, and a line on them."""
+    results: Sequence[NewtonState], plan: NewtonPlan, least: float, judged: bool
+) -> _Chosen:
+    """Which polished starts are better than they were."""
     if not results:
-        return theta, "Levenberg-Marquardt was stopped"
+        return _Chosen((), "Levenberg-Marquardt was stopped")
     counts = [len(result.log_prob) - 1 for result in results]
-    gains = np.array([result.gain for result in results])
-    kept = np.flatnonzero(gains >= least)
+    gains = np.array([_score_gain(result) if judged else result.gain for result in results])
+    kept = np.flatnonzero(gains > 0.0 if judged else gains >= least)
     text = f"Levenberg-Marquardt ({plan.reason})"
     if not max(counts):  # where the log density is not finite there is no gain to speak of
         text += " found no step that raises the log density"
     elif len(kept):
+        what = "score of held-out rows" if judged else "log density"
         text += (
-            f", {min(counts)} to {max(counts)} iterations, log density up by "
+            f", {min(counts)} to {max(counts)} iterations, {what} up by "
             f"{min(gains):.4g} to {max(gains):.4g}"
         )
         if len(kept) < len(results):
             text += f", kept for {len(kept)} of {len(results)} starts: it gained little for others"
+    elif judged:
+        text += f" left out after {max(counts)} iterations: held-out rows were predicted no better"
     else:
         text += f" left out after {max(counts)} iterations: it gained too little to matter"
+    return _Chosen(kept.tolist(), text)
+
+
+def _score_gain(state: NewtonState) -> float:
+    """By how much the best score is above that of the start."""
+    return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
+
+
+def _with(
+    theta: Array,
+    kept: Sequence[int],
+    results: Sequence[NewtonState],
+    place: Callable[[NewtonState], Array],
+) -> Array:
+    """Starts [C, P], those that are kept at a place of their results."""
     theta = theta.copy()
     for chain in kept:
-        theta[chain] = results[chain].theta
-    return theta, text
+        theta[chain] = place(results[chain])
+    return theta
+
+
+def _best(state: NewtonState) -> Array:
+    return state.best
 
 
 def _time_to_go(before: float, seconds: float, ended: int, count: int) -> float:

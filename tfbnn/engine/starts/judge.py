@@ -1,0 +1,77 @@
+"""Held-out rows judge the starts of chains: how good they are, and how small their noise may be.
+
+By log density a start with many weights is the better the closer it follows its rows, and its noise
+scale goes to zero with the residuals: chains that begin there stay for thousands of transitions where
+predictions are worse than a straight line's. Rows that took no part do not follow.
+"""
+
+import numpy as np
+
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.value_and_gradient import compiled_log_likelihood
+from tfbnn.engine.starts.check import with_residual_noise
+from tfbnn.spec.rows import NetworkRows
+
+# A noise scale may be this share of what held-out rows show: the rest may be misfit that more rows,
+# or the average over many networks, take away.
+_LEAST_SHARE = 0.5
+# Fewer held-out rows than these say too little.
+_FEWEST_ROWS = 8
+
+
+class Judge:
+    """Scores networks by held-out rows.
+
+    Args:
+        spec: ModelSpec.
+        data: Data of the held-out rows.
+    """
+
+    def __init__(self, spec, data):
+        self.data = data
+        self._spec, self._rows = spec, data.cast("float64")
+        self._log_likelihood = compiled_log_likelihood(Potential(spec))
+
+    def score(self, theta):
+        """Mean log likelihood per row at theta [P], with the noise scale that these rows ask for."""
+        theta = self.settled(np.asarray(theta, np.float64)[None])
+        value = float(self._log_likelihood(tf.constant(theta), self._rows).numpy()[0])
+        return value / int(self._rows.num_rows) if np.isfinite(value) else -np.inf
+
+    def settled(self, theta):
+        """Starts [C, P] with their noise scales at what these rows ask for, in their dtype."""
+        rows = self._rows if theta.dtype == np.float64 else self.data
+        return with_residual_noise(self._spec, theta, rows)
+
+    def noise_floor(self, theta):
+        """The smallest log noise scales [K] that the rows leave a start theta [P]."""
+        noise = self._spec.layout.log_noise_scale
+        return self.settled(np.asarray(theta, np.float64)[None])[0, noise] + np.log(_LEAST_SHARE)
+
+
+def split_rows(rows, share, seed):
+    """(Rows to fit, rows to judge by) out of NetworkRows; None for the latter where they are too few.
+
+    Args:
+        rows: NetworkRows.
+        share: How many of them are held out, from 0 to below 1.
+        seed: Of the run; the same rows are held out whenever it is the same.
+    """
+    count = round(share * len(rows.x))
+    if count < _FEWEST_ROWS:
+        return rows, None
+    order = seeds.generator(seed, "held out", 0).permutation(len(rows.x))
+    held_out, fitted = np.sort(order[:count]), np.sort(order[count:])
+
+    def taken(places):
+        return NetworkRows(*(None if array is None else array[places] for array in rows))
+
+    return taken(fitted), taken(held_out)
+
+
+def make_judge(spec, rows):
+    """The Judge with these NetworkRows."""
+    return Judge(spec, make_data(*rows, spec.dtype))
