@@ -53,12 +53,14 @@ class WeightPrior(ABC):
         scale: What the ntk parameterisation takes out of the weights; None where there is nothing of
             the kind, or where it is sampled.
         scale_prior: Prior of a scale that is sampled together with the weights, or None.
+        per_input: Whether each input has a sampled scale of its own: for the first kernel alone.
         is_normal: Whether the weights are N(0, s^2), s the scale.
         sizes: Typical sizes of weights, as of `ScalePrior`. By default those of its scale.
     """
 
     scale: float | None = None
     scale_prior: ScalePrior | None = None
+    per_input: bool = False
     is_normal: bool = False
 
     def __init_subclass__(cls) -> None:
@@ -67,6 +69,12 @@ class WeightPrior(ABC):
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         """Draws of the weights; those with a sampled scale take it as their last argument."""
+
+    def num_scales(self, num_inputs: int) -> int:
+        """How many scales are sampled for a kernel of so many inputs; for a bias it is asked of 1."""
+        if self.scale_prior is None:
+            return 0
+        return num_inputs if self.per_input else 1
 
     @property
     def sizes(self) -> tuple[float, ...]:
@@ -199,7 +207,10 @@ class HierarchicalNormal(WeightPrior):
         check_scale_prior(self.scale_prior)
 
     def sample(
-        self, generator: np.random.Generator, shape: int | tuple[int, ...], scale: float = 1.0
+        self,
+        generator: np.random.Generator,
+        shape: int | tuple[int, ...],
+        scale: float | Array = 1.0,
     ) -> Array:
         return scale * generator.standard_normal(shape)
 
