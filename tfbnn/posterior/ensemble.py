@@ -88,6 +88,13 @@ class Ensemble:
         return np.repeat(self.chain_weights / self.num_results, self.num_results)
 
     @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs; those without are called by the place of their column."""
+        if self.feature_names is not None:
+            return self.feature_names
+        return tuple(f"column {index}" for index in range(self.spec.num_inputs))
+
+    @property
     def target_names(self) -> list[str]:
         """Names of the targets: those that the command line saved, else y or y1, y2, ..."""
         names, count = self.provenance.target_names, self.spec.num_targets

@@ -148,8 +148,7 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
     stddev = np.sqrt(np.maximum(variances, 0.0))
     spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # of constants none
     index = int(np.argmax(np.maximum(np.abs(inputs.mean), np.maximum(spreads, 1.0 / spreads))))
-    names = ensemble.feature_names
-    name = f"column {index}" if names is None else names[index]
+    name = ensemble.input_names[index]
     return InputCheck(name, float(inputs.mean[index]), float(stddev[index]))
 
 

@@ -221,7 +221,7 @@ class ARD(HierarchicalNormal):
     """Automatic relevance determination: weights of input i ~ N(0, s_i^2), every s_i sampled.
 
     For the kernel of the first layer, and for no other: where an input says nothing of the targets,
-    its s_i shrinks, and its weights with it. Other
+    its s_i shrinks, and its weights with it. `model.relevance()` gives the scales after a fit. Other
     layers and the biases need priors of their own, so the prior of the model is a list:
     `[{"kernel": ARD(), "bias": Normal()}, Normal()]` for one hidden layer.
 
