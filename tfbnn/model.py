@@ -47,7 +47,8 @@ class BayesianMLP(BaselineMethods):
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
             softplus, gelu, swish or silu, sin, identity. Default "tanh".
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
-            list with one of these per layer. Default Normal(1.0).
+            list with one of these per layer. Default Normal(1.0). `priors.ARD` is for the first
+            kernel alone: [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
         likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
         parameterization: "standard" (default), or "ntk": a kernel is multiplied by its prior scale
             over the square root of the layer's inputs, so that one prior suits every width.

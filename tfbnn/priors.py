@@ -1,6 +1,7 @@
 """Priors of weights and of scales, for `BayesianMLP(prior=...)`."""
 
 from tfbnn.spec.priors import (
+    ARD,
     HalfCauchy,
     HalfNormal,
     HierarchicalNormal,
@@ -13,6 +14,7 @@ from tfbnn.spec.priors import (
 )
 
 __all__ = [
+    "ARD",
     "HalfCauchy",
     "HalfNormal",
     "HierarchicalNormal",

@@ -9,9 +9,11 @@ from tests.support.builders import make_rows
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.prediction import Prediction
-from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
+from tfbnn.priors import ARD, HierarchicalNormal, Laplace, Normal, Uniform
 
 LOG = ["log10", "standardize"]
+# Of a first layer.
+ARD_FIRST = {"kernel": ARD(), "bias": HierarchicalNormal()}
 
 CONFIGURATIONS = {
     "plain": {},
@@ -33,6 +35,12 @@ CONFIGURATIONS = {
     "ntk, hierarchical": {
         "parameterization": "ntk",
         "prior": [{"kernel": HierarchicalNormal(), "bias": Normal(0.5)}, HierarchicalNormal()],
+    },
+    "ARD": {"layer_sizes": (3, 4, 1), "prior": [ARD_FIRST, Normal(0.7)]},
+    "ntk, ARD": {
+        "parameterization": "ntk",
+        "layer_sizes": (3, 4, 2),
+        "prior": [ARD_FIRST, HierarchicalNormal()],
     },
     "weighted chains": {"num_chains": 3, "chain_weights": [0.2, 0.7, 0.1]},
 }

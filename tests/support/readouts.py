@@ -14,11 +14,9 @@ from tfbnn.likelihoods import (
     HeteroscedasticGaussian,
     StudentT,
 )
-from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
+from tfbnn.priors import ARD, HierarchicalNormal, Laplace, Normal, Uniform
 
-__all__ = ["CONJUGATE", "OTHERS", "WIDTH", "build", "with_padding"]
-
-WIDTH = 5
+__all__ = ["CONJUGATE", "OTHERS", "build", "with_padding"]
 
 
 def make_model(
@@ -27,9 +25,10 @@ def make_model(
     prior=Normal(0.7),
     parameterization="standard",
     dtype="float64",
+    hidden=(4, 5),
 ):
     return plain_spec(
-        [2, 4, WIDTH, num_outputs],
+        [2, *hidden, num_outputs],
         prior=prior,
         likelihood=likelihood,
         parameterization=parameterization,
@@ -57,6 +56,14 @@ CONJUGATE = {
     "per row": dict(num_outputs=2, row_noise=True),
     "hierarchical": dict(prior=HierarchicalNormal(), likelihood=Gaussian("learned")),
     "ntk": dict(num_outputs=2, parameterization="ntk"),
+    # Without hidden layers the first kernel is the readout's.
+    "ARD": dict(prior=[{"kernel": ARD(), "bias": Normal(0.7)}], hidden=[], num_outputs=2),
+    "ntk ARD": dict(
+        prior=[{"kernel": ARD(), "bias": HierarchicalNormal()}],
+        hidden=[],
+        likelihood=Gaussian("learned"),
+        parameterization="ntk",
+    ),
     "ntk hierarchical": dict(prior=HierarchicalNormal(), parameterization="ntk"),
 }
 OTHERS = {

@@ -14,7 +14,7 @@ ACTIVATIONS = {
 
 
 def split_theta(spec, theta):
-    """theta [P] -> (list of (kernel, bias), noise log scales, dict of log prior scales)."""
+    """theta [P] -> (list of (kernel, bias), noise log scales, dict of arrays of log prior scales)."""
     layers, place = [], 0
     for a, b in zip(spec.layer_sizes[:-1], spec.layer_sizes[1:]):
         kernel = theta[place : place + a * b].reshape(a, b)
@@ -27,8 +27,13 @@ def split_theta(spec, theta):
     for index, prior in enumerate(spec.priors):
         for kind in ("kernel", "bias"):
             if isinstance(getattr(prior, kind), priors.HierarchicalNormal):
-                scales[index, kind] = theta[place]
-                place += 1
+                per_input = isinstance(getattr(prior, kind), priors.ARD)
+                count = spec.layer_sizes[index] if per_input else 1
+                # In the shape of the weights: a line of the kernel has the scale of its input.
+                scales[index, kind] = theta[place : place + count].reshape(
+                    (count, 1) if kind == "kernel" else count
+                )
+                place += count
     assert place == len(theta)
     return layers, noise, scales
 
@@ -106,7 +111,7 @@ def log_prior(spec, theta):
             family = stats.laplace if isinstance(prior, priors.Laplace) else stats.norm
             total += family.logpdf(weights, scale=scale).sum()
             if isinstance(prior, priors.HierarchicalNormal):
-                total += _log_scale_density(prior.scale_prior, scales[index, kind])
+                total += _log_scale_density(prior.scale_prior, scales[index, kind]).sum()
     for log_scale in noise:
         total += _log_scale_density(spec.likelihood.scale_prior, log_scale)
     return total

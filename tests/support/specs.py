@@ -6,6 +6,8 @@ from tests.support.builders import plain_spec
 from tfbnn import likelihoods, priors
 from tfbnn.engine.density.data import make_data
 
+ARD = {"kernel": priors.ARD(priors.HalfNormal(1.5)), "bias": priors.HierarchicalNormal()}
+
 MODELS = {
     "gaussian_fixed": dict(likelihood=likelihoods.Gaussian(0.3)),
     "gaussian_learned": dict(likelihood=likelihoods.Gaussian("learned")),
@@ -46,6 +48,12 @@ MODELS = {
     "hierarchical": dict(prior=priors.HierarchicalNormal()),
     "hierarchical_ntk": dict(
         prior=priors.HierarchicalNormal(priors.InverseGamma(1.5, 2.0)), parameterization="ntk"
+    ),
+    "ard": dict(layer_sizes=[3, 4, 1], prior=[ARD, priors.Laplace(0.8)]),
+    "ard_ntk": dict(
+        layer_sizes=[3, 2, 2],
+        prior=[ARD, priors.HierarchicalNormal(priors.LogNormal(-0.5, 0.6))],
+        parameterization="ntk",
     ),
     "ntk": dict(
         layer_sizes=[2, 5, 4, 1],

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
@@ -10,6 +11,7 @@ from tfbnn.data.transforms import Standardize, Transform
 from tfbnn.diagnostics.problem import VERDICTS
 from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.relevance import Relevance, relevance_of
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 HELP = "show what a model file holds"
@@ -38,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _contents(ensemble: Ensemble) -> dict[str, Any]:
+    relevance = _relevance(ensemble)
     return {
         "spec": ensemble.spec.to_json(),
         "num_parameters": ensemble.spec.layout.num_parameters,
@@ -51,9 +54,14 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
         "classes": ensemble.classes,
         "x_pipeline": ensemble.x_pipeline.to_json(),
         "y_pipeline": ensemble.y_pipeline.to_json(),
+        "relevance": None if relevance is None else asdict(relevance),
         "diagnostics": ensemble.diagnostics,
         "provenance": ensemble.provenance.to_json(),
     }
+
+
+def _relevance(ensemble: Ensemble) -> Relevance | None:
+    return relevance_of(ensemble) if ensemble.spec.priors[0].kernel.per_input else None
 
 
 def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
@@ -73,6 +81,10 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
         yield "Classes", ", ".join(map(str, ensemble.classes))
     for name, pipeline in (("x", ensemble.x_pipeline), ("y", ensemble.y_pipeline)):
         yield f"{name} transform", " -> ".join(map(_step_text, pipeline.steps)) or "none"
+    relevance = _relevance(ensemble)
+    if relevance is not None:
+        for name, scale, low, high in relevance.lines():
+            yield "Relevance", f"{name}: {scale:.3g} ({low:.3g} to {high:.3g})"
     if ensemble.diagnostics is not None:
         count = len(ensemble.diagnostics.get("warnings") or ())
         verdict = ensemble.diagnostics.get("verdict")  # earlier releases gave none

@@ -94,6 +94,13 @@ class Ensemble:
         return np.repeat(self.chain_weights / self.num_results, self.num_results)
 
     @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs; those without are called by the place of their column."""
+        if self.feature_names is not None:
+            return self.feature_names
+        return tuple(f"column {index}" for index in range(self.spec.num_inputs))
+
+    @property
     def target_names(self) -> list[str]:
         """Names of the targets: those that the command line saved, else y or y1, y2, ..."""
         names, count = self.provenance.target_names, self.spec.num_targets
@@ -219,8 +226,8 @@ class Ensemble:
         slot, prior, theta = self.spec.layout.layers[index], self.spec.priors[index], self._flat
         if not self.spec.is_ntk:
             return np.ones((1, slot.num_inputs + 1), theta.dtype)
-        of_kernel = _scale(prior.kernel, slot.kernel_scale, theta) / np.sqrt(slot.num_inputs)
-        of_bias = _scale(prior.bias, slot.bias_scale, theta)
+        of_kernel = _scales(prior.kernel, slot.kernel_scales, theta) / np.sqrt(slot.num_inputs)
+        of_bias = _scales(prior.bias, slot.bias_scales, theta)
         count = max(len(of_kernel), len(of_bias))
         of_kernel = np.broadcast_to(of_kernel, (count, slot.num_inputs))
         scales = np.concatenate([of_kernel, np.broadcast_to(of_bias, (count, 1))], axis=1)
@@ -313,8 +320,8 @@ class Ensemble:
         return self.draws.reshape(self.num_draws, -1)
 
 
-def _scale(prior: WeightPrior, place: int | None, theta: Array) -> Array:
-    """Prior scale of one kernel or bias, broadcastable to [draws, 1]."""
-    if place is None:
+def _scales(prior: WeightPrior, place: slice, theta: Array) -> Array:
+    """Prior scales of one kernel or bias: [draws or 1, inputs or 1]."""
+    if prior.scale_prior is None:
         return np.full((1, 1), prior.scale)
-    return np.exp(theta[:, place : place + 1].astype(np.float64))
+    return np.exp(theta[:, place].astype(np.float64))

@@ -148,8 +148,7 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
     stddev = np.sqrt(np.maximum(variances, 0.0))
     spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # of constants none
     index = int(np.argmax(np.maximum(np.abs(inputs.mean), np.maximum(spreads, 1.0 / spreads))))
-    names = ensemble.feature_names
-    name = f"column {index}" if names is None else names[index]
+    name = ensemble.input_names[index]
     return InputCheck(name, float(inputs.mean[index]), float(stddev[index]))
 
 
@@ -165,9 +164,11 @@ def check_prior(ensemble: Ensemble) -> PriorCheck:
             margin = _EDGE * (high - low)
             at_edge.append((weights < low + margin) | (weights > high - margin))
         elif (limit := _tail_begins(ensemble, prior)) is not None:
-            sampled = scale_place is not None and not ensemble.spec.is_ntk
-            scale = np.exp(theta[:, scale_place, None]) if sampled else 1.0
-            in_tail.append(np.abs(weights) > limit * scale)
+            scales: Array = np.ones(1)
+            if prior.scale_prior is not None and not ensemble.spec.is_ntk:
+                scales = np.exp(theta[:, scale_place])
+                scales = np.repeat(scales, weights.shape[1] // scales.shape[1], axis=1)
+            in_tail.append(np.abs(weights) > limit * scales)
     return PriorCheck(_share(at_edge), _share(in_tail), _prior_spread(ensemble))
 
 

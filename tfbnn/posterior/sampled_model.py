@@ -31,6 +31,7 @@ from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis
+    from tfbnn.posterior.relevance import Relevance
     from tfbnn.posterior.stacking.stacking import Stacking
 
 
@@ -271,6 +272,39 @@ class SampledModel:
             chain_weights=ensemble.chain_weights,
             weighting=weighting_note(ensemble),
         )
+
+    def relevance(self) -> Relevance:
+        """Which inputs matter, by the prior scales that `tfbnn.priors.ARD` samples.
+
+        The scale s_i of input i is the standard deviation that its weights in the first layer have
+        by the prior, per standard deviation of the input where `x_transform` standardises (as it
+        does by default). In the standard parameterisation it is that of the weights themselves. In
+        ntk the network multiplies the kernel by s_i / sqrt(D) for D inputs, so that the effective
+        weights have the standard deviation s_i / sqrt(D): the scales of one fit compare with each
+        other, those of the two parameterisations only after this division.
+
+        An input whose scale is far below the others' says little about the targets. The reverse
+        does not hold for every small difference: an input that acts linearly needs smaller weights
+        than one that bends, and of two inputs that say the same either may carry it. A handful of
+        weights determines each scale, so look at the quantiles, too.
+
+        Returns:
+            `Relevance` with names, median, lower and upper [D], quantiles at 50, 16 and 84 % over
+            all draws under the weights of their chains; printed, a table.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ValueError: For a model without ARD.
+
+        Example:
+            prior = [{"kernel": ARD(), "bias": Normal()}, Normal()]
+            model = tfbnn.BayesianMLP([8, 50, 1], prior=prior)
+            model.fit_posterior(x, y)
+            print(model.relevance())
+        """
+        from tfbnn.posterior.relevance import relevance_of
+
+        return relevance_of(self._fitted())
 
     def stack_chains(
         self,

@@ -1,7 +1,8 @@
 """Where each weight sits in the flat parameter vector theta.
 
 Per layer the kernel (row-major [in, out]) then the bias; then the log noise scales; then the log
-prior scales, layer by layer, kernel before bias.
+prior scales, layer by layer, kernel before bias. A kernel or bias has no sampled prior scale, one,
+or one per input; with m of them its n weights are m runs of n / m in a row, one run per scale.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,13 +14,13 @@ from tfbnn.system.arrays import Array
 
 
 class LayerSlot(NamedTuple):
-    """One layer's places in theta; a prior-scale index is None where the scale is not sampled."""
+    """One layer's places in theta; those of prior scales are empty where none is sampled."""
 
     num_inputs: int
     num_outputs: int
     start: int
-    kernel_scale: int | None
-    bias_scale: int | None
+    kernel_scales: slice
+    bias_scales: slice
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -77,30 +78,31 @@ class Layout(NamedTuple):
         if index < self.log_noise_scale.stop:
             return f"log noise scale[{index - self.num_weights}]"
         for number, slot in enumerate(self.layers, start=1):
-            for kind, place in (("kernel", slot.kernel_scale), ("bias", slot.bias_scale)):
-                if place == index:
-                    return f"layer {number} log {kind} prior scale"
+            for kind, place in (("kernel", slot.kernel_scales), ("bias", slot.bias_scales)):
+                if place.start <= index < place.stop:
+                    entry = f"[{index - place.start}]" if place.stop - place.start > 1 else ""
+                    return f"layer {number} log {kind} prior scale{entry}"
         raise IndexError(f"theta has {self.num_parameters} entries, received index {index}.")
 
 
 def make_layout(
-    layer_sizes: Sequence[int], num_noise: int, has_prior_scale: Iterable[tuple[bool, bool]]
+    layer_sizes: Sequence[int], num_noise: int, num_prior_scales: Iterable[tuple[int, int]]
 ) -> Layout:
     """Builds the layout.
 
     Args:
         layer_sizes: Widths from inputs to outputs.
         num_noise: Number of learned log noise scales.
-        has_prior_scale: Per layer a pair of booleans: is the scale of the kernel's, of the bias's
-            prior sampled?
+        num_prior_scales: Per layer a pair of numbers: sampled scales of the kernel's prior, of the
+            bias's.
     """
     num_weights = sum((a + 1) * b for a, b in zip(layer_sizes[:-1], layer_sizes[1:]))
     slots, start, next_scale = [], 0, num_weights + num_noise
-    for num_inputs, num_outputs, flags in zip(layer_sizes[:-1], layer_sizes[1:], has_prior_scale):
+    for num_inputs, num_outputs, counts in zip(layer_sizes[:-1], layer_sizes[1:], num_prior_scales):
         places = []
-        for flag in flags:
-            places.append(next_scale if flag else None)
-            next_scale += bool(flag)
+        for count in counts:
+            places.append(slice(next_scale, next_scale + count))
+            next_scale += count
         slots.append(LayerSlot(num_inputs, num_outputs, start, *places))
         start += (num_inputs + 1) * num_outputs
     return Layout(tuple(slots), num_weights, num_noise, next_scale)

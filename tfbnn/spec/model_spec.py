@@ -35,8 +35,8 @@ class ModelSpec:
         priors: One LayerPrior per layer.
         likelihood: A likelihood settings object.
         parameterization: "standard" or "ntk". In ntk the network multiplies a kernel by
-            s / sqrt(inputs of the layer) and a bias by s, s the scale of its prior, and the
-            parameters themselves have prior scale 1.
+            s / sqrt(inputs of the layer) and a bias by s, s the scale of its prior (or the line of
+            each input by its own), and the parameters themselves have prior scale 1.
         x_transform, y_transform: Tuples of transform names; the latter empty for classes.
         dtype: "float32" or "float64", of the parameters and of the sampling.
     """
@@ -52,21 +52,21 @@ class ModelSpec:
 
     @cached_property
     def layout(self) -> Layout:
-        has_scale = [
-            (layer.kernel.scale_prior is not None, layer.bias.scale_prior is not None)
-            for layer in self.priors
+        num_scales = [
+            (layer.kernel.num_scales(num_inputs), layer.bias.num_scales(1))
+            for layer, num_inputs in zip(self.priors, self.layer_sizes)
         ]
         noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
-        return make_layout(self.layer_sizes, noise, has_scale)
+        return make_layout(self.layer_sizes, noise, num_scales)
 
-    def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, int | None]]:
-        """Yields (prior, place of the weights, place of their log scale or None) of every group.
+    def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
+        """Yields (prior, place of the weights, place of their sampled log scales) of every group.
 
         Groups are the kernel and the bias of each layer, from inputs to outputs.
         """
         for slot, layer in zip(self.layout.layers, self.priors):
-            yield layer.kernel, slot.kernel, slot.kernel_scale
-            yield layer.bias, slot.bias, slot.bias_scale
+            yield layer.kernel, slot.kernel, slot.kernel_scales
+            yield layer.bias, slot.bias, slot.bias_scales
 
     @property
     def num_inputs(self) -> int:

@@ -13,14 +13,15 @@ def draw_parameters(spec: ModelSpec, generator: np.random.Generator) -> Array:
     layout = spec.layout
     theta = np.zeros(layout.num_parameters)
     for prior, place, scale_place in spec.weight_groups():
-        shape = place.stop - place.start
+        count = place.stop - place.start
         if prior.scale_prior is not None:
-            scale = prior.scale_prior.sample(generator, ())
-            theta[scale_place] = np.log(scale)
-            in_theta = 1.0 if spec.is_ntk else scale
-            theta[place] = prior.sample(generator, shape, in_theta)  # type: ignore[call-arg]
+            num_scales = scale_place.stop - scale_place.start
+            scales = prior.scale_prior.sample(generator, num_scales)
+            theta[scale_place] = np.log(scales)
+            in_theta = 1.0 if spec.is_ntk else np.repeat(scales, count // num_scales)
+            theta[place] = prior.sample(generator, count, in_theta)  # type: ignore[call-arg]
         else:
-            weights = prior.sample(generator, shape)
+            weights = prior.sample(generator, count)
             theta[place] = weights / prior.scale if spec.is_ntk and prior.scale else weights
     if layout.num_noise and spec.likelihood.scale_prior is not None:
         scales = spec.likelihood.scale_prior.sample(generator, layout.num_noise)

@@ -9,6 +9,7 @@ positive scale s; s is sampled as log(s), and the density of log(s) includes the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
 from typing import Any
@@ -53,12 +54,14 @@ class WeightPrior(ABC):
         scale: What the ntk parameterisation takes out of the weights; None where there is nothing of
             the kind, or where it is sampled.
         scale_prior: Prior of a scale that is sampled together with the weights, or None.
+        per_input: Whether each input has a sampled scale of its own: for the first kernel alone.
         is_normal: Whether the weights are N(0, s^2), s the scale.
         sizes: Typical sizes of weights, as of `ScalePrior`. By default those of its scale.
     """
 
     scale: float | None = None
     scale_prior: ScalePrior | None = None
+    per_input: bool = False
     is_normal: bool = False
 
     def __init_subclass__(cls) -> None:
@@ -67,6 +70,12 @@ class WeightPrior(ABC):
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         """Draws of the weights; those with a sampled scale take it as their last argument."""
+
+    def num_scales(self, num_inputs: int) -> int:
+        """How many scales are sampled for a kernel of so many inputs; for a bias it is asked of 1."""
+        if self.scale_prior is None:
+            return 0
+        return num_inputs if self.per_input else 1
 
     @property
     def sizes(self) -> tuple[float, ...]:
@@ -199,9 +208,34 @@ class HierarchicalNormal(WeightPrior):
         check_scale_prior(self.scale_prior)
 
     def sample(
-        self, generator: np.random.Generator, shape: int | tuple[int, ...], scale: float = 1.0
+        self,
+        generator: np.random.Generator,
+        shape: int | tuple[int, ...],
+        scale: float | Array = 1.0,
     ) -> Array:
         return scale * generator.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class ARD(HierarchicalNormal):
+    """Automatic relevance determination: weights of input i ~ N(0, s_i^2), every s_i sampled.
+
+    For the kernel of the first layer, and for no other: where an input says nothing of the targets,
+    its s_i shrinks, and its weights with it. `model.relevance()` gives the scales after a fit. Other
+    layers and the biases need priors of their own, so the prior of the model is a list:
+    `[{"kernel": ARD(), "bias": Normal()}, Normal()]` for one hidden layer.
+
+    `scale_prior` is the prior of each s_i, independently: HalfCauchy(1.0) by default, which has its
+    median at the scale of Normal(1.0) and room for zero and for ten times as much, or any other
+    scale prior. The inputs share no scale. In the ntk parameterisation the unscaled weights are
+    N(0, 1) and s_i multiplies those of input i in the network, over the square root of the inputs.
+
+    References:
+        MacKay 1992, Neural Computation 4, 448. Neal 1996, Bayesian Learning for Neural Networks,
+        Lecture Notes in Statistics 118, Springer.
+    """
+
+    per_input = True
 
 
 @dataclass(frozen=True)
@@ -256,15 +290,39 @@ def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
 
     Returns:
         Tuple of `num_layers` LayerPrior.
+
+    Raises:
+        TypeError, ValueError: For what is none of these, and for a prior with one scale per input
+            that would be of anything but the first kernel.
     """
-    if isinstance(prior, (list, tuple)):
-        if len(prior) != num_layers:
-            raise ValueError(
-                f"prior must be one prior or a list of {num_layers}, one per layer with the output "
-                f"layer last, received {len(prior)}."
-            )
-        return tuple(_layer_prior(entry) for entry in prior)
-    return (_layer_prior(prior),) * num_layers
+    if not isinstance(prior, (list, tuple)):
+        layers = (_layer_prior(prior),) * num_layers
+    elif len(prior) == num_layers:
+        layers = tuple(_layer_prior(entry) for entry in prior)
+    else:
+        raise ValueError(
+            f"prior must be one prior or a list of {num_layers}, one per layer with the output "
+            f"layer last, received {len(prior)}."
+        )
+    _check_per_input(layers)
+    return layers
+
+
+def prior_per_input(num_layers: int) -> str:
+    """What to type as `prior` of so many layers for one sampled scale per input."""
+    first = '{"kernel": ARD(), "bias": Normal()}'
+    return f"prior=[{', '.join([first, *['Normal()'] * (num_layers - 1)])}]"
+
+
+def _check_per_input(layers: Sequence[LayerPrior]) -> None:
+    for number, layer in enumerate(layers, start=1):
+        for kind, prior in (("kernel", layer.kernel), ("bias", layer.bias)):
+            if prior.per_input and (number, kind) != (1, "kernel"):
+                raise ValueError(
+                    f"{type(prior).__name__} has one scale per input and is for the kernel of the "
+                    f"first layer alone, received it for the {kind} of layer {number}. "
+                    f"Pass {prior_per_input(len(layers))}."
+                )
 
 
 def _layer_prior(entry: Any) -> LayerPrior:

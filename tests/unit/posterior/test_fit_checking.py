@@ -13,7 +13,7 @@ from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, Stud
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.fit_checking import check_fit, check_rows
 from tfbnn.posterior.metrics import evaluate
-from tfbnn.priors import HierarchicalNormal, Laplace, Normal, Uniform
+from tfbnn.priors import ARD, HierarchicalNormal, Laplace, Normal, Uniform
 from tfbnn.spec.rows import NetworkRows, Rows
 
 NOISE = 0.1
@@ -273,6 +273,20 @@ def test_sampled_prior_scales_are_what_the_tail_is_measured_by():
         draws[..., -2:] = log_scale
         prior = check_fit(make_ensemble(spec, draws, X, Y, statistics), None).prior
         assert prior.in_tail == share and np.isnan(prior.at_edge)
+
+
+def test_weights_of_each_input_are_measured_by_its_own_scale():
+    spec = plain_spec([2, 3, 1], prior=[{"kernel": ARD(), "bias": Normal()}, Normal()])
+    draws = np.zeros((2, 50, spec.layout.num_parameters))
+    draws[..., :6] = [5.0] * 3 + [0.1] * 3
+    draws[..., -2:] = np.log([5.0, 0.1])
+    x = np.column_stack([X, X[::-1]])
+    statistics = random_statistics((2, 50), np.random.default_rng(0))
+    assert check_fit(make_ensemble(spec, draws, x, Y, statistics), None).prior.in_tail == 0.0
+    draws[..., -2:] = np.log([0.1, 5.0])
+    # Three of thirteen weights and biases are fifty scales away.
+    in_tail = check_fit(make_ensemble(spec, draws, x, Y, statistics), None).prior.in_tail
+    np.testing.assert_allclose(in_tail, 3 / 13)
 
 
 def test_what_was_found_is_kept_with_the_model(tmp_path):

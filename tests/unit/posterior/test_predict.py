@@ -20,7 +20,7 @@ from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.averages import weighted_quantiles
-from tfbnn.priors import HierarchicalNormal
+from tfbnn.priors import ARD, HierarchicalNormal
 from tfbnn.spec.activations import ACTIVATIONS
 
 PROBABILITIES = [0.02275, 0.16, 0.5, 0.84, 0.97725]
@@ -34,10 +34,16 @@ def naive_outputs(ensemble, theta, x):
     for number, prior in enumerate(spec.priors):
         for part in ("kernel", "bias"):
             if isinstance(getattr(prior, part), HierarchicalNormal):
-                scales[number, part] = np.exp(theta[place])
-                place += 1
+                per_input = isinstance(getattr(prior, part), ARD)
+                count = spec.layer_sizes[number] if per_input else 1
+                found = np.exp(theta[place : place + count])
+                scales[number, part] = (
+                    found if per_input else np.repeat(found, max(spec.layer_sizes))
+                )
+                place += count
             elif spec.is_ntk:
-                scales[number, part] = getattr(prior, part).scale
+                scale = getattr(prior, part).scale
+                scales[number, part] = np.repeat(scale, max(spec.layer_sizes))
     hidden = x
     for step in ensemble.x_pipeline.steps:
         hidden = step.forward(hidden)
@@ -48,12 +54,12 @@ def naive_outputs(ensemble, theta, x):
             for j in range(num_outputs):
                 weight = theta[position + i * num_outputs + j]
                 if spec.is_ntk:
-                    weight = weight * scales[number, "kernel"] / num_inputs**0.5
+                    weight = weight * scales[number, "kernel"][i] / num_inputs**0.5
                 following[j] += hidden[i] * weight
         position += num_inputs * num_outputs
         for j in range(num_outputs):
             bias = theta[position + j]
-            following[j] += bias * scales[number, "bias"] if spec.is_ntk else bias
+            following[j] += bias * scales[number, "bias"][j] if spec.is_ntk else bias
         position += num_outputs
         last = number == len(sizes) - 2
         hidden = following if last else ACTIVATIONS[spec.activations[number]].numpy(following)

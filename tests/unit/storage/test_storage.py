@@ -11,7 +11,7 @@ import tfbnn
 from tests.support.builders import make_rows
 from tfbnn.cli import main
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.priors import HierarchicalNormal, Laplace, LogNormal, Uniform
+from tfbnn.priors import ARD, HierarchicalNormal, Laplace, LogNormal, Uniform
 from tfbnn.storage import read_model, seal, write_model
 from tfbnn.storage.model import file as model_file
 
@@ -30,6 +30,9 @@ CONFIGURATIONS = {
             {"kernel": Laplace(0.3), "bias": Uniform(-1.0, 2.0)},
             HierarchicalNormal(LogNormal(-1.0, 0.5)),
         ],
+    },
+    "prior per input": {
+        "prior": [{"kernel": ARD(LogNormal()), "bias": Laplace(0.3)}, Laplace(0.5)]
     },
     "ntk": {"parameterization": "ntk", "activation": ["silu"]},
     "weights, names, row noise": {

@@ -11,6 +11,7 @@ from math import lgamma, log, pi, sqrt
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.network import per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.required import required_of
 
@@ -24,8 +25,8 @@ def weight_log_prior(prior: priors.WeightPrior, weights: Tensor, scale: Tensor =
     Args:
         prior: A weight prior from tfbnn.priors.
         weights: Weights [C, n].
-        scale: Prior scale, a number or [C, 1]; None takes the one of the prior. The ntk
-            parameterisation passes 1.
+        scale: Prior scale, a number, or [C, m] of m that are sampled; None takes the one of the
+            prior. The ntk parameterisation passes 1.
     """
 
 
@@ -51,10 +52,12 @@ def _normal(prior, weights, scale=None):
 
 
 def _scale_of_weights(prior, weights, scale):
-    """(scale, a tensor that divides weights [C, n], its logarithm, float64 [C] or a number)."""
+    """(what divides weights [C, n], the mean of its logarithm, float64 [C] or a number)."""
     scale = tf.convert_to_tensor(prior.scale if scale is None else scale, weights.dtype)
     log_scale = tf.cast(tf.math.log(scale), tf.float64)
-    return scale, log_scale[:, 0] if log_scale.shape.rank else log_scale
+    if not scale.shape.rank:
+        return scale, log_scale
+    return per_weight(scale, weights.shape[-1]), tf.reduce_mean(log_scale, axis=-1)
 
 
 @required_of(priors.ScalePrior)

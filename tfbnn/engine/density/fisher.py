@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.network import per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.required import required_of
@@ -135,12 +136,13 @@ def prior_curvature(spec: ModelSpec, theta: Tensor) -> Tensor:
     layout, theta = spec.layout, tf.cast(theta, tf.float64)
     weights, noise, scales = [], [], []
     for prior, place, scale_place in spec.weight_groups():
-        count, log_scale = place.stop - place.start, None
-        if scale_place is not None:
-            log_scale = theta[scale_place : scale_place + 1]
-            depending = 0.0 if spec.is_ntk else 2.0 * count
-            scales.append(scale_curvature(prior.scale_prior, log_scale) + depending)
-        precision = tf.cast(weight_precision(prior, log_scale, spec.is_ntk), tf.float64)
+        count, log_scales = place.stop - place.start, None
+        if prior.scale_prior is not None:
+            log_scales = theta[scale_place]
+            depending = 0.0 if spec.is_ntk else 2.0 * count / log_scales.shape[0]
+            scales.append(scale_curvature(prior.scale_prior, log_scales) + depending)
+        precision = tf.cast(weight_precision(prior, log_scales, spec.is_ntk), tf.float64)
+        precision = per_weight(tf.reshape(precision, [-1]), count)
         weights.append(tf.broadcast_to(precision, [count]))
     if layout.num_noise:
         log_noise_scale = theta[layout.log_noise_scale]
@@ -149,33 +151,33 @@ def prior_curvature(spec: ModelSpec, theta: Tensor) -> Tensor:
 
 
 @required_of(priors.WeightPrior)
-def weight_precision(prior: priors.WeightPrior, log_scale: Tensor | None, is_ntk: bool) -> Tensor:
-    """Inverse variance of the weights, or of what stands for them: a number or a tensor [1].
+def weight_precision(prior: priors.WeightPrior, log_scales: Tensor | None, is_ntk: bool) -> Tensor:
+    """Inverse variance of the weights, or of what stands for them: a number, or one per scale [m].
 
     Args:
         prior: A weight prior.
-        log_scale: Its sampled log scale [1], or None.
+        log_scales: Its sampled log scales [m], or None.
         is_ntk: Whether the scale sits in the network, so that the weights have the prior scale 1.
     """
 
 
 @weight_precision.register(priors.Uniform)
-def _uniform(prior, log_scale, is_ntk):
+def _uniform(prior, log_scales, is_ntk):
     return 12.0 / (prior.high - prior.low) ** 2
 
 
 @weight_precision.register(priors.HierarchicalNormal)
-def _hierarchical(prior, log_scale, is_ntk):
-    return 1.0 if is_ntk else tf.exp(-2.0 * log_scale)
+def _hierarchical(prior, log_scales, is_ntk):
+    return 1.0 if is_ntk else tf.exp(-2.0 * log_scales)
 
 
 @weight_precision.register(priors.Laplace)
-def _laplace(prior, log_scale, is_ntk):
+def _laplace(prior, log_scales, is_ntk):
     return 0.5 / (1.0 if is_ntk else prior.scale) ** 2
 
 
 @weight_precision.register(priors.Normal)
-def _normal(prior, log_scale, is_ntk):
+def _normal(prior, log_scales, is_ntk):
     return 1.0 / (1.0 if is_ntk else prior.scale) ** 2
 
 

@@ -186,45 +186,59 @@ def output_jacobian(spec, theta, x):
         (Jacobian [num_outputs, P, n], outputs [num_outputs, n]).
     """
     layers, outputs = _forward(spec, theta, x)
-    count = outputs.shape[0]
+    count, layout = outputs.shape[0], spec.layout
     back = tf.broadcast_to(tf.eye(count, dtype=x.dtype)[:, :, None], [count, *outputs.shape])
-    columns, scale_columns = [], {}
-    for slot, layer in zip(reversed(spec.layout.layers), reversed(layers)):
-        received, effective_kernel, factors, slope = layer
+    columns, scale_columns = [], []
+    for slot, layer in zip(reversed(layout.layers), reversed(layers)):
+        received, effective_kernel, kernel_factors, bias_factor, slope = layer
         if slope is not None:
             back = back * slope
-        kernel = factors[0] * received[None, :, None, :] * back[:, None]
+        kernel = (kernel_factors * received)[None, :, None, :] * back[:, None]
         kernel = tf.reshape(kernel, [count, -1, x.shape[-1]])
-        bias = factors[1] * back
+        bias = bias_factor * back
         columns = [kernel, bias, *columns]
-        if spec.is_ntk:
-            # In ntk a sampled prior scale s multiplies the weights: d/d log s = sum of w d/dw.
-            scales = (slot.kernel_scale, slot.bias_scale)
-            for part, where, place in zip((kernel, bias), (slot.kernel, slot.bias), scales):
-                if place is not None:
-                    scale_columns[place] = tf.einsum("kpn,p->kn", part, theta[where])[:, None]
+        of_kernel = _scale_columns(spec, kernel, theta[slot.kernel], slot.kernel_scales)
+        of_bias = _scale_columns(spec, bias, theta[slot.bias], slot.bias_scales)
+        scale_columns = [of_kernel, of_bias, *scale_columns]
         back = tf.matmul(effective_kernel, back)
-    nothing = tf.zeros([count, 1, x.shape[-1]], x.dtype)
-    scales = range(spec.layout.num_weights, theta.shape[0])
-    columns += [scale_columns.get(place, nothing) for place in scales]
-    return tf.concat(columns, axis=1), outputs
+    of_noise = tf.zeros([count, layout.num_noise, x.shape[-1]], x.dtype)
+    return tf.concat([*columns, of_noise, *scale_columns], axis=1), outputs
+
+
+def _scale_columns(spec, jacobian, weights, place):
+    """Derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
+
+    Args:
+        spec: ModelSpec.
+        jacobian: Derivatives in its weights [num_outputs, number of them, n].
+        weights: [number of them].
+        place: Of the m scales in theta.
+    """
+    num_scales, (count, _, num_rows) = place.stop - place.start, jacobian.shape
+    if not (spec.is_ntk and num_scales):
+        return tf.zeros([count, num_scales, num_rows], jacobian.dtype)
+    # In ntk a sampled prior scale s multiplies its weights: d/d log s = sum of w d/dw.
+    jacobian = tf.reshape(jacobian, [count, num_scales, -1, num_rows])
+    return tf.einsum("kmpn,mp->kmn", jacobian, tf.reshape(weights, [num_scales, -1]))
 
 
 def _forward(spec, theta, x):
-    """Layers as (input, effective kernel, factors of kernel and bias, slope), and the last sum."""
+    """Layers as (input, effective kernel, factors [inputs or 1, 1] and [1], slope), the last sum."""
     layers, hidden = [], x
     for index, slot in enumerate(spec.layout.layers):
-        factors = tf.ones([2], x.dtype)
+        kernel_factors, bias_factor = tf.ones([1, 1], x.dtype), tf.ones([1], x.dtype)
         if spec.is_ntk:
-            kernel_scale, bias_scale = weight_scales(spec, theta[None], index)
-            factors = tf.stack([kernel_scale[0, 0] / slot.num_inputs**0.5, bias_scale[0, 0]])
-        kernel = factors[0] * tf.reshape(theta[slot.kernel], [slot.num_inputs, slot.num_outputs])
-        total = tf.matmul(kernel, hidden, transpose_a=True) + factors[1] * theta[slot.bias][:, None]
+            kernel_scales, bias_scale = weight_scales(spec, theta[None], index)
+            kernel_factors = kernel_scales[0, :, None] / slot.num_inputs**0.5
+            bias_factor = bias_scale[0]
+        kernel = kernel_factors * tf.reshape(theta[slot.kernel], slot.shape)
+        bias = bias_factor * theta[slot.bias]
+        total = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, None]
         received, slope = hidden, None
         if index < len(spec.activations):
             with tf.GradientTape() as tape:
                 tape.watch(total)
                 hidden = ACTIVATIONS[spec.activations[index]].tensorflow(tf, total)
             slope = tape.gradient(hidden, total)
-        layers.append((received, kernel, factors, slope))
+        layers.append((received, kernel, kernel_factors, bias_factor, slope))
     return layers, total

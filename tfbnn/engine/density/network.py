@@ -45,8 +45,8 @@ def layer_weights(spec, theta, index):
     kernel = tf.reshape(theta[:, slot.kernel], [-1, slot.num_inputs, slot.num_outputs])
     bias = theta[:, slot.bias]
     if spec.is_ntk:
-        kernel_scale, bias_scale = weight_scales(spec, theta, index)
-        kernel = kernel * (kernel_scale / slot.num_inputs**0.5)[..., None]
+        kernel_scales, bias_scale = weight_scales(spec, theta, index)
+        kernel = kernel * (kernel_scales / slot.num_inputs**0.5)[..., None]
         bias = bias * bias_scale
     return kernel, bias
 
@@ -112,13 +112,25 @@ def network_tiles(spec, theta, num_rows):
 
 
 def weight_scales(spec, theta, index):
-    """Prior scales of kernel and bias of one layer, each broadcastable to [C, 1]."""
+    """Prior scales of one layer: of the kernel [C or 1, inputs or 1], of the bias [C or 1, 1]."""
     slot, prior = spec.layout.layers[index], spec.priors[index]
-    kernel_scale = _weight_scale(prior.kernel, slot.kernel_scale, theta)
-    return kernel_scale, _weight_scale(prior.bias, slot.bias_scale, theta)
+    kernel_scales = _weight_scales(prior.kernel, slot.kernel_scales, theta)
+    return kernel_scales, _weight_scales(prior.bias, slot.bias_scales, theta)
 
 
-def _weight_scale(prior, place, theta):
-    if place is None:
+def _weight_scales(prior, place, theta):
+    if prior.scale_prior is None:
         return tf.constant(prior.scale, theta.dtype, shape=[1, 1])
-    return tf.exp(theta[:, place : place + 1])
+    return tf.exp(theta[:, place])
+
+
+def per_weight(values, count):
+    """One number per scale [..., m] -> one per weight [..., count], see `tfbnn.spec.layout`.
+
+    A single one is left alone [..., 1]: it broadcasts, and XLA sums its gradient in one pass.
+    """
+    *batch, num_scales = values.shape
+    if num_scales == 1:
+        return values
+    wide = tf.broadcast_to(values[..., None], [*batch, num_scales, count // num_scales])
+    return tf.reshape(wide, [*batch, count])

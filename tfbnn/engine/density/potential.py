@@ -98,8 +98,8 @@ class Potential:
         for prior, place, scale_place in islice(self.spec.weight_groups(), 2 * num_layers):
             # In ntk the scale sits in the network and the parameters have prior scale 1.
             scale = 1.0 if self.spec.is_ntk else None
-            if scale_place is not None and not self.spec.is_ntk:
-                scale = tf.exp(theta[:, scale_place : scale_place + 1])
+            if prior.scale_prior is not None and not self.spec.is_ntk:
+                scale = tf.exp(theta[:, scale_place])
             total += weight_log_prior(prior, theta[:, place], scale)
         return total
 
@@ -110,8 +110,8 @@ class Potential:
             log_noise_scale = theta[:, layout.log_noise_scale]
             total += scale_log_prior(self.spec.likelihood.scale_prior, log_noise_scale)
         for prior, _, place in self.spec.weight_groups():
-            if place is not None:
-                total += scale_log_prior(prior.scale_prior, theta[:, place : place + 1])
+            if prior.scale_prior is not None:
+                total += scale_log_prior(prior.scale_prior, theta[:, place])
         return total
 
     def powered_log_likelihood(self, theta, data, likelihood_weight):

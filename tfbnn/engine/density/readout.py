@@ -7,7 +7,7 @@ has it: [C, G, p, J], with J targets in each of the G groups of outputs that sha
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.network import weight_scales
+from tfbnn.engine.density.network import per_weight, weight_scales
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
@@ -66,14 +66,14 @@ def entry_scales(spec: ModelSpec, theta: Tensor) -> Tensor:
         return tf.ones([count, (sizes[-2] + 1) * sizes[-1]], theta.dtype)
     widths = (sizes[-2] * sizes[-1], sizes[-1])
     wide = [
-        tf.broadcast_to(scale, [count, width])
-        for scale, width in zip(prior_scales(spec, theta), widths)
+        tf.broadcast_to(per_weight(scales, width), [count, width])
+        for scales, width in zip(prior_scales(spec, theta), widths)
     ]
     return tf.concat(wide, axis=1)
 
 
 def prior_scales(spec: ModelSpec, theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Prior scales of the readout's kernel and bias [C or 1, 1]; of a prior that has none, 1."""
+    """Prior scales of the readout as of `weight_scales`; of a prior that has none, 1."""
     prior = spec.priors[-1]
     if not (prior.kernel.has_scale and prior.bias.has_scale):
         return (tf.ones([1, 1], theta.dtype),) * 2

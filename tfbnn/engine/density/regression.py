@@ -186,12 +186,12 @@ class Regression:
         hidden = hidden_units(self.spec, theta, rows.x)
         # A network without hidden layers has the same features in every chain.
         hidden = hidden if hidden.shape.rank == 3 else hidden[None]
-        kernel_scale, bias_scale = prior_scales(self.spec, theta)
+        kernel_scales, bias_scale = prior_scales(self.spec, theta)
         if self.spec.is_ntk:
-            kernel_scale = kernel_scale / self.spec.layer_sizes[-2] ** 0.5
+            kernel_scales = kernel_scales / self.spec.layer_sizes[-2] ** 0.5
         # The scales of a row first, as every pass over the hidden units is one over memory.
         kernel_weight, bias_weight = (
-            scale[..., None, None] * weight for scale in (kernel_scale, bias_scale)
+            scales[:, None, :, None] * weight for scales in (kernel_scales, bias_scale)
         )
         return tf.concat([kernel_weight * hidden[:, None], bias_weight], axis=2)
 

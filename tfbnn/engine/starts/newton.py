@@ -189,15 +189,16 @@ class _Problem:
         layout = self.spec.layout
         # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
         prior_share = np.zeros(layout.num_parameters)
-        prior = prior_curvature(self.spec, theta).numpy()[self.free]
-        prior_share[self.free] = prior * curvature.inverse_diagonal()
+        precision = prior_curvature(self.spec, theta).numpy()[self.free]
+        prior_share[self.free] = precision * curvature.inverse_diagonal()
         pull = np.zeros(layout.num_parameters)
         if layout.num_noise:
             gamma = len(self.free) - prior_share.sum()
             pull[layout.log_noise_scale] = gamma / layout.num_noise
-        for _, weights, scale in self.spec.weight_groups():
-            if scale is not None:
-                pull[scale] = prior_share[weights].sum()
+        for prior, weights, scales in self.spec.weight_groups():
+            if prior.scale_prior is not None:
+                num_scales = scales.stop - scales.start
+                pull[scales] = prior_share[weights].reshape(num_scales, -1).sum(axis=1)
         return pull
 
 

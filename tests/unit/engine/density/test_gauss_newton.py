@@ -11,6 +11,7 @@ from tests.support.specs import CASES, MODELS, setting
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
+    gauss_newton_matrices,
     gauss_newton_matrix,
     gauss_newton_product,
     scaled_jacobian,
@@ -111,6 +112,32 @@ def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
     lines = scaled_jacobian(spec, theta, data)[:, weights]
     without_prior = (matrix - np.diag(prior_curvature(spec, theta)))[weights, weights]
     np.testing.assert_allclose(lines.T @ lines, without_prior, atol=1e-10 * np.abs(matrix).max())
+
+
+@pytest.mark.parametrize("name", ["hierarchical", "ard", "ard_ntk", "categorical_ntk"])
+def test_matrices_inside_programs_are_the_same(name):
+    spec, data, theta = setting(name)
+    networks = np.stack([theta, 0.5 * theta])
+    found = gauss_newton_matrices(spec, tf.constant(networks), data, tf.ones([2], tf.float64))
+    for matrix, network in zip(found, networks):
+        expected = gauss_newton_matrix(spec, network, data)
+        np.testing.assert_allclose(matrix, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["ard", "ard_ntk"])
+def test_every_input_has_the_curvature_of_its_own_scale(name):
+    """The diagonal of the prior's curvature: per weight 1 / s^2, per scale 2 per weight it rules."""
+    spec, _, theta = setting(name)
+    layout, standard = spec.layout, not spec.is_ntk
+    slot, curvature = layout.layers[0], prior_curvature(spec, theta).numpy()
+    scales = np.exp(theta[slot.kernel_scales]) if standard else np.ones(3)
+    np.testing.assert_allclose(
+        curvature[slot.kernel].reshape(slot.shape), np.tile(scales[:, None] ** -2, slot.num_outputs)
+    )
+    # HalfNormal(1.5) of s: minus the second derivative in log s is 2 s^2 / 1.5^2.
+    own = 2.0 * np.exp(2.0 * theta[slot.kernel_scales]) / 1.5**2
+    of_weights = 2.0 * slot.num_outputs if standard else 0.0
+    np.testing.assert_allclose(curvature[slot.kernel_scales], own + of_weights)
 
 
 def test_whitening_makes_the_curvature_the_identity():

@@ -12,13 +12,13 @@ from tests.support.builders import plain_spec
 from tests.support.kernels.invariance import ALARM, WINDOW
 from tests.support.kernels.joint_readouts import CASES, JOINT, joint_draws, joint_p
 from tests.support.marks import statistics_but
-from tests.support.readouts import CONJUGATE, OTHERS, WIDTH, build
+from tests.support.readouts import CONJUGATE, OTHERS, build
 from tfbnn import kernels
 from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.readout import readout_place
+from tfbnn.engine.density.readout import num_features, readout_place
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
@@ -76,7 +76,7 @@ class TestCollapsed:
         coordinates = potential.coordinates(theta, data)
         normals = tf.zeros([3, potential.num_normals], tf.float64)
         _, found = potential.complete(tf.constant(coordinates), normals, data)
-        mean = found["readout_mean"].numpy().reshape(3, WIDTH + 1, -1)
+        mean = found["readout_mean"].numpy().reshape(3, num_features(spec), -1)
         readout = theta[:, place].reshape(mean.shape)
         size = mean.shape[1]
         conditional = 0.0

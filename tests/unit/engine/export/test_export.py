@@ -14,7 +14,7 @@ from tests.support.predictions import with_readouts
 from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize, fit_pipeline
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
-from tfbnn.priors import HierarchicalNormal
+from tfbnn.priors import ARD, HierarchicalNormal, Normal
 from tfbnn.spec.activations import ACTIVATIONS
 
 LOG = ["log10", "standardize"]
@@ -28,6 +28,10 @@ MODELS = {
     "deep": {"layer_sizes": (2, 4, 5, 3, 1), "activation": ["relu", "sin", "swish"]},
     "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
     "ntk": {"parameterization": "ntk", "prior": HierarchicalNormal()},
+    "ntk, ARD": {
+        "parameterization": "ntk",
+        "prior": [{"kernel": ARD(), "bias": Normal(0.5)}, HierarchicalNormal()],
+    },
     "weighted chains": {"num_chains": 3, "chain_weights": [0.3, 0.0, 0.7], "y_transform": LOG},
     "Bernoulli": {"likelihood": Bernoulli(), "layer_sizes": (2, 4, 2)},
     "Categorical": {"likelihood": Categorical(), "layer_sizes": (2, 4, 3), "classes": (*"abc",)},

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfbnn
+from tests.support.builders import plain_spec
 from tests.support.specs import MODELS, build, random_rows
 from tests.support.starts import fit_starts
 from tfbnn.engine.density.data import make_data
@@ -107,6 +108,28 @@ def test_sampled_prior_scales_move_and_do_not_collapse():
     result = polish(spec, theta, data, 100, "dense", lambda *_: False)
     assert np.all(result.theta[scales] < 1.9)
     assert np.all(result.theta[scales] > -5.0)
+
+
+def test_every_input_gets_the_scale_that_its_weights_ask_for():
+    """That of the input which says nothing falls, pulled by the variances of its own weights alone."""
+    ard = {"kernel": tfbnn.priors.ARD(), "bias": tfbnn.priors.Normal()}
+    spec = plain_spec([2, 4, 1], prior=[ard, tfbnn.priors.HierarchicalNormal()])
+    generator = np.random.default_rng(29)
+    x = generator.normal(size=(60, 2))
+    data = make_data(
+        x, np.sin(1.5 * x[:, :1]) + 0.1 * generator.normal(size=(60, 1)), None, "float64"
+    )
+    theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
+    place, weights = spec.layout.layers[0].kernel_scales, slice(0, spec.layout.num_weights)
+    theta[place] = 0.3, -0.2
+    problem = newton._Problem(spec, data, DenseCurvature)
+    pull = problem._expected_pull(theta, problem.curvature(theta))[place]
+    variances = np.diag(np.linalg.inv(gauss_newton_matrix(spec, theta, data)[weights, weights]))
+    expected = variances[:8].reshape(2, 4).sum(axis=1) / np.exp([0.6, -0.4])
+    np.testing.assert_allclose(pull, expected, rtol=1e-8)
+    polished = polish(spec, theta, data, 60, "dense", lambda *_: False).theta
+    acting, idle = np.exp(polished[place])
+    assert 0.2 < acting < 2.0 and 1e-4 < idle < 0.25 * acting
 
 
 def test_adam_leaves_sampled_prior_scales_at_their_draw():

@@ -1,0 +1,96 @@
+"""One sampled prior scale per input: where it is taken and refused, and its places in theta."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.builders import plain_spec
+from tfbnn import priors
+from tfbnn.priors import ARD, HierarchicalNormal, LayerPrior, Normal
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.prior_draws import draw_parameters
+
+FIRST = {"kernel": ARD(), "bias": Normal()}
+
+
+@pytest.mark.parametrize(
+    ("prior", "place"),
+    [
+        (ARD(), "bias of layer 1"),
+        ({"kernel": ARD(), "bias": Normal()}, "kernel of layer 2"),
+        ({"kernel": Normal(), "bias": ARD()}, "bias of layer 1"),
+        ([FIRST, ARD(), Normal()], "kernel of layer 2"),
+        ([FIRST, Normal(), {"kernel": Normal(), "bias": ARD()}], "bias of layer 3"),
+        ([LayerPrior(Normal(), Normal()), Normal(), LayerPrior(ARD(), Normal())], "kernel of layer 3"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_places_are_refused_with_what_to_type(prior, place):
+    with pytest.raises(ValueError, match=f"ARD .*first layer alone, received .*{place}") as caught:
+        tfbnn.BayesianMLP([2, 4, 3, 1], prior=prior)
+    typed = re.search(r"Pass prior=(\[.*\])\.$", str(caught.value))[1]
+    spec = tfbnn.BayesianMLP([2, 4, 3, 1], prior=eval(typed, vars(priors))).spec
+    assert spec.priors[0] == LayerPrior(ARD(), Normal())
+    assert spec.priors[1:] == (LayerPrior(Normal(), Normal()),) * 2
+
+
+def test_a_file_that_has_it_elsewhere_is_refused():
+    entry = tfbnn.BayesianMLP([2, 4, 1], prior=[FIRST, Normal()]).spec.to_json()
+    entry["priors"].reverse()
+    with pytest.raises(ValueError, match="first layer alone"):
+        ModelSpec.from_json(entry)
+
+
+def test_json_round_trip():
+    prior = [{"kernel": ARD(priors.LogNormal(-1.0, 0.3)), "bias": HierarchicalNormal()}, Normal()]
+    spec = plain_spec([3, 4, 1], prior=prior)
+    back = ModelSpec.from_json(json.loads(json.dumps(spec.to_json())))
+    assert back == spec and back.layout == spec.layout
+    assert back.priors[0].kernel.scale_prior == priors.LogNormal(-1.0, 0.3)
+
+
+@pytest.mark.parametrize("scale_prior", [1.0, Normal(), None])
+def test_the_scale_prior_must_be_one(scale_prior):
+    with pytest.raises(TypeError, match="scale_prior must be one of tfbnn.priors"):
+        ARD(scale_prior)
+
+
+def test_every_input_has_a_name_and_a_place_behind_the_noise():
+    prior = [{"kernel": ARD(), "bias": HierarchicalNormal()}, HierarchicalNormal()]
+    layout = plain_spec([3, 4, 1], prior=prior).layout
+    names = [
+        layout.parameter_name(index) for index in range(layout.num_weights, layout.num_parameters)
+    ]
+    assert names == [
+        "log noise scale[0]",
+        *(f"layer 1 log kernel prior scale[{index}]" for index in range(3)),
+        "layer 1 log bias prior scale",
+        "layer 2 log kernel prior scale",
+        "layer 2 log bias prior scale",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("parameterization", ["standard", "ntk"])
+def test_prior_draws_have_the_moments_of_the_prior(parameterization):
+    """False alarms: below 1e-5 for each of the comparisons, by normal quantiles."""
+    width, count, scale_prior = 400, 300, priors.LogNormal(0.5, 0.7)
+    spec = plain_spec(
+        [3, width, 1],
+        prior=[{"kernel": ARD(scale_prior), "bias": Normal(2.0)}, Normal(1.0)],
+        parameterization=parameterization,
+    )
+    generator = np.random.default_rng(4)
+    theta = np.stack([draw_parameters(spec, generator) for _ in range(count)])
+    log_scales = theta[:, spec.layout.layers[0].kernel_scales]
+    error = 4.5 * scale_prior.scale / np.sqrt(count)
+    np.testing.assert_allclose(log_scales.mean(axis=0), scale_prior.loc, atol=error)
+    np.testing.assert_allclose(log_scales.std(axis=0), scale_prior.scale, atol=error)
+    correlations = np.corrcoef(log_scales.T)[np.triu_indices(3, 1)]
+    assert np.abs(correlations).max() < 4.5 / np.sqrt(count)
+    # The spread of each input's weights, in units of the scale that it should have.
+    kernel = spec.layout.kernels_and_biases(theta)[0][0]
+    unit = 1.0 if parameterization == "ntk" else np.exp(log_scales)
+    np.testing.assert_allclose(kernel.std(axis=2) / unit, 1.0, atol=5.0 / np.sqrt(2 * width))

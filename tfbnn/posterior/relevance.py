@@ -1,0 +1,68 @@
+"""What the sampled prior scales say of each input: automatic relevance determination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.posterior.averages import weighted_quantiles
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.priors import prior_per_input
+from tfbnn.system.arrays import Array
+
+_PROBABILITIES = (0.16, 0.5, 0.84)
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """Posterior of the scale s_i of each input's weights, in the order of the inputs.
+
+    Attributes:
+        names: Names of the inputs [D]; "column 0" and so on where the fit was given none.
+        median: Posterior median of s_i [D].
+        lower, upper: Its quantiles at 16 and 84 % [D].
+        standardized: Whether the network sees standardised inputs. If not, s_i is per unit of
+            input i, and scales of unlike inputs cannot be compared.
+    """
+
+    names: tuple[str, ...]
+    median: Array
+    lower: Array
+    upper: Array
+    standardized: bool
+
+    def lines(self) -> Iterator[tuple[str, float, float, float]]:
+        """Yields (name, median, lower, upper) of every input."""
+        yield from zip(self.names, self.median, self.lower, self.upper)
+
+    def __str__(self) -> str:
+        """A table with a line per input."""
+        width = max(len("input"), *map(len, self.names))
+        lines = [f"{'input':<{width}}  {'scale':>9}  {'16 %':>9}  {'84 %':>9}"]
+        for name, *values in self.lines():
+            lines.append("  ".join([f"{name:<{width}}", *(f"{value:9.3g}" for value in values)]))
+        if not self.standardized:
+            lines.append("Scales are per unit of each input, which are not standardised.")
+        return "\n".join(lines)
+
+
+def relevance_of(ensemble: Ensemble) -> Relevance:
+    """The scales of the first layer's kernel, of draws under the weights of their chains.
+
+    Raises:
+        ValueError: Where the prior has no scale per input.
+    """
+    spec = ensemble.spec
+    if not spec.priors[0].kernel.per_input:
+        raise ValueError(
+            "relevance needs a sampled prior scale for every input, received a model with "
+            f"{type(spec.priors[0].kernel).__name__} on the first kernel. Fit one with "
+            f"{prior_per_input(len(spec.priors))}, all of them from tfbnn.priors."
+        )
+    log_scales = ensemble.draws[..., spec.layout.layers[0].kernel_scales].astype(np.float64)
+    scales = np.exp(log_scales.reshape(ensemble.num_draws, -1))
+    lower, median, upper = weighted_quantiles(scales, ensemble.draw_weights, _PROBABILITIES)
+    standardized = "standardize" in spec.x_transform
+    return Relevance(ensemble.input_names, median, lower, upper, standardized)
