@@ -277,10 +277,10 @@ def test_auto_keeps_the_start_where_polishing_only_fits_noise():
 def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     """A start outside of a Uniform prior has no log density that could rise."""
     spec, theta = build("uniform"), np.zeros((2, 3), np.float32)
-    stays = newton.NewtonState(theta[0], np.zeros(3), 1.0, [-np.inf])
-    monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_: stays)
+    stays = newton.NewtonState(theta[0], np.zeros(3), 1.0, [-np.inf], theta[0], [])
+    monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_, **__: stays)
     plan = newton.NewtonPlan(5, "dense", "as asked")
-    adam = polishing.Unpolished(theta, "", Seconds())
-    start, text, _ = polishing.polish_all(spec, None, adam, plan, -np.inf, Notifier(), Search())
+    adam, ground = polishing.Unpolished(theta, "", Seconds()), polishing.Ground(None, None, None)
+    start, text, _ = polishing.polish_all(spec, ground, adam, plan, -np.inf, Notifier(), Search())
     assert text == "Levenberg-Marquardt (as asked) found no step that raises the log density"
     np.testing.assert_array_equal(start, theta)
