@@ -88,7 +88,7 @@ def rows():
 
 def network():
     """The model, not fitted yet."""
-    return tfbnn.BayesianMLP([5, 20, 20, 1])
+    return tfbnn.BayesianMLP([5, 20, 20, 1], prior=tfbnn.priors.Normal(1.0))
 
 
 def settings_of(num_transitions):

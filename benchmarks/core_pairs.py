@@ -32,8 +32,9 @@ generator = np.random.default_rng(0)
 x = generator.normal(size=(300, 3))
 y = np.sin(x[:, :1]) + 0.1 * generator.normal(size=(300, 1))
 wall, processor = time.perf_counter(), time.process_time()
-model = tfbnn.BayesianMLP([3, 8, 1])
-run = model.fit_posterior(x, y, num_burnin_steps=20, num_results=10, verbose=0)
+model = tfbnn.BayesianMLP([3, 8, 1], prior=tfbnn.priors.Normal(1.0))
+options = dict(kernel="nuts", pretraining=tfbnn.Pretraining(), num_burnin_steps=20, num_results=10)
+run = model.fit_posterior(x, y, verbose=0, **options)
 wall, processor = time.perf_counter() - wall, time.process_time() - processor
 print(json.dumps({"wall": wall, "processor": processor, **run.seconds}))
 """

@@ -63,7 +63,9 @@ def sample(place, num_draws, commit_interval):
 
 def network():
     """The model; its noise scale is fixed."""
-    return tfbnn.BayesianMLP(LAYERS, likelihood=tfbnn.likelihoods.Gaussian(0.1))
+    return tfbnn.BayesianMLP(
+        LAYERS, prior=tfbnn.priors.Normal(1.0), likelihood=tfbnn.likelihoods.Gaussian(0.1)
+    )
 
 
 def begin(place, num_draws):

@@ -54,7 +54,9 @@ def main(arguments=None):
 def random_model(layers):
     """A fitted model [5, .., 1] with log10 targets whose networks are draws of a prior."""
     generator = np.random.default_rng(len(layers))
-    model = tfbnn.BayesianMLP(layers, y_transform=["log10", "standardize"])
+    model = tfbnn.BayesianMLP(
+        layers, prior=tfbnn.priors.Normal(1.0), y_transform=["log10", "standardize"]
+    )
     spec = model.spec
     x, y = generator.normal(size=(500, 5)), 10.0 ** generator.normal(size=(500, 1))
     shape = (NUM_CHAINS, NUM_RESULTS)

@@ -106,7 +106,8 @@ def read(case, files, place):
 
 def fit(case, **options):
     """(model, run) of a case."""
-    model = tfbnn.BayesianMLP(list(case.layers), **case.model)
+    settings = {"prior": tfbnn.priors.Normal(1.0)} | case.model
+    model = tfbnn.BayesianMLP(list(case.layers), **settings)
     x, y, noise = (rows if rows is None else rows[:NUM_TRAINING] for rows in case.rows())
     options = {"noise_scale": noise} | FIT | case.fit | options
     if not case.cluster:

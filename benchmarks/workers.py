@@ -87,7 +87,7 @@ def measure(arrangement, seconds):
     with warnings.catch_warnings():
         # The run is stopped long before it has converged.
         warnings.simplefilter("ignore")
-        tfbnn.BayesianMLP(LAYERS).fit_posterior(
+        tfbnn.BayesianMLP(LAYERS, prior=tfbnn.priors.Normal(1.0)).fit_posterior(
             x,
             y,
             # On the step size the time of a transition does not depend.

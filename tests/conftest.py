@@ -32,7 +32,7 @@ def tiny_model(tiny_data):
     """A model [2, 8, 1] that was really sampled, too briefly to have converged."""
     import tfbnn
 
-    model = tfbnn.BayesianMLP([2, 8, 1])
+    model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tfbnn.ConvergenceWarning)
         model.fit_posterior(

@@ -22,7 +22,6 @@ from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.prior_sizes import check_prior_sizes
-from tfbnn.spec.priors import Normal
 from tfbnn.spec.rows import Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
@@ -47,16 +46,24 @@ class BayesianMLP(BaselineMethods):
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
             softplus, gelu, swish or silu, sin, identity. Default "tanh".
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
-            list with one of these per layer. Default Normal(1.0). `priors.ARD` is for the first
-            kernel alone: [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
+            list with one of these per layer. "auto" (default): HierarchicalNormal(), whose scales
+            are sampled, so that the data choose them. `priors.ARD` is for the first kernel alone:
+            [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
         likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
-        parameterization: "standard" (default), or "ntk": a kernel is multiplied by its prior scale
-            over the square root of the layer's inputs, so that one prior suits every width.
+        parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
+            square root of the layer's inputs, so that one prior suits every width. "auto"
+            (default): "ntk" with the prior "auto", "standard" with one that is given.
         x_transform, y_transform: None, a name or a list of names out of "log10" and "standardize",
             fitted to the training rows and saved with the model. Default of x_transform is
-            "standardize"; that of y_transform is "auto": "standardize", but None for the class
-            labels of Bernoulli and Categorical, which take no other.
+            "standardize"; that of y_transform is "auto": "standardize", with "log10" before it
+            where all targets of a fit, validation rows included, are positive and each column spans
+            more than two decades. With a noise scale that is given, which counts in these units,
+            it is "standardize"; None for the class labels of Bernoulli and Categorical, which take
+            no other. Each fit chooses anew; `spec` is what the last one chose.
         dtype: "float32" (default) or "float64".
+
+    What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
+    rows, never on a clock.
 
     Raises:
         TypeError, ValueError: For settings that do not describe a model.
@@ -73,9 +80,9 @@ class BayesianMLP(BaselineMethods):
         layer_sizes: Sequence[int],
         *,
         activation: str | Sequence[str] = "tanh",
-        prior: Any = Normal(1.0),
+        prior: Any = "auto",
         likelihood: Likelihood = Gaussian("learned"),
-        parameterization: str = "standard",
+        parameterization: str = "auto",
         x_transform: str | Sequence[str] | None = "standardize",
         y_transform: str | Sequence[str] | None = "auto",
         dtype: npt.DTypeLike = "float32",
@@ -95,7 +102,10 @@ class BayesianMLP(BaselineMethods):
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""
-        print_fn(describe_model(self.spec))
+        choices = self.spec.choices
+        if self._ensemble is not None:
+            choices = self._ensemble.provenance.choices or ()
+        print_fn(describe_model(self.spec, choices))
 
     def fit_posterior(
         self,
@@ -103,12 +113,12 @@ class BayesianMLP(BaselineMethods):
         y: Any,
         *,
         noise_scale: Any = None,
-        kernel: str | Kernel | Callable[..., Any] = "nuts",
+        kernel: str | Kernel | Callable[..., Any] = "auto",
         num_chains: int = 4,
         num_results: int = 1000,
-        num_burnin_steps: int = 1000,
+        num_burnin_steps: int | str = "auto",
         num_steps_between_results: int = 0,
-        pretraining: Pretraining | None = Pretraining(),
+        pretraining: Pretraining | str | None = "auto",
         validation_data: Sequence[Any] | None = None,
         seed: int = 0,
         output: StrPath | None = None,
@@ -133,15 +143,18 @@ class BayesianMLP(BaselineMethods):
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the
                 likelihood and adds in quadrature to a learned one.
-            kernel: "nuts" (default), another of `tfbnn.kernels.available()`, settings from
+            kernel: "auto" (default): HMC with a trajectory length that N and P afford, NUTS for 30
+                parameters or less; or one of `tfbnn.kernels.available()`, settings from
                 `tfbnn.kernels`, or a callable
                 target_log_prob_fn -> tfp.mcmc.TransitionKernel, whose target maps [C, P] to [C].
             num_chains: Independent chains C, default 4.
             num_results: Draws S kept per chain, default 1000.
-            num_burnin_steps: Warm-up transitions, default 1000: the first 80 % adapt step size and
-                preconditioner, the last 20 % mix with everything frozen.
+            num_burnin_steps: Warm-up transitions: the first 80 % adapt step size and preconditioner,
+                the last 20 % mix with everything frozen. "auto" (default): 1000, or fewer where so
+                many would take minutes, by the gradients that they cost.
             num_steps_between_results: Transitions skipped between two kept draws, default 0.
-            pretraining: `tfbnn.Pretraining`, or None to start from draws of the prior.
+            pretraining: `tfbnn.Pretraining`, or None to start from draws of the prior. "auto"
+                (default): a `Pretraining` of about 12000 steps, of more rows where there are more.
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
@@ -228,7 +241,7 @@ class BayesianMLP(BaselineMethods):
 
         keep = partial(self._keep, rows)
         with signals_interrupt():
-            run, result = fit(self.spec, rows, validation, options, keep, place)
+            run, result = fit(self._asked, rows, validation, options, keep, place)
         error = _chain_error(result.failures, options.output) if result.failures else None
         if result.interrupted:
             if error is not None:
@@ -328,7 +341,7 @@ class BayesianMLP(BaselineMethods):
         if self._ensemble is not None:
             return self._ensemble.x_pipeline, self._ensemble.y_pipeline
         x_pipeline = unfitted_pipeline(self.spec.x_transform)
-        y_pipeline = unfitted_pipeline(self.spec.y_transform)
+        y_pipeline = None if self.spec.is_open else unfitted_pipeline(self.spec.y_transform)
         if x_pipeline is None or y_pipeline is None:
             raise NotFittedError(
                 "'standardize' learns its mean and scale from training rows. Call fit_posterior "

@@ -301,7 +301,7 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
         fit(client, folder)
     with pytest.raises(tfbnn.StartError, match="chain"):
         # Residuals beyond what float32 can square.
-        model = tfbnn.BayesianMLP([2, 3, 1], y_transform=None)
+        model = tfbnn.BayesianMLP([2, 3, 1], prior=tfbnn.priors.Normal(1.0), y_transform=None)
         tfbnn.cluster.fit(
             model,
             X,

@@ -195,7 +195,9 @@ def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
 
     layers = [5, 3, 1]
     x, y = random_rows(layers, 30)
-    spec = tfbnn.BayesianMLP(layers, x_transform=None, y_transform=None).spec
+    spec = tfbnn.BayesianMLP(
+        layers, prior=tfbnn.priors.Normal(1.0), x_transform=None, y_transform=None
+    ).spec
     points = start(spec.layout.num_parameters, 2)
     lane, _ = make_lane(spec, KERNEL, x, y, points, 1, 1, jit_compile=False)
     here, there = lane.program.value_and_gradient(points)[0]

@@ -7,6 +7,7 @@ from scipy import special
 import tfbnn
 from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
+from tfbnn.priors import Normal
 
 SPECIES = ("setosa", "versicolor", "virginica")
 
@@ -26,7 +27,7 @@ def test_logistic_regression_against_quadrature():
     generator = np.random.default_rng(3)
     x = generator.normal(size=(25, 2))
     y = generator.uniform(size=25) < special.expit(1.5 * x[:, 0] - x[:, 1] + 0.5)
-    model = BayesianMLP([2, 1], likelihood=Bernoulli(), x_transform=None)
+    model = BayesianMLP([2, 1], prior=Normal(1.0), likelihood=Bernoulli(), x_transform=None)
     run = fit(model, x, y, num_chains=4, num_results=1000, num_burnin_steps=300)
     assert "Levenberg-Marquardt" in run.pretraining and run.notes == ()
 
@@ -55,7 +56,7 @@ def test_sampled_categorical(tmp_path):
     numbers = np.arange(60) % 3
     x = generator.normal(size=(60, 2)) + 4.0 * np.eye(3)[numbers][:, :2]
     y = np.array(SPECIES)[numbers]
-    model = BayesianMLP([2, 4, 3], likelihood=Categorical(), x_transform=None)
+    model = BayesianMLP([2, 4, 3], prior=Normal(1.0), likelihood=Categorical(), x_transform=None)
     fit(
         model, x[:45], y[:45], validation_data=(x[45:], y[45:]),
         pretraining=tfbnn.Pretraining(epochs=20, batch_size=15, learning_rate=0.05),
@@ -67,7 +68,7 @@ def test_sampled_categorical(tmp_path):
     draws, sampled = model.posterior.draws, model.posterior.sample_stats["lp"]
     found = model.log_prob(draws, x[:45], y[:45])
     np.testing.assert_allclose(found, sampled, rtol=0, atol=2e-3)
-    unfitted = BayesianMLP([2, 4, 3], likelihood=Categorical(), x_transform=None)
+    unfitted = BayesianMLP([2, 4, 3], prior=Normal(1.0), likelihood=Categorical(), x_transform=None)
     np.testing.assert_allclose(unfitted.log_prob(draws, x[:45], numbers[:45]), found, rtol=1e-6)
     model.stack_chains(x[45:], y[45:])
     model.save(tmp_path / "model.h5")

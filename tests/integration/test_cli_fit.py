@@ -14,6 +14,8 @@ import pytest
 import tfbnn
 from tests.support.commands import QUICK, write_tables_and_models
 from tfbnn.cli import demo, main
+from tfbnn.kernels import HMC
+from tfbnn.spec.settings_json import Pretraining
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +166,11 @@ def test_a_kernel_inside_another_has_its_options():
 
 def test_demo(run, monkeypatch, folder):
     pytest.importorskip("matplotlib")
-    size = demo.Size(
-        num_rows=60, epochs=5, num_leapfrog_steps=2, num_burnin_steps=8, num_results=12
-    )
+    # As with QUICK.
+    quick = dict(num_chains=2, num_results=12, num_burnin_steps=12, verbose=0)
+    start = Pretraining(epochs=2, newton_iterations=0)
+    options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=start, jit_compile=False)
+    size = demo.Size(num_rows=60, options=quick | options)
     monkeypatch.setattr(demo, "SIZE", size)
     code, out, err = run("demo -o story")
     assert code == 0, err
@@ -176,9 +180,17 @@ def test_demo(run, monkeypatch, folder):
     assert {"demo.h5", "train.csv", "test.csv", "truth.png", "coverage.png"} <= files
     assert tfbnn.load(folder / "story" / "demo.h5").posterior.feature_names[0] == "m_chi10_GeV"
     assert run("predict story/demo.h5 story/test.csv --quantiles 0.16,0.84")[0] == 0
-    assert run("evaluate story/demo.h5 story/test.csv")[0] == 0
+    told = run("evaluate story/demo.h5 story/test.csv")
+    assert told[0] == 0
+
+    # The command under "What next?" has its scores.
+    (command,) = re.findall("tfbnn (fit story.* -o mine.h5)", out)
+    more = "--kernel hmc --num-leapfrog-steps 2 --epochs 2 --newton-iterations 0 --no-jit-compile"
+    more = [*more.split(), "--num-chains", "2", *"--num-results 12 --num-burnin-steps 12".split()]
+    assert run(command, *more)[0] == 0
+    assert run("evaluate mine.h5 story/test.csv") == told
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(demo, "_fit", lambda data: tfbnn.load("story/demo.h5"))
+    monkeypatch.setattr(demo, "_fit", lambda *_: tfbnn.load("story/demo.h5"))
     code, out, _ = run("demo -o story")
     assert code == 0 and "No figures:" in out and "tfbnn[plots]" in out

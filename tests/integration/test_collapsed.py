@@ -31,7 +31,7 @@ COLLAPSED = Repriorised(HMC(num_leapfrog_steps=8), collapse_readout=True)
 @pytest.fixture(scope="module")
 def collapsed(tiny_data):
     """(model [2, 8, 1] with a collapsed run, Run)."""
-    model = tfbnn.BayesianMLP([2, 8, 1], parameterization="ntk")
+    model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0), parameterization="ntk")
     return model, model.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
 
 
@@ -102,7 +102,7 @@ class TestRuns:
         assert "45 numbers per draw" in text
 
     def test_same_seed_same_bits(self, collapsed, tiny_data):
-        again = tfbnn.BayesianMLP([2, 8, 1], parameterization="ntk")
+        again = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0), parameterization="ntk")
         again.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
         np.testing.assert_array_equal(again.posterior.draws, collapsed[0].posterior.draws)
 
@@ -117,7 +117,9 @@ class TestRuns:
             HMC(num_leapfrog_steps=8),
             Repriorised(HMC(num_leapfrog_steps=8), regulariser=2.0),
         ):
-            model = tfbnn.BayesianMLP([2, 2], likelihood=Categorical())
+            model = tfbnn.BayesianMLP(
+                [2, 2], prior=tfbnn.priors.Normal(1.0), likelihood=Categorical()
+            )
             short_fit(model, x, labels, kernel=kernel, num_results=1000, num_chains=2)
             found.append(model.posterior.draws.astype(float))
         error = np.hypot(*(mcse_mean(draws) for draws in found))
@@ -176,16 +178,18 @@ class TestRefusals:
             tfbnn.BayesianMLP([2, 3, 1], **model).fit_posterior(*tiny_data, kernel=kernel)
 
     def test_noise_of_rows_with_learned_noise(self, tiny_data):
-        model = tfbnn.BayesianMLP([2, 3, 1])
+        model = tfbnn.BayesianMLP([2, 3, 1], prior=tfbnn.priors.Normal(1.0))
         with pytest.raises(ValueError, match="known per row"):
             model.fit_posterior(*tiny_data, noise_scale=np.full(120, 0.1), kernel=COLLAPSED)
 
     def test_nothing_left_to_sample(self, tiny_data):
-        model = tfbnn.BayesianMLP([2, 1], likelihood=Gaussian(0.1))
+        model = tfbnn.BayesianMLP([2, 1], prior=tfbnn.priors.Normal(1.0), likelihood=Gaussian(0.1))
         with pytest.raises(ValueError, match="nothing to sample"):
             model.fit_posterior(*tiny_data, kernel=COLLAPSED)
 
     def test_heteroscedastic_outputs(self, tiny_data):
-        model = tfbnn.BayesianMLP([2, 3, 2], likelihood=HeteroscedasticGaussian())
+        model = tfbnn.BayesianMLP(
+            [2, 3, 2], prior=tfbnn.priors.Normal(1.0), likelihood=HeteroscedasticGaussian()
+        )
         with pytest.raises(ValueError, match="HeteroscedasticGaussian"):
             model.fit_posterior(*tiny_data, kernel=COLLAPSED)

@@ -323,7 +323,10 @@ def test_learned_scales_of_noise_and_prior(metric):
 class TestRefusals:
     @pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
     def test_more_parameters_than_memory(self, metric):
-        model, traces = tfbnn.BayesianMLP([5, 100, 100, 1]), num_traces()
+        model, traces = (
+            tfbnn.BayesianMLP([5, 100, 100, 1], prior=tfbnn.priors.Normal(1.0)),
+            num_traces(),
+        )
         x, y = np.random.default_rng(0).normal(size=(10, 5)), np.arange(10.0)
         with pytest.raises(ValueError, match=r"1e\+09 bytes per chain.*1\.12e\+10 for P = 10802\."):
             short_fit(model, x, y, kernel=SMMALA(metric=metric))
@@ -331,9 +334,9 @@ class TestRefusals:
 
     def test_more_rows_than_memory(self):
         """Rows are looked at in blocks: no number of them is too large, but one block may be."""
-        spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
+        spec = tfbnn.BayesianMLP([5, 20, 20, 1], prior=tfbnn.priors.Normal(1.0)).spec
         assert SMMALA().resolve(spec, 10**6)[0].preconditioner == "identity"
-        wide = tfbnn.BayesianMLP([5, 300, 1]).spec
+        wide = tfbnn.BayesianMLP([5, 300, 1], prior=tfbnn.priors.Normal(1.0)).spec
         assert SMMALA().resolve(wide, 10)[0].metric == "softabs"
         with pytest.raises(ValueError, match="P = 2102 and 64 rows at once"):
             SMMALA().resolve(wide, 11746)
@@ -358,6 +361,6 @@ def test_a_dearer_metric_is_expected_to_take_longer():
     from tfbnn.kernels import MALA
     from tfbnn.run.plan import estimated_seconds
 
-    spec = tfbnn.BayesianMLP([5, 20, 1]).spec
+    spec = tfbnn.BayesianMLP([5, 20, 1], prior=tfbnn.priors.Normal(1.0)).spec
     seconds = [estimated_seconds(spec, kernel, 5000, 1000) for kernel in (MALA(), SMMALA())]
     assert seconds[1] > seconds[0]

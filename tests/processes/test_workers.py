@@ -300,7 +300,7 @@ def test_errors_keep_their_types_where_they_can(error, expected, text):
 def count(monkeypatch):
     """Function (num_workers, lanes=4, begun=None, num_results=10**6) -> processes, on two cores."""
     monkeypatch.setattr("tfbnn.engine.running.driver.num_cores", lambda: 2)
-    spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
+    spec = tfbnn.BayesianMLP([5, 20, 20, 1], prior=tfbnn.priors.Normal(1.0)).spec
 
     def count(num_workers, lanes=4, begun=None, num_results=10**6, kernel=None):
         legs = [Leg("warmup", 10), Leg("sampling", num_results)]

@@ -89,6 +89,7 @@ def synthetic_ensemble(
     """An Ensemble of random networks, for any model; `settings` are those of `plain_spec`."""
     defaults = dict(prior=Normal(0.8), x_transform="standardize", y_transform="auto")
     spec = plain_spec(layer_sizes, **(defaults | settings))
+    spec = spec.closed(("standardize",), "most tests are about these units")
     generator = np.random.default_rng([seed, 1])
     shape, layout = (num_chains, num_results), spec.layout
     draws = generator.normal(size=(*shape, layout.num_parameters))

@@ -6,7 +6,7 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.model import BayesianMLP
 
-QUICK = "--layers 3 --num-chains 2 --num-results 12 --num-burnin-steps 12 --verbose 0".split()
+QUICK = "--prior normal --layers 3 --num-chains 2 --num-results 12 --num-burnin-steps 12 --verbose 0".split()
 
 
 def check_refusal(result, *words):

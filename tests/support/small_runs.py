@@ -4,6 +4,7 @@ import numpy as np
 
 import tfbnn
 from tfbnn.kernels import HMC
+from tfbnn.priors import Normal
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Y = np.sin(X[:, 0])
@@ -19,7 +20,7 @@ RUN = dict(
 
 
 def small_model(**settings):
-    return tfbnn.BayesianMLP([2, 3, 1], **settings)
+    return tfbnn.BayesianMLP([2, 3, 1], **({"prior": Normal(1.0)} | settings))
 
 
 def small_fit(**options):

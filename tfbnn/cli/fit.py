@@ -37,7 +37,8 @@ the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. W
 takes more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model."""
 
 EPILOG = """\
-example:
+examples:
+  tfbnn fit train.csv --target xsec_fb -o bnn.h5     # what is not given is chosen; the report says why
   tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \\
       --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \\
       --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5"""

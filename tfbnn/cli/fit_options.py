@@ -23,8 +23,12 @@ from tfbnn.cli.settings import field_options
 from tfbnn.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.spec import likelihoods
-from tfbnn.spec.priors import Normal
+from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.priors import HierarchicalNormal, Laplace, Normal, WeightPrior
 from tfbnn.spec.settings_json import Pretraining
+
+# Widths of the hidden layers.
+DEFAULT_LAYERS = (50,)
 
 
 def _has_classes(likelihood: str) -> bool:
@@ -45,6 +49,10 @@ def _transforms(text: str) -> list[str] | None:
     return comma_list(text) or None
 
 
+def _y_transforms(text: str) -> str | list[str] | None:
+    return text if is_auto(text) else _transforms(text)
+
+
 def _noise_scale(text: str) -> str | float | list[float]:
     if text == "learned":
         return text
@@ -53,18 +61,39 @@ def _noise_scale(text: str) -> str | float | list[float]:
     return scales[0] if len(scales) == 1 else scales
 
 
+def _parsed_prior(text: str) -> str:
+    if text not in (AUTO, *_PRIORS):
+        names = ", ".join((AUTO, *_PRIORS))
+        raise argparse.ArgumentTypeError(f"expected one of {names}, received {text!r}")
+    return text
+
+
 def _batch_size(text: str) -> int | None:
     size = 0 if text == "full" else number(text, int, "a whole number, or full")
     return size or None
 
 
-_TRANSFORMS = "log10 and standardize with commas, or none; default standardize"
+# Priors of all weights, by their names here.
+_PRIORS: dict[str, type[WeightPrior]] = {
+    "normal": Normal,
+    "laplace": Laplace,
+    "hierarchical": HierarchicalNormal,
+}
+_TRANSFORMS = "log10 and standardize with commas, or none"
 _NETWORK = (
     Option("activation", "default tanh; or one per hidden layer: tanh,relu", "NAME", _one_or_list),
-    Option("parameterization", "default standard; ntk suits every width", "NAME"),
+    Option(
+        "parameterization",
+        "standard, ntk, which suits every width, or auto (default): ntk unless a prior is given",
+        "NAME",
+    ),
 )
-_PRIOR = "standard deviation of the normal prior of all weights, default 1"
-_PRIOR_SCALE = Option("prior_scale", _PRIOR, "S", float)
+_PRIOR = (
+    Option(
+        "prior", f"of all weights: {', '.join(_PRIORS)}, or auto (default)", "NAME", _parsed_prior
+    ),
+    Option("prior_scale", "scale of a normal (default) or Laplace prior, default 1", "S", float),
+)
 _NOISE_SCALE = Option(
     "noise_scale",
     "standard deviation of the noise on the transformed scale: a number, one per target with "
@@ -73,8 +102,8 @@ _NOISE_SCALE = Option(
     _noise_scale,
 )
 _SCALES = (
-    Option("x_transform", _TRANSFORMS, "NAMES", _transforms),
-    Option("y_transform", f"{_TRANSFORMS}, none for classes", "NAMES", _transforms),
+    Option("x_transform", f"{_TRANSFORMS}; default standardize", "NAMES", _transforms),
+    Option("y_transform", f"{_TRANSFORMS}; default auto: by the targets", "NAMES", _y_transforms),
     Option("dtype", "float32 (default) or float64", "NAME"),
 )
 _DOCSTRING = BayesianMLP.fit_posterior.__doc__
@@ -96,7 +125,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_model(parser.add_argument_group("network"))
     add_all(parser.add_argument_group("sampling, named as in fit_posterior"), _SAMPLING)
     add_kernel_options(parser.add_argument_group("kernel"))
-    group = parser.add_argument_group("pretraining with ADAM, of each chain on its own")
+    group = parser.add_argument_group(
+        "pretraining with ADAM, of each chain on its own; without any of these chosen by the rows"
+    )
     add_all(group, _PRETRAINING)
     group.add_argument(
         "--no-pretraining", action="store_true", help="start from draws of the prior"
@@ -128,11 +159,11 @@ def _add_model(group: Group) -> None:
     group.add_argument(
         "--layers",
         type=_widths,
-        required=True,
+        default=DEFAULT_LAYERS,
         metavar="N,N,...",
-        help="widths of the hidden layers, for example 20,20; 'none' for a linear model",
+        help="widths of the hidden layers, for example 20,20; 'none' for a linear model; default 50",
     )
-    add_all(group, (*_NETWORK, _PRIOR_SCALE))
+    add_all(group, (*_NETWORK, *_PRIOR))
     group.add_argument(
         "--likelihood",
         default="gaussian",
@@ -154,8 +185,7 @@ def make_model(
         num_classes: Number of different labels, for class likelihoods.
     """
     settings = given(args, (*_NETWORK, *_SCALES))
-    if hasattr(args, "prior_scale"):
-        settings["prior"] = Normal(args.prior_scale)
+    settings["prior"] = _prior(args)
     settings["likelihood"] = likelihood = _likelihood(args)
     num_outputs = likelihood.num_outputs(num_targets, num_classes)
     if likelihood.num_targets(num_outputs) != num_targets:
@@ -164,6 +194,19 @@ def make_model(
             "targets. Fit one model per target."
         )
     return BayesianMLP([num_features, *args.layers, num_outputs], **settings)
+
+
+def _prior(args: argparse.Namespace) -> str | WeightPrior:
+    scale = {"scale": args.prior_scale} if hasattr(args, "prior_scale") else {}
+    name: str = getattr(args, "prior", "normal" if scale else AUTO)
+    if is_auto(name) and not scale:
+        return name
+    if scale and (is_auto(name) or _PRIORS[name].scale is None):
+        raise ValueError(
+            f"--prior-scale goes with --prior normal or laplace, received --prior {name}, whose "
+            "scales are sampled. Leave it out."
+        )
+    return _PRIORS[name](**scale)
 
 
 def _likelihood(args: argparse.Namespace) -> likelihoods.Likelihood:
@@ -183,6 +226,9 @@ def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(
             f"--no-pretraining does not go with {flag(next(iter(asked)))}. Leave one of them out."
         )
-    return given(args, _SAMPLING) | {
-        "pretraining": None if args.no_pretraining else Pretraining(**asked)
-    }
+    arguments = given(args, _SAMPLING)
+    if args.no_pretraining:
+        arguments["pretraining"] = None
+    elif asked:
+        arguments["pretraining"] = Pretraining(**asked)
+    return arguments

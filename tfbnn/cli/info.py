@@ -91,8 +91,10 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
         told = f"{verdict}, " if verdict in VERDICTS.values() else ""
         hint = "; see tfbnn diagnose" if count else ""
         yield "Diagnosis", f"{told}{counted(count, 'warning')} after the fit{hint}"
+    for number, choice in enumerate(provenance.choices or ()):
+        yield "" if number else "Chosen", choice
     for key, value in provenance.to_json().items():
-        if key in ("target_names", "compression", "not_sampled"):
+        if key in ("target_names", "compression", "not_sampled", "choices"):
             continue
         if isinstance(value, dict):
             value = ", ".join(f"{name} {_entry_text(entry)}" for name, entry in value.items())

@@ -14,19 +14,29 @@ from tfbnn.engine.kernels import available, resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.tuned import TunedKernel
+from tfbnn.spec.choices import AUTO, is_auto
 
 
 def add_kernel_options(group: argparse._ArgumentGroup) -> None:
     """Adds --kernel and the settings of all kernels."""
     names = ", ".join(available())
-    group.add_argument("--kernel", default="nuts", metavar="NAME", help=f"{names}; default nuts")
+    text = f"auto (default) or {names}"
+    group.add_argument("--kernel", default=AUTO, metavar="NAME", help=text)
     for name, owners in _settings().items():
         field_option(owners, name, _help(name, owners)).add(group)
 
 
 def kernel_argument(args: argparse.Namespace) -> dict[str, Kernel]:
-    """{"kernel": settings}."""
-    settings, asked = resolve_kernel(args.kernel), given(args, _settings())
+    """{"kernel": settings}, or nothing where the kernel is to be chosen."""
+    asked = given(args, _settings())
+    if is_auto(args.kernel):
+        for name in asked:
+            raise ValueError(
+                f"{flag(name)} is a setting of a kernel, received --kernel auto. Name the kernel, for "
+                "example --kernel hmc."
+            )
+        return {}
+    settings = resolve_kernel(args.kernel)
     known = _field_names(settings)
     if isinstance(settings, ComposedKernel):
         inner = resolve_kernel(asked.get("inner", settings.inner))

@@ -9,6 +9,7 @@ from tfbnn.data.frames import column_names_of
 from tfbnn.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
+from tfbnn.spec.choices import is_auto
 from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
@@ -86,7 +87,7 @@ def _check_kernel(kernel: Any) -> None:
     from tfbnn.engine.kernels import resolve_kernel
     from tfbnn.engine.kernels.from_callable import CallableKernel
 
-    if isinstance(resolve_kernel(kernel), CallableKernel):
+    if not is_auto(kernel) and isinstance(resolve_kernel(kernel), CallableKernel):
         raise ValueError(
             f"A kernel that is a callable cannot be sent to workers, received {kernel!r}. Use one "
             "of tfbnn.kernels, or fit_posterior."

@@ -20,6 +20,7 @@ from tfbnn.fit.assemble import (
     origin_of,
     unsampled_ensemble,
 )
+from tfbnn.fit.choices.choose import choose
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
@@ -71,7 +72,7 @@ def fit(
     """Pretrains, samples and diagnoses, or goes on with a run in its folder.
 
     Args:
-        spec: ModelSpec.
+        spec: ModelSpec, as asked for: the ensemble has it with all that is open settled.
         rows: Training Rows.
         validation: Validation Rows, or None.
         options: FitOptions.
@@ -84,6 +85,7 @@ def fit(
     began = time.perf_counter()
     place = place or Place()
     job = _settle(spec, rows, validation, options, place)
+    spec, options = job.definition.spec, job.options
     startup = Seconds(startup=time.perf_counter() - began)
     starts, result = place.sample(job)
     ensemble = diagnosis = ladder = None
@@ -101,7 +103,7 @@ def fit(
         kernel=describe_settings(settings),
         num_chains=len(result.draws),
         num_results=result.draws.shape[1],
-        num_burnin_steps=options.num_burnin_steps,
+        num_burnin_steps=job.definition.sampling.num_burnin_steps,
         num_steps_between_results=options.num_steps_between_results,
         accept_target=accept_target if settings.adapts else None,
         accept_reason=accept_reason,
@@ -114,6 +116,7 @@ def fit(
         pretraining=starts.text,
         geometry=job.geometry,
         notes=(*_notes(job, ensemble, ladder), *result.notes),
+        choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         ladder=ladder,
         folder=options.output if options.output is None else str(options.output),
@@ -190,8 +193,8 @@ def _settle(
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.running.driver import check_workers
 
-    transformed = TransformedRows.learn(spec, rows, validation)
-    pretraining = options.pretraining
+    spec, options, transformed, choices = choose(spec, options, rows, validation)
+    pretraining = options.settled_pretraining
     check_early_stopping(pretraining, validation)
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
@@ -214,6 +217,7 @@ def _settle(
             max_tree_depth=getattr(settings, "max_tree_depth", None),
             adapts_step_size=settings.adapts,
             pretraining=repr(pretraining),
+            choices=choices,
             num_burnin_steps=options.num_burnin_steps,
             num_steps_between_results=options.num_steps_between_results,
             jit_compile=options.jit_compile,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from tfbnn.posterior.record_kinds import (
     check_entry,
     integer,
 )
+from tfbnn.spec.choices import Choice, choices_to_json
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,17 @@ class WeightsOrigin:
         return cls(**entries)
 
 
-_RECORDS = {"chain_weights": WeightsOrigin.from_json, "compression": Compression.from_json}
+def _choices_from_json(entries: Any) -> tuple[Choice, ...]:
+    check_entry("choices", entries, OBJECT)
+    check_entries("choices", entries, dict.fromkeys(entries, {"chosen": TEXT, "why": TEXT}))
+    return tuple(Choice(what, **entry) for what, entry in entries.items())
+
+
+_RECORDS: dict[str, Callable[[Any], Any]] = {
+    "choices": _choices_from_json,
+    "chain_weights": WeightsOrigin.from_json,
+    "compression": Compression.from_json,
+}
 # Of the other entries; each may be null as well.
 _KINDS: dict[str, Kind] = {
     "seed": integer("0 or more", 0, math.inf),
@@ -93,6 +105,7 @@ class Provenance:
         max_tree_depth: Largest depth of the trees of NUTS.
         adapts_step_size: Whether warm-up tuned the step size.
         pretraining: Settings as text.
+        choices: What was "auto" in model and fit, what it came to, and why.
         num_training_rows: N.
         data_sha256: Hash of the training rows.
         versions: Of the libraries that decide the draws.
@@ -114,6 +127,7 @@ class Provenance:
     max_tree_depth: int | None = None
     adapts_step_size: bool | None = None
     pretraining: str | None = None
+    choices: tuple[Choice, ...] | None = None
     num_burnin_steps: int | None = None
     num_steps_between_results: int | None = None
     jit_compile: bool | None = None
@@ -173,4 +187,6 @@ _ENTRIES = {entry.name for entry in fields(Provenance)} - {"others", "stated"}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):  # choices
+        return choices_to_json(value)
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

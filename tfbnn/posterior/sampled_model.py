@@ -40,13 +40,10 @@ class SampledModel:
 
     It needs NumPy alone, so that a saved network predicts where TensorFlow is not installed; what
     samples and what reads files stands on higher floors (`tfbnn.model`).
-
-    Attributes:
-        spec: ModelSpec.
     """
 
     def __init__(self, spec: ModelSpec):
-        self.spec = spec
+        self._asked = spec  # what is open in it each fit chooses anew
         self._ensemble: Ensemble | None = None
         self._training_rows: Rows | None = None
 
@@ -63,6 +60,14 @@ class SampledModel:
         model = cls.from_spec(ensemble.spec)
         model._ensemble = ensemble
         return model
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The `ModelSpec` of the fit, or before one as it was asked for.
+
+        Then a `y_transform` of ("auto",) is still to be chosen, by the targets.
+        """
+        return self._asked if self._ensemble is None else self._ensemble.spec
 
     @property
     def posterior(self) -> Ensemble:

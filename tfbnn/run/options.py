@@ -3,9 +3,10 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from tfbnn.data.validation import check_flag, check_integer, check_number
+from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.paths import StrPath
 
@@ -32,8 +33,13 @@ class Sampling:
     jit_compile: bool = True
     num_results: int = 1000
 
+    # Names of those that may be "auto".
+    _may_be_open: ClassVar[tuple[str, ...]] = ()
+
     def __post_init__(self) -> None:
         for name, minimum in _LEAST.items():
+            if name in self._may_be_open and is_auto(getattr(self, name)):
+                continue
             # Plain integers, which the model file can hold.
             self._set(name, check_integer(name, getattr(self, name), minimum=minimum))
         self._set("jit_compile", check_flag("jit_compile", self.jit_compile))
@@ -56,13 +62,16 @@ class Sampling:
 class FitOptions(Sampling):
     """The arguments of `fit_posterior` besides data, checked; there each of them is explained.
 
+    What is "auto" `tfbnn.fit.choices` settles; `sampling` exists from then on.
+
     Attributes besides those:
         column_names: What `Provenance.column_names` will say: names of the columns in the table that
             the rows were read from.
     """
 
-    kernel: Any = "nuts"
-    pretraining: Pretraining | None = Pretraining()
+    num_burnin_steps: int | str = AUTO  # type: ignore[assignment]  # wider until it is settled
+    kernel: Any = AUTO
+    pretraining: Pretraining | str | None = AUTO
     output: StrPath | None = None
     resume: bool = False
     commit_interval: float = 30.0
@@ -70,6 +79,8 @@ class FitOptions(Sampling):
     verbose: int | str = "auto"
     callbacks: Sequence[Any] = ()
     column_names: dict[str, list[str]] = field(default_factory=dict)
+
+    _may_be_open = ("num_burnin_steps",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,12 +107,20 @@ class FitOptions(Sampling):
         """Those of them that decide the draws of chains from given starts by a given kernel."""
         return Sampling(**{item.name: getattr(self, item.name) for item in fields(Sampling)})
 
+    @property
+    def settled_pretraining(self) -> Pretraining | None:
+        """The settings of pretraining, once they are no longer open."""
+        if isinstance(self.pretraining, str):
+            raise TypeError("pretraining is 'auto' still: settle the options first.")
+        return self.pretraining
+
     def _check_pretraining(self) -> None:
-        if self.pretraining is None:
+        if self.pretraining is None or is_auto(self.pretraining):
             return
         if not isinstance(self.pretraining, Pretraining):
             raise TypeError(
-                f"pretraining must be a tfbnn.Pretraining or None, received {self.pretraining!r}."
+                "pretraining must be a tfbnn.Pretraining, 'auto' or None, received "
+                f"{self.pretraining!r}."
             )
         tried = self.pretraining.num_starts
         if tried is not None and tried < self.num_chains:

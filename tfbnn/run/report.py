@@ -10,6 +10,7 @@ from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rhat_text, rows_texts,
 from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Spoils
 from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
 from tfbnn.run.evidence import Ladder, LogEvidence
+from tfbnn.spec.choices import Choice, choices_to_json
 from tfbnn.system.arrays import Array
 
 
@@ -32,6 +33,7 @@ class Run:
         pretraining: One line on how the starts were found.
         geometry: One line on the preconditioner and why that one.
         notes: Further lines the report should carry.
+        choices: What was "auto" in model and fit, what it came to, and why.
         diagnosis: Diagnosis of the draws, or None when too few were kept.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
         folder: The run folder, or None where draws were kept in memory.
@@ -56,6 +58,7 @@ class Run:
     diagnosis: Diagnosis | None
     ladder: Ladder | None = None
     folder: str | None = None
+    choices: tuple[Choice, ...] = ()
 
     @property
     def log_evidence(self) -> LogEvidence | None:
@@ -133,6 +136,7 @@ class Run:
         if details:
             yield "Step size", _range(self.step_size)
         yield from self._ladder_lines()
+        yield from (("Chosen" if not n else "", str(one)) for n, one in enumerate(self.choices))
         yield from (("Note", note) for note in self.notes)
 
     def _outcome(self, details: bool) -> Iterator[tuple[str, str]]:
@@ -169,6 +173,7 @@ class Run:
             "pretraining": self.pretraining,
             "geometry": self.geometry,
             "notes": list(self.notes),
+            "choices": choices_to_json(self.choices),
             "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
             "swap_acceptance": swaps,
             "seconds": self.seconds,

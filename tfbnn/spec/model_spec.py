@@ -2,7 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +12,17 @@ from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_integer
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.choices import AUTO, Choice, is_auto
+from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import Layout, make_layout
-from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.priors import ScalePrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
 _MAX_LAYERS, _MAX_WIDTH = 64, 65536
+
+# A transform of the targets that rows are to choose.
+OPEN = (AUTO,)
 
 # Those that a file holds as users pass them in.
 _PLAIN_SETTINGS = ("parameterization", "x_transform", "y_transform", "dtype")
@@ -37,8 +42,11 @@ class ModelSpec:
         parameterization: "standard" or "ntk". In ntk the network multiplies a kernel by
             s / sqrt(inputs of the layer) and a bias by s, s the scale of its prior (or the line of
             each input by its own), and the parameters themselves have prior scale 1.
-        x_transform, y_transform: Tuples of transform names; the latter empty for classes.
+        x_transform, y_transform: Tuples of transform names; the latter empty for classes, and
+            ("auto",) until rows say what it is to be: see `closed`.
         dtype: "float32" or "float64", of the parameters and of the sampling.
+        choices: Choices of what was "auto". They are no part of what the model is, and files keep
+            them elsewhere.
     """
 
     layer_sizes: tuple[int, ...]
@@ -49,6 +57,7 @@ class ModelSpec:
     x_transform: tuple[str, ...]
     y_transform: tuple[str, ...]
     dtype: str
+    choices: tuple[Choice, ...] = field(default=(), compare=False)
 
     @cached_property
     def layout(self) -> Layout:
@@ -75,6 +84,24 @@ class ModelSpec:
     @property
     def num_targets(self) -> int:
         return self.likelihood.num_targets(self.layer_sizes[-1])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the transform of the targets waits for rows that choose it."""
+        return self.y_transform == OPEN
+
+    def closed(self, y_transform: tuple[str, ...], why: str) -> "ModelSpec":
+        """The spec with a definite transform of the targets, if it was open, and why that one."""
+        if not self.is_open:
+            return self
+        choice = transform_choice(y_transform, why)
+        return replace(self, y_transform=y_transform, choices=(*self.choices, choice))
+
+    @property
+    def noise_prior(self) -> ScalePrior | None:
+        """Prior of learned noise scales; None where there are none."""
+        prior = self.likelihood.scale_prior
+        return prior if isinstance(prior, ScalePrior) else None
 
     @property
     def has_classes(self) -> bool:
@@ -122,19 +149,22 @@ class ModelSpec:
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
         entry = settings_to_json(self)
-        del entry["name"]
+        del entry["name"], entry["choices"]
         return entry
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> "ModelSpec":
         """Rebuilds and validates a spec. Raises KeyError, TypeError or ValueError."""
-        return make_spec(
+        spec = make_spec(
             entry["layer_sizes"],
             activation=entry["activations"],
             prior=[settings_from_json(prior, _REGISTRY) for prior in entry["priors"]],
             likelihood=settings_from_json(entry["likelihood"], _REGISTRY),
             **{name: entry[name] for name in _PLAIN_SETTINGS},
         )
+        if spec.is_open or spec.choices:
+            raise ValueError("a setting of the model is 'auto': files say what was chosen")
+        return spec
 
 
 def make_spec(
@@ -156,6 +186,8 @@ def make_spec(
             f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."
         )
     likelihood.check_outputs(sizes[-1])
+    settled = settle(sizes, prior, parameterization, likelihood, y_transform)
+    prior, parameterization, likelihood, y_transform, choices = settled
     spec = ModelSpec(
         layer_sizes=sizes,
         activations=_activations(activation, num_hidden=len(sizes) - 2),
@@ -165,6 +197,7 @@ def make_spec(
         x_transform=parse_names(x_transform, "x_transform"),
         y_transform=_y_transform(y_transform, likelihood),
         dtype=check_choice("dtype", dtype, {"float32", "float64"}),
+        choices=choices,
     )
     unscaled = [
         prior
@@ -214,9 +247,9 @@ def _activations(activation: Any, num_hidden: int) -> tuple[str, ...]:
 
 
 def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[str, ...]:
-    """Names of the transforms of the targets, "auto" resolved."""
-    if isinstance(y_transform, str) and y_transform == "auto":
-        return () if likelihood.has_classes else ("standardize",)
+    """Names of the transforms of the targets, or OPEN where rows are to choose them."""
+    if is_auto(y_transform):
+        return OPEN
     names = parse_names(y_transform, "y_transform")
     if names and likelihood.has_classes:
         raise ValueError(

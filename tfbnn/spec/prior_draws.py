@@ -23,7 +23,7 @@ def draw_parameters(spec: ModelSpec, generator: np.random.Generator) -> Array:
         else:
             weights = prior.sample(generator, count)
             theta[place] = weights / prior.scale if spec.is_ntk and prior.scale else weights
-    if layout.num_noise and spec.likelihood.scale_prior is not None:
-        scales = spec.likelihood.scale_prior.sample(generator, layout.num_noise)
+    if layout.num_noise and spec.noise_prior is not None:
+        scales = spec.noise_prior.sample(generator, layout.num_noise)
         theta[layout.log_noise_scale] = np.log(scales)
     return theta

@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 
+from tfbnn.spec.choices import Choice
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import WeightPrior
 
 
-def describe_model(spec: ModelSpec) -> str:
-    """The table as text: layer, shape, activation, parameters, priors; then everything else."""
+def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
+    """The table as text: layer, shape, activation, parameters, priors; then everything else.
+
+    Args:
+        spec: ModelSpec.
+        choices: Choices that are known to have been made.
+    """
     header = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
     activations = [*spec.activations, "identity"]
     rows = [
@@ -42,7 +48,8 @@ def describe_model(spec: ModelSpec) -> str:
             f"Parameters: {layout.num_parameters} (weights {layout.num_weights}, scales {hyper})",
             f"Likelihood: {spec.likelihood}",
             f"Parameterization: {spec.parameterization}, {spec.dtype}",
-            f"Transforms: x {_names(spec.x_transform)}, y {_names(spec.y_transform)}",
+            f"Transforms: x {_names(spec.x_transform)}, y {_y_names(spec)}",
+            *([f"Chosen: {', '.join(choice.what for choice in choices)}"] if choices else ()),
         ]
     )
 
@@ -52,6 +59,10 @@ def _prior_text(prior: WeightPrior) -> str:
         return f"{type(prior).__name__}({type(prior.scale_prior).__name__})"
     values = ", ".join(f"{value:g}" for value in vars(prior).values())
     return f"{type(prior).__name__}({values})"
+
+
+def _y_names(spec: ModelSpec) -> str:
+    return "auto, which the targets decide" if spec.is_open else _names(spec.y_transform)
 
 
 def _names(names: Sequence[str]) -> str:

@@ -15,8 +15,8 @@ from tfbnn.run.progress import Progress
 from tfbnn.storage import RunFolder
 
 FIT = (
-    "fit rows.csv --target y --layers 2 --kernel hmc --num-leapfrog-steps 2 --num-chains 2 "
-    "--num-results 48 --num-burnin-steps 16 --no-pretraining --no-jit-compile --verbose 0"
+    "fit rows.csv --target y --prior normal --layers 2 --kernel hmc --num-leapfrog-steps 2 "
+    "--num-chains 2 --num-results 48 --num-burnin-steps 16 --no-pretraining --no-jit-compile --verbose 0"
 )
 
 

@@ -12,6 +12,7 @@ from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, sm
 from tfbnn.engine.running.advance import advance_lane
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
+from tfbnn.fit.choices import rules
 from tfbnn.kernels import HMC, RandomWalkMetropolis
 from tfbnn.storage import RunFolder
 
@@ -199,6 +200,30 @@ class TestCallableKernels:
         assert_same_draws(model, small_fit(**options)[0])
 
 
+# What is chosen.
+
+
+@pytest.mark.parametrize("at", ["pretraining", "sampling"])
+def test_a_run_goes_on_with_what_was_chosen_for_it_whatever_would_be_now(
+    tmp_path, whole, monkeypatch, at
+):
+    def choose(number):
+        monkeypatch.setattr(rules, "num_burnin_steps", lambda *_: (number, f"by rule {number}"))
+
+    options = dict(output=tmp_path / "run", num_burnin_steps="auto")
+    choose(40)
+    small_fit(callbacks=[stop_after(2, at)], **options)
+    choose(50)
+    with pytest.raises(RunFolderError, match="num_burnin_steps is 40 there and 41 here"):
+        small_fit(resume=True, **(options | {"num_burnin_steps": 41}))
+    model, run = small_fit(resume=True, **options)
+    assert_same_draws(model, whole[0])
+    assert "num_burnin_steps 40: by rule 40" in run.report(width=1000)
+    assert run.to_dict()["choices"]["num_burnin_steps"] == {"chosen": "40", "why": "by rule 40"}
+    assert tfbnn.resume(tmp_path / "run")[1].choices == run.choices
+    assert tfbnn.load(tmp_path / "run").posterior.provenance.choices == run.choices
+
+
 # Refusals.
 
 
@@ -275,7 +300,9 @@ def test_another_environment_is_refused(folder, monkeypatch, entry, words):
 
 
 def test_labels_of_another_name_are_refused(tmp_path):
-    model = tfbnn.BayesianMLP([2, 1], likelihood=tfbnn.likelihoods.Bernoulli())
+    model = tfbnn.BayesianMLP(
+        [2, 1], prior=tfbnn.priors.Normal(1.0), likelihood=tfbnn.likelihoods.Bernoulli()
+    )
     rows = X, np.where(Y > 0, "yes", "no")
     options = RUN | dict(output=tmp_path / "run", jit_compile=False)
     model.fit_posterior(*rows, callbacks=[stop_after(1)], **options)

@@ -26,7 +26,7 @@ SETTINGS = dict(
 
 
 def fit(**options):
-    model = tfbnn.BayesianMLP([2, 2, 1])
+    model = tfbnn.BayesianMLP([2, 2, 1], prior=tfbnn.priors.Normal(1.0))
     model.fit_posterior(ROWS, np.tanh(ROWS[:, 0]), **SETTINGS, **options)
     return model
 

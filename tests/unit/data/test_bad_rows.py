@@ -25,6 +25,7 @@ from tests.support.entries import (
     with_cell,
 )
 from tfbnn import BayesianMLP
+from tfbnn.priors import Normal
 
 BAD_X = {
     "NaN": (with_cell(np.nan), ValueError, ["finite", "1 NaN", "row 3", "column 1"]),
@@ -262,7 +263,7 @@ def test_targets_outside_the_domain_of_the_logarithm_are_refused(entry, syntheti
 @pytest.mark.parametrize("entry", [e for e in TAKE_X if e is not fit], ids=name_of)
 @pytest.mark.parametrize("columns", [["a", "c"], [0, 1]], ids=str)
 def test_missing_columns_are_named(entry, columns, engine):
-    model = BayesianMLP([2, 5, 1])
+    model = BayesianMLP([2, 5, 1], prior=Normal(1.0))
     training = pd.DataFrame(X, columns=["a", "b"])
     fake_fit(model, training)
     engine.calls.clear()
@@ -288,6 +289,6 @@ def test_two_columns_of_one_name_are_refused_at_the_fit(columns, fitted, engine)
 @pytest.mark.parametrize("entry", [e for e in TAKE_X if e not in (fit, validate)], ids=name_of)
 @pytest.mark.parametrize("nameless", [False, True])
 def test_the_same_names_or_none_are_taken(entry, nameless, engine):
-    model, frame = BayesianMLP([2, 5, 1]), pd.DataFrame(X, columns=["a", "b"])
+    model, frame = BayesianMLP([2, 5, 1], prior=Normal(1.0)), pd.DataFrame(X, columns=["a", "b"])
     fake_fit(model, frame, validation_data=(X if nameless else frame, Y))
     assert entry(model, x=X if nameless else frame) is not None

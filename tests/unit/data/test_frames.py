@@ -27,6 +27,7 @@ from tfbnn.data.bad_rows import BadRowError, places_named
 from tfbnn.data.frames import column_names_of, select_columns
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
+from tfbnn.priors import Normal
 
 NAMES = ("mass", "mix")
 FRAME = pd.DataFrame(X, columns=NAMES)
@@ -129,7 +130,7 @@ def test_names_of_targets(y, names):
 
 @pytest.mark.tensorflow
 def test_names_are_kept_with_the_model(engine, tmp_path):
-    model = BayesianMLP([2, 5, 1])
+    model = BayesianMLP([2, 5, 1], prior=Normal(1.0))
     fake_fit(model)  # imports TensorFlow, whose warnings are not looked for here
     with pytest.warns(DataWarning, match=r"Columns \['mix'\] of x are constant"):
         fake_fit(model, FRAME.assign(mix=0.5), pd.Series(Y[:, 0], name="xsec"))
@@ -140,7 +141,7 @@ def test_names_are_kept_with_the_model(engine, tmp_path):
 
 @pytest.mark.tensorflow
 def test_validation_rows_are_taken_by_name(engine):
-    model = BayesianMLP([2, 5, 1])
+    model = BayesianMLP([2, 5, 1], prior=Normal(1.0))
     fake_fit(model, FRAME, validation_data=(FRAME[["mix", "mass"]] + 1.0, Y))
     np.testing.assert_array_equal(model.posterior.x_reference, X + 1.0)
 
@@ -151,7 +152,7 @@ def test_columns_before_a_fit_are_those_of_the_network(entry):
     with pytest.raises(
         ValueError, match="2 columns, one per input of the network, received 1"
     ) as e:
-        entry(BayesianMLP([2, 5, 1], x_transform=None), x=X[:, :1])
+        entry(BayesianMLP([2, 5, 1], prior=Normal(1.0), x_transform=None), x=X[:, :1])
     assert "of the fit" not in str(e.value)
 
 

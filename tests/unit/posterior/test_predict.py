@@ -20,7 +20,7 @@ from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.averages import weighted_quantiles
-from tfbnn.priors import ARD, HierarchicalNormal
+from tfbnn.priors import ARD, HierarchicalNormal, Normal
 from tfbnn.spec.activations import ACTIVATIONS
 
 PROBABILITIES = [0.02275, 0.16, 0.5, 0.84, 0.97725]
@@ -430,7 +430,7 @@ def test_a_stopped_run_predicts_with_one_warning_that_counts(synthetic_ensemble)
 def test_everything_before_a_fit_says_so(use, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NotFittedError, match="fit_posterior"):
-        use(BayesianMLP([2, 4, 1]), np.ones((3, 2)))
+        use(BayesianMLP([2, 4, 1], prior=Normal(1.0)), np.ones((3, 2)))
     assert not list(tmp_path.iterdir())
 
 

@@ -11,6 +11,7 @@ from tfbnn.diagnostics.problem import Interface
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.run.report import Run
+from tfbnn.spec.choices import Choice
 from tfbnn.spec.rows import NetworkRows
 
 
@@ -67,6 +68,18 @@ def test_verdict_then_problems_then_the_course(diagnosis):
     details = make_run(diagnosis).report(details=True, width=1000)
     for word in ("ADAM", "Geometry", "secondary", "tail ESS", "costs time alone"):
         assert word in details
+
+
+def test_what_was_chosen_stands_there_with_the_reason(diagnosis):
+    choices = (Choice("kernel", "HMC()", "N P = 5"), Choice("prior", "Normal(1)", "as ever"))
+    run = make_run(diagnosis, choices=choices)
+    for details in (False, True):
+        report = run.report(details, width=1000)
+        assert (
+            "\nChosen       kernel HMC(): N P = 5\n             prior Normal(1): as ever" in report
+        )
+    assert run.to_dict()["choices"]["kernel"] == {"chosen": "HMC()", "why": "N P = 5"}
+    assert "Chosen" not in make_run(diagnosis).report()
 
 
 def test_each_interface_has_its_own_words(diagnosis):

@@ -37,12 +37,14 @@ def through_json(spec):
 
 def test_defaults_are_the_documented_ones():
     spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
+    assert spec.is_open
+    spec = spec.closed(("standardize",), "the targets are not positive, say")
     explicit = tfbnn.BayesianMLP(
         [5, 20, 20, 1],
         activation=["tanh", "tanh"],
-        prior=priors.Normal(1.0),
-        likelihood=likelihoods.Gaussian("learned"),
-        parameterization="standard",
+        prior=priors.HierarchicalNormal(priors.HalfCauchy(1.0)),
+        likelihood=likelihoods.Gaussian("learned", priors.HalfNormal(1.0)),
+        parameterization="ntk",
         x_transform="standardize",
         y_transform=["standardize"],
         dtype="float32",
@@ -260,7 +262,10 @@ def test_json_round_trip_gives_an_equal_spec(prior, likelihood):
     ids=str,
 )
 def test_numpy_scalars_survive_json(prior, likelihood):
-    spec = tfbnn.BayesianMLP(np.array([2, 4, 1]), prior=prior, likelihood=likelihood).spec
+    model = tfbnn.BayesianMLP(
+        np.array([2, 4, 1]), prior=prior, likelihood=likelihood, y_transform="log10"
+    )
+    spec = model.spec
     assert through_json(spec) == spec
 
 
@@ -323,14 +328,16 @@ def test_theta_holds_kernel_then_bias_layer_by_layer_then_scales():
 
 @pytest.mark.parametrize("index", [18, 100])
 def test_parameter_names_end_where_theta_ends(index):
-    layout = tfbnn.BayesianMLP([2, 4, 1]).spec.layout
+    layout = tfbnn.BayesianMLP([2, 4, 1], prior=priors.Normal()).spec.layout
     assert layout.num_parameters == 18
     with pytest.raises(IndexError, match=f"18 entries.*{index}"):
         layout.parameter_name(index)
 
 
 def test_kernels_are_stored_row_by_row():
-    layout = tfbnn.BayesianMLP([2, 3, 1], likelihood=likelihoods.Gaussian(0.1)).spec.layout
+    layout = tfbnn.BayesianMLP(
+        [2, 3, 1], prior=priors.Normal(), likelihood=likelihoods.Gaussian(0.1)
+    ).spec.layout
     (kernel, bias), (readout, offset) = layout.kernels_and_biases(np.arange(26.0).reshape(2, 13))
     np.testing.assert_array_equal(kernel[0], [[0, 1, 2], [3, 4, 5]])
     np.testing.assert_array_equal(bias[0], [6, 7, 8])
@@ -350,7 +357,7 @@ def test_kernels_are_stored_row_by_row():
     ids=str,
 )
 def test_counts_of_targets_and_noise_scales(likelihood, num_targets, num_noise):
-    spec = tfbnn.BayesianMLP([3, 5, 2], likelihood=likelihood).spec
+    spec = tfbnn.BayesianMLP([3, 5, 2], prior=priors.Normal(), likelihood=likelihood).spec
     assert spec.num_targets == num_targets
     assert spec.layout.num_parameters == 3 * 5 + 5 + 5 * 2 + 2 + num_noise
 
@@ -367,7 +374,8 @@ def test_dtype_may_be_a_numpy_type(dtype, name):
 
 def test_summary_shows_every_layer_and_the_number_of_parameters():
     lines = []
-    tfbnn.BayesianMLP([5, 20, 7, 1], activation=["tanh", "relu"]).summary(lines.append)
+    model = tfbnn.BayesianMLP([5, 20, 7, 1], activation=["tanh", "relu"], prior=priors.Normal())
+    model.summary(lines.append)
     (text,) = lines
     for part in ("[5, 20]", "[20, 7]", "[7, 1]", "tanh", "relu", "120", "147", "Normal(1)"):
         assert part in text

@@ -31,14 +31,15 @@ class Likelihood(ABC):
             normal noise around the outputs, of a scale that does not depend on them.
         noise_scale: A fixed scale of the noise, one per output, or "learned"; None where there is no
             such setting.
-        scale_prior: Prior of learned noise scales; None where there are none.
+        scale_prior: Prior of learned noise scales, "auto" until a model is made of it; None where
+            there are none.
     """
 
     link: ClassVar[str]
     has_classes: ClassVar[bool]
     is_conjugate: ClassVar[bool] = False
     noise_scale: float | tuple[float, ...] | str | None = None
-    scale_prior: ScalePrior | None = None
+    scale_prior: ScalePrior | str | None = None
 
     def __init_subclass__(cls, name: str | None = None) -> None:
         if name is not None:

@@ -5,16 +5,17 @@ Their log densities in TensorFlow are in `tfbnn.engine.density.densities`; tests
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import lgamma, log, pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from tfbnn.data.validation import check_number
+from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.distributions import normal_quantile, student_t_quantile
 from tfbnn.spec.likelihoods.base import Likelihood
-from tfbnn.spec.priors import HalfNormal, ScalePrior, check_scale_prior
+from tfbnn.spec.priors import ScalePrior, check_scale_prior
 from tfbnn.system.arrays import Array
 
 LEARNED = "learned"
@@ -69,7 +70,7 @@ class LocationScale(Regression):
     """
 
     noise_scale: float | tuple[float, ...] | str
-    scale_prior: ScalePrior
+    scale_prior: ScalePrior | str
 
     def num_targets(self, num_outputs: int) -> int:
         return num_outputs
@@ -87,7 +88,8 @@ class LocationScale(Regression):
         return np.asarray(self.noise_scale, dtype=np.float64)
 
     def __post_init__(self) -> None:
-        check_scale_prior(self.scale_prior)
+        if not is_auto(self.scale_prior):
+            check_scale_prior(self.scale_prior)
         if isinstance(self.noise_scale, str):
             if self.noise_scale != LEARNED:
                 raise ValueError(
@@ -119,11 +121,11 @@ class Gaussian(NormalNoise, LocationScale, name="gaussian"):
     Attributes:
         noise_scale: Standard deviation after the y transform: a number, an array [K], or "learned"
             (default): one per output, sampled as log scale.
-        scale_prior: Prior of a learned scale, default HalfNormal(1.0).
+        scale_prior: Prior of a learned scale; "auto" (default): HalfNormal(1.0).
     """
 
     noise_scale: float | tuple[float, ...] | str = LEARNED
-    scale_prior: ScalePrior = field(default_factory=HalfNormal)
+    scale_prior: ScalePrior | str = AUTO
 
     is_conjugate = True
 
@@ -139,12 +141,12 @@ class StudentT(LocationScale, name="student_t"):
         df: Degrees of freedom, larger than 2 so that the standard deviation exists; default 4.
         noise_scale: Standard deviation after the y transform: a number, an array [K], or "learned"
             (default): one per output, sampled as log scale.
-        scale_prior: Prior of a learned scale, default HalfNormal(1.0).
+        scale_prior: Prior of a learned scale; "auto" (default): HalfNormal(1.0).
     """
 
     df: float = 4.0
     noise_scale: float | tuple[float, ...] | str = LEARNED
-    scale_prior: ScalePrior = field(default_factory=HalfNormal)
+    scale_prior: ScalePrior | str = AUTO
 
     has_exponential_moments = False
 

@@ -157,7 +157,7 @@ def test_files_and_the_command_line_know_a_class_as_soon_as_it_is_there():
             return num_targets + 1
 
     assert missing() == []
-    spec = BayesianMLP([1, 1], likelihood=Wide(0.5)).spec
+    spec = BayesianMLP([1, 1], prior=priors.Normal(1.0), likelihood=Wide(0.5)).spec
     assert ModelSpec.from_json(spec.to_json()) == spec
     parser = ArgumentParser()
     add_options(parser)

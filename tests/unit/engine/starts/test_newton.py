@@ -49,7 +49,13 @@ def slope(spec, data, theta):
 
 def test_noise_scale_survives_more_parameters_than_rows():
     """Without the effective number of parameters the scale would fall to zero."""
-    spec = tfbnn.BayesianMLP([2, 30, 1], x_transform=None, y_transform=None, dtype="float64").spec
+    spec = tfbnn.BayesianMLP(
+        [2, 30, 1],
+        prior=tfbnn.priors.Normal(1.0),
+        x_transform=None,
+        y_transform=None,
+        dtype="float64",
+    ).spec
     data = make_data(*rows(40), None, spec.dtype)
     theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
     result = polish(spec, theta, data, 100, "dense", lambda *_: False)
@@ -82,7 +88,7 @@ def test_a_gain_that_is_out_of_reach_ends_after_twenty_iterations():
 
 def test_through_the_public_interface():
     x, y = rows()
-    model = tfbnn.BayesianMLP([2, 8, 1])
+    model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
     options = dict(
         kernel=HMC(num_leapfrog_steps=8, preconditioner="gauss_newton"),
         num_results=30,
@@ -141,7 +147,7 @@ def test_adam_leaves_sampled_prior_scales_at_their_draw():
 
 def test_too_many_parameters_for_whitening_are_refused():
     x = np.zeros((4, 2)) + np.arange(4)[:, None]
-    model = tfbnn.BayesianMLP([2, 1001, 1])
+    model = tfbnn.BayesianMLP([2, 1001, 1], prior=tfbnn.priors.Normal(1.0))
     with pytest.raises(ValueError, match="gauss_newton.*GB"):
         model.fit_posterior(
             x, x[:, 0], kernel=HMC(preconditioner="gauss_newton"), pretraining=None, verbose=0
@@ -182,7 +188,11 @@ class TestSolvers:
     @pytest.mark.parametrize("method", ["dense", "rows", "products"])
     def test_all_polish_to_about_the_same_density(self, method):
         spec = tfbnn.BayesianMLP(
-            [2, 30, 1], x_transform=None, y_transform=None, dtype="float64"
+            [2, 30, 1],
+            prior=tfbnn.priors.Normal(1.0),
+            x_transform=None,
+            y_transform=None,
+            dtype="float64",
         ).spec
         data = make_data(*rows(40), None, spec.dtype)
         theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
@@ -194,7 +204,7 @@ class TestSolvers:
 
 class TestPlan:
     def plan(self, layers, num_rows, **settings):
-        spec = tfbnn.BayesianMLP(layers).spec
+        spec = tfbnn.BayesianMLP(layers, prior=tfbnn.priors.Normal(1.0)).spec
         return plan_newton(spec, num_rows, tfbnn.Pretraining(**settings))
 
     def test_auto_goes_from_exact_to_approximate_to_none(self):
@@ -220,7 +230,7 @@ class TestNumStarts:
         settings = tfbnn.Pretraining(
             epochs=20, batch_size=None, newton_iterations=5, num_starts=num_starts
         )
-        model = tfbnn.BayesianMLP([2, 4, 1])
+        model = tfbnn.BayesianMLP([2, 4, 1], prior=tfbnn.priors.Normal(1.0))
         return fit_starts(model, *rows(), num_chains=num_chains, pretraining=settings)
 
     @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
@@ -241,7 +251,12 @@ class TestNumStarts:
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
 def test_report_says_what_auto_chose():
     options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=tfbnn.Pretraining(epochs=2))
-    run = fit_starts(tfbnn.BayesianMLP([2, 4, 1]), *rows(), num_chains=1, **options)
+    run = fit_starts(
+        tfbnn.BayesianMLP([2, 4, 1], prior=tfbnn.priors.Normal(1.0)),
+        *rows(),
+        num_chains=1,
+        **options,
+    )
     text = " ".join(run.report(details=True).split())
     assert "preconditioner='gauss_newton'" in text
     assert (
@@ -261,7 +276,7 @@ def test_auto_keeps_the_start_where_polishing_only_fits_noise():
         settings = tfbnn.Pretraining(
             epochs=300, batch_size=None, newton_iterations=newton_iterations
         )
-        model = tfbnn.BayesianMLP([2, 12, 1])
+        model = tfbnn.BayesianMLP([2, 12, 1], prior=tfbnn.priors.Normal(1.0))
         run = fit_starts(model, x, y, num_chains=2, pretraining=settings)
         return run.start_log_prob, run.pretraining
 

@@ -17,7 +17,7 @@ def rows():
 
 @pytest.mark.parametrize("batch_size", [16, None, 1000])
 def test_raises_the_log_density(batch_size):
-    model = tfbnn.BayesianMLP([2, 8, 1])
+    model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
     before = fit_starts(model, *rows(), pretraining=None).start_log_prob
     settings = tfbnn.Pretraining(epochs=300, batch_size=batch_size, learning_rate=0.01)
     after = fit_starts(model, *rows(), pretraining=settings).start_log_prob
@@ -25,7 +25,7 @@ def test_raises_the_log_density(batch_size):
 
 
 def test_chains_start_apart():
-    model = tfbnn.BayesianMLP([2, 8, 1])
+    model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
     fit_starts(model, *rows(), pretraining=tfbnn.Pretraining(epochs=20, batch_size=None))
     starts = model.posterior.draws[:, 0]
     assert np.abs(starts[0] - starts[1]).max() > 0.1
@@ -36,7 +36,7 @@ def test_early_stopping_goes_back_to_the_best_epoch():
     x = generator.normal(size=(20, 2))
     y = generator.normal(size=20)  # nothing to learn: the validation score soon falls
     validation = (generator.normal(size=(50, 2)), generator.normal(size=50))
-    model = tfbnn.BayesianMLP([2, 30, 1])
+    model = tfbnn.BayesianMLP([2, 30, 1], prior=tfbnn.priors.Normal(1.0))
     stopped = tfbnn.Pretraining(epochs=2000, batch_size=None, learning_rate=0.02, early_stopping=30)
     run = fit_starts(model, x, y, pretraining=stopped, validation_data=validation)
     early = model.evaluate(*validation)["log_predictive_density"]
@@ -47,7 +47,7 @@ def test_early_stopping_goes_back_to_the_best_epoch():
 
 
 def test_learned_scale_starts_from_the_residuals():
-    model = tfbnn.BayesianMLP([2, 8, 1])
+    model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
     x, y = rows()
     settings = dict(epochs=100, batch_size=None, learning_rate=0.02, newton_iterations=0)
     fit_starts(model, x, y, pretraining=tfbnn.Pretraining(**settings))

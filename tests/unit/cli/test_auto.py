@@ -1,0 +1,89 @@
+"""Options of `tfbnn fit` that are not given are chosen; those that are keep their meaning."""
+
+import argparse
+
+import pytest
+
+from tests.support.commands import check_refusal
+from tfbnn.cli import main
+from tfbnn.cli.fit_options import add_options, fit_arguments, make_model
+from tfbnn.cli.kernel_options import kernel_argument
+from tfbnn.engine.kernels.nuts import NUTS
+from tfbnn.model import BayesianMLP
+from tfbnn.priors import HierarchicalNormal, Laplace, Normal
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.settings_json import Pretraining
+
+
+def parsed(options=""):
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    return parser.parse_args(["rows.csv", "--target", "y", *options.split()])
+
+
+def spec(options=""):
+    return make_model(parsed(options), 3, 1).spec
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "",
+        "--layers 50 --prior auto --parameterization auto --y-transform auto --noise-scale learned",
+    ],
+)
+def test_with_nothing_given_the_model_is_the_default_with_50_hidden_units(options):
+    expected = BayesianMLP([3, 50, 1]).spec
+    assert spec(options) == expected and spec(options).choices == expected.choices
+    assert spec(options).is_open
+
+
+@pytest.mark.parametrize("options", ["", "--kernel auto --num-burnin-steps auto"])
+def test_with_nothing_given_the_fit_has_everything_open(options):
+    args = parsed(options)
+    assert FitOptions(**fit_arguments(args), **kernel_argument(args)) == FitOptions()
+
+
+@pytest.mark.parametrize(
+    "options, prior",
+    [
+        ("--prior-scale 0.5", Normal(0.5)),
+        ("--prior normal", Normal(1.0)),
+        ("--prior laplace --prior-scale 2", Laplace(2.0)),
+        ("--prior hierarchical", HierarchicalNormal()),
+    ],
+)
+def test_a_prior_that_is_given_is_standard(options, prior):
+    found = spec(options)
+    assert {layer.kernel for layer in found.priors} == {prior}
+    assert found.parameterization == "standard"
+    assert spec(f"{options} --parameterization ntk").parameterization == "ntk"
+
+
+def test_what_is_given_is_not_chosen():
+    args = parsed("--epochs 7 --kernel nuts --num-burnin-steps 9 --y-transform none --layers 4")
+    options = FitOptions(**fit_arguments(args), **kernel_argument(args))
+    assert options.pretraining == Pretraining(epochs=7)
+    assert (options.kernel, options.num_burnin_steps) == (NUTS(), 9)
+    assert spec("--y-transform none --layers 4").y_transform == ()
+    assert fit_arguments(parsed("--no-pretraining")) == {"pretraining": None}
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ("--step-size 0.1", "--step-size is a setting of a kernel, received --kernel auto"),
+        ("--prior hierarchical --prior-scale 2", "--prior-scale goes with --prior normal"),
+        ("--prior auto --prior-scale 2", "--prior-scale goes with --prior normal"),
+        ("--prior uniform", "expected one of auto, normal"),
+        ("--num-burnin-steps many", "auto or a whole number"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(options, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n3,5\n")
+    try:
+        code = main(["fit", "rows.csv", "--target", "y", *options.split()])
+    except SystemExit as stop:
+        code = stop.code
+    check_refusal((code, *capsys.readouterr()), words)

@@ -1,0 +1,177 @@
+"""What is "auto" is settled before a fit begins; what is given keeps its meaning."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.builders import definition_of, plain_spec
+from tfbnn.engine.kernels import kernel_to_json
+from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.fit.choices import choose as module
+from tfbnn.fit.choices.choose import as_begun, choose
+from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
+from tfbnn.model import BayesianMLP
+from tfbnn.posterior.provenance import Provenance
+from tfbnn.priors import HalfCauchy, HalfNormal, HierarchicalNormal, Laplace, Normal, Uniform
+from tfbnn.run.options import FitOptions, Sampling
+from tfbnn.spec.choices import Choice
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import Rows
+from tfbnn.spec.settings_json import Pretraining
+
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(60, 2))
+WIDE = np.exp(3.0 * X[:, :1])
+ALL = {"y_transform", "kernel", "num_burnin_steps", "pretraining"}
+
+
+def rows(y=WIDE):
+    return Rows(X[: len(y)], y, None, None)
+
+
+def chosen(spec, options=FitOptions(), y=WIDE, validation=None):
+    return choose(spec, options, rows(y), None if validation is None else rows(validation))
+
+
+def names(choices):
+    return {choice.what for choice in choices}
+
+
+def test_all_that_is_open_is_settled_and_told():
+    spec = BayesianMLP([2, 50, 1]).spec
+    assert spec.is_open and names(spec.choices) == {"prior", "parameterization", "scale_prior"}
+    found = chosen(spec)
+    assert found.spec.y_transform == ("log10", "standardize")
+    assert found.transformed.y_pipeline.names == ("log10", "standardize")
+    assert found.options.kernel == HMC(num_leapfrog_steps=64)
+    assert found.options.num_burnin_steps == found.options.sampling.num_burnin_steps == 1000
+    assert isinstance(found.options.pretraining, Pretraining)
+    assert names(found.choices) == ALL | names(spec.choices)
+    assert all(choice.chosen and choice.why for choice in found.choices)
+    # And is the same the next time.
+    again = chosen(spec)
+    assert (again.options, again.choices) == (found.options, found.choices)
+
+
+def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):
+    monkeypatch.setattr(module.Pilot, "fly", None)
+    spec = plain_spec([2, 4, 1], likelihood=Gaussian("learned", HalfCauchy(2.0)))
+    kernel, pretraining = HMC(num_leapfrog_steps=3), Pretraining(epochs=5)
+    options = FitOptions(kernel=kernel, num_burnin_steps=7, pretraining=pretraining)
+    found = chosen(spec, options)
+    assert found.choices == () and found.options is options and found.spec is spec
+
+
+@pytest.mark.parametrize(
+    "prior", [Normal(0.5), Laplace(2.0), Uniform(-1.0, 1.0), HierarchicalNormal()]
+)
+def test_a_prior_that_is_given_is_one_of_the_weights_themselves(prior):
+    model = BayesianMLP([2, 4, 1], prior=prior)
+    assert model.spec.parameterization == "standard"
+    assert {layer.kernel for layer in model.spec.priors} == {prior}
+    assert "prior" not in names(model.spec.choices)
+
+
+def test_the_default_prior_is_that_of_every_width():
+    spec = BayesianMLP([2, 4, 1]).spec
+    assert spec.is_ntk and all(layer.kernel.scale_prior is not None for layer in spec.priors)
+    assert not BayesianMLP([2, 4, 1], parameterization="standard").spec.is_ntk
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), StudentT(), Gaussian(0.1), StudentT(4.0, 0.1)])
+def test_the_prior_of_the_noise_is_definite_in_a_model(likelihood):
+    spec = BayesianMLP([2, 4, 1], likelihood=likelihood).spec
+    assert likelihood.scale_prior == "auto" and spec.noise_prior == HalfNormal(1.0)
+    assert ("scale_prior" in names(spec.choices)) == (likelihood.noise_scale == "learned")
+
+
+@pytest.mark.parametrize(
+    "likelihood, expected", [(Bernoulli(), ()), (Gaussian(0.1), ("standardize",))]
+)
+def test_the_transform_is_no_choice_of_rows_where_it_gives_units_or_labels(likelihood, expected):
+    spec = BayesianMLP([2, 4, 1], likelihood=likelihood).spec
+    assert spec.y_transform == expected and "y_transform" in names(spec.choices)
+
+
+def test_validation_rows_must_have_a_logarithm_too():
+    spec = BayesianMLP([2, 4, 1]).spec
+    assert chosen(spec, validation=0.0 * WIDE).spec.y_transform == ("standardize",)
+    assert chosen(spec, validation=WIDE).spec.y_transform == ("log10", "standardize")
+
+
+def test_a_file_says_what_was_chosen_and_never_auto():
+    spec = BayesianMLP([2, 4, 1]).spec
+    with pytest.raises(ValueError, match="auto"):
+        ModelSpec.from_json(spec.to_json())
+    definite = chosen(spec).spec
+    assert ModelSpec.from_json(definite.to_json()) == definite
+    for name in ("parameterization", "y_transform"):
+        with pytest.raises(ValueError, match="'auto'"):
+            ModelSpec.from_json(definite.to_json() | {name: "auto"})
+
+
+def test_provenance_keeps_the_choices_and_refuses_what_are_none():
+    choices = chosen(BayesianMLP([2, 4, 1]).spec).choices
+    said = Provenance().stating(choices=choices).to_json()
+    assert said["choices"]["kernel"]["chosen"].startswith("NUTS")
+    assert Provenance.from_json(said).choices == choices
+    for bad in ([], "kernel", {"kernel": "hmc"}, {"kernel": {"chosen": "HMC()"}}):
+        with pytest.raises(TypeError, match="choices"):
+            Provenance.from_json({"choices": bad})
+
+
+def test_a_summary_names_what_was_chosen():
+    told = []
+    BayesianMLP([2, 4, 1]).summary(told.append)
+    BayesianMLP([2, 4, 1], prior=Normal(), likelihood=Gaussian(0.1)).summary(told.append)
+    assert "y auto, which the targets decide" in told[0]
+    assert "Chosen: prior, parameterization, scale_prior" in told[0]
+    assert "Chosen: parameterization, y_transform" in told[1]
+
+
+def test_an_estimate_needs_no_rows():
+    spec = BayesianMLP([2, 50, 1]).spec
+    assert (
+        0
+        < estimated_fit_seconds(spec, FitOptions(), 100)
+        < estimated_fit_seconds(spec, FitOptions(), 10_000)
+    )
+
+
+@pytest.mark.parametrize("name", ["num_burnin_steps", "kernel", "pretraining"])
+def test_only_auto_is_auto(name):
+    with pytest.raises((TypeError, ValueError), match=name):
+        chosen(BayesianMLP([2, 4, 1]).spec, FitOptions(**{name: "automatic"}))
+    with pytest.raises(TypeError, match="num_burnin_steps"):
+        Sampling(num_burnin_steps="auto")
+    with pytest.raises(TypeError, match="settle the options"):
+        _ = FitOptions().settled_pretraining
+
+
+def test_a_run_that_goes_on_keeps_what_was_chosen_for_it_and_no_more():
+    """An older release had other defaults; what the user gave is compared, not taken."""
+    old = plain_spec([2, 4, 1], likelihood=Gaussian("learned", HalfCauchy(3.0)), dtype="float32")
+    begun = definition_of(old, X, WIDE, num_burnin_steps=77)
+    said = [Choice(name, "", "") for name in ("prior", "parameterization", "scale_prior", *ALL)]
+    begun = replace(begun, kernel=kernel_to_json(HMC(num_leapfrog_steps=3)))
+    asked = BayesianMLP([2, 4, 1], x_transform=None).spec, FitOptions()
+
+    everything = replace(begun, provenance=Provenance().stating(choices=tuple(said)))
+    spec, options = as_begun(*asked, everything)
+    assert spec == old
+    assert (options.kernel, options.num_burnin_steps) == (HMC(num_leapfrog_steps=3), 77)
+    assert options.pretraining is None
+    # What is given here stays what it is.
+    given = (
+        plain_spec([2, 4, 1], likelihood=Gaussian(0.1)),
+        FitOptions(kernel="mala", num_burnin_steps=5, pretraining=None),
+    )
+    assert as_begun(*given, everything) == given
+    # What was given there is chosen here, and compared.
+    assert as_begun(*asked, begun) == asked
+
+
+def test_a_choice_reads_as_a_sentence():
+    assert str(Choice("kernel", "HMC()", "N P = 3")) == "kernel HMC(): N P = 3"

@@ -1,0 +1,74 @@
+"""The pilot finds the noise of tables whose noise is known."""
+
+import numpy as np
+import pytest
+
+from tfbnn.fit.choices.pilot import Pilot
+from tfbnn.spec.rows import NetworkRows
+
+
+def rows(noise, num_rows=400, num_inputs=3, seed=0):
+    """A smooth function of mean 0 and variance 1, not linear, with noise of these sizes [K]."""
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(-2.0, 2.0, size=(num_rows, num_inputs))
+    f = np.sin(1.5 * x[:, 0]) + 0.5 * x[:, 0] * x[:, 1] + 0.5 * np.cos(x[:, 2])
+    f = (f - f.mean()) / f.std()
+    noise = np.asarray(noise) * generator.standard_normal((num_rows, len(noise)))
+    # In no unit that the pilot could rely on.
+    return NetworkRows(1e3 * x + 5e4, f[:, None] + noise, None)
+
+
+@pytest.mark.parametrize("num_rows", [150, 400, 5000])
+def test_it_finds_the_noise_of_every_target(num_rows):
+    noise = np.array([0.3, 0.01, 0.1])
+    pilot = Pilot.fly(rows(noise, num_rows))
+    assert pilot.num_rows == min(num_rows, 2000)
+    assert (pilot.noise > noise / 1.5).all()
+    # Few rows do not say where a function bends.
+    assert (pilot.noise < (3.0 if num_rows > 150 else 5.0) * noise).all()
+    assert pilot.noise[1] < pilot.noise[2] < pilot.noise[0]
+
+
+def test_a_line_does_not_follow_the_function():
+    pilot = Pilot.fly(rows([0.1]))
+    assert pilot.ridge_noise > 4.0 * pilot.noise
+
+
+def test_leave_one_out_is_what_leaving_out_says():
+    """Ridge regression on the inputs, with each row left out in turn."""
+    x, y, _ = rows([0.3], num_rows=40)
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    errors = []
+    for ridge in np.logspace(-12.0, 0.0, 25) * np.linalg.norm(x, 2) ** 2:
+        off = []
+        for row in range(len(x)):
+            others = np.arange(len(x)) != row
+            # The intercept is not shrunk.
+            design = np.column_stack([np.ones(len(x)), x])
+            gram = design[others].T @ design[others] + np.diag([0.0, ridge, ridge, ridge])
+            off.append(y[row] - design[row] @ np.linalg.solve(gram, design[others].T @ y[others]))
+        errors.append(np.sqrt(np.mean(np.square(off))))
+    np.testing.assert_allclose(
+        Pilot.fly(rows([0.3], num_rows=40)).ridge_noise, min(errors), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_sizes_whose_squares_no_number_can_hold(unit):
+    x, y, _ = rows([0.3])
+    found, plain = Pilot.fly(NetworkRows(unit * x, unit * y, None)), Pilot.fly(rows([0.3]))
+    np.testing.assert_allclose(found.noise, unit * plain.noise, rtol=1e-3)
+
+
+def test_the_same_rows_have_the_same_bits():
+    first, second = (Pilot.fly(rows([0.1], num_rows=3000)) for _ in range(2))
+    assert first.noise.tobytes() == second.noise.tobytes()
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 8, 9])
+def test_few_rows_and_columns_that_say_nothing_are_taken(num_rows):
+    x, y = np.ones((num_rows, 2)), np.arange(2.0 * num_rows).reshape(num_rows, 2)
+    for targets in (y, np.zeros_like(y)):
+        pilot = Pilot.fly(NetworkRows(x, targets, None))
+        assert pilot.noise.shape == pilot.ridge_noise.shape == (2,)
+        assert np.isfinite(pilot.noise).all() and (pilot.noise <= 2.0 * targets.std(axis=0)).all()

@@ -1,0 +1,110 @@
+"""The rules of what is "auto": they see sizes and noise, and say what decided."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.kernels.nuts import NUTS
+from tfbnn.fit.choices import rules
+from tfbnn.fit.choices.pilot import Pilot
+from tfbnn.fit.choices.rules import Sizes
+
+
+def sizes(num_rows, num_inputs, num_targets, hidden=50, has_classes=False):
+    weights = (num_inputs + 1) * hidden + (hidden + 1) * num_targets
+    return Sizes(num_rows, num_inputs, num_targets, weights, has_classes)
+
+
+def pilot(*noise):
+    return Pilot(np.array(noise), np.array(noise), 100)
+
+
+# Contrasting tables: (Sizes, Pilot).
+TABLES = {
+    "few parameters": (sizes(100, 1, 1, hidden=5), pilot(0.3)),
+    "small and noisy": (sizes(455, 13, 1), pilot(0.4)),
+    "small, without noise": (sizes(455, 13, 1), pilot(0.001)),
+    "a noisy target besides": (sizes(455, 13, 2), pilot(0.001, 0.4)),
+    "many rows": (sizes(50_000, 13, 1), pilot(0.4)),
+    "many targets": (sizes(4_000, 13, 20), pilot(*[0.01] * 20)),
+    "classes": (sizes(455, 13, 3, has_classes=True), None),
+}
+
+
+def chosen(name):
+    """(Kernel, warm-up, pretraining) of a table."""
+    table = TABLES[name]
+    kernel, _ = rules.kernel(*table)
+    warmup, _ = rules.num_burnin_steps(*table, kernel.gradients_per_transition)
+    return kernel, warmup, rules.pretraining(*table)[0]
+
+
+def test_the_choice_changes_with_rows_parameters_targets_and_noise():
+    kernels = {name: chosen(name)[0] for name in TABLES}
+    assert isinstance(kernels["few parameters"], NUTS)
+    assert kernels["small and noisy"] == HMC(num_leapfrog_steps=64)
+    # By N, and by K, which P grows with.
+    assert kernels["many rows"] == kernels["many targets"] == HMC(num_leapfrog_steps=32)
+    assert chosen("many rows")[1] < chosen("small and noisy")[1]
+    polish = {name: chosen(name)[2].newton_iterations for name in TABLES}
+    assert polish["small, without noise"] == polish["classes"] == "auto"
+    # The noisiest of the targets decides.
+    assert polish["small and noisy"] == polish["a noisy target besides"] == 0
+    assert chosen("many rows")[2].batch_size > chosen("small and noisy")[2].batch_size
+
+
+@pytest.mark.parametrize("num_rows", [1, 31, 33, 455, 2048, 20_000, 10**6])
+def test_pretraining_makes_about_as_many_steps_whatever_the_rows(num_rows):
+    settings, why = rules.pretraining(sizes(num_rows, 5, 1), pilot(0.1))
+    steps = settings.epochs * -(-num_rows // settings.batch_size)
+    assert 8_000 <= steps <= 16_000
+    assert f"{steps} steps of {min(settings.batch_size, num_rows)} rows" in why
+
+
+@pytest.mark.parametrize(
+    "num_rows, gradients", [(100, 64), (5_000, 127), (10**5, 32), (10**6, 64), (10**7, 1)]
+)
+def test_warm_up_stays_within_its_budget_or_at_its_least(num_rows, gradients):
+    table = sizes(num_rows, 10, 1)
+    steps, _ = rules.num_burnin_steps(table, None, gradients)
+    assert 100 <= steps <= 1000 and steps % 50 == 0
+    work = table.work * gradients * steps
+    assert work <= 1.6e11 or steps == 100
+    assert work > 0.8e11 or steps in (100, 1000)
+
+
+POSITIVE = np.array([1.0, 30.0, 99.0, 101.0])
+
+
+@pytest.mark.parametrize(
+    "targets, expected, words",
+    [
+        ([POSITIVE], ("log10", "standardize"), "span a factor of 101"),
+        ([POSITIVE[:3]], ("standardize",), "span a factor of 99"),
+        ([POSITIVE - 1.0], ("standardize",), "not all targets are positive"),
+        ([POSITIVE, POSITIVE[::-1]], ("log10", "standardize"), "101"),
+        ([POSITIVE, np.ones(4)], ("standardize",), "span a factor of 1,"),
+        ([POSITIVE, -POSITIVE], ("standardize",), "not all targets"),
+        ([np.array([1e-300, 1.0, 1.0, 1e300])], ("log10", "standardize"), "inf"),
+    ],
+)
+def test_the_logarithm_is_for_targets_of_many_sizes(targets, expected, words):
+    names, why = rules.y_transform(np.column_stack(targets))
+    assert names == expected and words in why
+
+
+def test_each_reason_is_one_line_with_a_number_that_decided():
+    for table in TABLES.values():
+        for _, why in (
+            rules.kernel(*table),
+            rules.num_burnin_steps(*table, 64),
+            rules.pretraining(*table),
+        ):
+            assert "\n" not in why and len(why) < 140 and any(map(str.isdigit, why))
+
+
+def test_no_rule_can_read_a_clock():
+    assert not {"time", "datetime", "perf_counter"} & set(vars(rules))
+    assert "import time" not in inspect.getsource(rules)

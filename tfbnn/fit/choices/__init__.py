@@ -1,0 +1,1 @@
+"""What settings that are "auto" come to at a fit, and why; never by the clock."""

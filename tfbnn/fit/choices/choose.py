@@ -1,0 +1,160 @@
+"""Settles all that a model and a fit have left open, or takes what a run that goes on was begun with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfbnn.engine.kernels import kernel_from_json, resolve_kernel
+from tfbnn.fit.choices import rules
+from tfbnn.fit.choices.pilot import Pilot
+from tfbnn.fit.choices.rules import Sizes
+from tfbnn.run.definition import RunDefinition
+from tfbnn.run.description import read_definition
+from tfbnn.run.options import FitOptions
+from tfbnn.run.preparation import preparation_in
+from tfbnn.spec.choices import Choice, is_auto
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
+from tfbnn.spec.settings_json import describe_settings
+
+
+class Chosen(NamedTuple):
+    """A fit with nothing left open.
+
+    Attributes:
+        spec: ModelSpec.
+        options: FitOptions.
+        transformed: The rows on the scale the network sees.
+        choices: What was open in model and options.
+    """
+
+    spec: ModelSpec
+    options: FitOptions
+    transformed: TransformedRows
+    choices: tuple[Choice, ...]
+
+
+def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | None) -> Chosen:
+    """Settles what is open, as the run in the folder has it where the fit goes on with one.
+
+    Args:
+        spec: ModelSpec, as the user asked for it.
+        options: FitOptions.
+        rows, validation: Rows; the latter may be None.
+
+    Raises:
+        TypeError, ValueError: For rows that the transforms do not exist for.
+        RunFolderError: When the folder does not describe a run.
+    """
+    begun = _begun_run(options)
+    if begun is not None:
+        spec, options = as_begun(spec, options, begun)
+    spec = close_spec(spec, rows, validation)
+    transformed = TransformedRows.learn(spec, rows, validation)
+    options, choices = settle_options(
+        options, sizes_of(spec, len(rows.x)), partial(pilot_of, spec, transformed.train)
+    )
+    if begun is None:
+        choices = (*spec.choices, *choices)
+    else:  # what it says of itself, which is all there is where nothing is open here
+        choices = begun.provenance.choices or ()
+    return Chosen(spec, options, transformed, choices)
+
+
+def close_spec(spec: ModelSpec, rows: Rows, validation: Rows | None) -> ModelSpec:
+    """The spec with a transform of the targets that exists for all of the rows."""
+    if not spec.is_open:
+        return spec
+    targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
+    return spec.closed(*rules.y_transform(targets))
+
+
+def settle_options(
+    options: FitOptions, sizes: Sizes, fly: Callable[[], Pilot | None] = lambda: None
+) -> tuple[FitOptions, tuple[Choice, ...]]:
+    """(Options with nothing open, what was chosen).
+
+    Args:
+        options: FitOptions.
+        sizes: Sizes of the fit.
+        fly: Gives the Pilot where anything is open; by default None, as for classes, which will do
+            for an estimate.
+    """
+    if not any(map(is_auto, (options.kernel, options.num_burnin_steps, options.pretraining))):
+        return options, ()
+    pilot = fly()
+    settled: dict[str, Any] = {}
+    choices = []
+
+    def settle(what: str, setting: Any, why: str) -> None:
+        settled[what] = setting
+        text = setting if isinstance(setting, int) else describe_settings(setting)
+        choices.append(Choice(what, f"{text}", why))
+
+    if is_auto(options.kernel):
+        settle("kernel", *rules.kernel(sizes, pilot))
+    if is_auto(options.num_burnin_steps):
+        gradients = resolve_kernel(settled.get("kernel", options.kernel)).gradients_per_transition
+        settle("num_burnin_steps", *rules.num_burnin_steps(sizes, pilot, gradients))
+    if is_auto(options.pretraining):
+        settle("pretraining", *rules.pretraining(sizes, pilot))
+    return replace(options, **settled), tuple(choices)
+
+
+def sizes_of(spec: ModelSpec, num_rows: int) -> Sizes:
+    """What rules know of a fit of so many rows."""
+    return Sizes(
+        num_rows, spec.num_inputs, spec.num_targets, spec.layout.num_parameters, spec.has_classes
+    )
+
+
+def pilot_of(spec: ModelSpec, rows: NetworkRows) -> Pilot | None:
+    """The Pilot of training rows; None of class labels, which have no noise."""
+    return None if spec.has_classes else Pilot.fly(rows)
+
+
+def as_begun(
+    spec: ModelSpec, options: FitOptions, begun: RunDefinition
+) -> tuple[ModelSpec, FitOptions]:
+    """Model and options in which that is settled which is open here, and was chosen for the run.
+
+    A release that chooses otherwise goes on with the run all the same. What the run was told stays
+    open, and is compared with what is chosen here.
+    """
+    chosen = {choice.what for choice in begun.provenance.choices or ()}
+    there, was_open = begun.spec, {choice.what for choice in spec.choices} & chosen
+    if "prior" in was_open:
+        spec = replace(spec, priors=there.priors)
+    if "parameterization" in was_open:
+        spec = replace(spec, parameterization=there.parameterization)
+    if "scale_prior" in was_open:
+        noise: Any = spec.likelihood
+        spec = replace(spec, likelihood=replace(noise, scale_prior=there.noise_prior))
+    if "y_transform" in chosen:
+        spec = spec.closed(there.y_transform, "")
+    taken: dict[str, Any] = {
+        "kernel": lambda: kernel_from_json(begun.kernel),
+        "num_burnin_steps": lambda: begun.sampling.num_burnin_steps,
+        "pretraining": lambda: begun.pretraining,
+    }
+    settled = {
+        what: value()
+        for what, value in taken.items()
+        if what in chosen and is_auto(getattr(options, what))
+    }
+    return spec, replace(options, **settled)
+
+
+def _begun_run(options: FitOptions) -> RunDefinition | None:
+    """The definition of the run that a fit is to go on with, or None where it begins one."""
+    from tfbnn.storage import RunFolder
+
+    if not options.resume or options.output is None:
+        return None
+    folder = preparation_in(options.output) or RunFolder.find(options.output)
+    return None if folder is None else read_definition(folder)

@@ -1,0 +1,97 @@
+"""A pilot: how noisy the targets are, found in milliseconds by regressions in closed form.
+
+Ridge regression on the inputs, and on random features of them, each scored by the rows that it has
+not seen: the residuals of leave-one-out follow from one decomposition (Allen 1974, Technometrics
+16, 125), for every strength of the ridge at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfbnn.spec.rows import NetworkRows
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import single_threaded_blas
+
+_MOST_ROWS, _MOST_FEATURES = 2000, 300
+# Fewer rows tell next to nothing, not even of a line.
+_FEWEST_ROWS = 8
+# Of the weights of the features, for smooth functions and for wiggly ones.
+_SCALES = (0.5, 1.0, 2.0, 4.0)
+# The ridge in units of the largest squared singular value.
+_RIDGES = np.logspace(-12.0, 0.0, 25)
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """What the pilot found, in standard deviations of the targets on the scale the network sees.
+
+    Attributes:
+        noise: Residual standard deviation of held-out rows [K], of ridge regression on random
+            features: about that of the noise, or more where the features cannot follow the function.
+        ridge_noise: The same of ridge regression on the inputs alone.
+        num_rows: Rows that it has looked at.
+    """
+
+    noise: Array
+    ridge_noise: Array
+    num_rows: int
+
+    @classmethod
+    def fly(cls, rows: NetworkRows) -> Pilot:
+        """The Pilot of training rows of a regression; the same for the same rows."""
+        with single_threaded_blas():  # bits that no other thread decides
+            x, y = _taken(rows)
+            unit = _largest(y)
+            y = y / unit
+            if len(x) < _FEWEST_ROWS:
+                return cls(unit * y.std(axis=0), unit * y.std(axis=0), len(x))
+            linear = _held_out_error(x, y)
+            errors = [_held_out_error(_features(x, scale), y) for scale in _SCALES]
+            return cls(unit * np.min([linear, *errors], axis=0), unit * linear, len(x))
+
+
+def _taken(rows: NetworkRows) -> tuple[Array, Array]:
+    """Inputs, of mean 0 and variance 1, and targets of up to so many rows, drawn at random."""
+    x, y = rows.x, rows.y
+    if len(x) > _MOST_ROWS:
+        taken = np.sort(np.random.default_rng(0).choice(len(x), _MOST_ROWS, replace=False))
+        x, y = x[taken], y[taken]
+    x = x / _largest(x)
+    x = x - x.mean(axis=0)
+    spread = x.std(axis=0)
+    return x / np.where(spread > 0, spread, 1.0), y
+
+
+def _largest(values: Array) -> Array:
+    """The largest size in each column, or 1 of zeros: squares of 1e200 or 1e-200 are out of range."""
+    largest = np.abs(values).max(axis=0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _features(x: Array, scale: float) -> Array:
+    """The inputs [n, D] and tanh of random projections, whose slopes are of this size: [n, D + M]."""
+    count = min(len(x) // 2, _MOST_FEATURES)
+    generator = np.random.default_rng(1)
+    directions = generator.standard_normal((x.shape[1], count)) / np.sqrt(x.shape[1])
+    # Each unit bends within the range of the inputs.
+    offsets = scale * generator.standard_normal(count)
+    return np.hstack([x, np.tanh(scale * (x @ directions) + offsets)])
+
+
+def _held_out_error(features: Array, y: Array) -> Array:
+    """Residual standard deviation [K] of leave-one-out, of the ridge for which it is least."""
+    centre = y.mean(axis=0)
+    u, s, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
+    projections, largest = u.T @ (y - centre), max(float(s[0]) ** 2, np.finfo(float).tiny)
+    errors = []
+    for ridge in _RIDGES * largest:
+        shrink = s**2 / (s**2 + ridge)
+        residual = y - centre - u @ (shrink[:, None] * projections)
+        leverage = u**2 @ shrink + 1.0 / len(y)
+        room = np.maximum(1.0 - leverage, 1e-6)[:, None]
+        errors.append(np.sqrt(np.mean((residual / room) ** 2, axis=0)))
+    least: Array = np.min(errors, axis=0)
+    return least

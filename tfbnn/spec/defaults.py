@@ -1,0 +1,99 @@
+"""What settings of a model that are "auto" come to where that needs no rows.
+
+Functions named default_* return (setting, why), the reason in half a line for the report.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tfbnn.spec.choices import Choice, is_auto
+from tfbnn.spec.likelihoods import LEARNED, Likelihood
+from tfbnn.spec.priors import HalfNormal, HierarchicalNormal, ScalePrior
+
+
+def default_prior(layer_sizes: Sequence[int], likelihood: Likelihood) -> tuple[Any, str]:
+    """The prior of the weights, as `resolve_priors` takes it."""
+    del layer_sizes, likelihood  # scales that are sampled suit all of them
+    return HierarchicalNormal(), "the data choose the scale of each layer"
+
+
+def default_parameterization(prior_is_chosen: bool) -> tuple[str, str]:
+    """The parameterisation, by whether the prior was left open, too."""
+    if prior_is_chosen:
+        return "ntk", "one prior is right for every width"
+    return "standard", "the prior that was given is one of the weights themselves"
+
+
+def default_noise_prior(likelihood: Likelihood) -> tuple[ScalePrior, str]:
+    """The prior of the scale of learned noise."""
+    del likelihood  # whatever its shape, noise is part of the spread of the targets
+    return HalfNormal(1.0), "noise is hardly larger than the spread of the targets"
+
+
+def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] | None:
+    """The transform of the targets, or None where rows are to choose it."""
+    if likelihood.has_classes:
+        return (), "the targets are class labels"
+    noise = likelihood.noise_scale
+    if noise is not None and not (isinstance(noise, str) and noise == LEARNED):
+        return ("standardize",), "the noise scale that was given counts in these units"
+    return None
+
+
+class Settled(NamedTuple):
+    """Settings of a model, of which only the transform of the targets may be "auto" still.
+
+    Attributes:
+        prior, parameterization, y_transform: As `make_spec` takes them.
+        likelihood: Likelihood.
+        choices: Choices of those that were "auto".
+    """
+
+    prior: Any
+    parameterization: Any
+    likelihood: Likelihood
+    y_transform: Any
+    choices: tuple[Choice, ...]
+
+
+def settle(
+    layer_sizes: Sequence[int],
+    prior: Any,
+    parameterization: Any,
+    likelihood: Likelihood,
+    y_transform: Any,
+) -> Settled:
+    """Settles what of these arguments of `make_spec` is "auto" and needs no rows."""
+    choices: list[Choice] = []
+    prior_is_chosen = is_auto(prior)
+    if prior_is_chosen:
+        prior, why = default_prior(layer_sizes, likelihood)
+        choices.append(Choice("prior", _prior_text(prior), why))
+    if is_auto(parameterization):
+        parameterization, why = default_parameterization(prior_is_chosen)
+        choices.append(Choice("parameterization", parameterization, why))
+    if is_auto(likelihood.scale_prior):
+        scale_prior, why = default_noise_prior(likelihood)
+        likelihood = replace(likelihood, scale_prior=scale_prior)  # type: ignore[type-var]
+        if likelihood.num_noise_parameters(layer_sizes[-1]):
+            choices.append(Choice("scale_prior", str(scale_prior), why))
+    chosen = default_y_transform(likelihood) if is_auto(y_transform) else None
+    if chosen is not None:
+        y_transform, why = chosen
+        choices.append(transform_choice(y_transform, why))
+    return Settled(prior, parameterization, likelihood, y_transform, tuple(choices))
+
+
+def transform_choice(names: Sequence[str], why: str) -> Choice:
+    """The Choice of a transform of the targets."""
+    return Choice("y_transform", ", ".join(names) or "none", why)
+
+
+def _prior_text(prior: Any) -> str:
+    """A prior, a dict or a list of them, for people."""
+    if isinstance(prior, dict):
+        return ", ".join(f"{_prior_text(one)} of the {name}" for name, one in prior.items())
+    if isinstance(prior, list):
+        return "; ".join(map(_prior_text, prior))
+    return str(prior)
