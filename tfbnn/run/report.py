@@ -33,6 +33,8 @@ class Run:
         geometry: One line on the preconditioner and why that one.
         notes: Further lines the report should carry.
         diagnosis: Diagnosis of the draws, or None when too few were kept.
+        ended: Why the run ended when it did: "ESS 412 and R-hat 1.006 after 800 draws per chain" say;
+            None where it was to have just so many draws, or was stopped.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
         folder: The run folder, or None where draws were kept in memory.
     """
@@ -56,6 +58,7 @@ class Run:
     diagnosis: Diagnosis | None
     ladder: Ladder | None = None
     folder: str | None = None
+    ended: str | None = None
 
     @property
     def log_evidence(self) -> LogEvidence | None:
@@ -119,6 +122,8 @@ class Run:
             f"{self.num_chains} chains x {self.num_results} kept, {self.num_burnin_steps} warm-up "
             f"steps, {self.num_steps_between_results} skipped between two kept draws",
         )
+        if self.ended is not None:
+            yield "Ended", self.ended
         if details:
             yield (
                 "Start",
@@ -168,6 +173,7 @@ class Run:
             "start_log_prob": self.start_log_prob.tolist(),
             "pretraining": self.pretraining,
             "geometry": self.geometry,
+            "ended": self.ended,
             "notes": list(self.notes),
             "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
             "swap_acceptance": swaps,
