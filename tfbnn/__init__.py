@@ -18,6 +18,7 @@ _EXPORTS = {
     "load": "model",
     "resume": "model",
     "Pretraining": "spec.settings_json",
+    "Until": "run.until",
     "ChainError": "exceptions",
     "NotFittedError": "exceptions",
     "ModelFileError": "exceptions",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.run.options import FitOptions
     from tfbnn.run.report import Run
+    from tfbnn.run.until import Until
 
 __all__ = ["BayesianMLP", "load", "resume"]
 
@@ -115,7 +116,8 @@ class BayesianMLP(BaselineMethods):
         noise_scale: Any = None,
         kernel: str | Kernel | Callable[..., Any] = "auto",
         num_chains: int = 4,
-        num_results: int = 1000,
+        num_results: int | str = "auto",
+        until: Until | str | None = "auto",
         num_burnin_steps: int | str = "auto",
         num_steps_between_results: int = 0,
         pretraining: Pretraining | str | None = "auto",
@@ -148,7 +150,11 @@ class BayesianMLP(BaselineMethods):
                 `tfbnn.kernels`, or a callable
                 target_log_prob_fn -> tfp.mcmc.TransitionKernel, whose target maps [C, P] to [C].
             num_chains: Independent chains C, default 4.
-            num_results: Draws S kept per chain, default 1000.
+            num_results: Draws S kept per chain, the most of them where `until` is given. "auto"
+                (default): the most that a fixed budget of gradients affords, some minutes on two
+                cores; 1000 with until=None.
+            until: When the run has enough: a `tfbnn.Until`; None: never before num_results draws;
+                "auto" (default): tfbnn.Until() where num_results is "auto", else None.
             num_burnin_steps: Warm-up transitions: the first 80 % adapt step size and preconditioner,
                 the last 20 % mix with everything frozen. "auto" (default): 1000, or fewer where so
                 many would take minutes, by the gradients that they cost.
@@ -164,8 +170,8 @@ class BayesianMLP(BaselineMethods):
                 kept in memory only.
             resume: Go on with the run in `output`, or begin it there where that is empty or
                 missing, default False. The run must have been begun with the same rows and
-                arguments, on the same versions; `num_results` may be larger than it was. What comes
-                out has the bits of a run that nothing interrupted.
+                arguments, on the same versions; `until` may be another one, and `num_results`
+                larger than it was. What comes out has the bits of a run that nothing interrupted.
             commit_interval: Seconds after which the next block of transitions, or the next steps of
                 pretraining, end with a commit, default 30: what a kill can lose at most, besides
                 one block. Phases of the chains end with one.
@@ -215,6 +221,7 @@ class BayesianMLP(BaselineMethods):
             kernel=kernel,
             num_chains=num_chains,
             num_results=num_results,
+            until=until,
             num_burnin_steps=num_burnin_steps,
             num_steps_between_results=num_steps_between_results,
             pretraining=pretraining,
@@ -304,11 +311,16 @@ class BayesianMLP(BaselineMethods):
         terms = {name: values.reshape(theta.shape[:-1])[()] for name, values in terms.items()}
         return terms if return_terms else terms["log_prob"]
 
-    def save(self, path: StrPath) -> None:
-        """Writes the fitted model to one HDF5 file, replacing an older one only when complete."""
+    def save(self, path: StrPath) -> int:
+        """Writes the fitted model to one HDF5 file, replacing an older one only when complete.
+
+        Returns:
+            The size of the file in bytes.
+        """
         from tfbnn.storage import write_model
 
         write_model(self._fitted(), path)
+        return os.path.getsize(path)
 
     def to_savedmodel(self, path: StrPath) -> None:
         """Writes mean and spread of the function as a TensorFlow SavedModel.
@@ -399,6 +411,7 @@ def resume(
     folder: StrPath,
     *,
     num_results: int | None = None,
+    until: Until | str | None = "auto",
     commit_interval: float = 30.0,
     num_workers: int | str = "auto",
     verbose: int | str = "auto",
@@ -409,6 +422,8 @@ def resume(
     Args:
         folder: The `output` of `fit_posterior`.
         num_results: Draws kept per chain, if there are to be more than the run was begun with.
+        until: When it has enough, as in `fit_posterior`. "auto" (default): what it was begun with,
+            unless num_results is given.
         commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
 
     Returns:
@@ -425,6 +440,7 @@ def resume(
     model, go_on = prepare_resume(
         folder,
         num_results=num_results,
+        until=until,
         commit_interval=commit_interval,
         num_workers=num_workers,
         verbose=verbose,

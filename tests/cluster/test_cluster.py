@@ -108,7 +108,8 @@ def random_walk(target):
 def submit_lane(client, path, commit_interval=0):
     """The future of a task that advances a lane, as `tfbnn.cluster.fit` submits it."""
     run_id, stop = RunFolder.open(path).run_id, str(path / "stop")
-    return client.submit(tasks.advance, str(path), run_id, 0, commit_interval, stop, pure=False)
+    advance = tasks.advance, str(path), run_id, 0, commit_interval, None, stop
+    return client.submit(*advance, pure=False)
 
 
 def is_free(path):
@@ -312,9 +313,11 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
         )
     assert sorted(os.listdir(tmp_path / "new")) == ["lease", "preparation"]
     with pytest.raises(RunFolderError, match="another run"):
-        client.submit(tasks.advance, str(folder), "0", 0, 0, "none", pure=False).result()
+        client.submit(tasks.advance, str(folder), "0", 0, 0, None, "none", pure=False).result()
     with pytest.raises(FileNotFoundError, match="all workers share"):
-        client.submit(tasks.advance, str(tmp_path / "x"), "0", 0, 0, "none", pure=False).result()
+        client.submit(
+            tasks.advance, str(tmp_path / "x"), "0", 0, 0, None, "none", pure=False
+        ).result()
 
 
 class FakeClient:
@@ -475,3 +478,16 @@ def prediction_loads():
     from tfbnn.cluster import prediction
 
     return prediction._load.cache_info().misses
+
+
+def test_a_run_that_ends_when_it_has_enough_ends_as_in_one_process(client, tmp_path):
+    until = tfbnn.Until(ess=150, rhat=1.05)
+    options = RUN | {"num_results": 1000, "until": until}
+    here, there = small_runs.calm_model(), small_runs.calm_model()
+    expected = here.fit_posterior(X, Y, **options)
+    folder = tmp_path / "run"
+    run = tfbnn.cluster.fit(there, X, Y, client=client, output=folder, **options)
+    assert run.num_results < 1000 and run.ended == expected.ended
+    assert_same_draws(there, here)
+    _, again = tfbnn.resume(folder, verbose=0)
+    assert again.ended == run.ended and again.num_results == run.num_results

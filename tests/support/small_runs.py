@@ -34,3 +34,8 @@ def assert_same_draws(model, other):
     np.testing.assert_array_equal(model.posterior.draws, other.posterior.draws)
     for name, values in other.posterior.sample_stats.items():
         np.testing.assert_array_equal(model.posterior.sample_stats[name], values)
+
+
+def calm_model():
+    """A model whose chains agree after some hundred draws of RUN: its targets are all but noise."""
+    return small_model(likelihood=tfbnn.likelihoods.Gaussian(2.0), prior=tfbnn.priors.Normal(0.3))

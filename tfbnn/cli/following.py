@@ -12,7 +12,7 @@ from tfbnn.cli.console import say
 from tfbnn.diagnostics.diagnosis import ess_text, lower, rhat_text, upper
 from tfbnn.exceptions import RunFolderError
 from tfbnn.model import load
-from tfbnn.run.description import wanted_results
+from tfbnn.run.description import said_end, wanted_results
 from tfbnn.run.events import SamplingEvent
 from tfbnn.run.watching import committed_event
 from tfbnn.run.wording import fitted, of_phase
@@ -68,7 +68,8 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> str
             if seen != shown:
                 width = columns(stream) or _WIDTH
                 show(textwrap.fill(_line(folder, event), width, subsequent_indent="    "))
-            if event.phase == "sampling" and event.transition >= event.num_transitions:
+            has_all = event.phase == "sampling" and event.transition >= event.num_transitions
+            if has_all or said_end(folder) is not None:
                 return path
         elif seen != shown:
             _say_what_is_missing(path, is_there, was_there=shown is not None and shown[0])

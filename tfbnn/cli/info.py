@@ -1,6 +1,7 @@
 """`tfbnn info`: what a model file holds."""
 
 import argparse
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -9,7 +10,7 @@ from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import add_model_argument, load_model
 from tfbnn.data.transforms import Standardize, Transform
 from tfbnn.diagnostics.problem import VERDICTS
-from tfbnn.diagnostics.wording import counted
+from tfbnn.diagnostics.wording import counted, megabytes
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import Relevance, relevance_of
 from tfbnn.posterior.stacking.stacking import weighting_note
@@ -33,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     model.summary()
     print()
     lines = list(_lines(model.posterior))
+    if os.path.isfile(args.model):
+        lines.insert(1, ("File", megabytes(os.path.getsize(args.model))))
     width = max(len(label) for label, _ in lines) + 2
     for label, text in lines:
         print(f"{label:<{width}}{text}")

@@ -23,11 +23,15 @@ EPILOG = """\
 example:
   tfbnn fit train.csv --target y --layers 20,20 --output run/     # killed after an hour
   tfbnn resume run/ -o bnn.h5
-  tfbnn resume run/ --num-results 4000 -o bnn.h5                  # more draws"""
+  tfbnn resume run/ --num-results 4000 -o bnn.h5                  # more draws
+  tfbnn resume run/ --until ess=1000 -o bnn.h5                    # until they are better"""
 
 
-_MORE = described(resume.__doc__, "num_results")
-_OPTIONS = [field_option([FitOptions], "num_results", _MORE), *PACE]
+_EXTENT = [
+    field_option([FitOptions], name, described(resume.__doc__, name))
+    for name in ("num_results", "until")
+]
+_OPTIONS = [*_EXTENT, *PACE]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

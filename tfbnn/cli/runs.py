@@ -10,6 +10,7 @@ from tfbnn.cli.console import STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.own_folder import is_own_folder
 from tfbnn.diagnostics.problem import Interface
+from tfbnn.diagnostics.wording import megabytes
 from tfbnn.exceptions import (
     ChainError,
     NotFittedError,
@@ -65,8 +66,12 @@ def run_to_the_end(
         finally:
             if is_own_folder(folder, args.model_file) and not has_begun(folder):
                 _remove(folder)
-        _save(model, folder, args)
-        if is_own_folder(folder, args.model_file):
+        if run.num_results:
+            _save(model, folder, args)
+        else:  # it was out of time
+            _save_stopped(model, folder, args)
+            _say_how_to_go_on(folder, args)
+        if run.num_results and is_own_folder(folder, args.model_file):
             _remove(folder)
             folder = None
         interface = Interface(is_command_line=True, folder=folder)
@@ -88,7 +93,7 @@ def _save(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> N
         if folder is not None:
             say(f"The draws are in {folder}: tfbnn resume {shlex.quote(folder)} -o ANOTHER.h5")
         raise
-    say(f"Saved {args.model_file}.")
+    say(f"Saved {args.model_file}. It takes {megabytes(os.path.getsize(args.model_file))}.")
 
 
 def _save_stopped(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> None:

@@ -9,7 +9,16 @@ from typing import Any, get_args, get_type_hints
 
 from tfbnn.cli.options import Option, auto_or_int
 from tfbnn.engine.kernels.base import Kernel
+from tfbnn.run.until import Until, until_of_text
 from tfbnn.system.paths import StrPath
+
+
+def _until(text: str) -> Until | str | None:
+    try:
+        return until_of_text(text)
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
 
 # For the types that an annotation allows besides None: what a value is called, and what makes it.
 _VALUES: dict[tuple[Any, ...], tuple[str, Callable[[str], Any]]] = {
@@ -19,6 +28,7 @@ _VALUES: dict[tuple[Any, ...], tuple[str, Callable[[str], Any]]] = {
     (int, str): ("N|auto", auto_or_int),
     get_args(StrPath): ("PATH", str),
     (Kernel,): ("NAME", str),
+    (Until, str): ("ess=X,rhat=X,...", _until),
 }
 # What the docstrings say of settings whose default is None, in a sentence of its own.
 _NONE = "None (default): "

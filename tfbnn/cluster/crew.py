@@ -170,16 +170,20 @@ class LaneTasks(Tasks):
             plan, client: As in `Tasks`.
             store: FolderStore.
         """
-        folder, interval = store.folder, store.commit_interval
-        calls = {
-            lane: (tasks.advance, folder.path, folder.run_id, lane, interval)
-            for lane in range(len(plan.groups))
-        }
-        super().__init__(plan, client, calls, folder.path)
-        self._folder, self._interval = folder, max(interval, _LOOK_SECONDS)
+        self._folder, self._commit_interval = store.folder, store.commit_interval
+        super().__init__(plan, client, {}, self._folder.path)
+        self._interval = max(self._commit_interval, _LOOK_SECONDS)
         self._last_look = time.monotonic()
         self.seconds()
         self._reached = {lane: one.transition for lane, one in self.counters.items()}
+
+    def aim(self, num_results: int) -> None:
+        super().aim(num_results)
+        folder, interval = self._folder, self._commit_interval
+        self._calls = {
+            lane: (tasks.advance, folder.path, folder.run_id, lane, interval, num_results)
+            for lane in self.counters
+        }
 
     def reports(self) -> Iterator[Event | Ended]:
         for ended in super().reports():

@@ -2,25 +2,27 @@
 
 import os
 import time
+from dataclasses import replace
 from typing import Any
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.crew import LaneTasks, PreparationTask
-from tfbnn.fit.fitting import Job, Place
+from tfbnn.fit.fitting import Job, Place, in_time
+from tfbnn.run.course import Judged, Straight
 from tfbnn.run.definition import Starts
 from tfbnn.run.description import (
     check_same_run,
     extend_run,
     read_beginning,
     read_definition,
+    take_down_end,
 )
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import make_plan
 from tfbnn.run.preparation import find_preparation, make_preparation, remove_preparation
-from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import find_run
-from tfbnn.run.stores import FolderStore, committed_result, result_of
+from tfbnn.run.stores import FolderStore, finished_result, result_of
 from tfbnn.storage import RunFolder
 from tfbnn.system.atomic import make_folder
 
@@ -46,26 +48,33 @@ class Cluster(Place):
         definition, options = job.definition, job.options
         began, path = time.perf_counter(), os.path.realpath(str(options.output))
         folder = find_run(str(options.output), definition, options.resume)
+        was_there = folder is not None
         if folder is None:
             make_folder(path)  # shows now what would fail in a task
             self._prepare(job, path)
             folder = RunFolder.open(path)
             check_same_run(folder, definition)  # another call may have made it
-        beginning, result = read_beginning(folder), committed_result(folder, options.num_results)
+        beginning, result = read_beginning(folder), finished_result(folder, definition.sampling)
         if result is None:
-            extend_run(folder, options.num_results)
+            extend_run(folder, definition.sampling)
             plan = make_plan(job.settings, definition, *beginning.layout)
             store = FolderStore(folder, options.commit_interval)
             crew = LaneTasks(plan, self._client, store)
-            notify = Notifier(options.verbose, options.callbacks)
             before = crew.seconds()
+            spent = (beginning.starts.seconds + before).total if was_there else 0.0
+            notify, goal = job.notifier(spent), job.goal
+            course = Straight(plan.num_results) if goal is None else Judged(goal, store)
             try:
                 notify.announce("compile")
-                ending = crew.run([[lane] for lane in crew.counters], notify)
+                ending = crew.follow(course, notify)
             finally:
                 notify.progress.close()
+            if course.ended is not None:
+                ending = replace(ending, ended=course.ended)
+                take_down_end(folder, course.ended)
             seconds = crew.seconds().elapsed(began, before)
             result = result_of(store, plan, beginning.start_log_prob, seconds, ending)
+            result = in_time(result, notify)
         return beginning.starts, result
 
     def _prepare(self, job: Job, path: str) -> None:

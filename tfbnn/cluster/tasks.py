@@ -64,18 +64,21 @@ def prepare(staging: str, run_id: str, path: str, commit_interval: float, stop: 
     return _when_free(attempt, stop)
 
 
-def advance(path: str, run_id: str, lane: int, commit_interval: float, stop: str) -> bool:
-    """Advances a lane of a run to its end, see `tfbnn.engine.running.advance`.
+def advance(
+    path: str, run_id: str, lane: int, commit_interval: float, num_results: int | None, stop: str
+) -> bool:
+    """Advances a lane of a run, see `tfbnn.engine.running.advance`.
 
     Args:
         path: The run folder.
         run_id: Its identity.
         lane: Number of the lane.
         commit_interval: As in `fit_posterior`.
+        num_results: Draws per chain to go on to; None: as many as the run may have.
         stop: File whose existence asks the task to stop.
 
     Returns:
-        Whether the lane is finished; it is not when the worker is closing or the task was stopped.
+        Whether the lane is there; it is not when the worker is closing or the task was stopped.
     """
     from tfbnn.engine.basis.threads import limit_threads
 
@@ -84,7 +87,9 @@ def advance(path: str, run_id: str, lane: int, commit_interval: float, stop: str
 
     def attempt(stopped: Stopped) -> bool:
         _opened(path, run_id)
-        return advance_lane(path, lane, commit_interval=commit_interval, notify=stopped)
+        return advance_lane(
+            path, lane, commit_interval=commit_interval, notify=stopped, num_results=num_results
+        )
 
     return _when_free(attempt, stop)
 

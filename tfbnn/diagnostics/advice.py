@@ -1,25 +1,25 @@
 """What is wrong with the chains of a run, by how much, and what to do next.
 
-The limits 1.01 for R-hat and 400 for the effective sample sizes are those of Vehtari, Gelman,
-Simpson, Carpenter and Burkner (2021), arXiv:1903.08008; that of 0.3 for E-BFMI is customary
-(Betancourt 2016, arXiv:1604.00695). Of the many reference outputs one in twenty may have a larger
-R-hat, up to 1.03: with 200 of them some exceed 1.01 by chance.
+The limits of R-hat and of the effective sample sizes are those of `agreement`; that of 0.3 for E-BFMI
+is customary (Betancourt 2016, arXiv:1604.00695).
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from tfbnn.diagnostics.diagnosis import Diagnosis, defined, upper
+from tfbnn.diagnostics.agreement import (
+    ESS_LIMIT,
+    RHAT_LIMIT,
+    Agreement,
+    are_many,
+    largest_rhat,
+)
+from tfbnn.diagnostics.diagnosis import Diagnosis, upper
 from tfbnn.diagnostics.movement import MIN_DRAWS, Sampled, other_step
 from tfbnn.diagnostics.problem import Problem, Remedy, Spoils
 from tfbnn.diagnostics.wording import named, percent
-from tfbnn.system.arrays import Array
 
-RHAT_LIMIT, _LARGEST_RHAT = 1.01, 1.03
-_FEW = 0.05
-ESS_LIMIT = 400
-_GAP_LIMIT = 1 / 3
 _DIVERGENT_LIMIT = 0.01
 _EBFMI_LIMIT = 0.3
 # Chains of one mode differ in mean log density by a fraction of its standard deviation.
@@ -93,16 +93,22 @@ def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
             "look at model.predict there: model.posterior.x_reference",
             "look at what tfbnn predict gives for such inputs",
         ),
-        Spoils.MEANS if count > _FEW * size else Spoils.ERROR_BARS,
+        Spoils.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Spoils.ERROR_BARS,
     )
 
 
 def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     """Chains that disagree, on the predictions first, or that are too short to tell."""
     rhats, gaps = upper(diagnosis.rhat_function), upper(diagnosis.mean_gap)
-    apart = _are_many(diagnosis.mean_gap >= _GAP_LIMIT)
-    unlike = _are_many(diagnosis.rhat_function > RHAT_LIMIT) or rhats["max"] > _LARGEST_RHAT
-    smallest = _smallest_ess(diagnosis)
+    agreement = Agreement(
+        diagnosis.rhat_function,
+        diagnosis.ess_function,
+        diagnosis.tail_ess_function,
+        diagnosis.mean_gap,
+        diagnosis.rhat_log_prob,
+    )
+    apart, unlike = agreement.are_apart, agreement.are_unlike()
+    smallest = agreement.smallest_ess
     faults = []
     if unlike:
         faults.append(f"R-hat of the predictions up to {rhats['max']:.4g} (limit {RHAT_LIMIT})")
@@ -119,19 +125,14 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
             _go_on(sampled, smallest, can_weigh=bool(unlike and sampled.num_chains > 1)),
             Spoils.MEANS if apart else Spoils.ERROR_BARS,
         )
-    elif diagnosis.rhat_log_prob > _LARGEST_RHAT:
+    elif agreement.differ_in_density():
         yield Problem(
             f"The chains agree on the predictions, not yet on the log density: R-hat "
-            f"{diagnosis.rhat_log_prob:.4g} (limit {_LARGEST_RHAT})",
+            f"{diagnosis.rhat_log_prob:.4g} (limit {largest_rhat():.4g})",
             "",
             _go_on(sampled, smallest),
             Spoils.ERROR_BARS,
         )
-
-
-def _are_many(exceed: Array) -> bool:
-    """Whether more of the reference outputs exceed a limit than the one in twenty that may."""
-    return float(np.mean(exceed)) > _FEW
 
 
 def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
@@ -140,7 +141,7 @@ def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
     texts = [
         f"R-hat in function space is above {RHAT_LIMIT} for {(rhats > RHAT_LIMIT).sum()} of {size} "
         "reference outputs; error bars need 95 % of them below, and the others below "
-        f"{_LARGEST_RHAT}.",
+        f"{largest_rhat():.4g}.",
         f"The effective sample size is below {ESS_LIMIT} for {(bulk < ESS_LIMIT).sum()} (bulk) and "
         f"{(tail < ESS_LIMIT).sum()} (tail) of them.",
         "R-hat of the weights is secondary: permuted hidden units and flipped signs leave the function "
@@ -205,12 +206,6 @@ def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
             Remedy(f"max_tree_depth={depth + 1}", f"--max-tree-depth {depth + 1}"),
             Spoils.NOTHING,
         )
-
-
-def _smallest_ess(diagnosis: Diagnosis) -> float:
-    """Of bulk and tail, infinite where none is defined."""
-    sizes = np.concatenate([diagnosis.ess_function, diagnosis.tail_ess_function], axis=None)
-    return float(np.min(defined(sizes), initial=np.inf))
 
 
 def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy:

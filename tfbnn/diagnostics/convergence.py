@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics import statistics
 from tfbnn.diagnostics.advice import find_problems
+from tfbnn.diagnostics.agreement import mean_gaps
 from tfbnn.diagnostics.diagnosis import Diagnosis, defined
 from tfbnn.diagnostics.fit_advice import find_effects, find_misfits
 from tfbnn.diagnostics.fit_check import FitCheck
@@ -65,7 +66,7 @@ def diagnose(
         ess_parameters=statistics.bulk_ess(draws),
         rhat_log_prob=float(statistics.rhat(log_probs)),
         ess_log_prob=float(statistics.bulk_ess(log_probs)),
-        mean_gap=_gaps(function_draws),
+        mean_gap=mean_gaps(function_draws),
         between_chain_share=statistics.between_chain_variance_share(function_draws),
         recommended_thinning=_common_thinning(function_draws),
         ebfmi=statistics.ebfmi(stats.get("energy", absent)),
@@ -86,21 +87,6 @@ def diagnose(
     # Causes before what follows from them; last what spoils nothing.
     ordered = tuple(sorted(problems, key=lambda problem: problem.spoils == Spoils.NOTHING))
     return dataclasses.replace(diagnosis, num_transitions=transitions, problems=ordered)
-
-
-def _gaps(function_draws: Array) -> Array:
-    """Range of the chains' means over the standard deviation of all draws [N_ref, K].
-
-    Of one chain its halves; NaN where the draws are constant, not finite or too few.
-    """
-    if function_draws.shape[1] < 2:
-        return np.full(function_draws.shape[2:], np.nan)
-    if len(function_draws) == 1:
-        half = function_draws.shape[1] // 2
-        function_draws = np.stack([function_draws[0, :half], function_draws[0, -half:]])
-    with np.errstate(all="ignore"):
-        means, stddev = function_draws.mean(axis=1), function_draws.std(axis=(0, 1))
-        return np.where(stddev > 0, np.ptp(means, axis=0) / stddev, np.nan)
 
 
 def _check_shapes(draws: Array, function_draws: Array, stats: Stats) -> None:

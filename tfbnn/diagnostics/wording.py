@@ -11,6 +11,12 @@ _LEAST_WIDTH = 40
 LABEL_WIDTH = 13  # of what stands left of the lines of a report
 
 
+def megabytes(num_bytes: float) -> str:
+    """A size, with one decimal below ten: "8.3 MB"."""
+    size = num_bytes / 1e6
+    return f"{size:.1f} MB" if size < 10 else f"{size:.0f} MB"
+
+
 def percent(share: float) -> str:
     """A share as per cent with two digits; never 100 for what is less, never 0 for what is more."""
     value = 100.0 * share

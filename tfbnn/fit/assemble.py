@@ -40,18 +40,19 @@ def make_ensemble(
         result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
     """
-    rows, validation = definition.rows, definition.validation
+    until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
         draws=result.draws,
         sample_stats=result.sample_stats,
         chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),
-        x_reference=reference_rows(rows.x if validation is None else validation.x),
         training_inputs=transformed.inputs,
         provenance=definition.provenance.stating(
             num_results_requested=definition.sampling.num_results,
             num_divergent=int(result.num_divergent.sum()),
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
+            until=until and str(until),
+            ended=result.ended,
         ),
         readouts=result.readouts,
     )
@@ -66,9 +67,10 @@ def is_pretrained(definition: RunDefinition) -> bool:
 def unsampled_ensemble(
     definition: RunDefinition, transformed: TransformedRows, theta: Array, result: SamplingResult
 ) -> Ensemble:
-    """The Ensemble of the starts theta [C, P] of a run that was stopped before its first draw."""
+    """The Ensemble of the starts theta [C, P] of a run that ended before its first draw."""
     networks = replace(result, draws=theta[:, None], readouts=None)
-    origin = "pretrained networks: the run was stopped before its first draw"
+    what = "pretrained networks" if is_pretrained(definition) else "where the chains started"
+    origin = f"{what}: {result.ended or 'the run was stopped before its first draw'}"
     return without_chains(definition, transformed, networks, result.start_log_prob[:, None], origin)
 
 
@@ -124,18 +126,8 @@ def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) 
     """
     from tfbnn.storage.model.metadata import check_can_be_written
 
-    nothing = np.empty(0)
-    ensemble = Ensemble(
-        **_described(definition, transformed),
-        draws=nothing,
-        sample_stats={},
-        chain_weights=nothing,
-        x_reference=nothing,
-        training_inputs=TrainingInputs(nothing, nothing, nothing, nothing, nothing),
-        provenance=definition.provenance,
-    )
     try:
-        check_can_be_written(ensemble)
+        check_can_be_written(ensemble_without_draws(definition, transformed))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"No file could hold the model of this fit: {error} Shorten the names of columns or the "
@@ -143,10 +135,24 @@ def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) 
         ) from error
 
 
+def ensemble_without_draws(definition: RunDefinition, transformed: TransformedRows) -> Ensemble:
+    """What is known of the Ensemble of a run before there are draws."""
+    nothing = np.empty(0)
+    return Ensemble(
+        **_described(definition, transformed),
+        draws=nothing,
+        sample_stats={},
+        chain_weights=nothing,
+        training_inputs=TrainingInputs(nothing, nothing, nothing, nothing, nothing),
+        provenance=definition.provenance,
+    )
+
+
 def _described(definition: RunDefinition, transformed: TransformedRows) -> dict[str, Any]:
     """Fields of the Ensemble that are known before there are draws."""
-    rows = definition.rows
+    rows, validation = definition.rows, definition.validation
     return {
+        "x_reference": reference_rows(rows.x if validation is None else validation.x),
         "spec": definition.spec,
         "x_pipeline": transformed.x_pipeline,
         "y_pipeline": transformed.y_pipeline,

@@ -10,6 +10,7 @@ from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_integer
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.choices import AUTO
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.signals import signals_interrupt
@@ -35,7 +36,7 @@ class BaselineMethods(SampledModel):
         y: Any,
         *,
         noise_scale: Any = None,
-        pretraining: Pretraining | None = Pretraining(),
+        pretraining: Pretraining | str = AUTO,
         validation_data: Sequence[Any] | None = None,
         seed: int = 0,
         jit_compile: bool = True,
@@ -73,7 +74,7 @@ class BaselineMethods(SampledModel):
         *,
         num_members: int = 10,
         noise_scale: Any = None,
-        pretraining: Pretraining | None = Pretraining(),
+        pretraining: Pretraining | str = AUTO,
         validation_data: Sequence[Any] | None = None,
         seed: int = 0,
         jit_compile: bool = True,
@@ -111,7 +112,7 @@ class BaselineMethods(SampledModel):
         *,
         num_results: int = 1000,
         noise_scale: Any = None,
-        pretraining: Pretraining | None = Pretraining(),
+        pretraining: Pretraining | str = AUTO,
         validation_data: Sequence[Any] | None = None,
         seed: int = 0,
         jit_compile: bool = True,
@@ -158,8 +159,8 @@ class BaselineMethods(SampledModel):
         options = FitOptions(**given, column_names=column_names_of(y))
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]), signals_interrupt():
-            rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
-            fitted = fit_baseline(self.spec, rows, validation, name, options)
+            rows, validation = rows_to_fit(self._asked, x, y, noise_scale, validation_data)
+            fitted = fit_baseline(self._asked, rows, validation, name, options)
         record = fitted.record
         self._keep(rows, fitted.ensemble, in_any_case=not record.stopped)
         if fitted.interrupted:
@@ -175,7 +176,7 @@ class BaselineMethods(SampledModel):
 def _options(
     num_networks: int,
     num_results: int,
-    pretraining: Pretraining | None,
+    pretraining: Pretraining | str,
     seed: int,
     jit_compile: bool,
     verbose: int | str,
@@ -186,6 +187,7 @@ def _options(
         "num_chains": num_networks,
         "num_results": num_results,
         "num_burnin_steps": 0,
+        "kernel": "nuts",  # which none of them runs
         "pretraining": pretraining,
         "seed": seed,
         "jit_compile": jit_compile,

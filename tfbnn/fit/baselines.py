@@ -15,6 +15,7 @@ from tfbnn.diagnostics.wording import counted
 from tfbnn.exceptions import StartError
 from tfbnn.fit.assemble import check_can_be_saved, origin_of, without_chains
 from tfbnn.fit.baseline_record import Baseline
+from tfbnn.fit.choices.choose import choose
 from tfbnn.fit.fitting import check_early_stopping
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_rows
@@ -27,6 +28,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.threads import single_threaded_blas
@@ -51,7 +53,11 @@ def _check(spec: ModelSpec, name: str, options: FitOptions) -> None:
             f"fit_laplace takes at most {MOST_PARAMETERS} parameters, as it factorises a P x P matrix, "
             f"this model has {size}. Use narrower layers, or fit_ensemble."
         )
-    if pretraining is None or not (pretraining.epochs or pretraining.newton_iterations):
+    nothing = pretraining is None or (
+        isinstance(pretraining, Pretraining)
+        and not (pretraining.epochs or pretraining.newton_iterations)
+    )
+    if nothing:
         raise ValueError(
             f"{name} gives what pretraining finds, received pretraining={pretraining!r}. Leave it "
             "out, or give epochs or newton_iterations."
@@ -164,8 +170,9 @@ def _settle(
 ) -> tuple[RunDefinition, TransformedRows]:
     """The definition of a run without a kernel, and its rows."""
     _check(spec, name, options)
-    check_early_stopping(options.pretraining, validation)
-    transformed = TransformedRows.learn(spec, rows, validation)
+    spec, options, transformed, choices = choose(spec, options, rows, validation)
+    pretraining = options.settled_pretraining
+    check_early_stopping(pretraining, validation)
     from tfbnn.engine.basis.environment import describe_environment
 
     environment = describe_environment()
@@ -174,13 +181,14 @@ def _settle(
         rows=rows,
         validation=validation,
         kernel={},
-        pretraining=options.pretraining,
-        sampling=options.sampling,
+        pretraining=pretraining,
+        sampling=options.sampling(budget=1),
         environment=environment,
         temperatures=(1.0,),
         provenance=Provenance().stating(
             seed=options.seed,
-            pretraining=repr(options.pretraining),
+            pretraining=repr(pretraining),
+            choices=choices,
             jit_compile=options.jit_compile,
             **origin_of(options, rows, environment),
         ),

@@ -2,15 +2,22 @@
 
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.fit.choices.choose import settle_options, sizes_of
-from tfbnn.run.options import FitOptions
-from tfbnn.run.plan import estimated_pretraining_seconds, estimated_seconds
+from tfbnn.run.definition import RunDefinition
+from tfbnn.run.options import FitOptions, Sampling
+from tfbnn.run.plan import (
+    Planned,
+    estimated_pretraining_seconds,
+    estimated_seconds,
+    most_results,
+)
+from tfbnn.run.wording import about
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.threads import num_cores
 
 
 def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -> float:
-    """About how long pretraining and sampling take on the cores of this process.
+    """About how long pretraining and sampling take at most on the cores of this process.
 
     Neither imports, compilation nor Newton iterations are in it. It is right within a factor of a
     few, and reads no clock.
@@ -23,7 +30,39 @@ def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -
     """
     options, _ = settle_options(options, sizes_of(spec, num_rows))
     settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
-    seconds = estimated_seconds(spec, settings, num_rows, options.num_transitions)
-    if isinstance(options.pretraining, Pretraining):
-        seconds += estimated_pretraining_seconds(spec, options.pretraining, num_rows)
-    return seconds * max(1.0, options.num_chains / num_cores())
+    sampling = options.sampling(most_results(spec, settings, options, num_rows))
+    return _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
+
+
+def time_to_take(definition: RunDefinition, settings: Planned) -> str:
+    """A sentence on how long a run will take at most, and on what may end it before.
+
+    Args:
+        definition: RunDefinition.
+        settings: Its kernel, with a definite preconditioner.
+    """
+    sampling, pretraining = definition.sampling, definition.pretraining
+    seconds = _seconds(definition.spec, settings, sampling, pretraining, len(definition.rows.x))
+    until = sampling.until
+    if until is not None and until.max_seconds is not None:
+        seconds = min(seconds, until.max_seconds)
+    draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
+    if until is None:
+        return f"This will take about {about(seconds)}: {draws}."
+    return (
+        f"This will take about {about(seconds)} at most: up to {draws}, fewer as soon as "
+        f"{str(until).replace(',', ', ')} is reached."
+    )
+
+
+def _seconds(
+    spec: ModelSpec,
+    settings: Planned,
+    sampling: Sampling,
+    pretraining: Pretraining | None,
+    num_rows: int,
+) -> float:
+    seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
+    if pretraining is not None:
+        seconds += estimated_pretraining_seconds(spec, pretraining, num_rows)
+    return seconds * max(1.0, sampling.num_chains / num_cores())

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.diagnostics.diagnosis import Diagnosis
+from tfbnn.diagnostics.wording import megabytes
 from tfbnn.exceptions import VerdictWarning
 from tfbnn.fit.assemble import (
     check_can_be_saved,
@@ -21,13 +22,18 @@ from tfbnn.fit.assemble import (
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose
+from tfbnn.fit.estimate import time_to_take
+from tfbnn.fit.goal import make_goal
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
+from tfbnn.run.course import Goal
+from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import RunDefinition, Starts
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
+from tfbnn.run.plan import most_results
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
@@ -37,6 +43,8 @@ from tfbnn.spec.rows import Rows, TransformedRows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
 
+# From here on a file is unwieldy, and predictions take their time.
+_MANY_DRAWS, _LARGE_BYTES = 4000, 50e6
 # Rounding noise in a log density above this eats acceptance.
 _ROUNDING_LIMIT = 0.05
 
@@ -52,6 +60,8 @@ class Job(NamedTuple):
         settings: Its kernel, with a definite preconditioner.
         geometry: A line on the preconditioner and why that one.
         options: FitOptions.
+        goal: When the run is over, or None where it just has a number of draws.
+        began: `time.perf_counter` when it was called for.
     """
 
     definition: RunDefinition
@@ -59,6 +69,16 @@ class Job(NamedTuple):
     settings: Any
     geometry: str
     options: FitOptions
+    goal: Goal | None
+    began: float
+
+    def notifier(self, spent: float) -> Notifier:
+        """Who is told of the run, which has taken so many seconds before."""
+        until, options = self.definition.sampling.until, self.options
+        deadline = None
+        if until is not None and until.max_seconds is not None:
+            deadline = Deadline(until.max_seconds, self.began, spent)
+        return Notifier(options.verbose, options.callbacks, deadline)
 
 
 def fit(
@@ -84,7 +104,7 @@ def fit(
     """
     began = time.perf_counter()
     place = place or Place()
-    job = _settle(spec, rows, validation, options, place)
+    job = _settle(spec, rows, validation, options, place, began)
     spec, options = job.definition.spec, job.options
     startup = Seconds(startup=time.perf_counter() - began)
     starts, result = place.sample(job)
@@ -95,7 +115,7 @@ def fit(
         keep(ensemble)
         if not result.interrupted:
             diagnosis = _diagnose(ensemble, job, keep)
-    elif is_pretrained(job.definition) and not result.failures:
+    elif (is_pretrained(job.definition) or result.ended) and not result.failures:
         keep(unsampled_ensemble(job.definition, job.transformed, starts.theta, result))
     settings = job.settings
     accept_target, accept_reason = settings.accept_target(spec)
@@ -119,6 +139,7 @@ def fit(
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         ladder=ladder,
+        ended=result.ended,
         folder=options.output if options.output is None else str(options.output),
     )
     return run, result
@@ -143,11 +164,13 @@ class Place:
         definition, options = job.definition, job.options
         with opened_session(definition, options) as session:
             starts = session.found and session.found.starts
-            result = session.committed_result(options.num_results)
+            result = session.finished_result(definition.sampling)
             if starts is not None and result is not None:
                 return starts, result
             data = make_data(*job.transformed.train, definition.spec.dtype)
-            notify = Notifier(options.verbose, options.callbacks)
+            notify = job.notifier(session.spent)
+            if session.spent == 0:
+                notify.progress.say(time_to_take(definition, job.settings))
             try:
                 # With more, the last bits of a factorisation would depend on what other chains are
                 # doing.
@@ -155,7 +178,10 @@ class Place:
                     starts = starts or starts_of(
                         definition, job.transformed, data, notify, session.search
                     )
-                    result = run_chains(definition, job.settings, data, starts, session, notify)
+                    result = run_chains(
+                        definition, job.settings, data, starts, session, notify, job.goal
+                    )
+                result = in_time(result, notify)
             except KeyboardInterrupt:
                 # Before the chains moved, in this process.
                 if starts is None:
@@ -167,6 +193,15 @@ class Place:
             finally:
                 notify.progress.close()
         return starts, result
+
+
+def in_time(result: SamplingResult, notify: Notifier) -> SamplingResult:
+    """A result that says so where the time was over before the run was."""
+    if notify.out_of_time is None or result.ended is not None:
+        return result
+    num_results = result.draws.shape[1]
+    after = f"after {num_results} draws per chain" if num_results else "before the first draw"
+    return replace(result, ended=f"{notify.out_of_time} {after}")
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
@@ -183,7 +218,12 @@ def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
 
 
 def _settle(
-    spec: ModelSpec, rows: Rows, validation: Rows | None, options: FitOptions, place: Place
+    spec: ModelSpec,
+    rows: Rows,
+    validation: Rows | None,
+    options: FitOptions,
+    place: Place,
+    began: float,
 ) -> Job:
     """The Job of a fit.
 
@@ -201,13 +241,14 @@ def _settle(
     asked.check_chains(options.num_chains)
     settings, geometry = asked.resolve(spec, len(rows.x))
     environment = place.environment(options)
+    budget = most_results(spec, settings, options, len(rows.x))
     definition = RunDefinition(
         spec=spec,
         rows=rows,
         validation=validation,
         kernel=kernel_to_json(asked),
         pretraining=pretraining,
-        sampling=options.sampling,
+        sampling=options.sampling(budget),
         environment=environment,
         temperatures=settings.temperatures,
         provenance=Provenance().stating(
@@ -226,7 +267,8 @@ def _settle(
     )
     check_can_be_saved(definition, transformed)
     check_workers(options.num_workers, settings)
-    return Job(definition, transformed, settings, geometry, options)
+    goal = make_goal(definition, transformed, settings)
+    return Job(definition, transformed, settings, geometry, options, goal, began)
 
 
 def check_early_stopping(pretraining: Pretraining | None, validation: Rows | None) -> None:
@@ -235,8 +277,9 @@ def check_early_stopping(pretraining: Pretraining | None, validation: Rows | Non
     Raises:
         ValueError: Says so.
     """
-    asked = pretraining is not None and pretraining.early_stopping
-    if asked and validation is None and not pretraining.validation_split:
+    if pretraining is None or validation is not None or pretraining.validation_split:
+        return
+    if pretraining.early_stopping:
         raise ValueError(
             "Pretraining.early_stopping needs validation rows, received validation_data=None. "
             "Pass validation_data=(x, y), or give validation_split."
@@ -247,7 +290,21 @@ def _notes(job: Job, ensemble: Ensemble | None, ladder: Ladder | None) -> tuple[
     """What the report says besides numbers: bias, a ladder with gaps, float32 that is too short."""
     bias = () if job.settings.bias_note is None else (job.settings.bias_note,)
     gaps = () if ladder is None else ladder.notes()
-    return (*bias, *gaps, *_precision_notes(job, ensemble))
+    return (*bias, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
+
+
+def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
+    """A remark on draws that nobody asked for by their number, and that predictions do not need."""
+    if ensemble is None or job.goal is None:
+        return ()
+    count, num_bytes = ensemble.num_draws, ensemble.draws.nbytes
+    if count <= _MANY_DRAWS and num_bytes <= _LARGE_BYTES:
+        return ()
+    return (
+        f"The convergence of {count} draws is known, predictions need fewer: they take "
+        f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress() chooses "
+        "those that predict alike.",
+    )
 
 
 def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:

@@ -1,23 +1,27 @@
 """Going on with a run by its folder alone."""
 
-from dataclasses import asdict
 from typing import Any
 
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.description import read_definition
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
+from tfbnn.run.until import Until
 from tfbnn.system.paths import StrPath
 
 
 def read_run(
-    folder: StrPath, *, num_results: int | None = None, **options: Any
+    folder: StrPath,
+    *,
+    num_results: int | None = None,
+    until: Until | str | None = "auto",
+    **options: Any,
 ) -> tuple[RunDefinition, FitOptions]:
     """What the folder of a run says of it, as the arguments of a fit that goes on with it.
 
     Args:
         folder: The run folder.
-        num_results: Draws kept per chain, if there are to be more than the run was begun with.
+        num_results, until: As in `tfbnn.resume`.
         options: Fields of FitOptions that decide no draw: commit_interval, num_workers, verbose,
             callbacks.
     """
@@ -29,15 +33,19 @@ def read_run(
     definition = read_definition(search or RunFolder.open(folder))
     if search is not None and options.get("num_workers", "auto") == "auto":
         options["num_workers"] = search.description.get("num_workers", "auto")
-    numbers = asdict(definition.sampling)
-    if num_results is not None:
-        numbers["num_results"] = num_results
+    begun = definition.sampling
+    if until == "auto" and num_results is None:
+        until = begun.until
+    if num_results is None and (until is None) == (begun.until is None):
+        num_results = begun.num_results
     return definition, FitOptions(
         kernel=kernel_from_json(definition.kernel),
         pretraining=definition.pretraining,
         output=folder,
         resume=True,
         column_names=definition.provenance.column_names,
-        **numbers,
+        num_results="auto" if num_results is None else num_results,
+        until=until,
+        **begun.numbers,
         **options,
     )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.frames import select_columns
 from tfbnn.data.validation import as_matrix
-from tfbnn.diagnostics.advice import ESS_LIMIT, RHAT_LIMIT
+from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, line_styles, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import evenly_spaced

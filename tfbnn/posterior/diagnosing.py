@@ -9,6 +9,12 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 
+def function_of_chains(ensemble: Ensemble, x: Array) -> Array:
+    """The function values by which chains are compared: [C, S, R, K] at transformed inputs [R, D]."""
+    function = function_draws(ensemble, x)
+    return function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
+
+
 def diagnose_ensemble(
     ensemble: Ensemble, x_reference: Array | None = None, training_rows: NetworkRows | None = None
 ) -> Diagnosis:
@@ -23,8 +29,7 @@ def diagnose_ensemble(
     """
     if x_reference is None:
         x_reference = ensemble.x_pipeline.forward(ensemble.x_reference)
-    function = function_draws(ensemble, x_reference)
-    function = function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
+    function = function_of_chains(ensemble, x_reference)
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
     if provenance.transitions_per_draw > 1:
         # E-BFMI compares successive transitions; between thinned ones it says nothing.

@@ -290,6 +290,11 @@ class Ensemble:
         statistics = {name: pick(values) for name, values in self.sample_stats.items()}
         return replace(self, draws=pick(self.draws), sample_stats=statistics)
 
+    def with_draws(self, draws: Array) -> Ensemble:
+        """The same model with other draws [C, S, P], equal weights and no statistics."""
+        weights = np.full(len(draws), 1.0 / len(draws))
+        return replace(self, draws=draws, sample_stats={}, chain_weights=weights)
+
     def with_chain_weights(self, weights: npt.ArrayLike) -> Ensemble:
         """The same draws under other chain weights [C]."""
         return replace(self, chain_weights=np.array(weights, dtype=np.float64))

@@ -82,6 +82,8 @@ _KINDS: dict[str, Kind] = {
     "target_names": TEXTS,
     "noise_columns": TEXTS,
     "num_results_requested": COUNT,
+    "until": TEXT,
+    "ended": TEXT,
     "num_divergent": COUNT,
     "log_evidence": OBJECT,
     "created_at": TEXT,
@@ -110,7 +112,10 @@ class Provenance:
         data_sha256: Hash of the training rows.
         versions: Of the libraries that decide the draws.
         target_names, noise_columns: Names of the columns in the user's table.
-        num_results_requested: Draws per chain asked for, None for draws that were chosen since.
+        num_results_requested: Draws per chain asked for, None for draws that were chosen since; the
+            most of them with `until`.
+        until: When the run was to end, as text: "ess=400,rhat=1.01"; None where their number said.
+        ended: Why it ended: "ESS 412 and R-hat 1.006 after 800 draws per chain" say.
         num_divergent: Divergent transitions in the sampling phase, of all chains.
         log_evidence: `tfbnn.run.evidence.LogEvidence` as JSON.
         chain_weights: How the chains' weights came about where they are stacked.
@@ -137,6 +142,8 @@ class Provenance:
     target_names: list[str] | None = None
     noise_columns: list[str] | None = None
     num_results_requested: int | None = None
+    until: str | None = None
+    ended: str | None = None
     num_divergent: int | None = None
     log_evidence: dict[str, Any] | None = None
     chain_weights: WeightsOrigin | None = None

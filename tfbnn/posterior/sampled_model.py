@@ -492,7 +492,7 @@ class SampledModel:
                 UserWarning,
                 stacklevel=3,
             )
-        elif ensemble.num_results < requested:
+        elif ensemble.num_results < requested and ensemble.provenance.ended is None:
             warnings.warn(
                 f"The run was stopped early: {ensemble.num_results} of {requested} draws per "
                 "chain are there.",

@@ -26,8 +26,8 @@ class Counters:
         num_refused: Transitions since the last block in which a chain accepted anything [C].
         recent_acceptance: Mean acceptance over the last block [C], NaN before it.
         step_size: Step sizes in use [C], NaN before they are known.
-        seconds: Dict phase -> wall-clock seconds that the run had spent when this was committed,
-            None elsewhere.
+        seconds: Dict field of Seconds -> wall-clock seconds that the run had spent when this was
+            committed, None elsewhere; earlier releases told of the phases alone.
     """
 
     chains: list[int]
@@ -117,15 +117,21 @@ class Seconds:
         return Seconds(*(a + b for a, b in zip(self._values(), other._values())))
 
     @property
+    def total(self) -> float:
+        """All of them."""
+        return sum(self._values())
+
+    @property
     def phases(self) -> dict[str, float]:
         """Dict phase -> the seconds spent in it."""
         return {phase: getattr(self, phase) for phase in PHASES}
 
     @classmethod
     def committed(cls, lanes: Sequence[Counters]) -> "Seconds":
-        """What a run has spent in its phases by the commits of its lanes."""
+        """What a run has spent since it began, by the commits of its lanes."""
         found = [lane.seconds for lane in lanes if lane.seconds is not None]
-        return cls(**{phase: max([0.0, *(one[phase] for one in found)]) for phase in PHASES})
+        names = [item.name for item in fields(cls)]
+        return cls(**{name: max([0.0, *(one.get(name, 0.0) for one in found)]) for name in names})
 
     def elapsed(self, began: float, before: "Seconds") -> "Seconds":
         """These, of lanes that advance elsewhere, with what else has passed here as startup.
@@ -137,7 +143,8 @@ class Seconds:
             before: The seconds then.
         """
         sampled = sum(self.phases.values()) - sum(before.phases.values())
-        return replace(self, startup=max(time.perf_counter() - began - sampled, 0.0))
+        startup = before.startup + max(time.perf_counter() - began - sampled, 0.0)
+        return replace(self, startup=startup, compile=before.compile)
 
     def _values(self) -> list[float]:
         return [getattr(self, field.name) for field in fields(self)]

@@ -14,6 +14,7 @@ from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending
 
 if TYPE_CHECKING:
+    from tfbnn.run.course import Course
     from tfbnn.storage import RunFolder
 
 Notify = Callable[[Event], bool]
@@ -48,6 +49,7 @@ class Crew(ABC):
 
     Attributes:
         plan: Plan of the run.
+        aimed: The beginning of it that the lanes are to make now.
         counters: Dict lane -> what is known of it.
         failures: Dict lane -> the error that ended it for good.
         running: What is at work.
@@ -64,11 +66,20 @@ class Crew(ABC):
             lanes: Numbers of the lanes that this crew has, by default all.
         """
         lanes = range(len(plan.groups)) if lanes is None else lanes
-        self.plan, self.failures = plan, dict[int, BaseException]()
+        self.plan, self.aimed, self.failures = plan, plan, dict[int, BaseException]()
         self.counters = {lane: Counters.nothing(plan.groups[lane]) for lane in lanes}
         self._waiting: deque[tuple[float, list[int]]] = deque()
         # Attempts in a row that got no further, and transitions that the last of them reached.
         self._in_vain, self._reached = Counter[int](), dict[int, int]()
+
+    def follow(self, course: Course, notify: Notify) -> Ending:
+        """Works until the course is over or `notify` returns true.
+
+        Args:
+            course: How far the lanes are to go, asked again whenever all of them are there.
+            notify: Called with the events of the run.
+        """
+        return self._run(self._dealt(course), notify)
 
     def run(self, turns: Iterable[Sequence[int]], notify: Notify) -> Ending:
         """Works until all is done or `notify` returns true.
@@ -77,10 +88,20 @@ class Crew(ABC):
             turns: Lanes that are to advance, those of one attempt together.
             notify: Called with the events of the run.
         """
+        return self._run([turns], notify)
+
+    def _dealt(self, course: Course) -> Iterator[Iterable[Sequence[int]]]:
+        while (num_results := course.next(self)) is not None:
+            self.aim(num_results)
+            yield self.deal()
+
+    def _run(self, stages: Iterable[Iterable[Sequence[int]]], notify: Notify) -> Ending:
         interrupted = False
         try:
-            self._waiting.extend((0.0, list(lanes)) for lanes in turns if lanes)
-            self._work(notify)
+            for turns in stages:
+                self._waiting.extend((0.0, list(lanes)) for lanes in turns if lanes)
+                if self._work(notify):
+                    break
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -103,6 +124,15 @@ class Crew(ABC):
     @abstractmethod
     def stop(self) -> bool:
         """Has what is running commit and end; returns whether the user asked to stop meanwhile."""
+
+    def aim(self, num_results: int) -> None:
+        """Has the lanes go on until they have kept so many draws per chain."""
+        self.aimed = self.plan.cut_to(num_results)
+
+    def deal(self) -> Iterable[Sequence[int]]:
+        """The lanes that are to advance now, those of one attempt together."""
+        counters, end = self.counters, self.aimed.end
+        return [[lane] for lane in self.healthy if counters[lane].transition < end]
 
     def give_up(self, ended: Ended, in_vain: int) -> Exception:
         """The error of lanes for which nothing more can be done."""
@@ -132,17 +162,29 @@ class Crew(ABC):
         if healthy := self._healthy():
             yield SamplingEvent.of(phase, healthy, self.plan, seconds)
 
-    def _healthy(self) -> list[Counters]:
-        return [one for lane, one in self.counters.items() if lane not in self.failures]
+    @property
+    def healthy(self) -> list[int]:
+        """Numbers of the lanes that have not failed for good."""
+        return [lane for lane in self.counters if lane not in self.failures]
 
-    def _work(self, notify: Notify) -> None:
+    @property
+    def num_kept(self) -> list[int]:
+        """Draws per chain that each of them has."""
+        return [self.plan.num_kept(one.transition) for one in self._healthy()]
+
+    def _healthy(self) -> list[Counters]:
+        return [self.counters[lane] for lane in self.healthy]
+
+    def _work(self, notify: Notify) -> bool:
+        """Works until nothing is left to do for now; whether `notify` stopped it."""
         while self._waiting or self.running:
             self._start_due()
             for report in self.reports():
                 if isinstance(report, Ended):
                     self._take_leave(report)
                 elif notify(report):
-                    return
+                    return True
+        return False
 
     def _start_due(self) -> None:
         for turn in list(self._waiting):

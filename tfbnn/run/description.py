@@ -12,6 +12,7 @@ from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Beginning, Layout, RunDefinition, Starts
 from tfbnn.run.options import Sampling
+from tfbnn.run.until import Until
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, data_hash
 from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
     """JSON of everything but the rows, of which it has hashes and names."""
     rows, validation, pretraining = definition.rows, definition.validation, definition.pretraining
-    numbers = asdict(definition.sampling)
+    sampling = definition.sampling
     return {
-        "num_results": numbers.pop("num_results"),
+        **_extent(sampling),
         "feature_names": _listed(rows.feature_names),
         "vector_target": rows.vector_target,
         "temperatures": list(definition.temperatures),
@@ -38,7 +39,7 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
             "classes": _listed(rows.classes),
             "kernel": definition.kernel,
             "pretraining": pretraining and settings_to_json(pretraining),
-            "numbers": numbers,
+            "numbers": sampling.numbers,
             "environment": definition.environment,
         },
     }
@@ -77,7 +78,12 @@ def read_definition(folder: RunFolder) -> RunDefinition:
             kernel=fixed["kernel"],
             pretraining=pretraining
             and settings_from_json(pretraining, {"Pretraining": Pretraining}),
-            sampling=Sampling(**fixed["numbers"], num_results=wanted_results(folder)),
+            sampling=Sampling(
+                **fixed["numbers"],
+                num_results=wanted_results(folder),
+                # Earlier releases knew of none.
+                until=Until.from_json(description.get("until")),
+            ),
             environment=fixed["environment"],
             temperatures=tuple(description["temperatures"]),
             provenance=Provenance.from_json(dict(description["provenance"])),
@@ -90,8 +96,19 @@ def read_definition(folder: RunFolder) -> RunDefinition:
 
 
 def wanted_results(folder: RunFolder) -> int:
-    """Draws per chain that the run is to have."""
+    """Draws per chain that the run is to have, or may have."""
     return int(folder.description["num_results"])
+
+
+def said_end(folder: RunFolder) -> str | None:
+    """Why the run has ended though it might go on, in words; None where it has not."""
+    text = folder.description.get("ended")
+    return None if text is None else str(text)
+
+
+def take_down_end(folder: RunFolder, text: str) -> None:
+    """Has `said_end` say so, until the run is to go on."""
+    folder.replace_description(folder.description | {"ended": text})
 
 
 def make_run(
@@ -121,11 +138,17 @@ def read_beginning(folder: RunFolder) -> Beginning:
     )
 
 
-def extend_run(folder: RunFolder, num_results: int) -> RunFolder:
-    """Takes down that a run is to have so many draws per chain, where it was to have fewer."""
-    if num_results > wanted_results(folder):
-        folder.replace_description(folder.description | {"num_results": num_results})
+def extend_run(folder: RunFolder, sampling: Sampling) -> RunFolder:
+    """Takes down that a run is to have other draws, and when it is to end."""
+    if not has_extent(folder, sampling):
+        kept = {name: entry for name, entry in folder.description.items() if name != "ended"}
+        folder.replace_description(kept | _extent(sampling))
     return folder
+
+
+def has_extent(folder: RunFolder, sampling: Sampling) -> bool:
+    """Whether a run is to have just these draws, and to end just then."""
+    return all(folder.description.get(key) == entry for key, entry in _extent(sampling).items())
 
 
 def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
@@ -136,12 +159,21 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
     """
     fixed = definition_to_json(definition)["fixed"]
     _refuse_differences(folder, folder.description["fixed"], fixed)
-    began_with, asked = wanted_results(folder), definition.sampling.num_results
-    if asked < began_with:
+    asked = definition.sampling.num_results
+    # What a run may have that ends when it has enough, it need not have.
+    was_open = folder.description.get("until") is not None
+    least = most_committed(folder) if was_open else wanted_results(folder)
+    if definition.sampling.until is None and asked < least:
         raise RunFolderError(
-            f"The run in {folder.path!r} has num_results={began_with}, received {asked}. It can "
+            f"The run in {folder.path!r} has num_results={least}, received {asked}. It can "
             "have more, not fewer; tfbnn.load takes what is there."
         )
+
+
+def most_committed(folder: RunFolder) -> int:
+    """Draws that a chain has committed, of the one that has most."""
+    checkpoints = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
+    return max(0 if found is None else found.num_draws for found in checkpoints)
 
 
 def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[str, Any]) -> None:
@@ -156,6 +188,12 @@ def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[s
         RunFolderError: Names what differs.
     """
     _refuse_differences(folder, definition.environment, here)
+
+
+def _extent(sampling: Sampling) -> dict[str, Any]:
+    """What a run that goes on may have otherwise than it was begun with."""
+    until = sampling.until
+    return {"num_results": sampling.num_results, "until": None if until is None else vars(until)}
 
 
 def _row_arrays(name: str, rows: Rows) -> dict[str, Array]:

@@ -27,6 +27,7 @@ class Event:
         seconds, eta_seconds: Spent in the phase, and probably left; NaN where nothing is known.
         total_eta_seconds: Probably left of the run, all later phases included; NaN until the chains
             move, as only that shows how fast they are.
+        is_open: Whether the run may end before, when its draws are good enough.
         unit: What `transition` counts: "steps" of ADAM, "iterations" of Levenberg-Marquardt,
             "transitions" of a chain.
     """
@@ -39,6 +40,7 @@ class Event:
     seconds: float
     eta_seconds: float
     total_eta_seconds: float = math.nan
+    is_open: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """What callbacks get, JSON-able but for NaN."""
@@ -117,6 +119,7 @@ class SamplingEvent(Event):
             seconds=seconds,
             eta_seconds=pace * (total - done),
             total_eta_seconds=pace * (total - done + later),
+            is_open=plan.is_open,
             acceptance_rate=_known(np.mean, [lane.recent_acceptance for lane in lanes]),
             step_size=_known(np.median, [lane.step_size for lane in lanes]),
             num_divergent=sum(int(lane.num_divergent.sum()) for lane in lanes),

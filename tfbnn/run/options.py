@@ -6,32 +6,31 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from tfbnn.data.validation import check_flag, check_integer, check_number
+from tfbnn.run.until import Until, check_until
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.paths import StrPath
 
 _LEAST = {
     "num_chains": 1,
-    "num_results": 1,
     "num_burnin_steps": 0,
     "num_steps_between_results": 0,
     "seed": 0,
 }
 
+# Draws per chain where a run is told neither how many nor when it has enough.
+_WITHOUT_UNTIL = 1000
+
 
 @dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """The plain arguments of `fit_posterior` that decide the draws of its chains.
-
-    What stands before `num_results` no run changes once it has begun.
-    """
+class Numbers:
+    """Plain arguments of `fit_posterior` that no run changes once it has begun."""
 
     seed: int = 0
     num_chains: int = 4
     num_burnin_steps: int = 1000
     num_steps_between_results: int = 0
     jit_compile: bool = True
-    num_results: int = 1000
 
     # Names of those that may be "auto".
     _may_be_open: ClassVar[tuple[str, ...]] = ()
@@ -50,16 +49,38 @@ class Sampling:
         return self.num_steps_between_results + 1
 
     @property
-    def num_transitions(self) -> int:
-        """Transitions of a chain, warm-up included."""
-        return self.num_burnin_steps + self.num_results * self.stride
+    def numbers(self) -> dict[str, Any]:
+        """Dict of these arguments alone."""
+        return {item.name: getattr(self, item.name) for item in fields(Numbers)}
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(Sampling):
+class Sampling(Numbers):
+    """The plain arguments of `fit_posterior` that decide the draws of its chains, all settled.
+
+    Attributes besides those:
+        num_results: Draws kept per chain; the most of them where `until` may end the run before.
+        until: When it does, or None.
+    """
+
+    num_results: int = 1000
+    until: Until | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
+
+    @property
+    def num_transitions(self) -> int:
+        """Transitions of a chain, warm-up included."""
+        return self.num_burnin_steps + self.num_results * self.stride
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(Numbers):
     """The arguments of `fit_posterior` besides data, checked; there each of them is explained.
 
     What is "auto" `tfbnn.fit.choices` settles; `sampling` exists from then on.
@@ -70,6 +91,8 @@ class FitOptions(Sampling):
     """
 
     num_burnin_steps: int | str = AUTO  # type: ignore[assignment]  # wider until it is settled
+    num_results: int | str = AUTO
+    until: Until | str | None = AUTO
     kernel: Any = AUTO
     pretraining: Pretraining | str | None = AUTO
     output: StrPath | None = None
@@ -84,6 +107,9 @@ class FitOptions(Sampling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.num_results != "auto":
+            self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
+        check_until(self.until)
         self._check_pretraining()
         self._set("resume", check_flag("resume", self.resume))
         if isinstance(self.num_workers, str):
@@ -102,10 +128,18 @@ class FitOptions(Sampling):
             if not callable(callback):
                 raise TypeError(f"Each callback must be callable, received {callback!r}.")
 
-    @property
-    def sampling(self) -> Sampling:
-        """Those of them that decide the draws of chains from given starts by a given kernel."""
-        return Sampling(**{item.name: getattr(self, item.name) for item in fields(Sampling)})
+    def sampling(self, budget: int) -> Sampling:
+        """Those of them that decide the draws of chains from given starts by a given kernel.
+
+        Args:
+            budget: The most draws per chain of a run that is not told how many.
+        """
+        until, num_results = self.until, self.num_results
+        if isinstance(until, str):
+            until = Until() if isinstance(num_results, str) else None
+        if isinstance(num_results, str):
+            num_results = _WITHOUT_UNTIL if until is None else budget
+        return Sampling(**self.numbers, num_results=num_results, until=until)
 
     @property
     def settled_pretraining(self) -> Pretraining | None:

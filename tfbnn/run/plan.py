@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
+
+import numpy as np
 
 from tfbnn.engine.basis.adaptation import adaptation_windows
 from tfbnn.run.definition import Layout, RunDefinition
+from tfbnn.run.options import Numbers
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.settings_json import Pretraining
 
@@ -18,6 +21,12 @@ _FLOPS_PER_CALL = 4e10
 _FLOPS_OF_AN_EMPTY_STEP = 2e5
 _BLOCK_BYTES = 64e6
 _LONGEST_BLOCK = 4096
+
+# What a run that ends when it has enough may cost at most: four minutes of two cores by an estimate
+# that is, for networks of fifty units, right to two times too long.
+_BUDGET_SECONDS = 480.0
+_DRAWS_BYTES = 1e9
+_FEWEST_RESULTS, _MOST_RESULTS = 100, 20_000
 
 
 class Planned(Protocol):
@@ -57,8 +66,9 @@ class Plan:
         groups: Lists of chains, a lane each.
         block_length: Transitions per block, at most.
         legs: The legs of a chain.
-        num_results: Draws to be kept per chain.
+        num_results: Draws to be kept per chain, at most.
         stride: Transitions per kept draw.
+        is_open: Whether the run may end with fewer draws.
     """
 
     groups: list[list[int]]
@@ -66,6 +76,7 @@ class Plan:
     legs: list[Leg]
     num_results: int
     stride: int
+    is_open: bool = False
 
     @property
     def layout(self) -> Layout:
@@ -76,6 +87,12 @@ class Plan:
     def end(self) -> int:
         """Transitions of a chain in all."""
         return sum(leg.length for leg in self.legs)
+
+    def cut_to(self, num_results: int) -> "Plan":
+        """The same with so many draws per chain, no more than it has: its beginning."""
+        warmup = [leg for leg in self.legs if leg.phase == "warmup"]
+        legs = [*warmup, Leg("sampling", num_results * self.stride)]
+        return replace(self, legs=legs, num_results=num_results)
 
     def num_transitions(self, phase: str) -> int:
         """Transitions of a chain in a phase."""
@@ -118,7 +135,8 @@ def make_plan(
     if length is None:
         length = block_length(definition.spec, settings, len(groups[0]), sampling.num_transitions)
     legs = make_legs(settings, sampling.num_burnin_steps, sampling.num_results, sampling.stride)
-    return Plan(groups, length, legs, sampling.num_results, sampling.stride)
+    is_open = sampling.until is not None
+    return Plan(groups, length, legs, sampling.num_results, sampling.stride, is_open)
 
 
 def make_legs(settings: Planned, num_burnin_steps: int, num_results: int, stride: int) -> list[Leg]:
@@ -166,6 +184,27 @@ def estimated_seconds(
 ) -> float:
     """About how long so many transitions of a chain take on one core, from settings alone."""
     return num_transitions * _flops_per_transition(spec, settings, num_rows) / _FLOPS_PER_CALL
+
+
+def most_results(spec: ModelSpec, settings: Planned, numbers: Numbers, num_rows: int) -> int:
+    """The most draws per chain of a run that is not told how many: what its budget affords.
+
+    The budget is one of gradients times rows times weights, in seconds of a core as
+    `estimated_seconds` counts them; no clock is read. Warm-up is paid from it too. What the draws
+    take in memory is bounded as well.
+
+    Args:
+        spec: ModelSpec.
+        settings: Kernel settings.
+        numbers: Numbers of the run.
+        num_rows: Training rows N.
+    """
+    chain_seconds = _BUDGET_SECONDS / numbers.num_chains
+    second = estimated_seconds(spec, settings, num_rows, 1)
+    affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
+    draw_bytes = numbers.num_chains * spec.layout.num_parameters * np.dtype(spec.dtype).itemsize
+    most = min(affordable, _DRAWS_BYTES / draw_bytes, _MOST_RESULTS)
+    return max(int(most), _FEWEST_RESULTS)
 
 
 def estimated_pretraining_seconds(

@@ -120,7 +120,7 @@ def find_preparation(path: StrPath, definition: RunDefinition, resume: bool) -> 
             "with it, or another folder."
         )
     check_same_run(folder, definition)
-    return extend_run(folder, definition.sampling.num_results)
+    return extend_run(folder, definition.sampling)
 
 
 def preparation_in(path: StrPath) -> RunFolder | None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 
 from tfbnn.exceptions import ConvergenceWarning
+from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
 from tfbnn.run.time_to_go import TimeToGo
 from tfbnn.run.wording import TITLES, fitted, of_end, of_phase, of_silence
@@ -70,6 +71,11 @@ class Progress:
         display = self._opened()
         if display is not None:
             display.changed()
+
+    def say(self, text: str) -> None:
+        """Prints a line of its own, before there is anything to show."""
+        if not self._silent:
+            Forgiving(self._stream).write(f"{text}\n")
 
     def parts(self) -> list[str]:
         """The parts of the line as it should be now, the most important first."""
@@ -138,25 +144,39 @@ def _display(stream: TextIO, parts: Callable[[], Sequence[str]]) -> Display:
 
 
 class Notifier:
-    """Called with an event; true once a callback asks to stop.
+    """Called with an event; true once a callback asks to stop, or the time is over.
 
     Attributes:
         progress: The Progress that shows events.
-        stopped: Whether a callback has asked to stop.
     """
 
     def __init__(
-        self, verbose: int | str = 0, callbacks: Sequence[Callable[[dict[str, Any]], Any]] = ()
+        self,
+        verbose: int | str = 0,
+        callbacks: Sequence[Callable[[dict[str, Any]], Any]] = (),
+        deadline: Deadline | None = None,
     ) -> None:
         """
         Args:
             verbose: As in `Progress`.
             callbacks: Callables; one that raises is called no more.
+            deadline: When the time of the run is over, or None.
         """
         self.progress = Progress(verbose)
         self.callbacks = list(callbacks)
-        self.stopped = False
+        self._deadline, self._is_asked_to_stop = deadline, False
         self._warned: set[int] = set()
+
+    @property
+    def out_of_time(self) -> str | None:
+        """What time is over, in words, or None."""
+        return None if self._deadline is None else self._deadline.passed
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a callback has asked to stop, or the time is over."""
+        is_over = self._deadline is not None and self._deadline.is_over()
+        return self._is_asked_to_stop or is_over
 
     def announce(self, phase: str) -> None:
         """Shows what is being done until the next event; callbacks are not told.
@@ -171,8 +191,10 @@ class Notifier:
         self.progress(event)
         self._warn_of_standing_chains(event)
         for callback in list(self.callbacks):
-            self.stopped |= self._call(callback, event)
-        return self.stopped
+            self._is_asked_to_stop |= self._call(callback, event)
+        if self._deadline is not None and self._deadline.ends(event):
+            return True
+        return self._is_asked_to_stop
 
     def _warn_of_standing_chains(self, event: Event) -> None:
         idle = set(getattr(event, "idle", ()))

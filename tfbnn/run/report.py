@@ -35,6 +35,8 @@ class Run:
         notes: Further lines the report should carry.
         choices: What was "auto" in model and fit, what it came to, and why.
         diagnosis: Diagnosis of the draws, or None when too few were kept.
+        ended: Why the run ended when it did: "ESS 412 and R-hat 1.006 after 800 draws per chain" say;
+            None where it was to have just so many draws, or was stopped.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
         folder: The run folder, or None where draws were kept in memory.
     """
@@ -59,6 +61,7 @@ class Run:
     ladder: Ladder | None = None
     folder: str | None = None
     choices: tuple[Choice, ...] = ()
+    ended: str | None = None
 
     @property
     def log_evidence(self) -> LogEvidence | None:
@@ -122,6 +125,8 @@ class Run:
             f"{self.num_chains} chains x {self.num_results} kept, {self.num_burnin_steps} warm-up "
             f"steps, {self.num_steps_between_results} skipped between two kept draws",
         )
+        if self.ended is not None:
+            yield "Ended", self.ended
         if details:
             yield (
                 "Start",
@@ -172,6 +177,7 @@ class Run:
             "start_log_prob": self.start_log_prob.tolist(),
             "pretraining": self.pretraining,
             "geometry": self.geometry,
+            "ended": self.ended,
             "notes": list(self.notes),
             "choices": choices_to_json(self.choices),
             "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),

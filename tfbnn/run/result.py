@@ -21,11 +21,14 @@ class Ending:
         interrupted: Whether a KeyboardInterrupt ended it.
         failures: Dict tuple of chains -> the exception that ended them.
         notes: Lines on what happened to worker processes.
+        ended: Why the run was over before its last draw, or there, by what its draws are worth;
+            None where nobody asked, or it was stopped.
     """
 
     interrupted: bool = False
     failures: Failures = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    ended: str | None = None
 
 
 class Kept(NamedTuple):

@@ -13,13 +13,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tfbnn.exceptions import RunFolderError
+from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Beginning, RunDefinition
-from tfbnn.run.description import check_same_run, extend_run, make_run, read_beginning
-from tfbnn.run.options import FitOptions
+from tfbnn.run.description import (
+    check_same_run,
+    extend_run,
+    make_run,
+    read_beginning,
+    take_down_end,
+)
+from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Plan
 from tfbnn.run.preparation import Search, opened_search, remove_preparation
 from tfbnn.run.result import SamplingResult
-from tfbnn.run.stores import FolderStore, MemoryStore, committed_result
+from tfbnn.run.stores import (
+    FolderStore,
+    MemoryStore,
+    committed_counters,
+    committed_result,
+    finished_result,
+)
 from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
@@ -33,11 +46,15 @@ class MemorySession:
         num_workers: As in `fit_posterior`.
         found: How an earlier process began the run, or None where this one is to begin it.
         search: Search, which commits on the way to the beginning.
+        spent: Seconds that earlier processes have spent on the run.
+        ended: Why the run has ended though it might go on, in words, to be taken down; else None.
     """
 
     num_workers = 1
     found = None
     search = Search()
+    spent = 0.0
+    ended: str | None = None
 
     def begin(self, plan: Plan, beginning: Beginning) -> MemoryStore:
         """Begins the run, or takes down that it is to have more results."""
@@ -47,6 +64,11 @@ class MemorySession:
     def committed_result(self, fewest: int) -> SamplingResult | None:
         """What is committed, or None with fewer than `fewest` draws per chain."""
         del fewest
+        return None
+
+    def finished_result(self, sampling: Sampling) -> SamplingResult | None:
+        """What is committed, if that is all that the run is to have."""
+        del sampling
         return None
 
 
@@ -67,19 +89,35 @@ class FolderSession:
             begin: Makes the folder of one that has not, or extends it, and returns it.
             search: Search of a run that has not begun.
         """
-        self.search = search
+        self.search, self.ended = search, MemorySession.ended
         self._folder, self._begin = folder, begin
         self._commit_interval = options.commit_interval
         self.num_workers = options.num_workers
         self.found = None if folder is None else read_beginning(folder)
+
+    @property
+    def spent(self) -> float:
+        if self._folder is None or self.found is None:
+            stand = self.search.found
+            return 0.0 if stand is None else Seconds(**stand.content["seconds"]).total
+        lanes = committed_counters(self._folder, range(self._folder.num_lanes))
+        return (self.found.starts.seconds + Seconds.committed(lanes)).total
 
     def begin(self, plan: Plan, beginning: Beginning) -> FolderStore:
         del plan
         self._folder = folder = self._begin(beginning)
         return FolderStore(folder, self._commit_interval)
 
+    def take_down_end(self) -> None:
+        """Takes down that the run has ended, where it has; the folder must not be reserved any more."""
+        if self.ended is not None and self._folder is not None:
+            take_down_end(self._folder, self.ended)
+
     def committed_result(self, fewest: int) -> SamplingResult | None:
         return None if self._folder is None else committed_result(self._folder, fewest)
+
+    def finished_result(self, sampling: Sampling) -> SamplingResult | None:
+        return None if self._folder is None else finished_result(self._folder, sampling)
 
 
 Session = MemorySession | FolderSession
@@ -109,8 +147,8 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
         )
         folder = find_run(path, definition, options.resume)
         if folder is not None:
-            go_on = partial(extend_run, folder, options.num_results)
-            yield FolderSession(options, folder, lambda beginning: go_on())
+            go_on = partial(extend_run, folder, definition.sampling)
+            session = FolderSession(options, folder, lambda beginning: go_on())
         else:
             make = stack.enter_context(RunFolder.reserved(path))
             search = stack.enter_context(opened_search(path, definition, options))
@@ -120,7 +158,10 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
                 remove_preparation(path)
                 return begun
 
-            yield FolderSession(options, None, begin, search)
+            session = FolderSession(options, None, begin, search)
+        yield session
+    if options.output is not None:
+        session.take_down_end()
 
 
 def find_run(path: StrPath, definition: RunDefinition, resume: bool) -> RunFolder | None:

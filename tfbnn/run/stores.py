@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tfbnn.run.counters import Clock, Counters, Seconds
-from tfbnn.run.description import read_beginning
+from tfbnn.run.description import has_extent, read_beginning, said_end
+from tfbnn.run.options import Sampling
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending, Kept, SamplingResult, gather_result
 from tfbnn.system.arrays import Array
@@ -181,7 +182,7 @@ class _FolderSink:
         counters = lane.counters
         if counters.transition == self._committed:
             return
-        timed = replace(counters, seconds=self._clock.seconds.phases)
+        timed = replace(counters, seconds=asdict(self._clock.seconds))
         self._writer.commit(lane.snapshot(), timed.to_json())
         self._committed = counters.transition
         self._last_commit = time.monotonic()
@@ -238,6 +239,15 @@ def result_of(
     return gather_result(store.read(healthy or lanes), start_log_prob, seconds, ending)
 
 
+def finished_result(folder: RunFolder, sampling: Sampling) -> SamplingResult | None:
+    """What a run has committed, or None where it has not come to the end that is asked for."""
+    if sampling.until is None:
+        return committed_result(folder, sampling.num_results)
+    if said_end(folder) is None or not has_extent(folder, sampling):
+        return None
+    return committed_result(folder, fewest=1)
+
+
 def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
     """What a run has committed, or None with fewer than `fewest` draws per chain."""
     if num_committed(folder) < fewest:
@@ -246,4 +256,5 @@ def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
     if kept.draws.shape[1] < fewest:
         return None  # the last commit is damaged
     seconds = Seconds.committed(kept.counters)
-    return gather_result(kept, read_beginning(folder).start_log_prob, seconds)
+    ending = Ending(ended=said_end(folder))
+    return gather_result(kept, read_beginning(folder).start_log_prob, seconds, ending)

@@ -26,7 +26,8 @@ def committed_event(folder: RunFolder) -> SamplingEvent:
         Leg("warmup", sampling.num_burnin_steps),
         Leg("sampling", sampling.num_results * sampling.stride),
     ]
-    plan = Plan(*layout, legs, sampling.num_results, sampling.stride)
+    is_open = sampling.until is not None
+    plan = Plan(*layout, legs, sampling.num_results, sampling.stride, is_open)
     lanes = committed_counters(folder, range(folder.num_lanes))
     phase = current_phase(lanes, plan)
     return SamplingEvent.of(phase, lanes, plan, Seconds.committed(lanes).phases[phase])

@@ -57,6 +57,14 @@ def fitted(parts: Sequence[str], width: int | None = None) -> str:
     return fitted(parts[:-1], width) if len(parts) > 1 else line[:width]
 
 
+def about(seconds: float) -> str:
+    """A time that nobody knows to the second, in words: "20 seconds", "3 minutes", "2.5 hours"."""
+    for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.2g} {unit}"
+    return f"{max(seconds, 1.0):.1g} seconds"
+
+
 def clock(seconds: float) -> str:
     """Minutes and seconds, with hours where there are any."""
     minutes, left = divmod(int(seconds + 0.5), 60)
@@ -71,7 +79,7 @@ def _with_share(phase: str, share: float) -> str:
 
 def _to_go(event: Event, seconds: float) -> str:
     if not math.isnan(seconds):
-        return f"{clock(seconds)} to go"
+        return f"{'at most ' * event.is_open}{clock(seconds)} to go"
     if math.isnan(event.eta_seconds) or event.phase in ("warmup", "sampling"):
         return "? to go"
     return f"{clock(event.eta_seconds)} and sampling to go"

@@ -9,13 +9,17 @@ from typing import Any, NamedTuple
 
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.likelihoods import LEARNED, Likelihood
-from tfbnn.spec.priors import HalfNormal, HierarchicalNormal, ScalePrior
+from tfbnn.spec.priors import ARD, HalfNormal, HierarchicalNormal, ScalePrior
 
 
 def default_prior(layer_sizes: Sequence[int], likelihood: Likelihood) -> tuple[Any, str]:
     """The prior of the weights, as `resolve_priors` takes it."""
-    del layer_sizes, likelihood  # scales that are sampled suit all of them
-    return HierarchicalNormal(), "the data choose the scale of each layer"
+    del likelihood  # scales that are sampled suit all of them
+    # With the heavy tail of HalfCauchy scales go where networks follow single rows.
+    sampled = HierarchicalNormal(HalfNormal(1.0))
+    first = {"kernel": ARD(HalfNormal(1.0)), "bias": sampled}
+    why = "the data choose a scale for each input and each layer"
+    return [first, *[sampled] * (len(layer_sizes) - 2)], why
 
 
 def default_parameterization(prior_is_chosen: bool) -> tuple[str, str]:

@@ -68,7 +68,9 @@ def test_fit_has_every_argument_of_fit_posterior(run):
         ("fit", "required"),
         ("fit train.csv --target y --layers x", "widths such as 20,20"),
         ("fit train.csv --target y --layers 3 --num-res 5", "--num-res"),
-        ("fit train.csv --target y --layers 3 --num-results few", "invalid int"),
+        ("fit train.csv --target y --layers 3 --num-results few", "auto or a whole number"),
+        ("fit train.csv --target y --layers 3 --until draws=5", "ess=X,rhat=X,max_seconds=X"),
+        ("resume run --until rhat=0.9", "rhat must be > 1"),
         ("fit train.csv --target y --layers 3 --batch-size some", "or full"),
         ("fit train.csv --target y --layers 3 --noise-scale big", "or learned"),
         ("predict named.h5", "POINTS"),
@@ -305,6 +307,7 @@ def test_info(run):
     code, out, _ = run("info named.h5")
     assert code == 0
     assert "BayesianMLP 2-5-1" in out and "a, b" in out and "2 chains x 15" in out
+    assert re.search(r"^File +0\.\d MB$", out, re.MULTILINE)
     code, out, _ = run("info named.h5 --json")
     contents = json.loads(out)
     assert contents["spec"]["layer_sizes"] == [2, 5, 1]
@@ -363,7 +366,7 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
     ("command", "need", "extra"),
     [
         (
-            "fit rows.csv --target y --layers 3 -o new.h5",
+            "fit rows.csv --target y --layers 3 --num-results 9 -o new.h5",
             "Sampling, log_prob and SavedModel need TensorFlow",
             "fit",
         ),

@@ -20,7 +20,7 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import STOP_SIGNALS, signals_held
 
-RUN = SimpleNamespace(report=lambda **_: "the report", diagnosis=None)
+RUN = SimpleNamespace(report=lambda **_: "the report", diagnosis=None, num_results=15)
 
 
 class SlowModel(BayesianMLP):
@@ -66,7 +66,8 @@ def test_a_signal_while_a_finished_run_is_saved(tmp_path, model, capsys, number,
     out, err = capsys.readouterr()
     assert tfbnn.load(path).posterior.num_results == model.posterior.num_results
     assert out == "the report\n"
-    assert "saved first" in err and f"Saved {path}." in err and "nothing is missing" in err
+    assert "saved first" in err and f"Saved {path}. It takes 0." in err
+    assert "nothing is missing" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *STOP_SIGNALS])
@@ -85,7 +86,8 @@ def test_a_signal_during_the_report(model, capsys):
         os.kill(os.getpid(), signal.SIGTERM)
         return "the report"
 
-    assert end(model, lambda: SimpleNamespace(report=report, diagnosis=None)) == 0
+    run = SimpleNamespace(report=report, diagnosis=None, num_results=15)
+    assert end(model, lambda: run) == 0
     assert capsys.readouterr().out == "the report\n"
 
 
@@ -234,12 +236,12 @@ def test_the_estimate_counts_pretraining_and_kernels_and_chains(model):
     def seconds(num_rows=1000, **settings):
         return estimated_fit_seconds(model.spec, FitOptions(**settings), num_rows)
 
-    plain = seconds(pretraining=None)
-    assert plain == pytest.approx(seconds(pretraining=None, kernel="nuts"))
-    assert seconds(pretraining=None, kernel="hmc") < plain
-    assert seconds(pretraining=Pretraining(epochs=5000)) > plain
+    plain = seconds(pretraining=None, num_results=1000)
+    assert plain == pytest.approx(seconds(pretraining=None, until=None, kernel="nuts"))
+    assert seconds(pretraining=None, num_results=1000, kernel="hmc") < plain
+    assert seconds(num_results=1000, pretraining=Pretraining(epochs=5000)) > plain
     assert seconds(pretraining=None, num_results=11_000) == pytest.approx(6 * plain)
-    assert seconds(pretraining=None, num_chains=400) > 10 * plain
+    assert seconds(pretraining=None, num_results=1000, num_chains=400) > 10 * plain
 
 
 def test_fit_hands_on_the_folder_and_leaves_the_workers(run, folder, monkeypatch):
@@ -267,3 +269,16 @@ def test_fit_hands_on_the_folder_and_leaves_the_workers(run, folder, monkeypatch
         assert {name: value for name, value in given.items() if value is not None} == expected
     RunFolder.create(folder / "old.h5.run", {}, {}, 1)
     check_refusal(run(f"{fit} -o old.h5"), "tfbnn resume old.h5.run -o old.h5")
+
+
+def test_a_run_out_of_time_in_warm_up_keeps_its_folder_and_says_how_to_go_on(tmp_path, capsys):
+    origin = {"not_sampled": "pretrained networks: max_seconds=1 are spent before the first draw"}
+    model, path = synthetic_ensemble(provenance=origin), tmp_path / "bnn.h5"
+    folder = f"{path}.run"
+    RunFolder.create(folder, {}, {}, 1)
+    run = SimpleNamespace(report=lambda **_: "the report", diagnosis=None, num_results=0)
+    with contextlib.suppress(UserWarning):
+        assert end(BayesianMLP.from_ensemble(model), lambda: run, folder, str(path)) == 0
+    err = capsys.readouterr().err
+    assert "no draws of the posterior" in err and f"tfbnn resume {folder} -o {path}" in err
+    assert path.exists() and os.path.isdir(folder)

@@ -10,6 +10,7 @@ from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.run_lanes import run_lanes
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.counters import Clock
+from tfbnn.run.course import Course, Straight
 from tfbnn.run.crew import Notify
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.run.description import check_environment, read_beginning, read_definition
@@ -26,6 +27,7 @@ def advance_lane(
     *,
     commit_interval: float = 30.0,
     notify: Notify = lambda event: False,
+    num_results: int | None = None,
 ) -> bool:
     """Advances one lane of a run to its end, or until `notify` asks to stop, and commits.
 
@@ -38,9 +40,10 @@ def advance_lane(
         index: Number of the lane.
         commit_interval: As in `fit_posterior`.
         notify: Called with an Event about once a second; true ends the call.
+        num_results: Draws per chain to go on to, by default as many as the run may have.
 
     Returns:
-        Whether the lane is finished.
+        Whether the lane has come so far.
 
     Raises:
         RunLockedError: When another process is at work on this lane.
@@ -50,7 +53,10 @@ def advance_lane(
         KeyboardInterrupt: After committing, on SIGINT or where a signal handler raises it.
         Exception: What made a block or a commit fail; the last commit is intact.
     """
-    ending, finished = advance_lanes(path, [index], commit_interval=commit_interval, notify=notify)
+    course = None if num_results is None else Straight(num_results)
+    ending, finished = advance_lanes(
+        path, [index], commit_interval=commit_interval, notify=notify, course=course
+    )
     for error in ending.failures.values():
         raise error
     if ending.interrupted:
@@ -59,16 +65,22 @@ def advance_lane(
 
 
 def advance_lanes(
-    path: str, indices: Sequence[int], *, commit_interval: float, notify: Notify
+    path: str,
+    indices: Sequence[int],
+    *,
+    commit_interval: float,
+    notify: Notify,
+    course: Course | None = None,
 ) -> tuple[Ending, bool]:
     """As `advance_lane`, several lanes, which take turns; one that fails does not end the others.
 
     Args:
         path, commit_interval, notify: As there.
         indices: Numbers of the lanes.
+        course: How far they go, by default as far as the run may.
 
     Returns:
-        (How that ended, whether all of them are at their ends).
+        (How that ended, whether all of them are where they were to go).
 
     Raises:
         RunLockedError, RunFolderError, ValueError: As there.
@@ -88,7 +100,7 @@ def advance_lanes(
     program = program_of(definition, beginning.layout)
     with ExitStack() as stack, single_threaded_blas():
         lanes = open_lanes(stack, program, store, unfinished, beginning.starts.theta, clock)
-        ending = run_lanes(lanes, notify, clock)
+        ending = run_lanes(lanes, notify, clock, course)
     return ending, all(lane.leg is None for lane in lanes)
 
 

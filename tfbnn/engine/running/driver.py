@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.density.data import Data
@@ -16,6 +17,7 @@ from tfbnn.engine.sampling.program import Program, check_starts, make_program, p
 from tfbnn.engine.starts.find import log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters
+from tfbnn.run.course import Course, Goal, Judged, Straight
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.plan import Plan, estimated_seconds
 from tfbnn.run.progress import Notifier
@@ -37,6 +39,7 @@ def run_chains(
     starts: Starts,
     session: Session,
     notify: Notifier,
+    goal: Goal | None = None,
 ) -> SamplingResult:
     """Warms up and samples all chains.
 
@@ -49,7 +52,8 @@ def run_chains(
         starts: Where the chains start.
         session: Where draws go, and what there is of the run to go on from.
         notify: Notifier; when it was stopped already, or the search for starts was interrupted,
-            nothing is sampled and no run begun.
+            nothing is sampled and no run begun; what there is of one already is returned.
+        goal: When the run is over, by default with its last draw.
 
     Raises:
         StartError: When a chain cannot move from its start.
@@ -57,7 +61,9 @@ def run_chains(
     """
     if starts.interrupted or notify.stopped:
         # Networks to predict with need no compiled program.
-        return nothing_sampled(log_prob_of(definition.spec, data, starts.theta), starts.interrupted)
+        log_prob = log_prob_of(definition.spec, data, starts.theta)
+        found = session.committed_result(fewest=1)
+        return found or nothing_sampled(log_prob, starts.interrupted)
     clock = Clock()
     notify.announce("compile")
     with clock.measure("compile"):
@@ -69,16 +75,20 @@ def run_chains(
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout, num_workers > 0))
     lanes = range(len(plan.groups))
     began, before = time.perf_counter(), store.seconds(lanes)
+    course: Course = Straight(plan.num_results) if goal is None else Judged(goal, store)
     if num_workers and isinstance(store, FolderStore):
-        ending = run_in_workers(plan, store, num_workers, notify)
+        ending = run_in_workers(plan, store, num_workers, notify, None if goal is None else course)
         seconds = clock.seconds + store.seconds(lanes).elapsed(began, before)
     else:
         clock.add(before)
         with ExitStack() as stack:
             with clock.measure("startup"):
                 opened = open_lanes(stack, program, store, lanes, starts.theta, clock)
-            ending = run_lanes(opened, notify, clock)
+            ending = run_lanes(opened, notify, clock, course)
         seconds = clock.seconds
+    if course.ended is not None:
+        ending = replace(ending, ended=course.ended)
+        session.ended = course.ended
     return result_of(store, plan, start_log_prob, seconds, ending)
 
 

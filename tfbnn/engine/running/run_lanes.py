@@ -9,6 +9,7 @@ from tfbnn.engine.running import pace
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.run.counters import PHASES, Clock
+from tfbnn.run.course import Course, Straight
 from tfbnn.run.crew import Crew, Ended, Notify
 from tfbnn.run.events import Event
 from tfbnn.run.result import Ending
@@ -24,16 +25,19 @@ def compile_block(lane: Lane) -> None:
     program.block(program.data, lane.state, keys, control)
 
 
-def run_lanes(lanes: list[Lane], notify: Notify, clock: Clock) -> Ending:
+def run_lanes(
+    lanes: list[Lane], notify: Notify, clock: Clock, course: Course | None = None
+) -> Ending:
     """Advances all lanes to their ends, as far as nothing stops them, and commits.
 
     Args:
         lanes: The lanes, which share a program.
         notify: Called with an event about once a second; true stops the run.
         clock: Clock of the run.
+        course: How far they go, by default as far as their plan.
     """
     crew = _Threads(lanes, clock)
-    return crew.run([[number] for number in crew.next_turns()], notify)
+    return crew.follow(course or Straight(crew.plan.num_results), notify)
 
 
 class _Threads(Crew):
@@ -51,10 +55,20 @@ class _Threads(Crew):
         plan = lanes[0].program.plan
         self._lanes = {plan.groups.index(lane.chains): lane for lane in lanes}
         super().__init__(plan, self._lanes)
+        self._count()
         self.running: dict[Future[None], int] = {}
         self._clock, self._phase, self._is_compiled = clock, "", False
         self._num_threads = min(len(lanes), num_cores())
         self._affordable = dict.fromkeys(self._lanes, pace.FIRST)
+
+    def aim(self, num_results: int) -> None:
+        super().aim(num_results)
+        self._phase = ""
+        for lane in self._lanes.values():
+            lane.aim(num_results)
+
+    def deal(self) -> list[list[int]]:
+        return [[number] for number in self.next_turns()]
 
     def next_turns(self) -> list[int]:
         """All lanes in the first phase that is not over, unless they take their turns there."""
@@ -87,7 +101,7 @@ class _Threads(Crew):
             number = self.running.pop(future)
             goes_on = not self._has_failed(future, number) and self._lanes[number].is_in(phase)
             yield Ended([number], [number] if goes_on else self.next_turns())
-        self.counters = {number: lane.counters for number, lane in self._lanes.items()}
+        self._count()
         yield from self.event(phase, self._clock.seconds.phases[phase])
 
     def stop(self) -> bool:
@@ -110,6 +124,9 @@ class _Threads(Crew):
         for commit, number in commits.items():
             self._has_failed(commit, number)
         return interrupted
+
+    def _count(self) -> None:
+        self.counters = {number: lane.counters for number, lane in self._lanes.items()}
 
     def _advance(self, number: int) -> None:
         """Runs one block of a lane, and says what the next one may do."""

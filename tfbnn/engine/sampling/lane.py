@@ -41,6 +41,7 @@ class Lane:
     end of a block, so that another thread may `leave` it in the middle of one.
 
     Attributes:
+        plan: Plan of the run, or its beginning: as far as the lane is to go now.
         state: ChainState at the end of the last block.
         counters: What it has counted up to there.
     """
@@ -53,7 +54,7 @@ class Lane:
             theta: Their starts [len(chains), P]; all rungs of a chain start there.
             sink: Where kept theta goes.
         """
-        self.program = program
+        self.program, self.plan = program, program.plan
         self.key_chain = chains[0] if len(chains) == 1 else -1
         self.sink = sink
         self._ending_block, self._is_left = threading.Lock(), False
@@ -71,12 +72,12 @@ class Lane:
     @property
     def num_kept(self) -> int:
         """Draws kept so far, per chain."""
-        return self.program.plan.num_kept(self.counters.transition)
+        return self.plan.num_kept(self.counters.transition)
 
     @property
     def leg(self) -> Leg | None:
-        """The leg the lane is in, or None at the end."""
-        return self.program.plan.leg(self.counters.transition)
+        """The leg the lane is in, or None where it is to go no further."""
+        return self.plan.leg(self.counters.transition)
 
     def advance(self, at_most: Work | None = None) -> Work:
         """Runs one block, and renews the preconditioner where a leg ends that asks for it.
@@ -89,8 +90,8 @@ class Lane:
             The work that was done.
         """
         counters = self.counters
-        leg_index, done = self.program.plan.position(counters.transition)
-        leg = self.program.plan.legs[leg_index]
+        leg_index, done = self.plan.position(counters.transition)
+        leg = self.plan.legs[leg_index]
         state, output = self._run_block(leg, done, at_most)
         count = int(output.num_transitions)
         num_refused = self._num_refused(state, count)
@@ -117,6 +118,10 @@ class Lane:
                 self.state, self.counters = state, new
                 self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
         return Work(count, int(output.num_sequential))
+
+    def aim(self, num_results: int) -> None:
+        """Has the lane go on until it has kept so many draws per chain."""
+        self.plan = self.program.plan.cut_to(num_results)
 
     def leave(self) -> None:
         """Has a block that is still running change nothing any more, whenever it ends."""
@@ -158,7 +163,7 @@ class Lane:
         self, leg: Leg, done: int, at_most: Work | None
     ) -> tuple[ChainState, BlockOutput]:
         """One call of the compiled block, `done` transitions after the beginning of a leg."""
-        program, plan = self.program, self.program.plan
+        program, plan = self.program, self.plan
         transitions, max_gradients = at_most or Work(plan.block_length, UNLIMITED)
         count = min(max(1, transitions), plan.block_length, leg.length - done)
         keys = np.zeros((plan.block_length, 2), np.int32)
@@ -177,7 +182,7 @@ class Lane:
 
     def _step_size(self, state: ChainState, transition: int) -> Array:
         """Step sizes in use [C] after so many transitions."""
-        step, leg = state.step, self.program.plan.leg(transition)
+        step, leg = state.step, self.plan.leg(transition)
         adapting = leg is not None and leg.adapt_step
         rows = np.exp(np.asarray(step.log_step if adapting else step.log_average))
         return of_posterior(rows, self.program.settings.temperatures).astype(float)
@@ -190,7 +195,7 @@ class Lane:
 
     def _kept(self, count: int, output: BlockOutput) -> tuple[Array, dict[str, Array]] | None:
         """Draws and statistics that `count` more transitions have completed, if any."""
-        num_new = self.program.plan.num_kept(self.counters.transition + count) - self.num_kept
+        num_new = self.plan.num_kept(self.counters.transition + count) - self.num_kept
         if not num_new:
             return None
         draws, statistics = self.program.complete(

@@ -20,6 +20,9 @@ from tfbnn.system.arrays import Array
 
 # Targets that span more than this factor are modelled on a log scale.
 _WIDE = 100.0
+# Rounded targets of which the smallest are fewer than so many steps: their logarithms would be of
+# rounding. Fewer targets than these may be whole numbers by chance.
+_STEPS_OF_ROUNDING, _ENOUGH_TARGETS = 10, 20
 # Up to so many parameters trees are short, and a fixed length would be too long or too short.
 _FEW_PARAMETERS = 30
 # Up to this N P a long trajectory is affordable.
@@ -29,9 +32,15 @@ _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Of ADAM: steps of a chain, and rows in each.
 _STEPS, _SMALLEST_BATCH, _LARGEST_BATCH, _BATCHES = 12_000, 32, 512, 64
 
-# Residuals of held-out rows up to which starts are polished: where there is more noise, a polished
-# network follows the noise of its rows, and its own noise collapses.
-_NEARLY_NO_NOISE = 0.03
+# Share of the rows that judges starts, of at most so many rows; and of all epochs, those after which
+# ADAM waits no longer for them.
+_HELD_OUT, _MOST_HELD_OUT, _PATIENCE = 0.15, 2000, 0.2
+# Residuals of held-out rows from which Levenberg-Marquardt is not tried: where there is so much noise,
+# what ADAM leaves is as good, and a polish follows single rows.
+_MOSTLY_NOISE = 0.5
+# Longer steps are rejected where the chains are at last, which is steeper than where they were tuned:
+# aimed at the usual 0.65, a quarter of the transitions diverged on concrete and yacht.
+_ACCEPT = 0.8
 
 
 class Sizes(NamedTuple):
@@ -65,9 +74,24 @@ def y_transform(targets: Array) -> tuple[tuple[str, ...], str]:
     with np.errstate(over="ignore"):
         span = float(np.min(high / low))
     told = f"all targets are positive and span a factor of {span:.3g}"
-    if span > _WIDE:
-        return ("log10", "standardize"), f"{told}, more than {_WIDE:g}"
-    return ("standardize",), f"{told}, at most {_WIDE:g}"
+    if span <= _WIDE:
+        return ("standardize",), f"{told}, at most {_WIDE:g}"
+    for column in targets.T:
+        step = _rounding_of(column)
+        if step is not None and column.min() < _STEPS_OF_ROUNDING * step:
+            why = f"{told}, but are rounded to {step:.3g} and as small as {column.min():.3g}"
+            return ("standardize",), why
+    return ("log10", "standardize"), f"{told}, more than {_WIDE:g}"
+
+
+def _rounding_of(values: Array) -> float | None:
+    """The step that all of the values are multiples of, or None: the smallest between two of them."""
+    distinct = np.unique(values)
+    if len(distinct) < _ENOUGH_TARGETS:
+        return None
+    step = float(np.min(np.diff(distinct)))
+    multiples = distinct / step
+    return step if np.allclose(multiples, np.round(multiples), rtol=0.0, atol=1e-3) else None
 
 
 def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
@@ -75,12 +99,11 @@ def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     del pilot  # step sizes adapt to the noise
     if sizes.num_parameters <= _FEW_PARAMETERS:
         return NUTS(), f"P = {sizes.num_parameters}, where trees are short"
-    if sizes.work <= _LONG_WORK:
-        return HMC(
-            num_leapfrog_steps=_LONG
-        ), f"{_LONG} leapfrog steps, as N P = {sizes.work:.2g} affords"
-    why = f"{_SHORT} leapfrog steps, as N P = {sizes.work:.2g} is above {_LONG_WORK:.2g}"
-    return HMC(num_leapfrog_steps=_SHORT), why
+    is_short = sizes.work > _LONG_WORK
+    length = _SHORT if is_short else _LONG
+    why = f"is above {_LONG_WORK:.2g}" if is_short else "affords"
+    settings = HMC(num_leapfrog_steps=length, target_accept_prob=_ACCEPT)
+    return settings, f"{length} leapfrog steps, as N P = {sizes.work:.2g} {why}"
 
 
 def num_burnin_steps(sizes: Sizes, pilot: Pilot | None, gradients: int) -> tuple[int, str]:
@@ -101,12 +124,19 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
         batch_size *= 2
     batches = ceil(sizes.num_rows / batch_size)
     epochs = ceil(_STEPS / batches)
-    settings = Pretraining(epochs=epochs, batch_size=batch_size)
-    why = f"{epochs * batches} steps of {min(batch_size, sizes.num_rows)} rows out of N = {sizes.num_rows}"
+    share = min(_HELD_OUT, _MOST_HELD_OUT / sizes.num_rows)
+    settings = Pretraining(
+        epochs=epochs,
+        batch_size=batch_size,
+        early_stopping=ceil(_PATIENCE * epochs),
+        validation_split=float(f"{share:.3g}"),
+    )
+    taken = min(batch_size, sizes.num_rows)
+    why = f"up to {epochs * batches} steps of {taken} rows out of N = {sizes.num_rows}"
     if pilot is None:
         return settings, why
     noise = float(np.max(pilot.noise))
     told = f"held-out rows of the pilot are off by {noise:.2g} standard deviations"
-    if noise <= _NEARLY_NO_NOISE:
+    if noise < _MOSTLY_NOISE:
         return settings, f"{why}; then Levenberg-Marquardt, as {told} only"
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"

@@ -34,6 +34,9 @@ class FakeLane:
     def chains(self):
         return self.counters.chains
 
+    def aim(self, num_results):
+        assert num_results == PLAN.num_results
+
     def is_in(self, phase):
         return phase == "sampling" and self.counters.transition < PLAN.end
 

@@ -11,6 +11,7 @@ from tfbnn import exceptions
 from tfbnn.engine.running.workers.process import Inbox, WorkerProcess
 from tfbnn.exceptions import WorkerError, WorkerWarning
 from tfbnn.run.counters import PHASES, Counters
+from tfbnn.run.course import Course, Straight
 from tfbnn.run.crew import Crew, Ended, Notify
 from tfbnn.run.events import Event
 from tfbnn.run.plan import Plan
@@ -18,7 +19,9 @@ from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore
 
 
-def run_in_workers(plan: Plan, store: FolderStore, num_workers: int, notify: Notify) -> Ending:
+def run_in_workers(
+    plan: Plan, store: FolderStore, num_workers: int, notify: Notify, course: Course | None = None
+) -> Ending:
     """Advances all lanes of a run folder to their ends, as far as nothing stops them.
 
     The lanes are dealt out; those of one worker take turns, so that all chains grow alike. When a
@@ -30,14 +33,15 @@ def run_in_workers(plan: Plan, store: FolderStore, num_workers: int, notify: Not
         store: FolderStore.
         num_workers: Number of processes, at least 1.
         notify: Called with the event of the run whenever a worker tells of itself; true stops the run.
+        course: How far the lanes go, by default as far as their plan.
 
     Raises:
         RunFolderError, RunLockedError, StartError, ...: What a worker refused to start with.
         OSError: When no process can be started.
     """
-    crew = _Workers(plan, store, num_workers)
-    unfinished = crew.unfinished(range(len(plan.groups)))
-    return crew.run([unfinished[first::num_workers] for first in range(num_workers)], notify)
+    crew = _Workers(plan, store, num_workers, waits=course is not None)
+    crew.read(store.folder, range(len(plan.groups)))
+    return crew.follow(course or Straight(plan.num_results), notify)
 
 
 class _Workers(Crew):
@@ -46,9 +50,11 @@ class _Workers(Crew):
     # Chance has been excluded by then.
     most_in_vain = 3
 
-    def __init__(self, plan: Plan, store: FolderStore, num_workers: int) -> None:
+    def __init__(self, plan: Plan, store: FolderStore, num_workers: int, waits: bool) -> None:
         super().__init__(plan)
         self.running: list[WorkerProcess] = []
+        # Those that have reached what they were to. Starting one takes ten seconds.
+        self._waits, self._at_rest = waits, list[WorkerProcess]()
         self._store, self._num_workers = store, num_workers
         self._seconds = dict.fromkeys(PHASES, 0.0)
         self._endings = Counter[tuple[tuple[int, ...], str]]()
@@ -57,17 +63,33 @@ class _Workers(Crew):
     def unfinished(self, lanes: Sequence[int]) -> list[int]:
         """Those of some lanes that have a way to go; takes down what all of them have committed."""
         self.read(self._store.folder, lanes)
-        return [lane for lane in lanes if self.counters[lane].transition < self.plan.end]
+        return [lane for lane in lanes if self.counters[lane].transition < self.aimed.end]
+
+    def deal(self) -> list[list[int]]:
+        """Lanes stay with the worker that has them; the others are dealt out."""
+        kept = [worker.lanes for worker in self._at_rest]
+        others = [lane for lane in self.healthy if lane not in sum(kept, [])]
+        if not self._waits:
+            others = self.unfinished(others)
+        return [*kept, *(others[first :: self._num_workers] for first in range(self._num_workers))]
 
     def has_room(self) -> bool:
         return len(self.running) < self._num_workers
 
     def start(self, lanes: Sequence[int]) -> None:
+        for worker in self._at_rest:
+            if worker.lanes == list(lanes):
+                self._at_rest.remove(worker)
+                self.running.append(worker)
+                worker.go_on(self.aimed.num_results)
+                return
         order = {
             "path": self._store.folder.path,
             "indices": lanes,
             "commit_interval": self._store.commit_interval,
         }
+        if self._waits:
+            order["num_results"] = self.aimed.num_results
         worker = WorkerProcess(order, self._inbox)
         self.running.append(worker)  # first, so that an interrupt leaves none behind
         try:
@@ -82,7 +104,14 @@ class _Workers(Crew):
             yield from self._event_of_all(content)
         if kind == "warning":
             _warn_again(*content)
-        if kind == "gone":
+        if kind == "reached":
+            self.running.remove(worker)
+            self._at_rest.append(worker)
+            self._take_down_failures(worker)
+            yield Ended(worker.lanes, self.unfinished(worker.lanes))
+        if kind == "gone" and worker in self._at_rest:
+            self._at_rest.remove(worker)  # another one will have its lanes
+        elif kind == "gone":
             self.running.remove(worker)
             self._take_down_failures(worker)
             left = self.unfinished(worker.lanes)
@@ -92,9 +121,9 @@ class _Workers(Crew):
         interrupted = False
         while True:
             try:
-                for worker in self.running:
+                for worker in (*self.running, *self._at_rest):
                     worker.stop()
-                for worker in self.running:
+                for worker in (*self.running, *self._at_rest):
                     worker.join()
                 break
             except KeyboardInterrupt:

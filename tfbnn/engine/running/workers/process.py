@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import IO, Any, TextIO
 
@@ -36,7 +37,8 @@ class WorkerProcess:
         """Starts nothing yet.
 
         Args:
-            order: Arguments of `tfbnn.engine.running.advance.advance_lanes`, JSON-able.
+            order: Arguments of `tfbnn.engine.running.advance.advance_lanes`, JSON-able, and with
+                "num_results" the draws per chain at which it waits for `go_on`.
             inbox: A queue that gets (worker, kind, content) for each message, and (worker, "gone",
                 None) when the process is no more.
         """
@@ -73,6 +75,10 @@ class WorkerProcess:
         self._tell("advance", self._order)
         self._listener = threading.Thread(target=self._listen, args=(complaints,), daemon=True)
         self._listener.start()
+
+    def go_on(self, num_results: int) -> None:
+        """Has it go on, once it has reached what it was to, to so many draws per chain."""
+        self._tell("go on", num_results)
 
     def stop(self) -> None:
         """Makes it commit and end; at once where it has not advanced anything yet."""
@@ -121,8 +127,8 @@ class WorkerProcess:
         self._has_advanced |= kind == "event"
         if kind == "refused":
             self.refusal = error_from_json(content)
-        elif kind == "ended":
-            self._has_ended = True
+        elif kind in ("reached", "ended"):
+            self._has_ended = kind == "ended"
             self.failures = {tuple(chains): error_from_json(error) for chains, error in content}
 
 
@@ -149,6 +155,11 @@ def error_to_json(error: BaseException) -> list[Any]:
     plain = all(isinstance(argument, (str, int, type(None))) for argument in error.args)
     arguments = list(error.args) if plain and error.args else [str(error)]
     return [type(error).__name__, arguments, "".join(traceback.format_exception(error))]
+
+
+def errors_to_json(failures: Mapping[tuple[int, ...], BaseException]) -> list[Any]:
+    """Errors of lanes as JSON: pairs of their chains and `error_to_json`."""
+    return [[list(chains), error_to_json(error)] for chains, error in failures.items()]
 
 
 def error_from_json(entry: list[Any]) -> Exception:

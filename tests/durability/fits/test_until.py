@@ -1,0 +1,151 @@
+"""Runs that end when they have enough: the same draws in one piece, in several, and of longer runs."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.small_runs import RUN, X, Y, assert_same_draws, calm_model
+from tfbnn.engine.running.advance import advance_lane
+from tfbnn.exceptions import RunFolderError
+from tfbnn.run import deadline
+from tfbnn.storage import RunFolder
+
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.filterwarnings(
+        "ignore::tfbnn.ConvergenceWarning",
+        "ignore:The networks of this model",
+    ),
+]
+
+# Reached at the second look.
+UNTIL = tfbnn.Until(ess=150, rhat=1.05)
+PLAIN = RUN | dict(jit_compile=False)
+LONG = PLAIN | dict(num_results=1000, until=UNTIL)
+
+
+def fit(**options):
+    """(model, run) of the calm model."""
+    model = calm_model()
+    return model, model.fit_posterior(X, Y, **(LONG | options))
+
+
+@pytest.fixture(scope="module")
+def longer():
+    """The draws of a run that has just its number of draws."""
+    return fit(num_results=700, until=None)[0].posterior.draws
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """(model, run) of a run in memory that nothing interrupted."""
+    return fit()
+
+
+def test_the_draws_are_the_first_of_a_longer_run(whole, longer):
+    model, run = whole
+    assert run.num_results == 200
+    np.testing.assert_array_equal(model.posterior.draws, longer[:, :200])
+    assert run.ended.startswith("ESS ") and run.ended.endswith("after 200 draws per chain")
+    assert f"Ended        {run.ended}" in run.report(width=200)
+    assert model.posterior.provenance.ended == run.ended
+    assert model.posterior.provenance.until == "ess=150,rhat=1.05"
+
+
+def test_what_was_found_is_what_the_diagnosis_says(whole):
+    """The judge and the verdict look at the same inputs, with the same functions."""
+    diagnosis = whole[1].diagnosis
+    smallest = min(diagnosis.ess_function.min(), diagnosis.tail_ess_function.min())
+    q95 = np.quantile(diagnosis.rhat_function, 0.95, method="higher")
+    assert whole[1].ended.startswith(f"ESS {smallest:.0f} and R-hat {q95:.4g} after")
+
+
+@pytest.mark.filterwarnings("ignore:The run was stopped")
+@pytest.mark.parametrize("counts", [(1, 130), (70, 100), (150, 199), (200, 30)])
+def test_a_run_that_was_killed_ends_as_one_that_was_not(whole, tmp_path, counts):
+    """Wherever its chains were then."""
+    folder = tmp_path / "run"
+    fit(output=folder, callbacks=[lambda event: event.get("num_kept", 0) >= 1])
+    for lane, count in enumerate(counts):
+        advance_lane(folder, lane, num_results=count)
+    model, run = tfbnn.resume(folder, verbose=0)
+    assert_same_draws(model, whole[0])
+    assert run.ended == whole[1].ended
+    # It is over, and says so without another look.
+    assert_same_draws(tfbnn.load(folder), whole[0])
+    again, run = tfbnn.resume(folder, verbose=0)
+    assert_same_draws(again, whole[0])
+    assert run.ended == whole[1].ended and run.seconds["compile"] < 60
+
+
+def test_a_finished_run_goes_on_to_a_better_end_or_to_a_number(whole, longer, tmp_path):
+    folder = tmp_path / "run"
+    fit(output=folder)
+    model, run = tfbnn.resume(folder, until=tfbnn.Until(ess=250, rhat=1.05), verbose=0)
+    assert run.num_results in (400, 600)
+    np.testing.assert_array_equal(model.posterior.draws, longer[:, : run.num_results])
+    model, run = tfbnn.resume(folder, num_results=650, verbose=0)
+    assert run.num_results == 650 and run.ended is None
+    np.testing.assert_array_equal(model.posterior.draws, longer[:, :650])
+    assert RunFolder.open(folder).description["until"] is None
+    with pytest.raises(RunFolderError, match="num_results=650, received 200"):
+        tfbnn.resume(folder, num_results=200, verbose=0)
+    _, run = tfbnn.resume(folder, until=UNTIL, num_results=700, verbose=0)
+    assert run.num_results == 700 and "after 700 draws" in run.ended
+
+
+def test_the_most_draws_are_kept_where_the_end_is_not_reached():
+    _, run = fit(num_results=150, until=tfbnn.Until(ess=10_000))
+    assert run.num_results == 150 and run.ended.startswith("num_results=150 reached: ESS ")
+
+
+def test_a_number_of_draws_alone_is_kept_exactly():
+    model = calm_model()
+    run = model.fit_posterior(X, Y, **(PLAIN | {"num_results": 130}))
+    assert run.num_results == 130 and run.ended is None
+
+
+def test_a_run_without_a_number_stays_within_its_budget(monkeypatch):
+    monkeypatch.setattr("tfbnn.run.plan._BUDGET_SECONDS", 0.0)
+    _, run = fit(num_results="auto", until=tfbnn.Until(ess=10_000))
+    gradients = sum(counts.sum() for counts in run.num_gradients.values())
+    assert run.num_results == 100
+    assert run.ended.startswith(f"budget of {gradients} gradients spent: ESS ")
+
+
+@pytest.mark.filterwarnings("ignore:The run was stopped")
+def test_out_of_time_in_warm_up_the_starts_are_kept(tmp_path, monkeypatch):
+    """With a folder the warm-up goes on from there, and is not paid twice."""
+    monkeypatch.setattr(deadline, "_WARMUP_SHARE", 0.0)
+    folder = tmp_path / "run"
+    timed = tfbnn.Until(ess=150, rhat=1.05, max_seconds=600)
+    model, run = fit(until=timed, output=folder)
+    assert run.num_results == 0 and run.diagnosis is None
+    assert run.ended == ("warm-up was not over after 0 % of max_seconds=600 before the first draw")
+    assert model.posterior.provenance.not_sampled == f"pretrained networks: {run.ended}"
+    monkeypatch.undo()
+    assert tfbnn.resume(folder, verbose=0)[1].num_results == 200
+
+
+@pytest.mark.filterwarnings("ignore:The run was stopped")
+def test_time_counts_over_all_parts_of_a_run(tmp_path, longer):
+    folder = tmp_path / "run"
+    never = tfbnn.Until(ess=10_000, rhat=1.05)
+    fit(output=folder, until=never, callbacks=[lambda event: event.get("num_kept", 0) >= 1])
+    spent = tfbnn.Until(ess=10_000, rhat=1.05, max_seconds=1e-3)
+    model, run = tfbnn.resume(folder, until=spent, verbose=0)
+    assert run.ended.startswith("max_seconds=0.001 are spent after ")
+    np.testing.assert_array_equal(model.posterior.draws, longer[:, : run.num_results])
+
+
+def test_the_first_line_says_how_long_it_may_take(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit(verbose=1, num_results=100, until=UNTIL)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("This will take about ") and "at most: up to 2 chains x 100" in first
+    assert "ess=150, rhat=1.05 is reached" in first
+    fit(verbose=0, num_results=100)
+    assert capsys.readouterr().err == ""

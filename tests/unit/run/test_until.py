@@ -1,0 +1,227 @@
+"""When a run has enough: the settings, where it is looked at, and how far its chains go."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.builders import plain_spec
+from tests.support.entries import fake_fit
+from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.kernels import HMC
+from tfbnn.run.counters import Counters
+from tfbnn.run.course import Goal, Judged, Standing, Straight
+from tfbnn.run.deadline import Deadline
+from tfbnn.run.options import FitOptions
+from tfbnn.run.plan import estimated_seconds, most_results
+from tfbnn.run.until import Until, next_look, until_of_text
+
+LOOKS = [100, 200, 400, 600, 800, 1200, 1600, 2400, 3200]
+
+
+def test_the_settings_are_what_the_contract_says():
+    assert tfbnn.Until() == Until(ess=400, rhat=1.01, max_seconds=None)
+    with pytest.raises(AttributeError):
+        Until().ess = 3
+
+
+@pytest.mark.parametrize(
+    "text, until",
+    [
+        ("ess=400,rhat=1.01,max_seconds=600", Until(max_seconds=600)),
+        ("rhat=1.05", Until(rhat=1.05)),
+        ("none", None),
+        ("auto", "auto"),
+    ],
+)
+def test_the_command_line_says_it_in_text(text, until):
+    assert until_of_text(text) == until
+
+
+def test_text_and_json_say_all_of_it():
+    until = Until(ess=123.5, rhat=1.02, max_seconds=60)
+    assert until_of_text(str(until)) == until == Until.from_json(vars(until))
+    assert Until.from_json(None) is None
+
+
+@pytest.mark.parametrize("text", ["", "ess", "ess=many", "ess=1,ess=2", "draws=5", "ess=1;rhat=2"])
+def test_other_text_is_refused_with_what_is_known(text):
+    with pytest.raises(ValueError, match="auto, none or ess=X,rhat=X,max_seconds=X"):
+        until_of_text(text)
+
+
+@pytest.mark.parametrize(
+    "settings, error",
+    [
+        ({"ess": 0}, ValueError),
+        ({"rhat": 1.0}, ValueError),
+        ({"max_seconds": 0}, ValueError),
+        ({"ess": np.nan}, ValueError),
+        ({"ess": "400"}, TypeError),
+        ({"rhat": None}, TypeError),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, error):
+    with pytest.raises(error, match=next(iter(settings))):
+        Until(**settings)
+
+
+@pytest.mark.parametrize(
+    "asked, num_results, until",
+    [
+        ({}, 7000, Until()),
+        ({"num_results": 50}, 50, None),
+        ({"num_results": 50, "until": Until(ess=9)}, 50, Until(ess=9)),
+        ({"until": Until(ess=9)}, 7000, Until(ess=9)),
+        ({"until": None}, 1000, None),
+        ({"num_results": 50, "until": None}, 50, None),
+    ],
+)
+def test_what_is_left_open_is_settled(asked, num_results, until):
+    sampling = FitOptions(**asked).sampling(budget=7000)
+    assert (sampling.num_results, sampling.until) == (num_results, until)
+
+
+@pytest.mark.parametrize("until", ["soon", 400, True, {"ess": 400}])
+def test_an_until_of_another_kind_is_refused(until):
+    with pytest.raises(TypeError, match="tfbnn.Until"):
+        FitOptions(until=until)
+
+
+def test_looks_are_at_fixed_numbers():
+    assert [next_look(look) for look in [0, *LOOKS[:-1]]] == LOOKS
+    assert [next_look(count) for count in (99, 101, 401, 599, 601)] == [100, 200, 600, 600, 800]
+
+
+class Lanes:
+    """What a course asks of a crew: chains that go where they are told."""
+
+    def __init__(self, *counts):
+        self.num_kept, self.healthy = list(counts), range(len(counts))
+        gradients = {"warmup": np.array([5]), "sampling": np.array([10])}
+        self.counters = [
+            SimpleNamespace(num_gradients=gradients) if count else Counters.nothing([0])
+            for count in counts
+        ]
+
+
+def steps(course, *counts):
+    """Where chains with so many draws go, up to the end."""
+    lanes, made = Lanes(*counts), []
+    while (step := course.next(lanes)) is not None:
+        made.append(step)
+        lanes = Lanes(*(max(count, step) for count in lanes.num_kept))
+    return made
+
+
+def judged(enough, most=1000, is_budget=False):
+    """A course that is over with so many draws, and what it has looked at."""
+    looks = []
+
+    def judge(kept):
+        looks.append(kept)
+        return Standing(len(looks) >= enough, "ESS 1")
+
+    store = SimpleNamespace(read=lambda lanes: list(lanes))
+    return Judged(Goal(most, judge, is_budget), store), looks
+
+
+def test_a_course_goes_from_look_to_look():
+    course, looks = judged(enough=4)
+    assert steps(course, 0, 0, 0) == [100, 200, 400, 600]
+    assert looks == [[0, 1, 2]] * 4 and course.ended == "ESS 1 after 600 draws per chain"
+
+
+@pytest.mark.parametrize(
+    "counts, first",
+    [((130, 170), 200), ((200, 170), 200), ((130, 130), 200), ((201, 0), 400), ((990, 990), 1000)],
+)
+def test_chains_that_were_stopped_anywhere_go_on_to_the_next_look_together(counts, first):
+    course, looks = judged(enough=1)
+    assert steps(course, *counts) == [first] and len(looks) == 1
+
+
+def test_chains_at_a_look_are_looked_at_first():
+    course, looks = judged(enough=1)
+    assert steps(course, 400, 400) == [] and len(looks) == 1
+
+
+def test_a_course_ends_with_the_most_draws():
+    course, looks = judged(enough=99, most=450)
+    assert steps(course, 0, 0) == [100, 200, 400, 450] and len(looks) == 4
+    assert course.ended == "num_results=450 reached: ESS 1"
+    course, _ = judged(enough=99, most=450, is_budget=True)
+    steps(course, 450, 450)
+    assert course.ended == "budget of 30 gradients spent: ESS 1 after 450 draws per chain"
+
+
+def test_a_straight_course_has_one_step_at_most():
+    assert steps(Straight(130), 0, 20) == [130] and steps(Straight(130), 130, 200) == []
+
+
+def test_the_budget_follows_from_the_settings():
+    spec = plain_spec([10, 50, 1], dtype="float32")
+
+    def most(num_rows, **settings):
+        return most_results(spec, HMC(), FitOptions(**settings), num_rows)
+
+    seconds = 4 * estimated_seconds(spec, HMC(), 2000, 1000 + most(2000))
+    assert 400 < seconds <= 480
+    assert most(10**7) == 100  # what no number is known below
+    assert most(10) == 20_000
+    transitions = 1000 + most(2000)
+    assert 2 * most(2000, num_steps_between_results=1) == pytest.approx(most(2000), abs=2)
+    assert 1000 + most(2000, num_chains=8) == pytest.approx(transitions / 2, abs=2)
+    wide = plain_spec([10, 20_000, 1], dtype="float32")
+    assert most_results(wide, HMC(num_leapfrog_steps=1), FitOptions(), 2) * 4 * 4 * 240_000 < 1.1e9
+
+
+def agreement(rhat=1.0, ess=1000.0, rhat_log_prob=1.0, size=100):
+    rhats = np.broadcast_to(rhat, [size, 1])
+    return Agreement(
+        rhats,
+        np.full([size, 1], float(ess)),
+        np.full([size, 1], 2.0 * ess),
+        0 * rhats,
+        rhat_log_prob,
+    )
+
+
+def test_enough_is_what_the_verdict_asks_with_other_limits():
+    some = np.where(np.arange(100) < 5, 1.029, 1.0)[:, None]
+    assert agreement(some).is_enough() and not agreement(some + 0.002).is_enough()
+    assert not agreement(np.where(np.arange(100) < 6, 1.02, 1.0)[:, None]).is_enough()
+    assert agreement(some + 0.002).is_enough(rhat=1.02)
+    assert not agreement(ess=399).is_enough() and agreement(ess=399).is_enough(ess=300)
+    assert not agreement(rhat_log_prob=1.04).is_enough()
+    assert not agreement(np.where(np.arange(100) < 1, np.nan, 1.0)[:, None]).is_enough()
+    assert (
+        agreement(rhat_log_prob=1.04).text()
+        == "ESS 1000 and R-hat 1, R-hat 1.04 of the log density"
+    )
+
+
+def test_the_time_is_counted_from_the_call_and_over_all_parts(monkeypatch):
+    monkeypatch.setattr("tfbnn.run.deadline.time.perf_counter", lambda: 50.0)
+    sampling = SimpleNamespace(phase="sampling", seconds=99.0)
+    assert not Deadline(100.0, began=0.0, spent=49.0).ends(sampling)
+    over = Deadline(100.0, began=0.0, spent=50.0)
+    assert over.ends(sampling) and over.passed == "max_seconds=100 are spent"
+    warmup = SimpleNamespace(phase="warmup", seconds=39.0)
+    assert not Deadline(100.0, began=0.0).ends(warmup)
+    warmup.seconds = 40.0
+    assert Deadline(100.0, began=0.0).ends(warmup)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "settings, points", [({"until": Until()}, True), ({}, False)], ids=["until", "number"]
+)
+def test_the_report_points_to_compress_where_nobody_asked_for_so_many_draws(
+    engine, settings, points
+):
+    model = tfbnn.BayesianMLP([2, 2, 1])
+    run = fake_fit(model, num_results=2500, **settings)
+    assert any("5000 draws" in note and "compress" in note for note in run.notes) == points

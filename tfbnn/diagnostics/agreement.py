@@ -1,0 +1,115 @@
+"""What chains must agree on before their draws are good for error bars, and whether they do.
+
+The limits 1.01 for R-hat and 400 for the effective sample sizes are those of Vehtari, Gelman,
+Simpson, Carpenter and Burkner (2021), arXiv:1903.08008. Of the many reference outputs one in twenty
+may have a larger R-hat, up to 1.03: with 200 of them some exceed 1.01 by chance.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tfbnn.diagnostics import statistics
+from tfbnn.diagnostics.diagnosis import defined, upper
+from tfbnn.system.arrays import Array
+
+RHAT_LIMIT = 1.01
+ESS_LIMIT = 400
+GAP_LIMIT = 1 / 3
+_FEW = 0.05
+
+
+class Agreement(NamedTuple):
+    """What was found of chains; NaN stands for what is undefined.
+
+    Attributes:
+        rhat, bulk_ess, tail_ess: Of the function values [N_ref, K].
+        mean_gap: As that of `Diagnosis` [N_ref, K].
+        rhat_log_prob: R-hat of the log density.
+    """
+
+    rhat: Array
+    bulk_ess: Array
+    tail_ess: Array
+    mean_gap: Array
+    rhat_log_prob: float
+
+    @classmethod
+    def measure(cls, function_draws: Array, log_probs: ArrayLike) -> Agreement:
+        """Of function values [C, S, N_ref, K] and log densities [C, S]."""
+        return cls(
+            statistics.rhat(function_draws),
+            statistics.bulk_ess(function_draws),
+            statistics.tail_ess(function_draws),
+            mean_gaps(function_draws),
+            float(statistics.rhat(log_probs)),
+        )
+
+    @property
+    def smallest_ess(self) -> float:
+        """Of bulk and tail, infinite where none is defined."""
+        sizes = np.concatenate([self.bulk_ess, self.tail_ess], axis=None)
+        return float(np.min(defined(sizes), initial=np.inf))
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether the chains' means are too far from each other for the means to be of use."""
+        return are_many(self.mean_gap >= GAP_LIMIT)
+
+    def are_unlike(self, rhat: float = RHAT_LIMIT) -> bool:
+        """Whether R-hat says that chains disagree on the function."""
+        return are_many(self.rhat > rhat) or upper(self.rhat)["max"] > largest_rhat(rhat)
+
+    def differ_in_density(self, rhat: float = RHAT_LIMIT) -> bool:
+        """Whether it says so of the log density."""
+        return self.rhat_log_prob > largest_rhat(rhat)
+
+    def is_enough(self, ess: float = ESS_LIMIT, rhat: float = RHAT_LIMIT) -> bool:
+        """Whether these limits are kept, and nothing is undefined.
+
+        Means that are apart show in an R-hat above 1.01; who is content with a larger one is
+        content with those, too.
+        """
+        return not (
+            np.isnan(self.rhat).any()
+            or self.are_unlike(rhat)
+            or self.smallest_ess < ess
+            or self.differ_in_density(rhat)
+        )
+
+    def text(self, rhat: float = RHAT_LIMIT) -> str:
+        """The numbers that decide, "ESS 412 and R-hat 1.006" say, and what else is at fault."""
+        found = upper(self.rhat)
+        worst = found["q95"] if found["max"] <= largest_rhat(rhat) else found["max"]
+        parts = [f"ESS {self.smallest_ess:.0f} and R-hat {worst:.4g}"]
+        if self.differ_in_density(rhat):
+            parts.append(f"R-hat {self.rhat_log_prob:.4g} of the log density")
+        return ", ".join(parts)
+
+
+def largest_rhat(rhat: float = RHAT_LIMIT) -> float:
+    """The limit of all reference outputs, where 95 % of them keep to `rhat`."""
+    return 1.0 + 3.0 * (rhat - 1.0)
+
+
+def are_many(exceed: Array) -> bool:
+    """Whether more of the reference outputs exceed a limit than the one in twenty that may."""
+    return float(np.mean(exceed)) > _FEW
+
+
+def mean_gaps(function_draws: Array) -> Array:
+    """Range of the chains' means over the standard deviation of all draws [N_ref, K].
+
+    Of one chain its halves; NaN where the draws are constant, not finite or too few.
+    """
+    if function_draws.shape[1] < 2:
+        return np.full(function_draws.shape[2:], np.nan)
+    if len(function_draws) == 1:
+        half = function_draws.shape[1] // 2
+        function_draws = np.stack([function_draws[0, :half], function_draws[0, -half:]])
+    with np.errstate(all="ignore"):
+        means, stddev = function_draws.mean(axis=1), function_draws.std(axis=(0, 1))
+        return np.where(stddev > 0, np.ptp(means, axis=0) / stddev, np.nan)

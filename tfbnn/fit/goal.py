@@ -1,0 +1,36 @@
+"""When a run is over that ends as soon as its draws are good enough."""
+
+from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.fit.assemble import ensemble_without_draws
+from tfbnn.posterior.diagnosing import function_of_chains
+from tfbnn.run.course import Goal, Standing
+from tfbnn.run.definition import RunDefinition
+from tfbnn.run.plan import Planned, most_results
+from tfbnn.run.result import Kept
+from tfbnn.spec.rows import TransformedRows
+
+
+def make_goal(
+    definition: RunDefinition, transformed: TransformedRows, settings: Planned
+) -> Goal | None:
+    """The Goal of a run, or None of one that just has a number of draws.
+
+    Args:
+        definition: RunDefinition.
+        transformed: Its TransformedRows.
+        settings: Its kernel, with a definite preconditioner.
+    """
+    sampling = definition.sampling
+    until = sampling.until
+    if until is None:
+        return None
+    without_draws = ensemble_without_draws(definition, transformed)
+    x_reference = without_draws.x_pipeline.forward(without_draws.x_reference)
+
+    def judge(kept: Kept) -> Standing:
+        ensemble = without_draws.with_draws(kept.draws)
+        found = Agreement.measure(function_of_chains(ensemble, x_reference), kept.statistics["lp"])
+        return Standing(found.is_enough(until.ess, until.rhat), found.text(until.rhat))
+
+    budget = most_results(definition.spec, settings, sampling, len(definition.rows.x))
+    return Goal(sampling.num_results, judge, is_budget=sampling.num_results == budget)

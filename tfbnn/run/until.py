@@ -1,0 +1,115 @@
+"""When a run has enough draws: the settings object, and what it says in text and in JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tfbnn.data.validation import check_number
+
+# Nothing is known of fewer draws per chain, and a run that is given more keeps at least so many.
+FIRST_LOOK = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """Ends a run as soon as its draws are good enough.
+
+    They are judged in function space, by what the verdict of `run.report()` asks of chains, with
+    `ess` and `rhat` in the place of its limits: 95 % of the reference inputs have an R-hat of at
+    most `rhat` and all of them one of at most three times as far from 1; nowhere is the smaller of
+    bulk and tail effective sample size below `ess`; chains agree on their means and on the log
+    density. Looks are taken at 100, 200, 400, 600, 800, 1200, 1600, ... draws per chain: at fixed
+    numbers, so that the same draws are kept wherever, however fast and in how many parts a run is
+    made.
+
+    Attributes:
+        ess: Effective sample size over all chains, default 400.
+        rhat: Largest R-hat, above 1, default 1.01.
+        max_seconds: Wall-clock seconds, counted from the call, compilation and pretraining included,
+            over all parts of a run that is resumed; warm-up gets at most 40 % of them. Which draws
+            are kept then depends on the clock, and how many; they are still the first of a longer
+            run. None (default): no limit.
+    """
+
+    ess: float = 400
+    rhat: float = 1.01
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        check_number("ess", self.ess, above=0)
+        check_number("rhat", self.rhat, above=1)
+        if self.max_seconds is not None:
+            check_number("max_seconds", self.max_seconds, above=0)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                # Plain numbers, which a run folder can hold.
+                object.__setattr__(self, field.name, float(value))
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any] | None) -> Until | None:
+        """What `vars` gave, or None."""
+        return None if entry is None else cls(**entry)
+
+    def __str__(self) -> str:
+        parts = [
+            f"{field.name}={getattr(self, field.name):.10g}"
+            for field in fields(self)
+            if getattr(self, field.name) is not None
+        ]
+        return ",".join(parts)
+
+
+def until_of_text(text: str) -> Until | str | None:
+    """What "ess=400,rhat=1.01,max_seconds=600" stands for, "auto", or None for "none".
+
+    Raises:
+        ValueError: For other words and numbers out of range.
+    """
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    names = [field.name for field in fields(Until)]
+    settings: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, number = (word.strip() for word in part.partition("="))
+        try:
+            if name not in names or name in settings:
+                raise ValueError
+            settings[name] = float(number)
+        except ValueError:
+            raise ValueError(
+                f"until must be auto, none or {','.join(f'{one}=X' for one in names)}, each at most "
+                f"once, received {text!r}."
+            ) from None
+    return Until(**settings)
+
+
+def check_until(until: Any) -> Until | str | None:
+    """Returns what is given, or raises when it is not "auto", None or an Until.
+
+    Raises:
+        TypeError: In that case.
+    """
+    if until is None or isinstance(until, Until):
+        return until
+    if isinstance(until, str) and until == "auto":
+        return until
+    raise TypeError(
+        f"until must be 'auto', a tfbnn.Until or None, received {until!r}. Use for example "
+        "tfbnn.Until(ess=1000)."
+    )
+
+
+def next_look(num_results: int) -> int:
+    """The first number of draws per chain, after so many, at which a run is looked at.
+
+    100, 200, 400, and from there on in steps of a half and a third. A look costs as much as it has
+    draws, so that with a geometric list all of them cost a few times the last; doubling alone would
+    cost a run that just misses one as much again as it has, this half of it at most.
+    """
+    double = FIRST_LOOK
+    while double <= num_results:
+        double *= 2
+    between = 3 * double // 4
+    return between if double > 4 * FIRST_LOOK and between > num_results else double
