@@ -126,6 +126,4 @@ def _groups(model, x, y):
 
     groups = range(min(NUM_GROUPS, len(y)))
     parts = (slice(start, None, NUM_GROUPS) for start in groups)
-    return [
-        round(model.evaluate(x[part], y[part])["log_predictive_density"], 6) for part in parts
-    ]
+    return [round(model.evaluate(x[part], y[part])["log_predictive_density"], 6) for part in parts]
