@@ -34,6 +34,7 @@ from default_work import RESULT
 from store import Store
 
 TIME_LIMIT = 900.0
+PYTHONS = "--rivals-python or --bde-python an interpreter that has it"
 # Rivals that cannot do without something: the kind of table, and how many of its splits.
 KINDS = {"spline": (NOISE_FREE,), "bde": (REGRESSION,)}
 MAX_SPLITS = {"bde": 1, "short": 1}
@@ -135,7 +136,10 @@ def _run(command, limit):
         list(map(str, command)), capture_output=True, text=True, timeout=limit, env=environment
     )
     if done.returncode != 0:
-        raise RuntimeError("\n".join(done.stderr.strip().splitlines()[-3:]))
+        last = "\n".join(done.stderr.strip().splitlines()[-3:])
+        if "ModuleNotFoundError" in last:
+            last = f"{last.splitlines()[-1]}, of {command[0]}. Give {PYTHONS}."
+        raise RuntimeError(last)
     lines = [line for line in done.stdout.splitlines() if line.startswith(RESULT)]
     return json.loads(lines[-1][len(RESULT) :]) if lines else {}
 
@@ -161,7 +165,7 @@ def main(arguments=None):
     if any(TABLES[name].data for name in options.tables):
         data_folder()  # says what is missing before anything is fitted
     folder = output_folder(options)
-    store, failures = Store("default", options.fresh, folder), []
+    store, failures = Store("default", options.fresh, folder), 0
     with tempfile.TemporaryDirectory() as scratch:
         for job in jobs(options):
             if job.key in store:
@@ -170,13 +174,13 @@ def main(arguments=None):
                 store.add(job.key, measure(job, options, scratch))
             except RuntimeError as error:
                 # Not kept: what is missing may be there next time.
-                failures.append(f"{job.key}: {error}")
-                print(failures[-1], file=sys.stderr, flush=True)
+                failures += 1
+                print(f"{job.key}: {error}", file=sys.stderr, flush=True)
             else:
                 _show(store.rows[job.key])
     keep("default.md", report(list(store.rows.values())), folder)
     if failures:
-        raise SystemExit("Rows that failed and are not in the table:\n" + "\n".join(failures))
+        raise SystemExit(f"{failures} rows failed, see above, and are not in the table.")
 
 
 def _show(row):

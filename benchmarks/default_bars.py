@@ -125,17 +125,16 @@ def _airfoil(rows):
 
 
 def _ridge(rows):
-    """No default fit, of any network and seed, below linear regression on the same split."""
+    """No default fit, of any network and seed, below ridge regression on the same split."""
     worst, count = [], 0
     for table in TABLES:
         chosen = of_table(rows, table)
-        linear = [r for r in chosen if r["method"] in ("ridge", "logistic") and not r["plain"]]
-        floor = by_split(linear, "lpd")
+        floor = by_split(methods(chosen).get("ridge", []), "lpd")
         for row in chosen:
             if row["method"] == "default" and row["split"] in floor:
                 worst.append((row["lpd"] - floor[row["split"]], row["key"]))
                 count += worst[-1][0] < 0
-    bar = "no default fit below ridge or logistic regression in LPD"
+    bar = "no default fit below ridge regression in LPD"
     if not worst:
         yield _line(bar, "", None)
         return

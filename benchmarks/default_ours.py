@@ -10,7 +10,7 @@ __all__ = ["OURS", "QUICK", "fit_ours"]
 # Scores of a default that has to stop are to be within .05 of the final ones.
 SHORT_SECONDS = 120.0
 # For trying the script: a handful of draws.
-QUICK = {"num_chains": 2, "num_results": 20, "num_burnin_steps": 20}
+QUICK = {"default": {"num_chains": 2, "num_results": 20, "num_burnin_steps": 20}}
 
 
 def default(model, x, y, seed, **quick):

@@ -72,7 +72,7 @@ def main():
     with np.load(options.rows) as file:
         rows = dict(file)
     if options.method in OURS:
-        quick = QUICK if options.quick else {}
+        quick = QUICK.get(options.method, {}) if options.quick else {}
         found = fit_ours(options.method, options.hidden, rows, options.seed, **quick)
     else:
         with warnings.catch_warnings():

@@ -375,13 +375,13 @@ def test_bars_of_the_default(monkeypatch):
 
     level, ahead = "airfoil: LPD level within 0.02 + 2 se", judged(-1.51)
     assert ahead[level] == "yes"
-    assert ahead["no default fit below ridge or logistic regression in LPD"] == "yes"
+    assert ahead["no default fit below ridge regression in LPD"] == "yes"
     assert ahead["airfoil: usable for error bars in 5 minutes"] == "yes"
     assert ahead["mean coverage at 2 sigma within 0.03 of 0.9545"] == "yes"
     assert ahead["wine: usable for error bars in 5 minutes"] == "not measured"
     behind = judged(-3.5)
     assert behind[level] == behind["never more than 0.15 + 2 se behind"] == "no"
-    assert behind["no default fit below ridge or logistic regression in LPD"] == "no"
+    assert behind["no default fit below ridge regression in LPD"] == "no"
 
 
 @pytest.mark.realdata
