@@ -98,8 +98,9 @@ def gp(x, t, x_test, seed):
         models.append(model.fit(x[few], t[few]))
     best = max(models, key=lambda model: model.log_marginal_likelihood_value_)
     if len(many) > len(few):
-        # From there, and not far: on wine, where rows repeat, the likelihood has a higher maximum
-        # without noise, whose predictions are worse.
+        # From there, and not far. From shorter length scales wine, whose rows repeat and whose
+        # targets are whole numbers, ends without noise: on split 0 RMSE .75 in place of .62, but a
+        # log density of 2.6 in place of -.94, because repeated rows are hit exactly.
         best = GaussianProcessRegressor(best.kernel_, optimizer=lbfgs(20)).fit(x[many], t[many])
     if len(x) > len(many):
         best = GaussianProcessRegressor(best.kernel_, optimizer=None).fit(x, t)
