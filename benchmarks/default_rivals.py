@@ -88,7 +88,10 @@ def gp(x, t, x_test, seed):
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-    order = np.random.default_rng(seed).permutation(len(x))
+    # Without copies of rows: they make noise look like zero. Wine has 240, and with them its process
+    # ended without noise, with an RMSE of .75 and a log density of 2.6, as it hit the copies.
+    distinct = np.unique(x, axis=0, return_index=True)[1]
+    order = np.random.default_rng(seed).permutation(distinct)
     few, many = order[:CHOICE_ROWS], order[:MAX_ROWS]
     scales = {"length_scale": np.full(x.shape[1], 2.0), "length_scale_bounds": (1e-2, 1e4)}
     models = []
@@ -98,9 +101,6 @@ def gp(x, t, x_test, seed):
         models.append(model.fit(x[few], t[few]))
     best = max(models, key=lambda model: model.log_marginal_likelihood_value_)
     if len(many) > len(few):
-        # From there, and not far. From shorter length scales wine, whose rows repeat and whose
-        # targets are whole numbers, ends without noise: on split 0 RMSE .75 in place of .62, but a
-        # log density of 2.6 in place of -.94, because repeated rows are hit exactly.
         best = GaussianProcessRegressor(best.kernel_, optimizer=lbfgs(20)).fit(x[many], t[many])
     if len(x) > len(many):
         best = GaussianProcessRegressor(best.kernel_, optimizer=None).fit(x, t)
