@@ -31,9 +31,10 @@ def fit_rival(method, rows, seed, plain):
         return class_scores(CLASS_RIVALS[method](x, y, x_test, seed), y_test)
     space = TargetSpace.of(y, needs_log(y) and not plain)
     location, scale = RIVALS[method](x, space.forward(y), x_test, seed)
-    scores = {**mixture_scores(space, location, scale, y_test), "log": space.log}
-    # A spline says nothing about its errors.
-    return {name: value for name, value in scores.items() if np.all(np.isfinite(value))}
+    scores = mixture_scores(space, location, scale, y_test)
+    if not np.isfinite(scale).all():
+        scores = {name: scores[name] for name in ("rmse", "rmse_log10") if name in scores}
+    return {**scores, "log": space.log}
 
 
 def _standardised(x, x_test):
