@@ -276,6 +276,39 @@ def test_default_on_the_grid(run_quickly):
     assert "| grid: RMSE at most that of spline | median" in table and "nan" not in table
 
 
+def test_rows_of_the_default(monkeypatch):
+    """Three seeds and a deeper network on the first split, one fit and the rivals on the others."""
+    monkeypatch.syspath_prepend(FOLDER)
+    from types import SimpleNamespace
+
+    from default import GROUPS, jobs
+
+    def wanted(table, *methods, splits=None, seeds=None):
+        options = {"tables": [table], "methods": methods, "splits": splits, "seeds": seeds}
+        return list(jobs(SimpleNamespace(**options, quick=False)))
+
+    fits = wanted("yacht", "default")
+    assert [(fit.split, fit.seed, fit.hidden) for fit in fits[:5]] == [
+        (0, 0, (50,)),
+        (0, 1, (50,)),
+        (0, 2, (50,)),
+        (0, 0, (50, 50)),
+        (1, 0, (50,)),
+    ]
+    assert len(fits) == 20 + 2 + 1 and len({fit.key for fit in fits}) == len(fits)
+    assert {fit.hidden for fit in wanted("neutralino raw", "default")} == {
+        (50,),
+        (50, 50),
+        (20, 20),
+    }
+    assert [fit.split for fit in wanted("concrete", "bde", "spline")] == [0]
+    assert [fit.plain for fit in wanted("bikes", "gp", splits=[1])] == [False, True]
+    assert [fit.seed for fit in wanted("demo", "map", seeds=[1])] == []
+    of_classes = {fit.method for fit in wanted("digits", "rivals")}
+    assert of_classes == {"gp", "boosting", "forest", "mlp", "ngboost", "logistic"}
+    assert of_classes < set(GROUPS["rivals"])
+
+
 def test_scores_of_rivals_are_those_of_evaluate(monkeypatch):
     """Of a normal and of a log-normal, by their closed forms; of classes, by the package's own."""
     monkeypatch.syspath_prepend(FOLDER)
