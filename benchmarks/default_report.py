@@ -33,6 +33,8 @@ Boosting: the better of two settings out of fold. Rows with a star model noise t
 inputs, which the default does not: they are no rivals in the sense of the bars. A spline has no
 error bar.
 
+The noise of the starts is not judged here: no row shows it.
+
 Differences are default 50 less the rival of the same noise model with the best score on these very
 test rows, on the same splits. From five splits on the standard error is that of the splits, below
 that of 20 groups of test rows. Load is the mean load average of the machine when rows began: where
