@@ -79,7 +79,11 @@ def main():
         with warnings.catch_warnings():
             # Bounds of hyper-parameters and numbers of iterations are what they are.
             warnings.simplefilter("ignore")
-            found = fit_rival(options.method, rows, options.seed, options.plain)
+            try:
+                found = fit_rival(options.method, rows, options.seed, options.plain)
+            except (ValueError, np.linalg.LinAlgError) as error:
+                # Its numerics gave up, as NGBoost's do on few rows of three classes: that is a row.
+                found = {"failed": str(error).splitlines()[0]}
     found |= _standard_density(rows, found) | {"versions": _versions()}
     print(RESULT + json.dumps(found, default=float), flush=True)
 
