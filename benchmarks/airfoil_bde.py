@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-__all__ = ["fit_bde"]
+__all__ = ["fit_bde", "sample_bde"]
 
 # bde as its authors ran airfoil (paper/scripts/airfoil/architecture.txt), with 4 members, not 10.
 BDE_MEMBERS = 4
@@ -27,6 +27,24 @@ BDE = {
 
 def fit_bde(rows, seed):
     """Fits bde on standardised rows and scores it; a dict of JSON values."""
+    x, y, x_test, y_test = _standardised(rows)
+    location, scale, seconds = sample_bde(x, y, x_test, seed)
+    began = time.perf_counter()
+    scores = _mixture_scores(y_test, location, scale)
+    seconds["score"] += time.perf_counter() - began
+    return {"scores": scores, "seconds": seconds, "about": _versions()}
+
+
+def sample_bde(x, y, x_test, seed):
+    """Fits bde on standardised rows; predictive normals of all draws and seconds of each phase.
+
+    Args:
+        x, y, x_test: [N, D], [N], [N_test, D].
+        seed: Seed.
+
+    Returns:
+        location, scale [S, N_test], and a dict of seconds: import, fit, score.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # Members run on XLA "devices", which must be made before JAX is imported.
     devices = max(n for n in range(1, BDE_MEMBERS + 1) if BDE_MEMBERS % n == 0 and n <= cores)
@@ -34,15 +52,13 @@ def fit_bde(rows, seed):
     began = time.perf_counter()
     bde = importlib.import_module("bde")
     imported = time.perf_counter()
-    x, y, x_test, y_test = _standardised(rows)
     model = bde.BdeRegressor(seed=seed, **BDE).fit(x, y)
     fitted = time.perf_counter()
-    raw = np.asarray(model.predict(x_test, raw=True), np.float64).reshape(-1, len(y_test), 2)
-    # The package adds the same 1e-6 to the scale in its likelihood.
-    scores = _mixture_scores(y_test, raw[..., 0], np.logaddexp(0.0, raw[..., 1]) + 1e-6)
+    raw = np.asarray(model.predict(x_test, raw=True), np.float64).reshape(-1, len(x_test), 2)
     seconds = {"import": imported - began, "fit": fitted - imported}
     seconds["score"] = time.perf_counter() - fitted
-    return {"scores": scores, "seconds": seconds, "about": _versions()}
+    # The package adds the same 1e-6 to the scale in its likelihood.
+    return raw[..., 0], np.logaddexp(0.0, raw[..., 1]) + 1e-6, seconds
 
 
 def _versions():

@@ -15,6 +15,7 @@ __all__ = [
     "Problem",
     "adam",
     "airfoil",
+    "bikes",
     "invariant_inputs",
     "load",
     "neutralino",
@@ -80,15 +81,27 @@ def invariant_inputs(x):
     )
 
 
-def airfoil(validation_share=0.0):
-    """NASA airfoil self-noise, 1503 rows, of which a share of the training rows may validate.
+def airfoil(validation_share=0.0, split=0):
+    """NASA airfoil self-noise, 1503 rows, of which a share of the training rows may validate."""
+    table = np.loadtxt(data_folder() / "airfoil_bikes" / "airfoil.csv", delimiter=",", skiprows=1)
+    return _held_out(table, validation_share, split)
 
-    The test rows are those of scikit-learn's `train_test_split(test_size=0.2, random_state=0)`,
+
+def bikes(split=0):
+    """Hourly bikes, 17 379 rows: season to windspeed; no date, no counts of the two kinds of user."""
+    path = data_folder() / "airfoil_bikes" / "bike_sharing_dataset_hour.csv"
+    table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=[*range(2, 14), 16])
+    return _held_out(table, 0.0, split)
+
+
+def _held_out(table, validation_share, split):
+    """Rows [N, D + 1] with the target last, a fifth of them for the test.
+
+    The test rows are those of scikit-learn's `train_test_split(test_size=0.2, random_state=split)`,
     which permutes with NumPy's legacy generator and tests on the first fifth.
     """
-    table = np.loadtxt(data_folder() / "airfoil_bikes" / "airfoil.csv", delimiter=",", skiprows=1)
     x, y = table[:, :-1], table[:, -1]
-    order = np.random.RandomState(0).permutation(len(x))
+    order = np.random.RandomState(split).permutation(len(x))
     test, rest = np.split(order, [int(np.ceil(0.2 * len(x)))])
     validation, train = np.split(rest, [round(validation_share * len(rest))])
     held_out = (x[validation], y[validation]) if len(validation) else None

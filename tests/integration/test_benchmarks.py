@@ -266,6 +266,159 @@ def test_a_child_that_fails_says_why(monkeypatch):
         child.ask("anything")
 
 
+def test_default_on_the_grid(run_quickly):
+    table, rows = run_quickly("default", "--tables", "grid", "--methods", "default", "spline")
+    by_method = {row["method"]: row for row in rows}
+    assert set(by_method) == {"default", "spline"}
+    ours, spline = by_method["default"], by_method["spline"]
+    assert ours["hidden"] == [50] and ours["verdict"] and len(ours["lpd_groups"]) == 20
+    assert abs(sum(ours["lpd_groups"]) / 20 - ours["lpd"]) < 0.05 * (1.0 + abs(ours["lpd"]))
+    # Peaks vary by 14.7; the spline knows nothing but the points of the grid.
+    assert spline["rmse"] < 0.1 and not {"lpd", "crps", "coverage"} & set(spline)
+    assert "| grid: RMSE at most that of spline | median" in table and "nan" not in table
+
+
+def test_rows_of_the_default(monkeypatch):
+    """Three seeds and a deeper network on the first split, one fit and the rivals on the others."""
+    monkeypatch.syspath_prepend(FOLDER)
+    from types import SimpleNamespace
+
+    from default import GROUPS, jobs
+
+    def wanted(table, *methods, splits=None, seeds=None):
+        options = {"tables": [table], "methods": methods, "splits": splits, "seeds": seeds}
+        return list(jobs(SimpleNamespace(**options, quick=False)))
+
+    fits = wanted("yacht", "default")
+    assert [(fit.split, fit.seed, fit.hidden) for fit in fits[:5]] == [
+        (0, 0, (50,)),
+        (0, 1, (50,)),
+        (0, 2, (50,)),
+        (0, 0, (50, 50)),
+        (1, 0, (50,)),
+    ]
+    assert len(fits) == 20 + 2 + 1 and len({fit.key for fit in fits}) == len(fits)
+    assert {fit.hidden for fit in wanted("neutralino raw", "default")} == {
+        (50,),
+        (50, 50),
+        (20, 20),
+    }
+    assert [fit.split for fit in wanted("concrete", "bde", "spline")] == [0]
+    assert [fit.plain for fit in wanted("bikes", "gp", splits=[1])] == [False, True]
+    assert [fit.seed for fit in wanted("demo", "map", seeds=[1])] == []
+    of_classes = {fit.method for fit in wanted("digits", "rivals")}
+    assert of_classes == {"gp", "boosting", "forest", "mlp", "ngboost", "logistic"}
+    assert of_classes < set(GROUPS["rivals"])
+
+
+def test_scores_of_rivals_are_those_of_evaluate(monkeypatch):
+    """Of a normal and of a log-normal, by their closed forms; of classes, by the package's own."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from default_scores import TargetSpace, class_scores, mixture_scores
+    from scipy import stats
+
+    from tfbnn.posterior.metrics import expected_calibration_error
+
+    generator = np.random.default_rng(0)
+    y = np.exp(generator.normal(2.0, 0.7, 200))
+    location, scale = generator.normal(0.0, 1.0, (1, 200)), np.full((1, 200), 0.8)
+    for log in (False, True):
+        space = TargetSpace.of(y, log)
+        found = mixture_scores(space, location, scale, y)
+        mean, stddev = space.mean + space.spread * location[0], 0.8 * space.spread
+        z = ((np.log10(y) if log else y) - mean) / stddev
+        assert found["coverage"] == [np.mean(abs(z) < 1), np.mean(abs(z) < 2)]
+        if log:
+            mu, sigma = np.log(10.0) * mean, np.log(10.0) * stddev
+            law, centre = stats.lognorm(sigma, scale=np.exp(mu)), np.exp(mu)
+            # Baran and Lerch 2015, equation of the log-normal.
+            tails = stats.norm.cdf(z - sigma) + stats.norm.cdf(sigma / np.sqrt(2)) - 1
+            crps = y * (2 * stats.norm.cdf(z) - 1) - 2 * np.exp(mu + sigma**2 / 2) * tails
+        else:
+            law, centre = stats.norm(mean, stddev), mean
+            crps = stddev * (
+                z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi)
+            )
+        np.testing.assert_allclose(found["lpd"], law.logpdf(y).mean(), rtol=1e-9)
+        np.testing.assert_allclose(found["crps"], crps.mean(), rtol=0.01)
+        np.testing.assert_allclose(found["rmse"], np.sqrt(np.mean((y - centre) ** 2)), rtol=1e-9)
+        np.testing.assert_allclose(np.mean(found["lpd_groups"]), found["lpd"], atol=1e-6)
+
+    probabilities = generator.dirichlet(np.ones(3), 200)
+    labels = generator.integers(3, size=200)
+    found = class_scores(probabilities, labels)
+    confidence = probabilities.max(axis=1, keepdims=True)
+    correct = (probabilities.argmax(axis=1) == labels)[:, None]
+    expected = expected_calibration_error(confidence, correct).item()
+    np.testing.assert_allclose(found["ece"], expected, rtol=1e-9)
+    assert found["accuracy"] == correct.mean()
+
+
+def test_scores_of_a_mixture_of_rivals(monkeypatch):
+    """Two normals far from each other, by the integral over their distribution function."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from default_scores import TargetSpace, mixture_scores
+    from scipy import stats
+
+    y = np.array([-3.0, -1.0, 0.2, 4.0])
+    location, scale = np.array([[-2.0] * 4, [1.0] * 4]), np.array([[0.5] * 4, [1.5] * 4])
+    found = mixture_scores(TargetSpace(False, 0.0, 1.0), location, scale, y)
+    points = np.linspace(-15.0, 15.0, 60_001)[:, None]
+    below = stats.norm.cdf(points[..., None], location[:, 0], scale[:, 0]).mean(axis=-1)
+    crps = np.trapezoid((below - (points >= y)) ** 2, points[:, 0], axis=0)
+    np.testing.assert_allclose(found["crps"], crps.mean(), rtol=5e-3)
+    density = stats.norm.pdf(y, location, scale).mean(axis=0)
+    np.testing.assert_allclose(found["lpd"], np.log(density).mean(), rtol=1e-9)
+    np.testing.assert_allclose(found["rmse"], np.sqrt(np.mean((y + 0.5) ** 2)), rtol=1e-9)
+    # The standard deviation is the root of 2.25 + 1.25.
+    assert found["coverage"] == [0.5, 0.75]
+
+
+def test_bars_of_the_default(monkeypatch):
+    """Made-up rows: level with the rival of its noise model or not, whatever the others do."""
+    monkeypatch.syspath_prepend(FOLDER)
+    from default_bars import bars
+    from default_report import report
+
+    def rows(method, lpd, hidden=()):
+        common = {"table": "airfoil", "seed": 0, "plain": False, "hidden": list(hidden)}
+        common |= {"wall": 100.0, "processor": 150.0, "load_before": 0.0, "commit": "c"}
+        return [
+            {
+                "key": f"{method} {split}",
+                "method": method,
+                "split": split,
+                "rmse": 1.0,
+                "lpd": lpd + 0.1 * split,
+                "crps": 0.5,
+                "coverage": [0.7, 0.94],
+                "lpd_groups": [lpd + 0.1 * split] * 20,
+                **common,
+            }
+            for split in range(5)
+        ]
+
+    def judged(lpd):
+        ours = [row | {"verdict": "usable for error bars"} for row in rows("default", lpd, [50])]
+        rivals = rows("ridge", -3.0) + rows("gp", -1.5) + rows("ngboost", -0.5)
+        failed = rows("forest", 0.0)[0] | {"failed": "not done after 900 s"}
+        text = report([*ours, *rivals, failed])
+        assert "ngboost *" in text and "0, 1 not done after 900 s" in text and "nan" not in text
+        return {bar: met for bar, _, met in bars([*ours, *rivals])}
+
+    level, ahead = "airfoil: LPD level within 0.02 + 2 se", judged(-1.51)
+    assert ahead[level] == "yes"
+    assert ahead["no default fit below ridge regression in LPD"] == "yes"
+    assert ahead["airfoil: usable for error bars in 5 minutes"] == "yes"
+    assert ahead["mean coverage at 2 sigma within 0.03 of 0.9545"] == "yes"
+    assert ahead["wine: usable for error bars in 5 minutes"] == "not measured"
+    behind = judged(-3.5)
+    assert behind[level] == behind["never more than 0.15 + 2 se behind"] == "no"
+    assert behind["no default fit below ridge regression in LPD"] == "no"
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")
@@ -295,3 +448,14 @@ def test_repriorisation(run_quickly, tmp_path):
     assert 0.0 < speed["bound"]["standard"] < speed["bound"]["repriorised"]
     (split,) = (row for row in rows if row.get("study") == "splits")
     assert split["rmse"] < 5.0
+
+
+@pytest.mark.realdata
+def test_rivals_of_the_default(run_quickly):
+    pytest.importorskip("sklearn")
+    _, rows = run_quickly(
+        "default", "--tables", "yacht", "--methods", "ridge", "gp", "boosting", "forest", "mlp"
+    )
+    ridge = min(row["lpd"] for row in rows if row["method"] == "ridge")
+    for row in rows:
+        assert row["log"] != row["plain"] and row["rmse"] < 12.0 and row["lpd"] >= ridge

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     _refuse_others(args.output, path)
     os.makedirs(args.output, exist_ok=True)
     exact = neutralino_pairs(SIZE.num_rows)
-    data = _smear(exact)
+    data = smear(exact)
     _show_data(data, args.output)
     model = _fit(os.path.join(args.output, TRAIN), data.target_name)
     model.save(path)
@@ -82,7 +82,8 @@ def _refuse_others(folder: str, model: str) -> None:
         check_output(model, MODEL)
 
 
-def _smear(exact: Dataset) -> Dataset:
+def smear(exact: Dataset) -> Dataset:
+    """The table with the errors of a short Monte Carlo run, the same at every call."""
     generator = np.random.default_rng(0)
     factors = np.exp(_SMEARING * generator.standard_normal(len(exact)))
     return dataclasses.replace(exact, y=exact.y * factors)

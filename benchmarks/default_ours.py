@@ -1,0 +1,129 @@
+"""What benchmarks/default.py says of this package: the fit without an argument, and the baselines.
+
+Each is a function (model, x, y, seed) -> what there is to tell besides scores, as JSON values.
+"""
+
+import numpy as np
+
+__all__ = ["OURS", "QUICK", "fit_ours"]
+
+# Scores of a default that has to stop are to be within .05 of the final ones.
+SHORT_SECONDS = 120.0
+# For trying the script: a handful of draws.
+QUICK = {"default": {"num_chains": 2, "num_results": 20, "num_burnin_steps": 20}}
+
+
+def default(model, x, y, seed, **quick):
+    """The line that a user types."""
+    return _told(model.fit_posterior(x, y, seed=seed, **quick))
+
+
+def short(model, x, y, seed):
+    """The same, stopped after two minutes."""
+    import tfbnn
+
+    return _told(model.fit_posterior(x, y, seed=seed, until=tfbnn.Until(max_seconds=SHORT_SECONDS)))
+
+
+def map_estimate(model, x, y, seed):
+    model.fit_map(x, y, seed=seed)
+    return {}
+
+
+def ensemble(model, x, y, seed):
+    model.fit_ensemble(x, y, seed=seed)
+    return {}
+
+
+def laplace(model, x, y, seed):
+    model.fit_laplace(x, y, seed=seed)
+    return {}
+
+
+OURS = {
+    "default": default,
+    "short": short,
+    "map": map_estimate,
+    "ensemble": ensemble,
+    "laplace": laplace,
+}
+
+
+def fit_ours(method, hidden, rows, seed, **quick):
+    """Fits one network and scores it; a dict of JSON values.
+
+    Args:
+        method: Key of OURS.
+        hidden: Sizes of the hidden layers.
+        rows: Dict with x, y, x_test, y_test and kind.
+        seed: Seed.
+        **quick: Further arguments of the fit, to try the script.
+    """
+    import warnings
+
+    import tfbnn
+    from tfbnn.likelihoods import Bernoulli, Categorical
+
+    is_classes = str(rows["kind"]) == "classes"
+    num_outputs, settings = 1, {}
+    if is_classes:
+        # The one thing that integers cannot say of themselves.
+        num_classes = len(np.unique(rows["y"]))
+        is_binary = num_classes == 2
+        num_outputs = 1 if is_binary else num_classes
+        settings["likelihood"] = Bernoulli() if is_binary else Categorical()
+    layers = [rows["x"].shape[1], *hidden, num_outputs]
+    model = tfbnn.BayesianMLP(layers, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfbnn.ConvergenceWarning)  # the row has the verdict
+        told = OURS[method](model, rows["x"], rows["y"], seed, **quick)
+        scores = _class_scores if is_classes else _scores
+        return {**scores(model, rows["x_test"], rows["y_test"]), **told}
+
+
+def _told(run):
+    """Verdict, convergence and seconds of a run."""
+    diagnosis = run.diagnosis
+    told = {
+        "verdict": run.verdict,
+        "seconds": dict(run.seconds),
+        "draws": [int(run.num_chains), int(run.num_results)],
+        "report": run.report(details=True, width=100),
+    }
+    if diagnosis is not None:
+        rhat, ess = np.asarray(diagnosis.rhat_function), np.asarray(diagnosis.ess_function)
+        told["rhat_q95"] = float(np.quantile(rhat, 0.95, method="higher"))
+        told["ess"] = float(np.nanmedian(ess))
+    return told
+
+
+def _scores(model, x, y):
+    found = model.evaluate(x, y)
+    scores = {
+        "rmse": found["rmse"],
+        "lpd": found["log_predictive_density"],
+        "crps": found["crps"],
+        "coverage": [found["coverage"][k] for k in (1, 2)],
+        "lpd_groups": _groups(model, x, y),
+        "noise": np.exp(model.posterior.log_noise_scale).mean().item(),
+        "log": "log10" in model.posterior.y_pipeline.names,
+    }
+    return scores | {name: found[name] for name in ("rmse_log10",) if name in found}
+
+
+def _class_scores(model, x, y):
+    found = model.evaluate(x, y)
+    names = ("accuracy", "brier", "ece")
+    return {name: found[name] for name in names} | {
+        "lpd": found["log_predictive_density"],
+        "lpd_groups": _groups(model, x, y),
+    }
+
+
+def _groups(model, x, y):
+    """Mean log predictive density of each group of test rows, as `default_scores.group_means`."""
+    from default_scores import NUM_GROUPS
+
+    groups = range(min(NUM_GROUPS, len(y)))
+    parts = (slice(start, None, NUM_GROUPS) for start in groups)
+    return [round(model.evaluate(x[part], y[part])["log_predictive_density"], 6) for part in parts]
