@@ -1,18 +1,23 @@
 """Fits that are made for the sake of their starts."""
 
+from dataclasses import replace
+
 import tfbnn
 from tests.support.small_runs import X, Y
 from tfbnn.kernels import HMC
 
 PRETRAINING = tfbnn.Pretraining(epochs=4, batch_size=10, newton_iterations=2, num_starts=3)
 EARLY = tfbnn.Pretraining(epochs=30, batch_size=10, early_stopping=3, newton_iterations=2)
+JUDGED = replace(PRETRAINING, newton_iterations=4, early_stopping=3, validation_split=0.25)
 SHORT = dict(num_results=6, num_burnin_steps=10, jit_compile=False)
-# Searches for starts of `small_runs`: mini-batches, more starts than chains, scores that stop early.
+# Searches for starts of `small_runs`: mini-batches, more starts than chains, scores that stop early,
+# rows that judge.
 SEARCHES = {
     "mini-batches": dict(pretraining=PRETRAINING, **SHORT),
     "early stopping": dict(
         pretraining=EARLY, validation_data=(X[:9], -Y[:9]), num_chains=3, **SHORT
     ),
+    "held-out rows": dict(pretraining=JUDGED, **SHORT),
 }
 
 

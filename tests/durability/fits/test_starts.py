@@ -55,6 +55,9 @@ def stop_at(phase, count):
         ("mini-batches", "newton", 6),
         ("early stopping", "pretraining", 4),
         ("early stopping", "newton", 3),
+        ("held-out rows", "pretraining", 3),
+        ("held-out rows", "newton", 1),
+        ("held-out rows", "newton", 6),
     ],
 )
 def test_a_stopped_search_goes_on_bitwise(tmp_path, whole, name, phase, count):

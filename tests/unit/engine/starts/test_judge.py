@@ -1,0 +1,271 @@
+"""Held-out rows judge starts: which rows they are, what they say, and what becomes of starts."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support import reference
+from tests.support.builders import plain_spec
+from tests.support.specs import build, random_rows
+from tfbnn.data.transforms import fit_pipeline
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.starts import newton, polishing
+from tfbnn.engine.starts.check import draw_prior
+from tfbnn.engine.starts.find import find_starts
+from tfbnn.engine.starts.judge import make_judge, split_rows
+from tfbnn.run.counters import Seconds
+from tfbnn.run.options import Sampling
+from tfbnn.run.preparation import Search
+from tfbnn.run.progress import Notifier
+from tfbnn.spec.rows import NetworkRows, TransformedRows
+
+SPEC = plain_spec([2, 4, 1])
+NOISE = SPEC.layout.log_noise_scale
+
+
+def rows(num_rows=40, noise=0.1, seed=0, row_noise=False):
+    """NetworkRows of a smooth function."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(num_rows, 2))
+    y = np.sin(1.5 * x[:, :1]) * x[:, 1:] + noise * generator.normal(size=(num_rows, 1))
+    return NetworkRows(x, y, np.arange(1.0, num_rows + 1)[:, None] if row_noise else None)
+
+
+def thetas(count=1, spec=SPEC, seed=1):
+    """[count, P]."""
+    return np.random.default_rng(seed).normal(size=(count, spec.layout.num_parameters))
+
+
+def residual_scale(spec, theta, judged):
+    """Root mean square of residuals over NetworkRows."""
+    return np.sqrt(np.mean((judged.y - reference.outputs(spec, theta, judged.x)) ** 2))
+
+
+class TestSplit:
+    def test_every_row_is_on_one_side(self):
+        """In its order, with its target and its noise."""
+        table = rows(30, row_noise=True)
+        sides = split_rows(table, 0.3, seed=5)
+        assert [len(side.x) for side in sides] == [21, 9]
+        numbers = [side.noise[:, 0].astype(int) - 1 for side in sides]
+        for side, places in zip(sides, numbers):
+            assert np.all(np.diff(places) > 0)
+            for array, whole in zip(side, table):
+                np.testing.assert_array_equal(array, whole[places])
+        np.testing.assert_array_equal(np.sort(np.concatenate(numbers)), np.arange(30))
+
+    def test_the_seed_alone_chooses(self):
+        table = rows(30)
+        first, again, other = (split_rows(table, 0.3, seed)[1].x for seed in (5, 5, 6))
+        np.testing.assert_array_equal(first, again)
+        assert not np.array_equal(first, other)
+
+    def test_rows_without_noise_stay_without(self):
+        assert [side.noise for side in split_rows(rows(30), 0.3, seed=5)] == [None, None]
+
+    @pytest.mark.parametrize("num_rows, share", [(49, 0.15), (7, 0.9), (1000, 0.0)])
+    def test_too_few_are_none(self, num_rows, share):
+        table = rows(num_rows)
+        fitted, held_out = split_rows(table, share, seed=5)
+        assert fitted is table and held_out is None
+
+    def test_eight_are_enough(self):
+        assert len(split_rows(rows(50), 0.15, seed=5)[1].x) == 8
+
+
+class TestJudge:
+    def test_the_score_is_the_likelihood_with_the_noise_that_the_rows_show(self):
+        judged, theta = rows(), thetas()[0]
+        judge = make_judge(SPEC, judged)
+        expected = theta.copy()
+        expected[NOISE] = np.log(residual_scale(SPEC, theta, judged))
+        value = reference.log_likelihood(SPEC, expected, judged.x, judged.y) / len(judged.x)
+        assert judge.score(theta) == pytest.approx(value, rel=1e-10)
+        theta[NOISE] += 3.0  # what a start says of its noise itself is of no account
+        assert judge.score(theta) == pytest.approx(value, rel=1e-10)
+
+    @pytest.mark.parametrize("name", ["bernoulli", "gaussian_fixed"])
+    def test_of_a_likelihood_without_learned_noise_it_is_the_likelihood(self, name):
+        spec = build(name)
+        judged = NetworkRows(*random_rows(spec, np.random.default_rng(3), 9))
+        judge, theta = make_judge(spec, judged), thetas(1, spec)
+        value = reference.log_likelihood(spec, theta[0], *judged) / 9
+        assert judge.score(theta[0]) == pytest.approx(value, rel=1e-9)
+        np.testing.assert_array_equal(judge.settled(theta), theta)
+        assert judge.noise_floor(theta[0]).size == 0
+
+    def test_a_network_that_overflows_scores_lowest(self):
+        theta = thetas()[0]
+        theta[0] = np.nan
+        assert make_judge(SPEC, rows()).score(theta) == -np.inf
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_settled_starts_differ_in_their_noise_alone(self, dtype):
+        spec, judged = plain_spec([2, 4, 1], dtype=dtype), rows()
+        theta = thetas(3, spec).astype(dtype)
+        before = theta.copy()
+        settled = make_judge(spec, judged).settled(theta)
+        assert settled.dtype == dtype and np.array_equal(theta, before)
+        np.testing.assert_array_equal(np.delete(settled, NOISE, 1), np.delete(theta, NOISE, 1))
+        scales = [residual_scale(spec, start, judged) for start in theta.astype(np.float64)]
+        np.testing.assert_allclose(np.exp(settled[:, NOISE])[:, 0], scales, rtol=1e-5)
+
+    def test_noise_may_be_half_of_what_the_rows_show(self):
+        judged, theta = rows(), thetas()[0]
+        floor = make_judge(SPEC, judged).noise_floor(theta)
+        np.testing.assert_allclose(np.exp(floor), [0.5 * residual_scale(SPEC, theta, judged)])
+
+
+class Prescribed:
+    """A Judge that says what it is told to."""
+
+    def __init__(self, *scores):
+        self.scores = iter(scores)
+
+    def score(self, theta):
+        return next(self.scores)
+
+
+class TestPolish:
+    def way(self, num_iterations, **settings):
+        states = []
+        newton.polish(
+            SPEC,
+            thetas()[0],
+            make_data(*rows(), SPEC.dtype),
+            num_iterations,
+            "dense",
+            states.append,
+            **settings,
+        )
+        return states
+
+    def test_the_best_score_is_kept_and_waited_for_no_longer_than_twenty_iterations(self):
+        scores = [0.0, 1.0, 3.0, *np.linspace(2.9, 1.0, 60)]
+        states = self.way(60, judge=Prescribed(*scores))
+        assert len(states) == 22 and states[-1].scores == scores[:23]
+        np.testing.assert_array_equal(states[-1].best, states[1].theta)
+
+    def test_scores_change_nothing_of_the_way(self):
+        judged, plain = self.way(5, judge=Prescribed(*range(9, 0, -1))), self.way(5)
+        np.testing.assert_array_equal(judged[-1].theta, plain[-1].theta)
+        np.testing.assert_array_equal(judged[-1].best, thetas()[0])
+        np.testing.assert_array_equal(plain[-1].best, plain[-1].theta)
+
+    def test_noise_stays_above_its_floor(self):
+        free, held = (
+            np.array([state.theta[NOISE] for state in self.way(25, **settings)])
+            for settings in ({}, {"noise_floor": lambda theta: np.array([-1.0])})
+        )
+        assert free.min() < -1.5 and held.min() == -1.0
+
+
+def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
+    theta = thetas(3)
+    polished, refined = theta + 1.0, iter(theta + 2.0)
+
+    def polish_of(spec, start, data, *_, judge=None, **__):
+        if judge is None:  # on all rows, which here is the same for whatever start
+            return newton.NewtonState(next(refined), None, 1.0, [0.0, 9.0], None, [])
+        chain = int(np.flatnonzero((theta == start).all(axis=1))[0])
+        history, scores = [0.0, 5.0], [[0.0, 1.0], [0.0, -1.0], [-np.inf, -9.0]][chain]
+        return newton.NewtonState(polished[chain], None, 1.0, history, polished[chain], scores)
+
+    monkeypatch.setattr(polishing, "polish", polish_of)
+    plan = newton.NewtonPlan(5, "dense", "as asked")
+    ground = polishing.Ground(None, None, make_judge(SPEC, rows()))
+    adam = polishing.Unpolished(theta, "", Seconds())
+    found = polishing.polish_all(SPEC, ground, adam, plan, -np.inf, Notifier(), Search())
+    assert "kept for 2 of 3 starts" in found.text and "held-out rows" in found.text
+    np.testing.assert_array_equal(found.theta, [theta[0] + 2.0, theta[1], theta[1] + 2.0])
+
+
+def found(
+    table, spec=SPEC, validation=None, num_chains=2, seed=0, num_starts=None, share=0.25, **more
+):
+    """Starts of a search, by default one that leaves draws of the prior but for their noise."""
+    pipelines = fit_pipeline((), table.x, "x"), fit_pipeline((), table.y, "y")
+    settings = tfbnn.Pretraining(
+        **{"epochs": 0, "newton_iterations": 0} | more,
+        validation_split=share,
+        num_starts=num_starts,
+    )
+    return find_starts(
+        spec,
+        TransformedRows(*pipelines, table, validation),
+        make_data(*table, spec.dtype),
+        settings,
+        Sampling(seed=seed, num_chains=num_chains, jit_compile=False),
+        Notifier(),
+        Search(),
+    )
+
+
+class TestSearch:
+    def test_the_held_out_rows_set_the_noise(self):
+        table = rows()
+        judged = split_rows(table, 0.25, seed=4)[1]
+        starts = found(table, seed=4).theta
+        scales = [residual_scale(SPEC, start, judged) for start in starts]
+        np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
+
+    def test_validation_rows_do_in_their_stead(self):
+        validation = rows(9, seed=7)
+        starts = found(rows(), validation=validation).theta
+        scales = [residual_scale(SPEC, start, validation) for start in starts]
+        np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
+
+    @pytest.mark.parametrize("settings", [{"share": 0.0}, {"share": 0.1}])
+    def test_without_enough_of_them_all_rows_do(self, settings):
+        table = rows()
+        starts = found(table, **settings).theta
+        scales = [residual_scale(SPEC, start, table) for start in starts]
+        np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
+
+    def test_validation_rows_judge_only_where_a_share_is_asked_for(self):
+        table, validation = rows(), rows(9, seed=7)
+        starts = found(table, validation=validation, share=0.0).theta
+        scales = [residual_scale(SPEC, start, table) for start in starts]
+        np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
+
+    def test_the_starts_of_highest_score_are_kept(self):
+        table = rows()
+        judge = make_judge(SPEC, split_rows(table, 0.25, seed=0)[1])
+        tried = draw_prior(SPEC, 0, 6)
+        scores = np.array([judge.score(theta) for theta in tried])
+        best = np.sort(np.argsort(-scores)[:2])
+        starts = found(table, num_starts=6)
+        np.testing.assert_array_equal(starts.theta, judge.settled(tried[best]))
+        assert "the best 2 of 6 starts, held-out scores" in starts.text
+        assert f"{scores.max():.4g}" in starts.text
+
+    def test_early_stopping_without_enough_rows_makes_all_epochs(self):
+        starts = found(rows(), share=0.1, epochs=3, early_stopping=1, batch_size=None)
+        assert starts.text.startswith("ADAM, 3 epochs") and "validation" not in starts.text
+
+
+class TestNoise:
+    """Of 40 rows to 122 parameters, which follow them wherever nothing holds them off."""
+
+    spec = plain_spec([2, 30, 1], prior=tfbnn.priors.Normal(5.0))
+
+    def start(self, table, share):
+        """(Noise scale, theta [P]) of a start, which a share of 0 leaves to its log density."""
+        search = dict(epochs=1000, batch_size=None, learning_rate=0.02, newton_iterations=40)
+        if share:
+            search["early_stopping"] = 20
+        theta = found(table, self.spec, num_chains=1, share=share, **search).theta[0]
+        return np.exp(theta[self.spec.layout.log_noise_scale])[0], theta
+
+    def test_a_start_does_not_take_noise_for_a_function(self):
+        table, fresh = rows(noise=1.0), rows(400, noise=1.0, seed=99)
+        scale, theta = self.start(table, 0.0)
+        assert scale < 0.05 * residual_scale(self.spec, theta, fresh)
+        scale, theta = self.start(table, 0.25)
+        for unseen in (split_rows(table, 0.25, seed=0)[1], fresh):
+            assert scale > 0.5 * residual_scale(self.spec, theta, unseen)
+
+    def test_a_start_still_follows_a_function(self):
+        scale, theta = self.start(rows(noise=0.0), 0.25)
+        fresh = rows(400, noise=0.0, seed=99)
+        assert scale < 0.1 and residual_scale(self.spec, theta, fresh) < 0.4 * fresh.y.std()
