@@ -109,7 +109,11 @@ def test_diagnose_follows_a_run_until_it_is_finished(run, stopped, monkeypatch):
 
     def work_meanwhile(seconds):
         for lane in (0, 1):
-            advance_lane(path, lane, commit_interval=0, notify=lambda event: True)
+            # Blocks begin with one transition.
+            ends = iter([False] * 3)
+            advance_lane(
+                path, lane, commit_interval=0, notify=lambda _, ends=ends: next(ends, True)
+            )
 
     monkeypatch.setattr("tfbnn.cli.following.time.sleep", work_meanwhile)
     code, out, _ = run(f"diagnose {path} --follow")

@@ -166,7 +166,8 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
 
     def polish_of(spec, start, data, *_, judge=None, **__):
         if judge is None:  # on all rows, which here is the same for whatever start
-            return newton.NewtonState(next(refined), None, 1.0, [0.0, 9.0], None, [])
+            place = next(refined)
+            return newton.NewtonState(place, None, 1.0, [0.0, 9.0], place, [])
         chain = int(np.flatnonzero((theta == start).all(axis=1))[0])
         history, scores = [0.0, 5.0], [[0.0, 1.0], [0.0, -1.0], [-np.inf, -9.0]][chain]
         return newton.NewtonState(polished[chain], None, 1.0, history, polished[chain], scores)
