@@ -25,8 +25,10 @@ _WIDE = 100.0
 _STEPS_OF_ROUNDING, _ENOUGH_TARGETS = 10, 20
 # Up to so many parameters trees are short, and a fixed length would be too long or too short.
 _FEW_PARAMETERS = 30
-# Up to this N P a long trajectory is affordable.
-_LONG_WORK, _LONG, _SHORT = 5e6, 64, 32
+# Leapfrog steps: of noisy rows, of others, and above this N P. With little noise the posterior is
+# long and narrow, a draw of 64 steps is nearly the one before, and four times as many of them are
+# kept for nothing.
+_NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
 # Of warm-up: transitions of a chain, and N P times gradients that it may take at most.
 _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Of ADAM: steps of a chain, and rows in each.
@@ -96,14 +98,20 @@ def _rounding_of(values: Array) -> float | None:
 
 def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     """Settings of the kernel."""
-    del pilot  # step sizes adapt to the noise
     if sizes.num_parameters <= _FEW_PARAMETERS:
         return NUTS(), f"P = {sizes.num_parameters}, where trees are short"
-    is_short = sizes.work > _LONG_WORK
-    length = _SHORT if is_short else _LONG
-    why = f"is above {_LONG_WORK:.2g}" if is_short else "affords"
+    noise = 1.0 if pilot is None else float(np.max(pilot.noise))
+    if sizes.work > _LONG_WORK:
+        length, why = _FEW_STEPS, f"N P = {sizes.work:.2g} is above {_LONG_WORK:.2g}"
+    elif noise < _MOSTLY_NOISE:
+        length, why = _STEPS_OF_HMC, f"the pilot's noise of {noise:.2g} makes the posterior narrow"
+    else:
+        length, why = (
+            _NOISY_STEPS,
+            f"N P = {sizes.work:.2g} and noise are no reason for more or fewer",
+        )
     settings = HMC(num_leapfrog_steps=length, target_accept_prob=_ACCEPT)
-    return settings, f"{length} leapfrog steps, as N P = {sizes.work:.2g} {why}"
+    return settings, f"{length} leapfrog steps, as {why}"
 
 
 def num_burnin_steps(sizes: Sizes, pilot: Pilot | None, gradients: int) -> tuple[int, str]:
