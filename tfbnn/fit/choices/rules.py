@@ -40,6 +40,9 @@ _HELD_OUT, _MOST_HELD_OUT, _PATIENCE = 0.15, 2000, 0.2
 # Residuals of held-out rows from which Levenberg-Marquardt is not tried: where there is so much noise,
 # what ADAM leaves is as good, and a polish follows single rows.
 _MOSTLY_NOISE = 0.5
+# And up to which so many starts are tried for each chain: without noise to cross on, chains stay in
+# the basin that they start in.
+_NEARLY_NO_NOISE, _STARTS_PER_CHAIN = 0.1, 2
 # Longer steps are rejected where the chains are at last, which is steeper than where they were tuned:
 # aimed at the usual 0.65, a quarter of the transitions diverged on concrete and yacht.
 _ACCEPT = 0.8
@@ -54,6 +57,7 @@ class Sizes(NamedTuple):
         num_targets: K.
         num_parameters: P.
         has_classes: Whether targets are class labels.
+        num_chains: C.
     """
 
     num_rows: int
@@ -61,6 +65,7 @@ class Sizes(NamedTuple):
     num_targets: int
     num_parameters: int
     has_classes: bool = False
+    num_chains: int = 4
 
     @property
     def work(self) -> float:
@@ -145,6 +150,10 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
         return settings, why
     noise = float(np.max(pilot.noise))
     told = f"held-out rows of the pilot are off by {noise:.2g} standard deviations"
+    if noise < _NEARLY_NO_NOISE:
+        num_starts = _STARTS_PER_CHAIN * sizes.num_chains
+        settings = replace(settings, num_starts=num_starts)
+        why = f"the best {sizes.num_chains} of {num_starts} starts, {why}"
     if noise < _MOSTLY_NOISE:
         return settings, f"{why}; then Levenberg-Marquardt, as {told} only"
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"
