@@ -77,12 +77,13 @@ def test_laplace_predicts_what_a_linear_posterior_does(exact):
 def test_laplace_draws_the_noise_scale_by_its_information():
     model, _ = fitted("fit_laplace", tfbnn.BayesianMLP([2, 3, 1], dtype="float64"))
     ensemble = model._ensemble
-    size, mode = len(ensemble.mode), ensemble.mode[-1]
+    size, noise = len(ensemble.mode), model.spec.layout.log_noise_scale.start
+    mode = ensemble.mode[noise]
     # Two of every row, and the curvature of the half-normal prior.
     information = 2.0 * len(X) + 2.0 * np.exp(2.0 * mode)
-    standard = seeds.generator(0, "laplace", 0).standard_normal((40, size))[:, -1]
+    standard = seeds.generator(0, "laplace", 0).standard_normal((40, size))[:, noise]
     expected = mode + standard / np.sqrt(information)
-    np.testing.assert_allclose(ensemble.draws[0, :, -1], expected, rtol=1e-9)
+    np.testing.assert_allclose(ensemble.draws[0, :, noise], expected, rtol=1e-9)
 
 
 def test_laplace_covers_sampled_scales_in_ntk():

@@ -374,9 +374,11 @@ def test_a_terminal_keeps_one_line_of_each_phase(width, monkeypatch):
         shown = []
         options = dict(verbose=1, callbacks=[lambda event: shown.append(tty.lines())])
         short_fit(linear_model(), *linear_rows(), pretraining=settings, **options)
-        lines = tty.lines()
+        estimate, *lines = tty.lines()
+    assert estimate.endswith(": 2 chains x 20 draws.")
     phases = ["pretraining", "refining starts", "warm-up", "sampling"]
     assert [line.split(" 100 %  took 0:0")[0] for line in lines] == phases
+    lines.insert(0, estimate)
     assert shown and all(kept[:-1] == lines[: len(kept) - 1] for kept in shown)
     assert all(len(line) < width for kept in shown for line in kept)
 

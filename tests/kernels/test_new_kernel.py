@@ -89,7 +89,7 @@ def test_the_command_has_it_where_its_file_lies_in_the_folder(tmp_path):
     done = command_without_tensorflow(tmp_path, "fit", "--help")
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    assert "--kernel NAME barker, chees_hmc, hmc" in text
+    assert "--kernel NAME auto (default) or barker, chees_hmc, hmc" in text
     assert "--width X barker: spread of the lengths of steps, in units of step_size;" in text
     fit = "fit rows.csv --target y --layers 3 --kernel barker --width 2".split()
     done = command_without_tensorflow(tmp_path, *fit)

@@ -170,9 +170,9 @@ def _settle(
 ) -> tuple[RunDefinition, TransformedRows]:
     """The definition of a run without a kernel, and its rows."""
     _check(spec, name, options)
+    check_early_stopping(options.pretraining, validation)
     spec, options, transformed, choices = choose(spec, options, rows, validation)
     pretraining = options.settled_pretraining
-    check_early_stopping(pretraining, validation)
     from tfbnn.engine.basis.environment import describe_environment
 
     environment = describe_environment()

@@ -233,9 +233,9 @@ def _settle(
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.running.driver import check_workers
 
+    check_early_stopping(options.pretraining, validation)
     spec, options, transformed, choices = choose(spec, options, rows, validation)
     pretraining = options.settled_pretraining
-    check_early_stopping(pretraining, validation)
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
     asked.check_chains(options.num_chains)
@@ -271,15 +271,15 @@ def _settle(
     return Job(definition, transformed, settings, geometry, options, goal, began)
 
 
-def check_early_stopping(pretraining: Pretraining | None, validation: Rows | None) -> None:
-    """Refuses early stopping without rows to stop by.
+def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:
+    """Refuses early stopping without rows to stop by, of settings that are not "auto".
 
     Raises:
         ValueError: Says so.
     """
-    if pretraining is None or validation is not None or pretraining.validation_split:
+    if validation is not None or not isinstance(pretraining, Pretraining):
         return
-    if pretraining.early_stopping:
+    if pretraining.early_stopping and not pretraining.validation_split:
         raise ValueError(
             "Pretraining.early_stopping needs validation rows, received validation_data=None. "
             "Pass validation_data=(x, y), or give validation_split."

@@ -79,7 +79,7 @@ def test_settings_out_of_range_are_refused(settings, error):
     ],
 )
 def test_what_is_left_open_is_settled(asked, num_results, until):
-    sampling = FitOptions(**asked).sampling(budget=7000)
+    sampling = options(**asked).sampling(budget=7000)
     assert (sampling.num_results, sampling.until) == (num_results, until)
 
 
@@ -160,11 +160,16 @@ def test_a_straight_course_has_one_step_at_most():
     assert steps(Straight(130), 0, 20) == [130] and steps(Straight(130), 130, 200) == []
 
 
+def options(**settings):
+    """FitOptions whose warm-up is settled, as it is wherever their budget is asked for."""
+    return FitOptions(num_burnin_steps=1000, **settings)
+
+
 def test_the_budget_follows_from_the_settings():
     spec = plain_spec([10, 50, 1], dtype="float32")
 
     def most(num_rows, **settings):
-        return most_results(spec, HMC(), FitOptions(**settings), num_rows)
+        return most_results(spec, HMC(), options(**settings), num_rows)
 
     seconds = 4 * estimated_seconds(spec, HMC(), 2000, 1000 + most(2000))
     assert 400 < seconds <= 480
@@ -174,7 +179,7 @@ def test_the_budget_follows_from_the_settings():
     assert 2 * most(2000, num_steps_between_results=1) == pytest.approx(most(2000), abs=2)
     assert 1000 + most(2000, num_chains=8) == pytest.approx(transitions / 2, abs=2)
     wide = plain_spec([10, 20_000, 1], dtype="float32")
-    assert most_results(wide, HMC(num_leapfrog_steps=1), FitOptions(), 2) * 4 * 4 * 240_000 < 1.1e9
+    assert most_results(wide, HMC(num_leapfrog_steps=1), options(), 2) * 4 * 4 * 240_000 < 1.1e9
 
 
 def agreement(rhat=1.0, ess=1000.0, rhat_log_prob=1.0, size=100):

@@ -39,10 +39,11 @@ def test_defaults_are_the_documented_ones():
     spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
     assert spec.is_open
     spec = spec.closed(("standardize",), "the targets are not positive, say")
+    sampled = priors.HierarchicalNormal(priors.HalfNormal(1.0))
     explicit = tfbnn.BayesianMLP(
         [5, 20, 20, 1],
         activation=["tanh", "tanh"],
-        prior=priors.HierarchicalNormal(priors.HalfCauchy(1.0)),
+        prior=[{"kernel": priors.ARD(priors.HalfNormal(1.0)), "bias": sampled}, sampled, sampled],
         likelihood=likelihoods.Gaussian("learned", priors.HalfNormal(1.0)),
         parameterization="ntk",
         x_transform="standardize",

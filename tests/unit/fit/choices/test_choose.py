@@ -9,7 +9,8 @@ from tests.support.builders import definition_of, plain_spec
 from tfbnn.engine.kernels import kernel_to_json
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.fit.choices import choose as module
-from tfbnn.fit.choices.choose import as_begun, choose
+from tfbnn.fit.choices import rules
+from tfbnn.fit.choices.choose import as_begun, choose, sizes_of
 from tfbnn.fit.estimate import estimated_fit_seconds
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
 from tfbnn.model import BayesianMLP
@@ -45,8 +46,8 @@ def test_all_that_is_open_is_settled_and_told():
     found = chosen(spec)
     assert found.spec.y_transform == ("log10", "standardize")
     assert found.transformed.y_pipeline.names == ("log10", "standardize")
-    assert found.options.kernel == HMC(num_leapfrog_steps=64)
-    assert found.options.num_burnin_steps == found.options.sampling.num_burnin_steps == 1000
+    assert found.options.kernel == rules.kernel(sizes_of(spec, len(X)), None)[0]
+    assert found.options.num_burnin_steps == found.options.sampling(1).num_burnin_steps == 1000
     assert isinstance(found.options.pretraining, Pretraining)
     assert names(found.choices) == ALL | names(spec.choices)
     assert all(choice.chosen and choice.why for choice in found.choices)
