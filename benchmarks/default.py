@@ -1,7 +1,7 @@
 """One line against what a user would pick instead: `fit_posterior(x, y)` with nothing else given.
 
     TFBNN_DATA=folder python benchmarks/default.py [--tables yacht ...] [--methods ours | rivals | ...]
-        [--splits 0 1 ...] [--seeds 0 ...] [--rivals-python PATH] [--bde-python PATH] [--fresh]
+        [--splits 0 1 ...] [--seeds 0 ...] [--networks 50 50-50 ...] [--rivals-python PATH] [--bde-python PATH] [--fresh]
 
 `BayesianMLP([D, 50, K])`, deeper networks on the first split, and the package's baselines, beside
 scikit-learn, NGBoost, SciPy and bde, all from the same raw rows. Every row is fitted in a process of
@@ -70,7 +70,7 @@ def jobs(options):
         for split in (split for split in splits if split < table.num_splits):
             for method in wanted:
                 if method in OURS:
-                    found = _our_jobs(name, split, method, options.seeds)
+                    found = _our_jobs(name, split, method, options)
                     yield from itertools.islice(found, 1 if options.quick else None)
                 elif _applies(method, table, split):
                     yield Job(name, split, method)
@@ -84,7 +84,7 @@ def _applies(method, table, split):
     return method in known and table.kind in kinds and split < MAX_SPLITS.get(method, split + 1)
 
 
-def _our_jobs(name, split, method, seeds):
+def _our_jobs(name, split, method, options):
     table = TABLES[name]
     if split >= MAX_SPLITS.get(method, split + 1):
         return
@@ -92,8 +92,10 @@ def _our_jobs(name, split, method, seeds):
     if method == "default" and split == 0:
         networks |= table.also
     for hidden, its_seeds in networks.items():
+        if options.networks and "-".join(map(str, hidden)) not in options.networks:
+            continue
         for seed in its_seeds if split == 0 else its_seeds[:1]:
-            if seeds is None or seed in seeds:
+            if options.seeds is None or seed in options.seeds:
                 yield Job(name, split, method, seed, hidden)
 
 
@@ -157,6 +159,7 @@ def main(arguments=None):
         "--methods", nargs="+", choices=[*GROUPS, *METHODS], default=list(GROUPS), metavar="METHOD"
     )
     parser.add_argument("--splits", nargs="+", type=int, help="default: all of the table")
+    parser.add_argument("--networks", nargs="+", help="hidden units of ours, default all")
     parser.add_argument("--seeds", nargs="+", type=int, help="of our fits; default: the table's")
     parser.add_argument("--rivals-python", default=sys.executable, help="has scikit-learn, ngboost")
     parser.add_argument("--bde-python", default=sys.executable, help="has sklearn-contrib-bde")

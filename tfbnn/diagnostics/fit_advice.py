@@ -211,9 +211,8 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
             yield Problem(
                 f"The intervals of {shown(target.name)} are too {'wide' if wide else 'narrow'}: those of "
                 f"{percent(LEVELS[worst])} hold {percent(target.coverage[worst])} of the training "
-                f"rows (pull width {target.pull_width:.2g})",
-                "Chains that disagree widen them, and a network with few rows per weight follows its "
-                "rows more closely than others."
+                f"rows, each as if left out (pull width {target.pull_width:.2g})",
+                "Chains that disagree widen them, and so does a noise scale that a few rows decide."
                 if wide
                 else "The noise has other tails than the likelihood, or is larger for some rows.",
                 _JUDGE

@@ -27,8 +27,8 @@ class TargetCheck:
         noise: Root mean square of the noise scale over draws and rows.
         spread: Root mean square over rows of the standard deviation of the function.
         pull_width: Standard deviation of the residuals over the predictive standard deviation,
-            noise included.
-        coverage: Share of rows inside the central predictive intervals of LEVELS.
+            noise included, of each row as if it had been left out of the fit: by its leverage.
+        coverage: Share of rows inside the central predictive intervals of LEVELS, left out likewise.
     """
 
     name: str

@@ -28,7 +28,7 @@ def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -
             settled by sizes alone.
         num_rows: Training rows N.
     """
-    options, _ = settle_options(options, sizes_of(spec, num_rows))
+    options, _ = settle_options(options, sizes_of(spec, num_rows, options.num_chains))
     settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
     sampling = options.sampling(most_results(spec, settings, options, num_rows))
     return _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)

@@ -33,8 +33,8 @@ _MAX_ROWS = 1000
 _MAX_DRAWS, _MIN_DRAWS = 400, 50
 # Draws x rows x parameters, a few seconds: of wide networks fewer draws are taken.
 _MAX_WORK = 1e10
-# Resolution of the noise's distribution function.
-_NOISE_LEVELS = 4096
+# Beyond it next to nothing is known of what the row would have been without itself.
+_LARGEST_LEVERAGE = 0.95
 # Of many targets so many are kept: those with the lowest R2 and with the worst coverage.
 _MAX_TARGETS = 20
 # Networks drawn from the prior, and the most numbers that they may take together.
@@ -84,23 +84,20 @@ def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
 
 def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
     weights, shape = ensemble.draw_weights, rows.y.shape
-    mean, spread, noise, pit = (np.empty(shape) for _ in range(4))
-    levels = np.arange(1, _NOISE_LEVELS) / _NOISE_LEVELS
-    quantiles = ensemble.spec.regression_likelihood.noise_quantile(levels)
+    mean, spread, between, noise = (np.empty(shape) for _ in range(4))
     for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
         scale = np.broadcast_to(cast(Array, scale), location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
-        below = np.interp(
-            (rows.y[place] - location) / scale, quantiles, levels, left=0.0, right=1.0
-        )
-        pit[place] = np.einsum("s,snk->nk", weights, below)
-    residual, offset = rows.y - mean, np.abs(pit - 0.5)
+        chains = location.reshape(ensemble.num_chains, -1, *location.shape[1:])
+        between[place] = chains.mean(axis=1).var(axis=0)
+    pull = _left_out_pulls(rows.y - mean, spread - between, between, noise)
+    quantile = ensemble.spec.regression_likelihood.noise_quantile
+    ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
     variance = rows.y.var(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):  # constant targets have no R2
-        r2 = 1.0 - np.mean(residual**2, axis=0) / variance
-        pull_width = np.std(residual / np.sqrt(spread + noise), axis=0)
+        r2 = 1.0 - np.mean((rows.y - mean) ** 2, axis=0) / variance
     names = ensemble.target_names
     targets = [
         TargetCheck(
@@ -108,15 +105,35 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
             mean=float(rows.y[:, index].mean()),
             stddev=float(np.sqrt(variance[index])),
             r2=float(r2[index]),
-            residual=_root_mean(residual[:, index] ** 2),
+            residual=_root_mean((rows.y - mean)[:, index] ** 2),
             noise=_root_mean(noise[:, index]),
             spread=_root_mean(spread[:, index]),
-            pull_width=float(pull_width[index]),
-            coverage=tuple(float(np.mean(offset[:, index] < 0.5 * level)) for level in LEVELS),
+            pull_width=float(np.std(pull[:, index])),
+            coverage=tuple(float(np.mean(np.abs(pull[:, index]) < end)) for end in ends),
         )
         for index in range(shape[1])
     ]
     return NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
+
+
+def _left_out_pulls(residual: Array, spread: Array, between: Array, noise: Array) -> Array:
+    """Residuals [N, K] over predictive standard deviations, of each row as if it had been left out.
+
+    A network with few rows per weight follows each row: its own residual is too small, and its own
+    interval too wide. For a Gaussian posterior and Gaussian noise the row's leverage h, the variance
+    of the function there over that of the noise, takes both back: residual / (1 - h), variance
+    noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, eq. 5.12).
+
+    Args:
+        residual: Of the mean prediction.
+        spread: Variance of the function within chains.
+        between: Variance of the chains' means, which no single posterior has: it stays.
+        noise: Variance of the noise.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = 1.0 - np.clip(spread / noise, 0.0, _LARGEST_LEVERAGE)
+        pulls: Array = (residual / left) / np.sqrt(noise / left + between)
+    return pulls
 
 
 def _root_mean(values: Array) -> float:

@@ -26,7 +26,7 @@ _LONGEST_BLOCK = 4096
 # that is, for networks of fifty units, right to two times too long.
 _BUDGET_SECONDS = 480.0
 _DRAWS_BYTES = 1e9
-_FEWEST_RESULTS, _MOST_RESULTS = 100, 20_000
+_FEWEST_RESULTS, _MOST_RESULTS = 100, 6_400
 
 
 class Planned(Protocol):

@@ -57,7 +57,9 @@ def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | 
     spec = close_spec(spec, rows, validation)
     transformed = TransformedRows.learn(spec, rows, validation)
     options, choices = settle_options(
-        options, sizes_of(spec, len(rows.x)), partial(pilot_of, spec, transformed.train)
+        options,
+        sizes_of(spec, len(rows.x), options.num_chains),
+        partial(pilot_of, spec, transformed.train),
     )
     if begun is None:
         choices = (*spec.choices, *choices)
@@ -106,10 +108,15 @@ def settle_options(
     return replace(options, **settled), tuple(choices)
 
 
-def sizes_of(spec: ModelSpec, num_rows: int) -> Sizes:
-    """What rules know of a fit of so many rows."""
+def sizes_of(spec: ModelSpec, num_rows: int, num_chains: int) -> Sizes:
+    """What rules know of a fit of so many rows by so many chains."""
     return Sizes(
-        num_rows, spec.num_inputs, spec.num_targets, spec.layout.num_parameters, spec.has_classes
+        num_rows=num_rows,
+        num_inputs=spec.num_inputs,
+        num_targets=spec.num_targets,
+        num_parameters=spec.layout.num_parameters,
+        has_classes=spec.has_classes,
+        num_chains=num_chains,
     )
 
 

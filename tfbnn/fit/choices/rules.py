@@ -25,8 +25,10 @@ _WIDE = 100.0
 _STEPS_OF_ROUNDING, _ENOUGH_TARGETS = 10, 20
 # Up to so many parameters trees are short, and a fixed length would be too long or too short.
 _FEW_PARAMETERS = 30
-# Up to this N P a long trajectory is affordable.
-_LONG_WORK, _LONG, _SHORT = 5e6, 64, 32
+# Leapfrog steps: of noisy rows, of others, and above this N P. With little noise the posterior is
+# long and narrow, a draw of 64 steps is nearly the one before, and four times as many of them are
+# kept for nothing.
+_NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
 # Of warm-up: transitions of a chain, and N P times gradients that it may take at most.
 _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Of ADAM: steps of a chain, and rows in each.
@@ -38,6 +40,9 @@ _HELD_OUT, _MOST_HELD_OUT, _PATIENCE = 0.15, 2000, 0.2
 # Residuals of held-out rows from which Levenberg-Marquardt is not tried: where there is so much noise,
 # what ADAM leaves is as good, and a polish follows single rows.
 _MOSTLY_NOISE = 0.5
+# And up to which so many starts are tried for each chain: without noise to cross on, chains stay in
+# the basin that they start in.
+_NEARLY_NO_NOISE, _STARTS_PER_CHAIN = 0.1, 2
 # Longer steps are rejected where the chains are at last, which is steeper than where they were tuned:
 # aimed at the usual 0.65, a quarter of the transitions diverged on concrete and yacht.
 _ACCEPT = 0.8
@@ -52,6 +57,7 @@ class Sizes(NamedTuple):
         num_targets: K.
         num_parameters: P.
         has_classes: Whether targets are class labels.
+        num_chains: C.
     """
 
     num_rows: int
@@ -59,6 +65,7 @@ class Sizes(NamedTuple):
     num_targets: int
     num_parameters: int
     has_classes: bool = False
+    num_chains: int = 4
 
     @property
     def work(self) -> float:
@@ -96,14 +103,20 @@ def _rounding_of(values: Array) -> float | None:
 
 def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     """Settings of the kernel."""
-    del pilot  # step sizes adapt to the noise
     if sizes.num_parameters <= _FEW_PARAMETERS:
         return NUTS(), f"P = {sizes.num_parameters}, where trees are short"
-    is_short = sizes.work > _LONG_WORK
-    length = _SHORT if is_short else _LONG
-    why = f"is above {_LONG_WORK:.2g}" if is_short else "affords"
+    noise = 1.0 if pilot is None else float(np.max(pilot.noise))
+    if sizes.work > _LONG_WORK:
+        length, why = _FEW_STEPS, f"N P = {sizes.work:.2g} is above {_LONG_WORK:.2g}"
+    elif noise < _MOSTLY_NOISE:
+        length, why = _STEPS_OF_HMC, f"the pilot's noise of {noise:.2g} makes the posterior narrow"
+    else:
+        length, why = (
+            _NOISY_STEPS,
+            f"N P = {sizes.work:.2g} and noise are no reason for more or fewer",
+        )
     settings = HMC(num_leapfrog_steps=length, target_accept_prob=_ACCEPT)
-    return settings, f"{length} leapfrog steps, as N P = {sizes.work:.2g} {why}"
+    return settings, f"{length} leapfrog steps, as {why}"
 
 
 def num_burnin_steps(sizes: Sizes, pilot: Pilot | None, gradients: int) -> tuple[int, str]:
@@ -137,6 +150,10 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
         return settings, why
     noise = float(np.max(pilot.noise))
     told = f"held-out rows of the pilot are off by {noise:.2g} standard deviations"
+    if noise < _NEARLY_NO_NOISE:
+        num_starts = _STARTS_PER_CHAIN * sizes.num_chains
+        settings = replace(settings, num_starts=num_starts)
+        why = f"the best {sizes.num_chains} of {num_starts} starts, {why}"
     if noise < _MOSTLY_NOISE:
         return settings, f"{why}; then Levenberg-Marquardt, as {told} only"
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"
