@@ -90,8 +90,8 @@ class Plan:
 
     def cut_to(self, num_results: int) -> "Plan":
         """The same with so many draws per chain, no more than it has: its beginning."""
-        warmup = [leg for leg in self.legs if leg.phase == "warmup"]
-        legs = [*warmup, Leg("sampling", num_results * self.stride)]
+        length = num_results * self.stride
+        legs = [leg if leg.phase == "warmup" else replace(leg, length=length) for leg in self.legs]
         return replace(self, legs=legs, num_results=num_results)
 
     def num_transitions(self, phase: str) -> int:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.builders import definition_of, plain_spec
 from tfbnn.kernels import HMC, PowerPosterior
-from tfbnn.run.plan import block_length, estimated_seconds, make_legs, make_plan
+from tfbnn.run.plan import Leg, Plan, block_length, estimated_seconds, make_legs, make_plan
 
 
 def test_first_80_percent_adapt():
@@ -55,3 +55,15 @@ def test_more_rows_take_longer():
     spec = plain_spec([2, 4, 1])
     seconds = [estimated_seconds(spec, HMC(), num_rows, 1000) for num_rows in (10**5, 10**6)]
     assert seconds[1] > 5 * seconds[0]
+
+
+def test_the_beginning_of_a_plan_keeps_the_rules_of_its_legs():
+    legs = [
+        Leg("warmup", 8, adapt_step=True, renew=True),
+        Leg("warmup", 2),
+        Leg("sampling", 30, adapt_step=True),
+    ]
+    cut = Plan([[0]], 16, legs, num_results=10, stride=3).cut_to(4)
+    assert cut == Plan(
+        [[0]], 16, [*legs[:2], Leg("sampling", 12, adapt_step=True)], num_results=4, stride=3
+    )
