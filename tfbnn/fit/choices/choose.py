@@ -21,6 +21,7 @@ from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
+from tfbnn.system.arrays import Array
 
 
 class Chosen(NamedTuple):
@@ -73,7 +74,11 @@ def close_spec(spec: ModelSpec, rows: Rows, validation: Rows | None) -> ModelSpe
     if not spec.is_open:
         return spec
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
-    return spec.closed(*rules.y_transform(targets))
+
+    def misfit() -> Array:
+        return Pilot.fly(NetworkRows(rows.x, np.log10(rows.y), None)).noise
+
+    return spec.closed(*rules.y_transform(targets, misfit))
 
 
 def settle_options(

@@ -24,10 +24,10 @@ def pilot(*noise):
 # Contrasting tables: (Sizes, Pilot).
 TABLES = {
     "few parameters": (sizes(100, 1, 1, hidden=5), pilot(0.3)),
-    "small and noisy": (sizes(455, 13, 1), pilot(0.4)),
+    "small and noisy": (sizes(455, 13, 1), pilot(0.6)),
     "small, without noise": (sizes(455, 13, 1), pilot(0.001)),
-    "a noisy target besides": (sizes(455, 13, 2), pilot(0.001, 0.4)),
-    "many rows": (sizes(50_000, 13, 1), pilot(0.4)),
+    "a noisy target besides": (sizes(455, 13, 2), pilot(0.001, 0.6)),
+    "many rows": (sizes(50_000, 13, 1), pilot(0.6)),
     "many targets": (sizes(4_000, 13, 20), pilot(*[0.01] * 20)),
     "classes": (sizes(455, 13, 3, has_classes=True), None),
 }
@@ -44,15 +44,28 @@ def chosen(name):
 def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     kernels = {name: chosen(name)[0] for name in TABLES}
     assert isinstance(kernels["few parameters"], NUTS)
-    assert kernels["small and noisy"] == HMC(num_leapfrog_steps=64)
+    lengths = {
+        name: kernel.num_leapfrog_steps
+        for name, kernel in kernels.items()
+        if isinstance(kernel, HMC)
+    }
+    assert lengths["small and noisy"] == lengths["classes"] == 64
+    assert lengths["small, without noise"] == 256
     # By N, and by K, which P grows with.
-    assert kernels["many rows"] == kernels["many targets"] == HMC(num_leapfrog_steps=32)
+    assert lengths["many rows"] == lengths["many targets"] == 32
     assert chosen("many rows")[1] < chosen("small and noisy")[1]
-    polish = {name: chosen(name)[2].newton_iterations for name in TABLES}
+    searches = {name: chosen(name)[2] for name in TABLES}
+    polish = {name: search.newton_iterations for name, search in searches.items()}
     assert polish["small, without noise"] == polish["classes"] == "auto"
     # The noisiest of the targets decides.
     assert polish["small and noisy"] == polish["a noisy target besides"] == 0
-    assert chosen("many rows")[2].batch_size > chosen("small and noisy")[2].batch_size
+    assert searches["many rows"].batch_size > searches["small and noisy"].batch_size
+    # Held-out rows judge all of them, and where there is no noise to cross on, more starts are tried.
+    assert all(search.validation_split and search.early_stopping for search in searches.values())
+    assert [name for name in TABLES if searches[name].num_starts] == [
+        "small, without noise",
+        "many targets",
+    ]
 
 
 @pytest.mark.parametrize("num_rows", [1, 31, 33, 455, 2048, 20_000, 10**6])
@@ -91,8 +104,21 @@ POSITIVE = np.array([1.0, 30.0, 99.0, 101.0])
     ],
 )
 def test_the_logarithm_is_for_targets_of_many_sizes(targets, expected, words):
-    names, why = rules.y_transform(np.column_stack(targets))
+    names, why = rules.y_transform(np.column_stack(targets), lambda: np.zeros(2))
     assert names == expected and words in why
+
+
+def test_rounded_targets_keep_their_scale_where_rounding_is_more_than_the_misfit():
+    """Like yacht: two digits after the point, from 0.01 on."""
+    rounded = np.round(np.geomspace(0.01, 50.0, 200), 2)[:, None]
+    blur = 0.01 / np.sqrt(12.0) / (0.01 * np.log(10.0))
+    names, _ = rules.y_transform(rounded, lambda: np.array([1.1 * blur]))
+    assert names == ("log10", "standardize")
+    names, why = rules.y_transform(rounded, lambda: np.array([0.9 * blur]))
+    assert names == ("standardize",)
+    assert "rounding to 0.01" in why
+    exact = np.geomspace(0.01, 50.0, 200)[:, None]
+    assert rules.y_transform(exact, lambda: np.zeros(1))[0] == ("log10", "standardize")
 
 
 def test_each_reason_is_one_line_with_a_number_that_decided():
