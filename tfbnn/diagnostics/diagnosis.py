@@ -257,7 +257,7 @@ def rows_texts(rows: RowsCheck) -> Iterator[str]:
         inner, outer = map(percent, target.coverage)
         yield (
             f"{name}R2 {target.r2:.3g}, pull width {target.pull_width:.3g}; 68 % and 95 % intervals "
-            f"hold {inner} and {outer} of {of_rows}, each as if left out"
+            f"hold {inner} and {outer} of {of_rows}"
         )
 
 

@@ -204,7 +204,15 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
         return
     targets = sorted(_targets(rows), key=lambda target: -target.coverage_error)
     for target in targets[:1]:
-        if not target.coverage_error <= _COVERAGE_LIMIT:  # nor is an unknown one within
+        if np.isnan(target.coverage_error):
+            yield Problem(
+                f"The intervals of {shown(target.name)} cannot be judged by the training rows",
+                "The network follows nearly every row by itself: there are few rows per weight, and "
+                "little noise.",
+                _JUDGE,
+                Spoils.ERROR_BARS,
+            )
+        elif target.coverage_error > _COVERAGE_LIMIT:
             errors = [share - level for share, level in zip(target.coverage, LEVELS)]
             worst = int(np.argmax(np.abs(errors)))
             wide = errors[worst] > 0
@@ -212,7 +220,7 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
                 f"The intervals of {shown(target.name)} are too {'wide' if wide else 'narrow'}: those of "
                 f"{percent(LEVELS[worst])} hold {percent(target.coverage[worst])} of the training "
                 f"rows, each as if left out (pull width {target.pull_width:.2g})",
-                "Chains that disagree widen them, and so does a noise scale that a few rows decide."
+                "Chains that disagree widen them, and so does a posterior that is far from normal."
                 if wide
                 else "The noise has other tails than the likelihood, or is larger for some rows.",
                 _JUDGE

@@ -29,6 +29,7 @@ class TargetCheck:
         pull_width: Standard deviation of the residuals over the predictive standard deviation,
             noise included, of each row as if it had been left out of the fit: by its leverage.
         coverage: Share of rows inside the central predictive intervals of LEVELS, left out likewise.
+            Both are NaN where most rows have so much leverage that nobody can say.
     """
 
     name: str

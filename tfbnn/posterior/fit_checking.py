@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,8 +33,8 @@ _MAX_ROWS = 1000
 _MAX_DRAWS, _MIN_DRAWS = 400, 50
 # Draws x rows x parameters, a few seconds: of wide networks fewer draws are taken.
 _MAX_WORK = 1e10
-# Beyond it next to nothing is known of what the row would have been without itself.
-_LARGEST_LEVERAGE = 0.95
+# Rows of at most this leverage are judged, where that is this share of all.
+_LARGEST_LEVERAGE, _FEWEST_JUDGED = 0.9, 0.5
 # Of many targets so many are kept: those with the lowest R2 and with the worst coverage.
 _MAX_TARGETS = 20
 # Networks drawn from the prior, and the most numbers that they may take together.
@@ -92,7 +92,7 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
         chains = location.reshape(ensemble.num_chains, -1, *location.shape[1:])
         between[place] = chains.mean(axis=1).var(axis=0)
-    pull = _left_out_pulls(rows.y - mean, spread - between, between, noise)
+    pull, judged = _left_out_pulls(rows.y - mean, spread - between, between, noise)
     quantile = ensemble.spec.regression_likelihood.noise_quantile
     ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
     variance = rows.y.var(axis=0)
@@ -108,21 +108,24 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
             residual=_root_mean((rows.y - mean)[:, index] ** 2),
             noise=_root_mean(noise[:, index]),
             spread=_root_mean(spread[:, index]),
-            pull_width=float(np.std(pull[:, index])),
-            coverage=tuple(float(np.mean(np.abs(pull[:, index]) < end)) for end in ends),
+            **_left_out(pull[judged[:, index], index], shape[0], ends),
         )
         for index in range(shape[1])
     ]
     return NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
 
 
-def _left_out_pulls(residual: Array, spread: Array, between: Array, noise: Array) -> Array:
-    """Residuals [N, K] over predictive standard deviations, of each row as if it had been left out.
+def _left_out_pulls(
+    residual: Array, spread: Array, between: Array, noise: Array
+) -> tuple[Array, Array]:
+    """(Residuals over predictive standard deviations, of each row as if it had been left out; which
+    rows that can be said of), [N, K] each.
 
     A network with few rows per weight follows each row: its own residual is too small, and its own
     interval too wide. For a Gaussian posterior and Gaussian noise the row's leverage h, the variance
     of the function there over that of the noise, takes both back: residual / (1 - h), variance
     noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, eq. 5.12).
+    As h comes near 1, next to nothing is known of what the row would have been without itself.
 
     Args:
         residual: Of the mean prediction.
@@ -131,9 +134,18 @@ def _left_out_pulls(residual: Array, spread: Array, between: Array, noise: Array
         noise: Variance of the noise.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        left = 1.0 - np.clip(spread / noise, 0.0, _LARGEST_LEVERAGE)
+        left = 1.0 - spread / noise
         pulls: Array = (residual / left) / np.sqrt(noise / left + between)
-    return pulls
+    judged: Array = left >= 1.0 - _LARGEST_LEVERAGE
+    return pulls, judged
+
+
+def _left_out(pulls: Array, num_rows: int, ends: list[float]) -> dict[str, Any]:
+    """Width and coverage of the pulls [n] of those rows that can be judged, NaN where few can."""
+    if len(pulls) < _FEWEST_JUDGED * num_rows:
+        return {"pull_width": np.nan, "coverage": (np.nan,) * len(ends)}
+    coverage = tuple(float(np.mean(np.abs(pulls) < end)) for end in ends)
+    return {"pull_width": float(np.std(pulls)), "coverage": coverage}
 
 
 def _root_mean(values: Array) -> float:

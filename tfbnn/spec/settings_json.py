@@ -73,24 +73,25 @@ class Pretraining:
         learning_rate: Step size of ADAM, default 0.001.
         learning_rate_schedule: "constant" (default), or "cosine", which decays to zero.
         early_stopping: Epochs without improvement of the validation log likelihood after which a
-            chain stops and goes back to its best point; needs `validation_data`. None (default):
-            all epochs are made.
+            chain stops and goes back to its best point; needs `validation_data` or
+            `validation_split`. None (default): all epochs are made.
         newton_iterations: The largest number of Levenberg-Marquardt iterations after ADAM, which
             end earlier when ten of them gain less than one unit of log density. One iteration
             costs about 2 N K P^2 operations in float64 and chain: 0.1 s for 12 000 rows and 562
             parameters on two cores; for many parameters conjugate gradients replace the P x P
             matrix. "auto" (default): as many as half a minute per chain affords, up to 200; none
-            where that is fewer than ten, or with `early_stopping`; starts that gain less than P
-            units stay where ADAM left them, at the level that the posterior has. The report says
-            what was chosen and why.
-        num_starts: Independent starts to try; the num_chains with the highest log density become
-            the chains, all are reported. None (default): one per chain.
+            where that is fewer than ten, or with `early_stopping` and without `validation_split`.
+            Without held-out rows to judge them, starts that gain less than P units stay where ADAM
+            left them, at the level that the posterior has. The report says what was chosen and why.
+        num_starts: Independent starts to try; the num_chains with the highest log density, or with
+            the highest held-out score, become the chains, all are reported. None (default): one per
+            chain.
         validation_split: Share of the training rows that is held out while starts are sought, and
             judges them, from 0 to below 1; with `validation_data` those rows judge instead. They
             stop ADAM (`early_stopping`), say where Levenberg-Marquardt is best and whether it is
             kept, rank the starts, and set their noise scales: none is below half of what held-out
             rows show. All rows are sampled. 0 (default): log density judges, which small noisy
-            tables deceive. Fewer than eight held-out rows count as none.
+            tables deceive. Fewer than four held-out rows count as none.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.

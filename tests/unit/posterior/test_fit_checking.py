@@ -214,14 +214,54 @@ def test_numbers_are_those_of_evaluate(likelihood, sizes, row_noise):
         for value, name in (
             (target.r2, "r2_transformed"),
             (target.residual, "rmse_transformed"),
-            (target.pull_width, "pull_width"),
         ):
             assert value == pytest.approx(np.ravel(scores[name])[index], rel=1e-9)
-        for level, share in zip((0.683, 0.954), target.coverage):
-            # The noise is integrated there by points that are drawn, here by its distribution.
-            assert share == pytest.approx(
-                np.ravel(scores["central_coverage"][level])[index], abs=0.04
-            )
+
+
+def exact_posterior(num_inputs, num_rows=120):
+    """(Ensemble of the exact posterior of a linear model, its rows, its left-out pulls [N, 1])."""
+    generator = np.random.default_rng(3)
+    x = generator.normal(size=(num_rows, num_inputs))
+    x[:, -1] = 1.0  # in place of a bias, which is held at 0
+    y = x @ generator.normal(size=(num_inputs, 1)) + NOISE * generator.normal(size=(num_rows, 1))
+
+    def posterior(keep):
+        precision = x[keep].T @ x[keep] / NOISE**2 + np.eye(num_inputs)
+        covariance = np.linalg.inv(precision)
+        return covariance @ x[keep].T @ y[keep] / NOISE**2, covariance
+
+    pulls = np.empty((num_rows, 1))
+    for row in range(num_rows):
+        mean, covariance = posterior(np.arange(num_rows) != row)
+        variance = x[row] @ covariance @ x[row] + NOISE**2
+        pulls[row] = (y[row] - x[row] @ mean) / np.sqrt(variance)
+    mean, covariance = posterior(slice(None))
+    spec = plain_spec(
+        [num_inputs, 1], likelihood=Gaussian(NOISE), x_transform=None, y_transform=None
+    )
+    draws = np.zeros((4, 2000, num_inputs + 1))
+    draws[..., :-1] = generator.multivariate_normal(mean[:, 0], covariance, size=(4, 2000))
+    statistics = random_statistics(draws.shape[:2], generator)
+    ensemble = make_ensemble(spec, draws, x, y, statistics)
+    return ensemble, NetworkRows(x, y, None), pulls
+
+
+@pytest.mark.parametrize("num_inputs", [4, 30, 70])
+def test_coverage_is_that_of_rows_that_were_left_out(num_inputs):
+    """Mean leverages of .03, .25 and .58: within the sample nearly all rows would be covered."""
+    ensemble, training_rows, pulls = exact_posterior(num_inputs)
+    (target,) = check_rows(ensemble, training_rows).targets
+    assert target.pull_width == pytest.approx(np.std(pulls), rel=0.1)
+    for found, end in zip(target.coverage, (1.0, 2.0)):
+        assert found == pytest.approx(np.mean(np.abs(pulls) < end), abs=0.05)
+
+
+def test_where_the_network_follows_each_row_nobody_can_say():
+    ensemble, training_rows, _ = exact_posterior(118)
+    (target,) = check_rows(ensemble, training_rows).targets
+    assert np.isnan([target.pull_width, *target.coverage]).all()
+    diagnosis = diagnose_ensemble(ensemble, training_rows=training_rows)
+    assert any("cannot be judged by the training rows" in text for text in diagnosis.warnings)
 
 
 def test_at_most_a_thousand_rows_are_looked_at():

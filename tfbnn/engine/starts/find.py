@@ -11,9 +11,10 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
-from tfbnn.engine.starts.newton import plan_newton
+from tfbnn.engine.starts.newton import NewtonPlan, plan_newton
 from tfbnn.engine.starts.polishing import Ground, Unpolished, after_adam, polish_all
 from tfbnn.engine.starts.pretraining import PretrainingResult, pretrain
+from tfbnn.engine.starts.refining import Unrefined, after_polish, parted, refine_all
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
@@ -48,46 +49,83 @@ def find_starts(
     Raises:
         KeyboardInterrupt: Before there is anything better than draws of the prior.
     """
-    seed, num_chains = sampling.seed, sampling.num_chains
     if settings is None:
-        return Starts(draw_prior(spec, seed, num_chains), "draws of the prior")
-    num_starts = settings.num_starts or num_chains
-    ground, validation = _ground(spec, rows, data, settings.validation_split, seed)
-    judge, adam = ground.judge, after_adam(search)
+        return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), "draws of the prior")
+    ground, validation = _ground(spec, rows, data, settings.validation_split, sampling.seed)
     if validation is None:  # too few rows to hold some of them out
         settings = replace(settings, early_stopping=None)
+    plan, refinement = plan_newton(spec, int(data.num_rows), settings), None
+    if ground.leaves_rows_out:
+        plan, refinement = parted(plan)
+    found = after_polish(search)
+    if found is None:
+        adam = _after_adam(spec, ground, validation, settings, sampling, notify, search)
+        found = _polished(spec, ground, adam, plan, settings, sampling.num_chains, notify, search)
+    if refinement is not None and not (found.interrupted or notify.stopped):
+        found = refine_all(spec, data, found, refinement, notify, search)
+    return Starts(inside_support(spec, found.theta), found.text, found.seconds, found.interrupted)
+
+
+def _after_adam(
+    spec: ModelSpec,
+    ground: Ground,
+    validation: Data | None,
+    settings: Pretraining,
+    sampling: Sampling,
+    notify: Notifier,
+    search: Search,
+) -> Unpolished:
+    """What ADAM makes of draws of the prior, with the noise scales that a judge sees."""
+    num_starts = settings.num_starts or sampling.num_chains
+    adam = after_adam(search)
     if adam is None and settings.epochs == 0:
-        theta = with_residual_noise(spec, draw_prior(spec, seed, num_starts), ground.fitted)
+        theta = draw_prior(spec, sampling.seed, num_starts)
+        theta = with_residual_noise(spec, theta, ground.fitted)
         adam = Unpolished(theta, "draws of the prior", Seconds())
     elif adam is None:
         searched = replace(sampling, num_chains=num_starts)
         result = pretrain(spec, ground.fitted, settings, searched, validation, notify, search)
-        text = _describe_adam(result)
-        adam = Unpolished(result.theta, text, result.seconds, result.interrupted)
-    began = time.perf_counter()
-    if judge is not None:
-        adam = adam._replace(theta=judge.settled(adam.theta))
+        adam = Unpolished(result.theta, _describe_adam(result), result.seconds, result.interrupted)
+    if ground.judge is not None:
+        adam = adam._replace(theta=ground.judge.settled(adam.theta))
+    return adam
+
+
+def _polished(
+    spec: ModelSpec,
+    ground: Ground,
+    adam: Unpolished,
+    plan: NewtonPlan,
+    settings: Pretraining,
+    num_chains: int,
+    notify: Notifier,
+    search: Search,
+) -> Unrefined:
+    """The best starts after Levenberg-Marquardt, as many as there are chains."""
+    began, judge = time.perf_counter(), ground.judge
     theta, text, seconds, interrupted = adam
-    plan = plan_newton(spec, int(data.num_rows), settings)
+    kept: tuple[int, ...] = ()
     if plan.num_iterations and not (interrupted or notify.stopped):
         notify.announce("newton")
         is_judged_by_gain = settings.newton_iterations == "auto" and judge is None
         least = spec.layout.num_parameters if is_judged_by_gain else -np.inf
-        polished = polish_all(spec, ground, adam, plan, least, notify, search)
-        theta, interrupted = polished.theta, polished.interrupted
-        text = f"{text}; {polished.text}"
+        theta, kept, polish_text, interrupted = polish_all(
+            spec, ground, adam, plan, least, notify, search
+        )
+        text = f"{text}; {polish_text}"
     elif settings.newton_iterations == "auto":
         text = f"{text}; no Levenberg-Marquardt ({plan.reason})"
-    theta = inside_support(spec, theta)
-    if num_starts > num_chains:
+    if len(theta) > num_chains:
+        theta = inside_support(spec, theta)
         if judge is None:
-            scores, what = log_prob_of(spec, data, theta), "log densities"
+            scores, what = log_prob_of(spec, ground.data, theta), "log densities"
         else:
             scores, what = np.array([judge.score(start) for start in theta]), "held-out scores"
-        theta, best = _best_starts(theta, scores, what, num_chains)
-        text = f"{text}; {best}"
+        best, best_text = _best_starts(scores, what, num_chains)
+        theta, kept = theta[best], tuple(np.flatnonzero(np.isin(best, kept)).tolist())
+        text = f"{text}; {best_text}"
     seconds += Seconds(pretraining=time.perf_counter() - began)
-    return Starts(theta, text, seconds, interrupted)
+    return Unrefined(theta, kept, text, seconds, interrupted)
 
 
 def log_prob_of(spec: ModelSpec, data: Data, theta: Array) -> Array:
@@ -106,12 +144,12 @@ def _describe_adam(result: PretrainingResult) -> str:
     return text
 
 
-def _best_starts(theta: Array, scores: Array, what: str, num_chains: int) -> tuple[Array, str]:
-    """The `num_chains` starts of highest score, in their order, and a line on all."""
+def _best_starts(scores: Array, what: str, num_chains: int) -> tuple[Array, str]:
+    """Numbers of the `num_chains` starts of highest score, in their order, and a line on all."""
     ranked = np.argsort(-np.where(np.isfinite(scores), scores, -np.inf), kind="stable")
     best = np.sort(ranked[:num_chains])
     values = ", ".join(f"{scores[index]:.4g}" for index in ranked)
-    return theta[best], f"the best {num_chains} of {len(theta)} starts, {what} {values}"
+    return best, f"the best {num_chains} of {len(scores)} starts, {what} {values}"
 
 
 def _ground(

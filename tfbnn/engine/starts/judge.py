@@ -19,7 +19,7 @@ from tfbnn.spec.rows import NetworkRows
 # or the average over many networks, take away.
 _LEAST_SHARE = 0.5
 # Fewer held-out rows than these say too little.
-_FEWEST_ROWS = 8
+_FEWEST_ROWS = 4
 
 
 class Judge:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +20,6 @@ from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
 _STAGE = "newton"
-# Iterations on all rows after those that were judged: the rows that come back change a network little.
-_REFINING = 30
 
 
 class Unpolished(NamedTuple):
@@ -35,9 +32,17 @@ class Unpolished(NamedTuple):
 
 
 class Polished(NamedTuple):
-    """Starts theta [C, P], a line on how they came about, and whether the user asked to stop."""
+    """What has become of the starts.
+
+    Attributes:
+        theta: [C, P].
+        kept: Numbers of those that are polished now.
+        text: One line on how they came about.
+        interrupted: Whether the user asked to stop.
+    """
 
     theta: Array
+    kept: tuple[int, ...]
     text: str
     interrupted: bool
 
@@ -117,6 +122,11 @@ class Ground(NamedTuple):
     fitted: Data
     judge: Judge | None
 
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether there are training rows that the search has not seen."""
+        return self.fitted is not self.data
+
 
 def polish_all(
     spec: ModelSpec,
@@ -129,20 +139,22 @@ def polish_all(
 ) -> Polished:
     """Starts after Levenberg-Marquardt, where that made them better.
 
-    With a judge those are better that predict held-out rows better, and they are polished a little
-    more on all rows, with a noise scale no smaller than before. Without one it has to gain at least
-    so much log density: a Gaussian posterior's is typically P / 2 below its maximum. A start that is
-    closer to the maximum than P is as good as polished: further up, it would only fit the noise.
+    With a judge those are better that predict held-out rows better. Without one it has to gain at
+    least so much log density: a Gaussian posterior's is typically P / 2 below its maximum. A start
+    that is closer to the maximum than P is as good as polished: further up, it would only fit the
+    noise.
     """
     began, interrupted, before = time.perf_counter(), False, 0.0
     progress, judge = _Progress.read(search.found_in(_STAGE)), ground.judge
-    more = 0 if judge is None else min(plan.num_iterations, _REFINING)
-    total, first = (plan.num_iterations + more) * len(adam.theta), len(progress.results)
+    total, first = plan.num_iterations * len(adam.theta), len(progress.results)
 
     def stand() -> Stand:
         return progress.stand(adam, time.perf_counter() - began)
 
-    def tell(done: int, state: NewtonState) -> bool:
+    def show(state: NewtonState) -> bool:
+        nonlocal progress
+        progress = progress._replace(state=state)
+        done = plan.num_iterations * len(progress.results) + len(state.log_prob) - 1
         seconds, ended = time.perf_counter() - began, len(progress.results) - first
         event = NewtonEvent(
             phase="newton",
@@ -154,27 +166,10 @@ def polish_all(
             eta_seconds=_time_to_go(before, seconds, ended, len(adam.theta) - first),
             log_prob=state.log_prob[-1],
         )
-        return notify(event)
-
-    def show(state: NewtonState) -> bool:
-        nonlocal progress
-        progress = progress._replace(state=state)
-        done = plan.num_iterations * len(progress.results) + len(state.log_prob) - 1
-        stopped = tell(done, state)
+        stopped = notify(event)
         search.keep(stand, now=stopped)
         return stopped
 
-    def refined(state: NewtonState) -> Array:
-        if notify.stopped:
-            return state.best
-        floor = state.best[spec.layout.log_noise_scale]
-        refining = partial(tell, total - more)
-        last = polish(
-            spec, state.best, ground.data, more, plan.method, refining, noise_floor=lambda _: floor
-        )
-        return last.theta
-
-    chosen = None
     try:
         while len(progress.results) < len(adam.theta) and not notify.stopped:
             before = time.perf_counter() - began
@@ -193,29 +188,22 @@ def polish_all(
             )
             if not notify.stopped:
                 progress = _Progress((*progress.results, state))
-        chosen = _chosen(progress.reached, plan, least, judge is not None)
-        theta = _with(adam.theta, chosen.kept, progress.reached, refined if more else _best)
     except KeyboardInterrupt:
         interrupted = True
         search.keep(stand, now=True)
-        chosen = chosen or _chosen(progress.reached, plan, least, judge is not None)
-        theta = _with(adam.theta, chosen.kept, progress.reached, _best)
-    return Polished(theta, chosen.text, interrupted)
-
-
-class _Chosen(NamedTuple):
-    """Numbers of the starts whose polish is kept, and a line on all."""
-
-    kept: Sequence[int]
-    text: str
+    results, theta = progress.reached, adam.theta.copy()
+    kept, text = _chosen(results, plan, least, judge is not None)
+    for chain in kept:
+        theta[chain] = results[chain].best
+    return Polished(theta, kept, text, interrupted)
 
 
 def _chosen(
     results: Sequence[NewtonState], plan: NewtonPlan, least: float, judged: bool
-) -> _Chosen:
-    """Which polished starts are better than they were."""
+) -> tuple[tuple[int, ...], str]:
+    """Numbers of the polished starts that are better than they were, and a line on all."""
     if not results:
-        return _Chosen((), "Levenberg-Marquardt was stopped")
+        return (), "Levenberg-Marquardt was stopped"
     counts = [len(result.log_prob) - 1 for result in results]
     gains = np.array([_score_gain(result) if judged else result.gain for result in results])
     kept = np.flatnonzero(gains > 0.0 if judged else gains >= least)
@@ -234,29 +222,12 @@ def _chosen(
         text += f" left out after {max(counts)} iterations: held-out rows were predicted no better"
     else:
         text += f" left out after {max(counts)} iterations: it gained too little to matter"
-    return _Chosen(kept.tolist(), text)
+    return tuple(kept.tolist()), text
 
 
 def _score_gain(state: NewtonState) -> float:
     """By how much the best score is above that of the start."""
     return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
-
-
-def _with(
-    theta: Array,
-    kept: Sequence[int],
-    results: Sequence[NewtonState],
-    place: Callable[[NewtonState], Array],
-) -> Array:
-    """Starts [C, P], those that are kept at a place of their results."""
-    theta = theta.copy()
-    for chain in kept:
-        theta[chain] = place(results[chain])
-    return theta
-
-
-def _best(state: NewtonState) -> Array:
-    return state.best
 
 
 def _time_to_go(before: float, seconds: float, ended: int, count: int) -> float:

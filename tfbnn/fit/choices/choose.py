@@ -76,7 +76,9 @@ def close_spec(spec: ModelSpec, rows: Rows, validation: Rows | None) -> ModelSpe
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
 
     def misfit() -> Array:
-        return Pilot.fly(NetworkRows(rows.x, np.log10(rows.y), None)).noise
+        decades = np.log10(rows.y)
+        noise: Array = Pilot.fly(NetworkRows(rows.x, decades, None)).noise * decades.std(axis=0)
+        return noise
 
     return spec.closed(*rules.y_transform(targets, misfit))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tfbnn.diagnostics.fit_check import ROUNDING
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
@@ -26,11 +27,12 @@ _RIDGES = np.logspace(-12.0, 0.0, 25)
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """What the pilot found, in standard deviations of the targets on the scale the network sees.
+    """What the pilot found, in standard deviations of the targets, whatever their unit.
 
     Attributes:
         noise: Residual standard deviation of held-out rows [K], of ridge regression on random
             features: about that of the noise, or more where the features cannot follow the function.
+            1 where a target is constant: there is nothing to find.
         ridge_noise: The same of ridge regression on the inputs alone.
         num_rows: Rows that it has looked at.
     """
@@ -44,13 +46,15 @@ class Pilot:
         """The Pilot of training rows of a regression; the same for the same rows."""
         with single_threaded_blas():  # bits that no other thread decides
             x, y = _taken(rows)
-            unit = _largest(y)
-            y = y / unit
+            y = y / _largest(y)
+            spread = y.std(axis=0)
+            constant = spread <= ROUNDING * np.abs(y.mean(axis=0))
             if len(x) < _FEWEST_ROWS:
-                return cls(unit * y.std(axis=0), unit * y.std(axis=0), len(x))
-            linear = _held_out_error(x, y)
+                return cls(np.ones(y.shape[1]), np.ones(y.shape[1]), len(x))
+            y = (y - y.mean(axis=0)) / np.where(constant, 1.0, spread)
+            linear = np.where(constant, 1.0, _held_out_error(x, y))
             errors = [_held_out_error(_features(x, scale), y) for scale in _SCALES]
-            return cls(unit * np.min([linear, *errors], axis=0), unit * linear, len(x))
+            return cls(np.where(constant, 1.0, np.min([linear, *errors], axis=0)), linear, len(x))
 
 
 def _taken(rows: NetworkRows) -> tuple[Array, Array]:

@@ -23,6 +23,8 @@ from tfbnn.system.arrays import Array
 _WIDE = 100.0
 # Fewer different targets than these may be multiples of something by chance.
 _ENOUGH_TARGETS = 20
+# Where numbers are rounded to so much of a step, every one is as good as a multiple.
+_MOST_BLUR = 0.05
 # Up to so many parameters trees are short, and a fixed length would be too long or too short.
 _FEW_PARAMETERS = 30
 # Leapfrog steps: of noisy rows, of others, and above this N P. With little noise the posterior is
@@ -34,9 +36,12 @@ _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Of ADAM: steps of a chain, and rows in each.
 _STEPS, _SMALLEST_BATCH, _LARGEST_BATCH, _BATCHES = 12_000, 32, 512, 64
 
-# Share of the rows that judges starts, of at most so many rows; and of all epochs, those after which
-# ADAM waits no longer for them.
-_HELD_OUT, _MOST_HELD_OUT, _PATIENCE = 0.15, 2000, 0.2
+# Share of the rows that judges starts, at least eight rows where that is no more than the largest
+# share, at most 2000; and of all epochs, those after which ADAM waits no longer for them.
+_HELD_OUT, _LARGEST_SHARE, _FEWEST_HELD_OUT, _MOST_HELD_OUT = 0.15, 0.4, 8, 2000
+_PATIENCE = 0.2
+# Fewer rows than these cannot spare any: ADAM makes few steps on them, and there is no polish.
+_FEW_ROWS, _FEW_STEPS_OF_ADAM = 10, 500
 # Residuals of held-out rows from which Levenberg-Marquardt is not tried: where there is so much noise,
 # what ADAM leaves is as good, and a polish follows single rows.
 _MOSTLY_NOISE = 0.5
@@ -108,10 +113,14 @@ def _rounding_of(values: Array) -> float:
         return 0.0
     step = float(np.min(np.diff(distinct)))
     multiples = distinct / step
-    # Beyond, every number is as good as a multiple.
-    is_coarse = multiples[-1] < 1e6
-    is_rounded = np.allclose(multiples, np.round(multiples), rtol=0.0, atol=1e-3)
-    return step if is_coarse and is_rounded else 0.0
+    # What a number of this precision, and the difference of two of them, may be off.
+    blur = 4.0 * np.finfo(values.dtype).eps * multiples[-1]
+    if blur > _MOST_BLUR:
+        return 0.0
+    # The step is better known from the largest multiple of it.
+    step = float(distinct[-1] / np.round(multiples[-1]))
+    multiples = distinct / step
+    return step if np.abs(multiples - np.round(multiples)).max() <= max(blur, 1e-6) else 0.0
 
 
 def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
@@ -145,12 +154,16 @@ def num_burnin_steps(sizes: Sizes, pilot: Pilot | None, gradients: int) -> tuple
 
 def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
     """Settings of the search for starts."""
+    if sizes.num_rows < _FEW_ROWS:
+        why = f"{_FEW_STEPS_OF_ADAM} steps, as N = {sizes.num_rows} can spare none to judge by"
+        return Pretraining(epochs=_FEW_STEPS_OF_ADAM, newton_iterations=0), why
     batch_size = _SMALLEST_BATCH
     while batch_size < min(_LARGEST_BATCH, sizes.num_rows / _BATCHES):
         batch_size *= 2
     batches = ceil(sizes.num_rows / batch_size)
     epochs = ceil(_STEPS / batches)
-    share = min(_HELD_OUT, _MOST_HELD_OUT / sizes.num_rows)
+    share = max(_HELD_OUT, min(_FEWEST_HELD_OUT / sizes.num_rows, _LARGEST_SHARE))
+    share = min(share, _MOST_HELD_OUT / sizes.num_rows)
     settings = Pretraining(
         epochs=epochs,
         batch_size=batch_size,
@@ -166,7 +179,7 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
     if noise < _NEARLY_NO_NOISE:
         num_starts = _STARTS_PER_CHAIN * sizes.num_chains
         settings = replace(settings, num_starts=num_starts)
-        why = f"the best {sizes.num_chains} of {num_starts} starts, {why}"
+        why = f"{num_starts} starts, {why}"
     if noise < _MOSTLY_NOISE:
         return settings, f"{why}; then Levenberg-Marquardt, as {told} only"
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"

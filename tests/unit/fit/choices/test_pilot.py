@@ -57,7 +57,7 @@ def test_leave_one_out_is_what_leaving_out_says():
 def test_sizes_whose_squares_no_number_can_hold(unit):
     x, y, _ = rows([0.3])
     found, plain = Pilot.fly(NetworkRows(unit * x, unit * y, None)), Pilot.fly(rows([0.3]))
-    np.testing.assert_allclose(found.noise, unit * plain.noise, rtol=1e-3)
+    np.testing.assert_allclose(found.noise, plain.noise, rtol=1e-3)
 
 
 def test_the_same_rows_have_the_same_bits():
@@ -72,3 +72,12 @@ def test_few_rows_and_columns_that_say_nothing_are_taken(num_rows):
         pilot = Pilot.fly(NetworkRows(x, targets, None))
         assert pilot.noise.shape == pilot.ridge_noise.shape == (2,)
         assert np.isfinite(pilot.noise).all() and (pilot.noise <= 2.0 * targets.std(axis=0)).all()
+
+
+def test_noise_is_in_standard_deviations_whatever_the_unit_and_the_mean():
+    x, y, _ = rows([0.3])
+    plain = Pilot.fly(NetworkRows(x, y, None)).noise
+    moved = Pilot.fly(NetworkRows(x, 500.0 + 20.0 * y, None)).noise
+    np.testing.assert_allclose(moved, plain, rtol=1e-6)
+    constant = Pilot.fly(NetworkRows(x, np.full_like(y, 7.0), None)).noise
+    np.testing.assert_array_equal(constant, 1.0)

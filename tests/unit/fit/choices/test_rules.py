@@ -68,7 +68,19 @@ def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     ]
 
 
-@pytest.mark.parametrize("num_rows", [1, 31, 33, 455, 2048, 20_000, 10**6])
+@pytest.mark.parametrize("num_rows", [10, 20, 40, 53, 54, 455, 10**5])
+def test_rows_to_judge_by_are_held_out_of_small_tables_too(num_rows):
+    settings, _ = rules.pretraining(sizes(num_rows, 5, 1), pilot(0.3))
+    held_out = round(settings.validation_split * num_rows)
+    assert min(8, 0.4 * num_rows) <= held_out <= max(8, min(0.16 * num_rows, 2000))
+
+
+def test_a_handful_of_rows_is_not_polished():
+    settings, why = rules.pretraining(sizes(9, 5, 1), pilot(0.01))
+    assert settings.newton_iterations == 0 and settings.epochs == 500 and "N = 9" in why
+
+
+@pytest.mark.parametrize("num_rows", [31, 33, 455, 2048, 20_000, 10**6])
 def test_pretraining_makes_about_as_many_steps_whatever_the_rows(num_rows):
     settings, why = rules.pretraining(sizes(num_rows, 5, 1), pilot(0.1))
     steps = settings.epochs * -(-num_rows // settings.batch_size)
