@@ -171,13 +171,13 @@ def test_the_budget_follows_from_the_settings():
     def most(num_rows, **settings):
         return most_results(spec, HMC(), options(**settings), num_rows)
 
-    seconds = 4 * estimated_seconds(spec, HMC(), 2000, 1000 + most(2000))
+    seconds = 4 * estimated_seconds(spec, HMC(), 4000, 1000 + most(4000))
     assert 400 < seconds <= 480
     assert most(10**7) == 100  # what no number is known below
-    assert most(10) == 20_000
-    transitions = 1000 + most(2000)
-    assert 2 * most(2000, num_steps_between_results=1) == pytest.approx(most(2000), abs=2)
-    assert 1000 + most(2000, num_chains=8) == pytest.approx(transitions / 2, abs=2)
+    assert most(10) == 6400
+    transitions = 1000 + most(4000)
+    assert 2 * most(4000, num_steps_between_results=1) == pytest.approx(most(4000), abs=2)
+    assert 1000 + most(4000, num_chains=8) == pytest.approx(transitions / 2, abs=2)
     wide = plain_spec([10, 20_000, 1], dtype="float32")
     assert most_results(wide, HMC(num_leapfrog_steps=1), options(), 2) * 4 * 4 * 240_000 < 1.1e9
 
