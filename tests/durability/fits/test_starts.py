@@ -58,6 +58,7 @@ def stop_at(phase, count):
         ("held-out rows", "pretraining", 3),
         ("held-out rows", "newton", 1),
         ("held-out rows", "newton", 6),
+        ("held-out rows", "newton", 11),
     ],
 )
 def test_a_stopped_search_goes_on_bitwise(tmp_path, whole, name, phase, count):
@@ -73,10 +74,13 @@ def test_a_stopped_search_goes_on_bitwise(tmp_path, whole, name, phase, count):
     assert preparation_in(path) is None and not (path / "preparation").exists()
 
 
-def test_a_search_that_is_stopped_at_every_step_comes_to_its_end(tmp_path, whole):
+@pytest.mark.parametrize(
+    "name, most", [("mini-batches", 4 + 3 * 2 + 1), ("held-out rows", 4 + 3 * (3 + 1))]
+)
+def test_a_search_that_is_stopped_at_every_step_comes_to_its_end(tmp_path, whole, name, most):
     """As on a worker whose lifetime is that of one call."""
     path, stops = tmp_path / "run", 0
-    options = SEARCHES["mini-batches"]
+    options = SEARCHES[name]
     while RunFolder.find(path) is None:
         model = small_model()
         small = RUN | options | dict(output=path, resume=True)
@@ -85,8 +89,8 @@ def test_a_search_that_is_stopped_at_every_step_comes_to_its_end(tmp_path, whole
         )
         stops += 1
         assert stops < 40
-    assert stops == 4 + 3 * 2 + 1
-    assert_same_draws(model, whole["mini-batches"][0])
+    assert stops == most
+    assert_same_draws(model, whole[name][0])
 
 
 def test_an_interrupt_commits_what_adam_has(tmp_path, whole, monkeypatch):

@@ -32,6 +32,7 @@ class Unrefined(NamedTuple):
         text: One line on how all were found.
         seconds: What this took.
         interrupted: Whether the user asked to stop meanwhile.
+        state: NewtonState of the first of the polished, where its refinement has begun.
     """
 
     theta: Array
@@ -39,6 +40,7 @@ class Unrefined(NamedTuple):
     text: str
     seconds: Seconds
     interrupted: bool
+    state: NewtonState | None = None
 
     def stand(self, seconds: float) -> Stand:
         """What a later process needs to go on, after so many seconds more."""
@@ -49,7 +51,12 @@ class Unrefined(NamedTuple):
             "seconds": spent,
             "polished": list(self.polished),
         }
-        return Stand(content, {"theta": self.theta})
+        arrays = {"theta": self.theta}
+        if self.state is not None:
+            place, gradient, damping, log_prob, *_ = self.state
+            content["damping"] = damping
+            arrays |= {"place": place, "gradient": gradient, "log_prob": np.array(log_prob)}
+        return Stand(content, arrays)
 
 
 def after_polish(search: Search) -> Unrefined | None:
@@ -57,9 +64,12 @@ def after_polish(search: Search) -> Unrefined | None:
     found = search.found_in(_STAGE)
     if found is None:
         return None
-    content = found.content
+    content, arrays, state = found.content, found.arrays, None
+    if "place" in arrays:
+        place, history = arrays["place"], arrays["log_prob"].tolist()
+        state = NewtonState(place, arrays["gradient"], content["damping"], history, place, [])
     seconds, polished = Seconds(**content["seconds"]), tuple(content["polished"])
-    return Unrefined(found.arrays["theta"], polished, content["text"], seconds, False)
+    return Unrefined(arrays["theta"], polished, content["text"], seconds, False, state)
 
 
 def parted(plan: NewtonPlan) -> tuple[NewtonPlan, NewtonPlan]:
@@ -88,50 +98,52 @@ def refine_all(
         plan: NewtonPlan.
         notify, search: As in `find_starts`.
     """
-    began, left, theta = time.perf_counter(), found.polished, found.theta.copy()
-    ended = 0
-
-    def show(state: NewtonState) -> bool:
-        seconds = time.perf_counter() - began
-        share = (ended + (len(state.log_prob) - 1) / plan.num_iterations) / len(found.polished)
-        event = NewtonEvent(
-            phase="newton",
-            transition=round(share * plan.num_iterations * len(found.polished)),
-            num_transitions=plan.num_iterations * len(found.polished),
-            num_chains=len(theta),
-            seconds=seconds,
-            eta_seconds=seconds * (1.0 - share) / share,
-            log_prob=state.log_prob[-1],
-        )
-        return notify(event)
-
-    def now() -> Unrefined:
-        return found._replace(theta=theta.copy(), polished=left)
+    began, total = time.perf_counter(), plan.num_iterations * len(found.polished)
+    noise, current = spec.layout.log_noise_scale, found
 
     def stand() -> Stand:
-        return now().stand(time.perf_counter() - began)
+        return current.stand(time.perf_counter() - began)
+
+    def show(state: NewtonState) -> bool:
+        nonlocal current
+        current = current._replace(state=state)
+        ended, seconds = len(found.polished) - len(current.polished), time.perf_counter() - began
+        done = plan.num_iterations * ended + len(state.log_prob) - 1
+        event = NewtonEvent(
+            phase="newton",
+            transition=done,
+            num_transitions=total,
+            num_chains=len(found.theta),
+            seconds=seconds,
+            eta_seconds=seconds * (total - done) / done,
+            log_prob=state.log_prob[-1],
+        )
+        stopped = notify(event)
+        search.keep(stand, now=stopped)
+        return stopped
 
     interrupted = found.interrupted
     try:
-        for chain in found.polished:
-            floor = theta[chain, spec.layout.log_noise_scale].astype(np.float64)
+        while current.polished and not notify.stopped:
+            chain, *left = current.polished
+            start = current.theta[chain]
+            floor = start[noise].astype(np.float64)
             state = polish(
                 spec,
-                theta[chain],
+                start,
                 data,
                 plan.num_iterations,
                 plan.method,
                 show,
+                state=current.state,
                 noise_floor=lambda _, floor=floor: floor,
             )
-            if notify.stopped:
-                break
-            theta[chain], ended = state.theta, ended + 1
-            left = found.polished[ended:]
-            search.keep(stand)
+            if not notify.stopped:
+                theta = current.theta.copy()
+                theta[chain] = state.theta
+                current = current._replace(theta=theta, polished=tuple(left), state=None)
     except KeyboardInterrupt:
         interrupted = True
-    if interrupted or notify.stopped:
         search.keep(stand, now=True)
     spent = found.seconds + Seconds(pretraining=time.perf_counter() - began)
-    return now()._replace(seconds=spent, interrupted=interrupted)
+    return current._replace(seconds=spent, interrupted=interrupted)

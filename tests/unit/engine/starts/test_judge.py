@@ -9,7 +9,7 @@ from tests.support.builders import plain_spec
 from tests.support.specs import build, random_rows
 from tfbnn.data.transforms import fit_pipeline
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.starts import newton, polishing
+from tfbnn.engine.starts import find, newton, polishing, refining
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.engine.starts.judge import make_judge, split_rows
@@ -63,14 +63,14 @@ class TestSplit:
     def test_rows_without_noise_stay_without(self):
         assert [side.noise for side in split_rows(rows(30), 0.3, seed=5)] == [None, None]
 
-    @pytest.mark.parametrize("num_rows, share", [(49, 0.15), (7, 0.9), (1000, 0.0)])
+    @pytest.mark.parametrize("num_rows, share", [(23, 0.15), (3, 0.9), (1000, 0.0)])
     def test_too_few_are_none(self, num_rows, share):
         table = rows(num_rows)
         fitted, held_out = split_rows(table, share, seed=5)
         assert fitted is table and held_out is None
 
-    def test_eight_are_enough(self):
-        assert len(split_rows(rows(50), 0.15, seed=5)[1].x) == 8
+    def test_four_are_enough(self):
+        assert len(split_rows(rows(24), 0.15, seed=5)[1].x) == 4
 
 
 class TestJudge:
@@ -162,12 +162,9 @@ class TestPolish:
 
 def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
     theta = thetas(3)
-    polished, refined = theta + 1.0, iter(theta + 2.0)
+    polished = theta + 1.0
 
-    def polish_of(spec, start, data, *_, judge=None, **__):
-        if judge is None:  # on all rows, which here is the same for whatever start
-            place = next(refined)
-            return newton.NewtonState(place, None, 1.0, [0.0, 9.0], place, [])
+    def polish_of(spec, start, data, *_, **__):
         chain = int(np.flatnonzero((theta == start).all(axis=1))[0])
         history, scores = [0.0, 5.0], [[0.0, 1.0], [0.0, -1.0], [-np.inf, -9.0]][chain]
         return newton.NewtonState(polished[chain], None, 1.0, history, polished[chain], scores)
@@ -178,7 +175,36 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
     adam = polishing.Unpolished(theta, "", Seconds())
     found = polishing.polish_all(SPEC, ground, adam, plan, -np.inf, Notifier(), Search())
     assert "kept for 2 of 3 starts" in found.text and "held-out rows" in found.text
-    np.testing.assert_array_equal(found.theta, [theta[0] + 2.0, theta[1], theta[1] + 2.0])
+    np.testing.assert_array_equal(found.theta, [polished[0], theta[1], polished[2]])
+    assert found.kept == (0, 2)
+
+
+def test_only_what_was_polished_is_refined_with_no_less_noise(monkeypatch):
+    theta = thetas(3)
+
+    def polish_of(spec, start, data, *_, noise_floor, **__):
+        np.testing.assert_array_equal(noise_floor(None), start[NOISE])
+        return newton.NewtonState(start + 2.0, None, 1.0, [0.0, 9.0], start, [])
+
+    monkeypatch.setattr(refining, "polish", polish_of)
+    chosen = refining.Unrefined(theta, (0, 2), "", Seconds(), False)
+    plan = newton.NewtonPlan(5, "dense", "as asked")
+    found = refining.refine_all(SPEC, None, chosen, plan, Notifier(), Search())
+    np.testing.assert_array_equal(found.theta, [theta[0] + 2.0, theta[1], theta[2] + 2.0])
+    assert found.polished == ()
+
+
+def test_refining_takes_its_iterations_out_of_the_plan():
+    for count, expected in ((200, 30), (40, 10), (4, 1), (0, 0)):
+        before, after = refining.parted(newton.NewtonPlan(count, "dense", ""))
+        assert after.num_iterations == expected
+        assert before.num_iterations + after.num_iterations == count
+
+
+def test_validation_rows_leave_nothing_to_refine(monkeypatch):
+    """All training rows are fitted from the first: more iterations would leave what was judged best."""
+    monkeypatch.setattr(find, "refine_all", None)
+    found(rows(), validation=rows(9, seed=7), newton_iterations=3)
 
 
 def found(
@@ -216,7 +242,7 @@ class TestSearch:
         scales = [residual_scale(SPEC, start, validation) for start in starts]
         np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
 
-    @pytest.mark.parametrize("settings", [{"share": 0.0}, {"share": 0.1}])
+    @pytest.mark.parametrize("settings", [{"share": 0.0}, {"share": 0.05}])
     def test_without_enough_of_them_all_rows_do(self, settings):
         table = rows()
         starts = found(table, **settings).theta
@@ -241,7 +267,7 @@ class TestSearch:
         assert f"{scores.max():.4g}" in starts.text
 
     def test_early_stopping_without_enough_rows_makes_all_epochs(self):
-        starts = found(rows(), share=0.1, epochs=3, early_stopping=1, batch_size=None)
+        starts = found(rows(), share=0.05, epochs=3, early_stopping=1, batch_size=None)
         assert starts.text.startswith("ADAM, 3 epochs") and "validation" not in starts.text
 
 

@@ -296,6 +296,8 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_, **__: stays)
     plan = newton.NewtonPlan(5, "dense", "as asked")
     adam, ground = polishing.Unpolished(theta, "", Seconds()), polishing.Ground(None, None, None)
-    start, text, _ = polishing.polish_all(spec, ground, adam, plan, -np.inf, Notifier(), Search())
+    start, _, text, _ = polishing.polish_all(
+        spec, ground, adam, plan, -np.inf, Notifier(), Search()
+    )
     assert text == "Levenberg-Marquardt (as asked) found no step that raises the log density"
     np.testing.assert_array_equal(start, theta)
