@@ -47,8 +47,9 @@ class BayesianMLP(BaselineMethods):
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
             softplus, gelu, swish or silu, sin, identity. Default "tanh".
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
-            list with one of these per layer. "auto" (default): HierarchicalNormal(), whose scales
-            are sampled, so that the data choose them. `priors.ARD` is for the first kernel alone:
+            list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
+            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere; the
+            scales are sampled, so that the data choose them. ARD is for the first kernel alone:
             [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
         likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
         parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
@@ -145,9 +146,9 @@ class BayesianMLP(BaselineMethods):
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the
                 likelihood and adds in quadrature to a learned one.
-            kernel: "auto" (default): HMC with a trajectory length that N and P afford, NUTS for 30
-                parameters or less; or one of `tfbnn.kernels.available()`, settings from
-                `tfbnn.kernels`, or a callable
+            kernel: "auto" (default): HMC with 64 leapfrog steps, 256 where a pilot finds little
+                noise, 32 where N P is large; NUTS for 30 parameters or less. Or one of
+                `tfbnn.kernels.available()`, settings from `tfbnn.kernels`, or a callable
                 target_log_prob_fn -> tfp.mcmc.TransitionKernel, whose target maps [C, P] to [C].
             num_chains: Independent chains C, default 4.
             num_results: Draws S kept per chain, the most of them where `until` is given. "auto"
@@ -160,7 +161,13 @@ class BayesianMLP(BaselineMethods):
                 many would take minutes, by the gradients that they cost.
             num_steps_between_results: Transitions skipped between two kept draws, default 0.
             pretraining: `tfbnn.Pretraining`, or None to start from draws of the prior. "auto"
-                (default): a `Pretraining` of about 12000 steps, of more rows where there are more.
+                (default): a `Pretraining` of up to about 12000 steps, of more rows where there are
+                more. It holds out 15 % of the rows, at most 2000, more of few and none of less than
+                ten, or takes validation_data instead. They stop ADAM, judge starts and keep noise
+                scales from collapsing. Unless a pilot finds much noise, Levenberg-Marquardt is tried
+                after ADAM; where it finds next to none, two starts for every chain. All rows are
+                sampled. A `Pretraining` of your own holds out nothing unless it has a
+                validation_split.
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.

@@ -23,10 +23,10 @@ from tfbnn.diagnostics.problem import Interface
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.model import BayesianMLP, load
 
-HELP = "the whole story in a minute, on generated data"
+HELP = "the whole story in some minutes, on generated data"
 DESCRIPTION = """\
 Fit a small network to cross sections that are computed on the spot, and show all that comes after:
-report, test, saved model, one prediction, figures. Takes about a minute on two cores."""
+report, test, saved model, one prediction, figures. Takes some minutes on two cores."""
 
 # As large as the statistical error of a very short Monte Carlo run.
 _SMEARING = 0.2

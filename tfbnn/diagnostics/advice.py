@@ -17,7 +17,7 @@ from tfbnn.diagnostics.agreement import (
 )
 from tfbnn.diagnostics.diagnosis import Diagnosis, upper
 from tfbnn.diagnostics.movement import MIN_DRAWS, Sampled, other_step
-from tfbnn.diagnostics.problem import Problem, Remedy, Spoils
+from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Spoils
 from tfbnn.diagnostics.wording import named, percent
 
 _DIVERGENT_LIMIT = 0.01
@@ -28,6 +28,8 @@ _LOG_PROB_GAP = 3.0
 _HIGH_ACCEPTANCE, _LOW_ACCEPTANCE = 0.9, 0.2
 # Further ahead nobody knows how many draws it takes: chains that have hardly moved say little.
 _MOST_TIMES = 16
+# Chains that would need more than these will not leave their modes in a run that anybody waits for.
+_MOST_DRAWS = 100_000
 
 
 def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
@@ -52,8 +54,8 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
             f"{named('Chain', np.flatnonzero(~finite))} visited a log density that is not finite",
             "Predictions of such draws may be wild.",
             Remedy(
-                "look for extreme values in the data, or a smaller step_size",
-                "look for extreme values in the data, or a smaller --step-size",
+                "look for extreme values in the data, or a kernel with a smaller step_size",
+                "look for extreme values in the data, or a --kernel with a smaller --step-size",
             ),
             Spoils.ERROR_BARS,
         )
@@ -74,9 +76,9 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
             f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
             "widen and shift the predictions.",
             Remedy(
-                "more Pretraining(epochs=...), another seed"
-                + ", more num_burnin_steps" * sampled.adapts,
-                "more --epochs, another --seed" + ", more --num-burnin-steps" * sampled.adapts,
+                f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH.python}",
+                f"another --seed{', more --num-burnin-steps' * sampled.adapts}, or "
+                f"{LONGER_SEARCH.command}",
             ),
             Spoils.ERROR_BARS,
         )
@@ -162,8 +164,8 @@ def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     count, total = diagnosis.num_divergent, sampled.num_transitions
     if count > _DIVERGENT_LIMIT * total:
         remedy = Remedy(
-            "target_accept_prob=0.9 in the kernel, or a less concentrated prior",
-            "--target-accept-prob 0.9, or another --prior-scale",
+            "kernel=HMC(target_accept_prob=0.9), or a less concentrated prior",
+            "--kernel hmc --target-accept-prob 0.9, or another --prior",
         )
         if not sampled.adapts:
             remedy = other_step(sampled, "smaller")
@@ -203,13 +205,18 @@ def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
             f"{percent(share)} of the trajectories reached the largest tree depth {depth} "
             f"({2**depth - 1} steps) and were cut short",
             "That costs efficiency, not correctness.",
-            Remedy(f"max_tree_depth={depth + 1}", f"--max-tree-depth {depth + 1}"),
+            Remedy(
+                f"kernel=NUTS(max_tree_depth={depth + 1})",
+                f"--kernel nuts --max-tree-depth {depth + 1}",
+            ),
             Spoils.NOTHING,
         )
 
 
 def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy:
     """What makes chains agree: another step where a fixed one is at fault, else more draws.
+
+    A number of draws is followed as it stands: `until` holds only where it is given.
 
     Args:
         sampled: Sampled.
@@ -221,8 +228,13 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
     if not sampled.adapts and np.median(sampled.acceptance) < _LOW_ACCEPTANCE:
         return other_step(sampled, "smaller")
     times = min(max(ESS_LIMIT / max(smallest, 1.0), 2.0), _MOST_TIMES)
-    other = "or model.stack_chains" if can_weigh else ""
-    return Remedy(other, num_results=_round_up(times * sampled.num_draws))
+    num_results = _round_up(times * sampled.num_draws)
+    if not can_weigh:
+        return Remedy(num_results=num_results)
+    if num_results > _MOST_DRAWS:
+        why = "the chains stay in modes of their own, which more draws do not mend"
+        return Remedy(f"model.stack_chains: {why}", f"model.stack_chains, in Python: {why}")
+    return Remedy("or model.stack_chains", num_results=num_results)
 
 
 def _round_up(number: float) -> int:

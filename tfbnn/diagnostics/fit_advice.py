@@ -20,7 +20,7 @@ from tfbnn.diagnostics.fit_check import (
     RowsCheck,
     TargetCheck,
 )
-from tfbnn.diagnostics.problem import Problem, Remedy, Spoils, verdict_of
+from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Spoils, verdict_of
 from tfbnn.diagnostics.wording import percent, shown
 
 _COVERAGE_LIMIT = 0.1
@@ -136,8 +136,10 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
 
 def _narrow_prior(fit: FitCheck, severity: Spoils) -> Iterator[Problem]:
     prior, rows = fit.prior, fit.rows
+    # Wider than one whose scales are sampled, too: those of the default have a lighter tail.
     wider = Remedy(
-        "a wider prior, such as prior=Normal(1.0)", "a wider prior, such as --prior-scale 1"
+        "a wider prior, such as prior=HierarchicalNormal(HalfCauchy(1.0))",
+        "a wider prior, such as --prior hierarchical",
     )
     if prior.at_edge > _EDGE_LIMIT:
         yield Problem(
@@ -248,8 +250,8 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
                 f"The predictions of {shown(target.name)} are worse than its mean (R2 {target.r2:.2g})",
                 "The chains may not have come to where the data are.",
                 Remedy(
-                    "Pretraining(epochs=...) with more, or more num_burnin_steps",
-                    "more --epochs or --num-burnin-steps",
+                    f"{LONGER_SEARCH.python}, or more num_burnin_steps",
+                    f"{LONGER_SEARCH.command}, or more --num-burnin-steps",
                 ),
                 Spoils.MEANS,
             )

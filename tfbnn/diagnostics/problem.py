@@ -77,6 +77,11 @@ class Remedy:
         return "; ".join(text for text in (more, other) if text)
 
 
+# Settings of one's own hold out nothing unless told to, and starts are the worse for it.
+LONGER_SEARCH = Remedy(
+    "a longer Pretraining(epochs=..., early_stopping=..., validation_split=0.15)",
+    "more --epochs, with --early-stopping and --validation-split 0.15",
+)
 ABOVE_FIRST = Remedy("first what stands above", "first what stands above")
 
 

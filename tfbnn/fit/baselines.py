@@ -35,7 +35,7 @@ from tfbnn.system.threads import single_threaded_blas
 
 MAP, ENSEMBLE, LAPLACE = "fit_map", "fit_ensemble", "fit_laplace"
 # What the model says of itself wherever it is used.
-_NETWORKS = {MAP: "one optimised network", ENSEMBLE: "{} networks from independent starts"}
+_NETWORKS = {MAP: "one optimised network", ENSEMBLE: "{} networks from starts of their own"}
 _NORMAL = "fit_laplace: a normal distribution around one optimised network, linearised there"
 # The Gauss-Newton matrix and its factor take up to six times 8 P^2 bytes: 3 GB at this P.
 MOST_PARAMETERS = 8000
@@ -160,7 +160,8 @@ def _search(definition: RunDefinition, transformed: TransformedRows, options: Fi
     if not np.isfinite(log_prob).all():
         raise StartError(
             f"The log density is {log_prob[~np.isfinite(log_prob)][0]} at a network that was found. "
-            "Lower Pretraining.learning_rate, use a narrower prior or dtype='float64'."
+            "Use dtype='float64', a narrower prior, or Pretraining with a lower learning_rate and a "
+            "validation_split."
         )
     return _Found(data, starts, log_prob, notify.stopped)
 

@@ -20,12 +20,13 @@ def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -
     """About how long pretraining and sampling take at most on the cores of this process.
 
     Neither imports, compilation nor Newton iterations are in it. It is right within a factor of a
-    few, and reads no clock.
+    few, and reads no clock. It makes no pilot, without which the rules take the rows for noisy: a
+    fit whose pilot finds little noise takes longer trajectories, and maybe more starts.
 
     Args:
         spec: ModelSpec.
         options: FitOptions, whose kernel is none that the user built. What is open in them is
-            settled by sizes alone.
+            settled by sizes alone, which is what the rules choose for noisy rows.
         num_rows: Training rows N.
     """
     options, _ = settle_options(options, sizes_of(spec, num_rows, options.num_chains))

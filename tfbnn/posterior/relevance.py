@@ -58,8 +58,8 @@ def relevance_of(ensemble: Ensemble) -> Relevance:
     if not spec.priors[0].kernel.per_input:
         raise ValueError(
             "relevance needs a sampled prior scale for every input, received a model with "
-            f"{type(spec.priors[0].kernel).__name__} on the first kernel. Fit one with "
-            f"{prior_per_input(len(spec.priors))}, all of them from tfbnn.priors."
+            f"{type(spec.priors[0].kernel).__name__} on the first kernel. Leave prior "
+            f"out, which has them, or fit with {prior_per_input(len(spec.priors))}."
         )
     log_scales = ensemble.draws[..., spec.layout.layers[0].kernel_scales].astype(np.float64)
     scales = np.exp(log_scales.reshape(ensemble.num_draws, -1))

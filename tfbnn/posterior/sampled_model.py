@@ -281,6 +281,8 @@ class SampledModel:
     def relevance(self) -> Relevance:
         """Which inputs matter, by the prior scales that `tfbnn.priors.ARD` samples.
 
+        The default prior has them; one that is given has them with ARD on the first kernel.
+
         The scale s_i of input i is the standard deviation that its weights in the first layer have
         by the prior, per standard deviation of the input where `x_transform` standardises (as it
         does by default). In the standard parameterisation it is that of the weights themselves. In
@@ -302,8 +304,7 @@ class SampledModel:
             ValueError: For a model without ARD.
 
         Example:
-            prior = [{"kernel": ARD(), "bias": Normal()}, Normal()]
-            model = tfbnn.BayesianMLP([8, 50, 1], prior=prior)
+            model = tfbnn.BayesianMLP([8, 50, 1])
             model.fit_posterior(x, y)
             print(model.relevance())
         """

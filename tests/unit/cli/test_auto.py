@@ -8,7 +8,10 @@ from tests.support.commands import check_refusal
 from tfbnn.cli import main
 from tfbnn.cli.fit_options import add_options, fit_arguments, make_model
 from tfbnn.cli.kernel_options import kernel_argument
+from tfbnn.diagnostics.problem import LONGER_SEARCH
+from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
+from tfbnn.fit.fitting import check_early_stopping
 from tfbnn.model import BayesianMLP
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal
 from tfbnn.run.options import FitOptions
@@ -58,6 +61,15 @@ def test_a_prior_that_is_given_is_standard(options, prior):
     assert {layer.kernel for layer in found.priors} == {prior}
     assert found.parameterization == "standard"
     assert spec(f"{options} --parameterization ntk").parameterization == "ntk"
+
+
+def test_options_that_a_report_advises_are_followed():
+    """Those of settings that are "auto" by default, as the diagnosis writes them."""
+    asked = "--epochs 900 --early-stopping 90 --validation-split 0.15"
+    check_early_stopping(fit_arguments(parsed(asked))["pretraining"], None)
+    assert all(word in LONGER_SEARCH.command for word in asked.split() if word.startswith("--"))
+    args = parsed("--kernel hmc --target-accept-prob 0.9")
+    assert kernel_argument(args) == {"kernel": HMC(target_accept_prob=0.9)}
 
 
 def test_what_is_given_is_not_chosen():

@@ -11,7 +11,7 @@ from tfbnn.diagnostics import statistics as diagnostics
 from tfbnn.diagnostics.advice import find_problems
 from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.diagnostics.movement import Sampled
-from tfbnn.diagnostics.problem import Interface
+from tfbnn.diagnostics.problem import PYTHON, Interface
 from tfbnn.diagnostics.wording import percent
 
 C, S, P, N_REF, K = 4, 400, 7, 5, 2
@@ -79,6 +79,20 @@ def test_disagreement_in_function_space_is_reported(run):
     assert diagnosis.mean_gap[0, 0] > 1.5 and diagnosis.verdict == "not yet"
 
 
+def test_chains_that_no_run_would_bring_together_are_weighed(run):
+    """A number of draws that nobody waits for is not advised: short of it, it is."""
+    draws, function_draws, stats = run
+    function_draws[1] += 5.0
+    shell = Interface(is_command_line=True)
+    for times, is_absurd in ((1, False), (20, True)):
+        long = np.tile(draws, (1, times, 1)), np.tile(function_draws, (1, times, 1, 1))
+        (problem,) = diagnose(*long, {}).problems
+        for interface, first in ((PYTHON, "model.stack_chains: "), (shell, "model.stack_chains, ")):
+            words = problem.remedy.words(interface)
+            assert words.startswith(first) == is_absurd and ("num" in words) != is_absurd
+            assert ("stay in modes of their own" in words) == is_absurd
+
+
 def test_one_chain_has_nothing_to_stack(run):
     draws, function_draws, stats = run
     function_draws[0, : S // 2] += 5.0
@@ -104,7 +118,7 @@ def test_divergences_are_counted(run):
     stats["diverging"][2, :24] = True
     message = only_warning(diagnose(draws, function_draws, stats))
     assert message.startswith("24 of 1600 transitions (1.5 %) diverged")
-    assert "target_accept_prob" in message
+    assert "kernel=HMC(target_accept_prob=0.9)" in message
 
 
 def test_low_ebfmi_names_the_chains(run):
@@ -122,6 +136,7 @@ def test_saturated_tree_depth_is_a_share(run):
     message = only_warning(diagnosis)
     assert diagnosis.verdict == "usable for error bars"  # short trajectories cost time alone
     assert message.startswith("2.5 % of the trajectories reached the largest tree depth 10")
+    assert message.endswith("Next: kernel=NUTS(max_tree_depth=11)")
     assert diagnose(draws, function_draws, stats).warnings == ()
 
 
@@ -131,6 +146,7 @@ def test_chain_in_a_worse_mode_is_named(run):
     first, second = diagnose(draws, function_draws, stats).warnings
     assert first.startswith("Chain 2 is stuck or in a worse mode: log density 40")
     assert "not yet on the log density: R-hat" in second
+    assert "Pretraining(epochs=..., early_stopping=..., validation_split=0.15)" in first
 
 
 def stand_still(run, chains):

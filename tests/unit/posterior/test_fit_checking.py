@@ -85,20 +85,20 @@ TRAPS = {
     "5a prior too narrow": (
         lambda: lines_through(X, Y, 0.0, SMALL, scale=1.0, prior=Normal(SMALL)),
         "The prior is too narrow: networks drawn from it vary over the inputs by 0.01",
-        "prior=Normal(1.0)",
-        "--prior-scale 1",
+        "prior=HierarchicalNormal(HalfCauchy(1.0))",
+        "--prior hierarchical",
     ),
     "5a prior too narrow for weights that are there": (
         lambda: lines_through(X, Y, 0.2, SMALL, scale=1.0, prior=Laplace(SMALL)),
         "The prior is too narrow: 50 % of the weights lie in its outermost 0.1 %",
-        "prior=Normal(1.0)",
-        "--prior-scale 1",
+        "prior=HierarchicalNormal(HalfCauchy(1.0))",
+        "--prior hierarchical",
     ),
     "5b range of the prior too narrow": (
         lambda: lines_through(X, Y, 0.299, 2e-4, scale=0.7, prior=Uniform(-0.3, 0.3)),
         "The prior is too narrow: 50 % of the weights lie at an edge of its range",
-        "prior=Normal(1.0)",
-        "--prior-scale 1",
+        "prior=HierarchicalNormal(HalfCauchy(1.0))",
+        "--prior hierarchical",
     ),
 }
 
