@@ -287,7 +287,7 @@ def test_rows_of_the_default(monkeypatch):
 
     def wanted(table, *methods, splits=None, seeds=None):
         options = {"tables": [table], "methods": methods, "splits": splits, "seeds": seeds}
-        return list(jobs(SimpleNamespace(**options, quick=False)))
+        return list(jobs(SimpleNamespace(**options, networks=None, quick=False)))
 
     fits = wanted("yacht", "default")
     assert [(fit.split, fit.seed, fit.hidden) for fit in fits[:5]] == [
