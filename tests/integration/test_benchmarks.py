@@ -469,6 +469,19 @@ def test_fits_that_fail_make_no_bar_better(monkeypatch):
     assert judged([*on_the_grid, late])[bar] == ("1 of 2 fits failed", "no")
 
 
+def test_copies_of_rows_repeat_inputs_and_target(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from default_report import report
+    from default_rivals import distinct_rows
+
+    x = np.array([[1.0, 2.0], [0.0, 2.0], [1.0, 2.0], [1.0, 2.0], [0.0, 2.0]])
+    t = np.array([3.0, 4.0, 3.0, 5.0, 4.0])
+    np.testing.assert_array_equal(np.sort(distinct_rows(x, t)), [0, 1, 3])
+    assert "Rows of gp on wine are of c." in report(made_up("gp", -1.0, "wine", 2))
+    assert "Rows of gp on wine" not in report(made_up("gp", -1.0))
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")
