@@ -11,6 +11,7 @@ from default_compare import (
     difference,
     done,
     label,
+    left_out,
     methods,
     of_table,
 )
@@ -75,6 +76,7 @@ def _level(rows):
                 found = difference(ours, best[1])
                 behind[table] = -found.mean - 2.0 * np.nan_to_num(found.error)
                 text = f"{found.mean:+.3f} +- {found.error:.3f} against {best[0]}"
+            text += left_out(chosen)
         met = behind[table] <= LEVEL if table in behind else None
         lines.append(_line(f"{table}: LPD level within {LEVEL} + 2 se", text, met))
     bar = f"level on {SHARE_LEVEL:.0%} of the tables"
@@ -106,6 +108,7 @@ def _noise_free(rows):
                     continue
                 theirs = float(np.mean([row["rmse"] for row in rival[1]]))
                 text = f"median {np.median(errors):.4g}, worst {max(errors):.4g}; {rival[0]} {theirs:.4g}"
+                text += left_out(chosen, "rmse") if rival is best else ""
                 yield _line(bar, text, float(np.median(errors)) <= theirs)
 
 

@@ -33,7 +33,8 @@ test rows in view. Boosting: the better of two settings out of fold. Rows with a
 depends on the inputs, which the default does not: they are no rivals in the sense of the bars. A
 spline has no error bar.
 
-A bar over fits of which one failed, or was not done in time, is not met.
+A bar over fits of which one failed, or was not done in time, is not met. A rival is compared on the
+splits that it shares with default 50, and left out with fewer than half of them.
 
 Differences are default 50 less the rival of the same noise model with the best score on these very
 test rows, on the same splits. From five splits on the standard error is that of the splits, below

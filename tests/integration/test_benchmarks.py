@@ -469,6 +469,26 @@ def test_fits_that_fail_make_no_bar_better(monkeypatch):
     assert judged([*on_the_grid, late])[bar] == ("1 of 2 fits failed", "no")
 
 
+def test_rivals_of_the_default_with_few_splits(monkeypatch):
+    """Those with at least half are compared on what is shared; the others are named."""
+    monkeypatch.syspath_prepend(FOLDER)
+    ours, ridge = made_up("default", -1.0, hidden=[50]), made_up("ridge", -3.0)
+    gp = made_up("gp", -0.5)
+    text, met = judged([*ours, *ridge, *gp[2:]])[LEVEL_ON_AIRFOIL]
+    assert text.startswith("-0.500 +- ") and text.endswith(" against gp") and met == "no"
+    text, met = judged([*ours, *ridge, not_done(gp[2]), *gp[3:]])[LEVEL_ON_AIRFOIL]
+    assert text.endswith(" against ridge; left out: gp (2 of 5 splits)") and met == "yes"
+
+
+def test_noise_models_differ_in_regression_alone(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    from default_compare import best_rival
+
+    for table, best in (("airfoil", "gp"), ("digits", "ngboost")):
+        rows = made_up("default", -1.0, table, hidden=[50]) + made_up("gp", -0.5, table)
+        assert best_rival([*rows, *made_up("ngboost", -0.2, table)])[0] == best
+
+
 def test_copies_of_rows_repeat_inputs_and_target(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     import numpy as np
