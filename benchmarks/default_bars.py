@@ -30,11 +30,16 @@ TUNED_ERROR = {("neutralino raw", "default 20-20"): 0.0145}
 TUNED_ERROR |= {("neutralino invariant", "default 20-20"): 0.0037}
 DENSITY_MARGIN, ERROR_FACTOR = 0.1, 1.1
 TUNED_AIRFOIL, AIRFOIL_MARGIN = 0.8835, 0.3  # results/airfoil.md, standardised target
-DEMO_ERROR = 2.9  # of `tfbnn demo` on its own test rows, fb
+# On the demo's own test rows, fb: the best known, of `tfbnn demo` while it was tuned by hand.
+DEMO_ERROR = 2.9
 USABLE = "usable for error bars"
 GREEN_SECONDS, MAX_SECONDS, SHORT_MARGIN = 300.0, 420.0, 0.05
 NOT_GREEN = ("kin8nm", "neutralino raw", "neutralino invariant", "bikes", "grid")
 COVERED = ("concrete", "kin8nm", "wine", "airfoil", "bikes", "demo")
+NOISE_OF_STARTS = (
+    "no start whose noise is below half of what held-out rows show",
+    "not measured here (a test holds it: tests/unit/engine/starts/test_judge.py)",
+)
 NOMINAL, COVERAGE_MARGIN = (0.6827, 0.9545), (0.08, 0.03)
 
 
@@ -43,7 +48,7 @@ def bars(rows):
     lines = []
     for judge in (_level, _noise_free, _tuned, _airfoil, _ridge, _green, _short, _time, _demo):
         lines += judge(rows)
-    return [*lines, *_coverage(rows)]
+    return [*lines, *_coverage(rows), _line(*NOISE_OF_STARTS, None)]
 
 
 def _line(bar, found, met):
@@ -83,7 +88,7 @@ def _level(rows):
     if not behind:
         return [*lines, _line(bar, "", None)]
     num_level = sum(value <= LEVEL for value in behind.values())
-    text = f"{num_level} of {len(behind)}"
+    text = f"of the tables measured: {num_level} of {len(behind)}"
     lines.append(_line(bar, text, num_level >= SHARE_LEVEL * len(behind)))
     worst = max(behind, key=behind.get)
     text = f"{max(behind[worst], 0.0):.3f} beyond 2 se, on {worst}"
@@ -94,7 +99,7 @@ def _level(rows):
 
 
 def _noise_free(rows):
-    """By the error between the points of the grid: of the worst seed, against each rival."""
+    """By the error between the points of the grid: the median of three seeds, against each rival."""
     for table, about in TABLES.items():
         if about.kind == NOISE_FREE:
             chosen, ours = of_table(rows, table), _defaults(rows, table)
@@ -208,9 +213,13 @@ def _time(rows):
 
 
 def _demo(rows):
-    bar = f"demo, default 20-20: RMSE at most {DEMO_ERROR} fb + 10 %, that of the demo itself"
-    ours = _defaults(rows, "demo", "default 20-20")
-    yield _judged(bar, ours, "rmse", lambda median: median <= ERROR_FACTOR * DEMO_ERROR)
+    bar = f"demo, {DEFAULT}: RMSE at most {DEMO_ERROR} fb + 10 %, that of the demo tuned by hand"
+    yield _judged(
+        f"{bar} (5-20-20-1, at 33ed619)",
+        _defaults(rows, "demo"),
+        "rmse",
+        lambda median: median <= ERROR_FACTOR * DEMO_ERROR,
+    )
 
 
 def _coverage(rows):
