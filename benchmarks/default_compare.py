@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from default_ours import OURS
 from default_rivals import HETEROSCEDASTIC
+from default_tables import CLASSES, TABLES
 
 __all__ = [
     "DEFAULT",
@@ -14,6 +15,7 @@ __all__ = [
     "difference",
     "done",
     "label",
+    "left_out",
     "methods",
     "of_table",
     "same_noise",
@@ -22,6 +24,8 @@ __all__ = [
 DEFAULT = "default 50"
 # From so many splits on their spread is the error of a mean; below it is that of the test rows.
 MIN_SPLITS = 5
+# A rival with a smaller share of the default's splits says too little of the table.
+LEAST_SHARE = 0.5
 
 
 class Difference(NamedTuple):
@@ -59,7 +63,8 @@ def methods(rows):
 
 def same_noise(row):
     """Whether the row is a rival's with the noise model of the default."""
-    return row["method"] not in OURS and row["method"] not in HETEROSCEDASTIC
+    of_classes = TABLES[row["table"]].kind == CLASSES  # which have no noise to model
+    return row["method"] not in OURS and (of_classes or row["method"] not in HETEROSCEDASTIC)
 
 
 def by_split(rows, score):
@@ -95,21 +100,43 @@ def best_rival(rows, score="lpd", largest=True):
     """(label, rows) of the best rival with the default's noise model where the default was fitted.
 
     Args:
-        rows: Finished rows of one table.
+        rows: Rows of one table.
         score: Name of the score that decides.
         largest: Whether a large one is good.
 
     Returns:
-        None without a default or a rival. It is the best by the test rows, in the rival's favour.
+        None without a default or a rival. It is the best by the test rows, in the rival's favour:
+        the one that is furthest ahead of the default, or least behind, on the splits of both.
     """
-    found = methods(rows)
-    splits = set(by_split(found.get(DEFAULT, []), score))
-    means = {}
-    for name, its_rows in found.items():
-        values = by_split(its_rows, score)
-        if same_noise(its_rows[0]) and splits and splits <= set(values):
-            means[name] = np.mean([values[split] for split in splits])
-    if not means:
+    sign = 1.0 if largest else -1.0
+    leads = {
+        name: -sign * found.mean for name, (found, enough) in _rivals(rows, score).items() if enough
+    }
+    if not leads:
         return None
-    best = (max if largest else min)(means, key=means.get)
-    return best, found[best]
+    best = max(leads, key=leads.get)
+    return best, methods(done(rows))[best]
+
+
+def left_out(rows, score="lpd"):
+    """Text that names the rivals with too few of the default's splits for `best_rival`, or ""."""
+    num_splits = len(by_split(methods(rows).get(DEFAULT, []), score))
+    texts = [
+        f"{name} ({found.num_splits if found else 0} of {num_splits} splits)"
+        for name, (found, enough) in _rivals(rows, score).items()
+        if not enough
+    ]
+    return f"; left out: {', '.join(texts)}" if texts else ""
+
+
+def _rivals(rows, score):
+    """Dict label -> (Difference of the default and the rival, whether on splits enough)."""
+    groups = methods(rows)
+    ours = groups.get(DEFAULT, [])
+    least = LEAST_SHARE * len(by_split(ours, score))
+    found = {
+        name: difference(ours, its_rows, score)
+        for name, its_rows in groups.items()
+        if same_noise(its_rows[0])
+    }
+    return {name: (own, own is not None and own.num_splits >= least) for name, own in found.items()}

@@ -105,7 +105,6 @@ def _scores(model, x, y):
         "crps": found["crps"],
         "coverage": [found["coverage"][k] for k in (1, 2)],
         "lpd_groups": _groups(model, x, y),
-        "noise": np.exp(model.posterior.log_noise_scale).mean().item(),
         "log": "log10" in model.posterior.y_pipeline.names,
     }
     return scores | {name: found[name] for name in ("rmse_log10",) if name in found}

@@ -1,5 +1,7 @@
 """The tables of benchmarks/default.py, from the rows that it has kept."""
 
+from collections import Counter
+
 import numpy as np
 from common import markdown
 from default_bars import bars
@@ -24,16 +26,15 @@ decades, every method gets log10 of the target, and its density is carried back 
 yacht and bikes rivals are also tried on the plain target, and the better of the two counts. Who
 predicts points only has the noise of its errors on rows out of fold (ridge, boosting: five folds;
 forest: out of bag; MLP: see `default_rivals.mlp`). Gaussian processes: a length scale per input, RBF
-or Matern 5/2 by marginal likelihood, hyper-parameters on at most 2000 rows, conditioned on all.
-Their optimiser was settled on split 0 of yacht, concrete and wine with test rows in view. It sees
-every row once: with the copies that wine has among its rows, the process ends without noise, hits the
-copies among the test rows, and has a log density of 2.6 on split 0 with an RMSE of .75, which says
-more of the copies than of the wine.
-Boosting: the better of two settings out of fold. Rows with a star model noise that depends on the
-inputs, which the default does not: they are no rivals in the sense of the bars. A spline has no
-error bar.
+or Matern 5/2 by marginal likelihood, hyper-parameters on at most 2000 distinct rows (copies, which
+repeat inputs and target, make noise look like zero: 240 of the 1599 rows of wine), then conditioned
+on all rows, copies included. Their optimiser was settled on split 0 of yacht, concrete and wine with
+test rows in view. Boosting: the better of two settings out of fold. Rows with a star model noise that
+depends on the inputs, which the default does not: they are no rivals in the sense of the bars. A
+spline has no error bar.
 
-The noise of the starts is not judged here: no row shows it.
+A bar over fits of which one failed, or was not done in time, is not met. A rival is compared on the
+splits that it shares with default 50, and left out with fewer than half of them.
 
 Differences are default 50 less the rival of the same noise model with the best score on these very
 test rows, on the same splits. From five splits on the standard error is that of the splits, below
@@ -52,8 +53,9 @@ def report(rows):
         _section("Regression", rows, False, SCORES),
         _section("Classes", rows, True, CLASS_SCORES),
         _differences(rows),
-        f"## Bars\n\n{markdown(['bar', 'found', 'met'], bars(done(rows)))}",
+        f"## Bars\n\n{markdown(['bar', 'found', 'met'], bars(rows))}",
         LEGEND,
+        _processes_on_wine(rows),
         _versions(rows),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -73,11 +75,10 @@ def _section(title, rows, of_classes, scores):
 def _line(name, group, scores):
     star = " *" if group[0]["method"] in HETEROSCEDASTIC and "rmse" in scores.values() else ""
     finished = done(group)
-    num_failed = len(group) - len(finished)
     splits = len({row["split"] for row in finished})
     count = f"{splits} ({len(finished)})" if len(finished) > splits else f"{splits}"
-    if num_failed:
-        count += f", {num_failed} {group[-1]['failed']}"
+    reasons = Counter(row["failed"] for row in group if "failed" in row)
+    count += "".join(f", {number} {reason}" for reason, number in reasons.items())
     cells = [name + star, count, *(_mean(finished, score) for score in scores.values())]
     if "rmse" in scores.values():
         cells.append(_coverage(finished))
@@ -123,6 +124,18 @@ def _differences(rows):
                 lines.append([table, title, best[0], mean, found.num_splits])
     header = ["table", "score", "best rival", "default 50 less the rival", "splits"]
     return f"## Against the best rival\n\n{markdown(header, lines)}" if lines else ""
+
+
+def _processes_on_wine(rows):
+    commits = dict.fromkeys(
+        row["commit"] for row in of_table(rows, "wine") if row["method"] == "gp"
+    )
+    if not commits:
+        return ""
+    return (
+        f"Rows of gp on wine are of {', '.join(commits)}. Up to 80f6211 rows were copies where their "
+        "inputs alone repeat; on wine the target repeats with them, so that the rows are the same."
+    )
 
 
 def _versions(rows):

@@ -7,7 +7,7 @@ points only gets the noise that its errors on rows out of fold show.
 
 import numpy as np
 
-__all__ = ["HETEROSCEDASTIC", "RIVALS", "lbfgs"]
+__all__ = ["HETEROSCEDASTIC", "RIVALS", "distinct_rows", "lbfgs"]
 
 NUM_FOLDS = 5
 # Rows for the hyper-parameters of a Gaussian process, and for the choice of its kernel.
@@ -16,7 +16,7 @@ MAX_ROWS, CHOICE_ROWS = 2000, 500
 MLP_REPEATS = 2
 # Noise of an ensemble is at least this share of its mean squared error.
 LEAST_NOISE = 0.05
-# They model noise that depends on the inputs, which the default does not.
+# On targets that are numbers they model noise that depends on the inputs; the default does not.
 HETEROSCEDASTIC = ("ngboost", "bde")
 
 
@@ -88,10 +88,7 @@ def gp(x, t, x_test, seed):
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-    # Without copies of rows: they make noise look like zero. Wine has 240, and with them its process
-    # ended without noise, with an RMSE of .75 and a log density of 2.6, as it hit the copies.
-    distinct = np.unique(x, axis=0, return_index=True)[1]
-    order = np.random.default_rng(seed).permutation(distinct)
+    order = np.random.default_rng(seed).permutation(distinct_rows(x, t))
     few, many = order[:CHOICE_ROWS], order[:MAX_ROWS]
     scales = {"length_scale": np.full(x.shape[1], 2.0), "length_scale_bounds": (1e-2, 1e4)}
     models = []
@@ -106,6 +103,14 @@ def gp(x, t, x_test, seed):
         best = GaussianProcessRegressor(best.kernel_, optimizer=None).fit(x, t)
     location, scale = best.predict(x_test, return_std=True)  # the scale has the noise in it
     return _normal(location, scale)
+
+
+def distinct_rows(x, t):
+    """Where rows are first: all but copies, which have inputs and target of another [N] -> [M].
+
+    To the marginal likelihood copies look like rows without noise.
+    """
+    return np.unique(np.column_stack([x, t]), axis=0, return_index=True)[1]
 
 
 def lbfgs(num_iterations):
