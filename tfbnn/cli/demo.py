@@ -34,10 +34,17 @@ _SMEARING = 0.2
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How much the demo computes; tests make it small."""
+    """How much the demo computes; tests make it small.
+
+    Attributes:
+        num_rows: Of the table.
+        num_results: Draws of each chain. A default fit would go on for the whole of its budget: on
+            this table chains do not mix within minutes, and the scores are there long before.
+        options: Further arguments of the fit.
+    """
 
     num_rows: int = 2000
-    # Further arguments of the fit, which has none but defaults.
+    num_results: int = 400
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -107,7 +114,7 @@ def _show_data(data: Dataset, folder: str) -> None:
 
 
 def _fit(path: str, target: str) -> BayesianMLP:
-    """The fit of `tfbnn fit` with nothing else given, bit by bit."""
+    """The fit of `tfbnn fit` with nothing given but the number of draws, bit by bit."""
     _heading("2. The network")
     table = read_table(path)
     x = table.select([name for name in table.columns if name != target])
@@ -117,15 +124,16 @@ def _fit(path: str, target: str) -> BayesianMLP:
     _paragraph(
         "Instead of one best set of weights, we sample many: each sampled network fits the data "
         "about as well as the noise allows, and where they differ, the prediction is uncertain. "
-        "The size of the noise is sampled along with the weights. Nothing is set by hand here: what "
-        "suits the rows is chosen, and the report says what and why."
+        "The size of the noise is sampled along with the weights. Nothing is set by hand here but "
+        "the number of draws: what suits the rows is chosen, and the report says what and why."
     )
     _heading("3. Sampling (the long part)")
     import_tensorflow()
     y = one_as_vector(table.select([target]).values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report says the same
-        run = fit_columns(model, (x, y, None), [target], [], **SIZE.options)
+        options = {"num_results": SIZE.num_results} | SIZE.options
+        run = fit_columns(model, (x, y, None), [target], [], **options)
     print(run.report(interface=Interface(is_command_line=True)))
     print()
     _paragraph(
@@ -184,7 +192,10 @@ def _show_next_steps(folder: str, target: str, seconds: float) -> None:
     _heading(f"Done in {seconds:.0f} s. What next?")
     print(f"tfbnn info {model}")
     print(f"tfbnn predict {model} {test} --quantiles 0.16,0.84")
-    print(f"tfbnn fit {train} --target {target} -o mine.h5    # the fit of this demo")
+    print(f"tfbnn fit {train} --target {target} --num-results {SIZE.num_results} -o mine.h5")
+    print(
+        "    # the fit of this demo; without --num-results it goes on until the draws are good enough"
+    )
     print(f"tfbnn evaluate mine.h5 {test}")
     print("tfbnn fit --help")
 
