@@ -1,0 +1,265 @@
+"""benchmarks/default.py: its rows, its scores, and the bars that it judges them by."""
+
+import pytest
+
+from tests.support.benchmarks import FOLDER
+
+pytestmark = pytest.mark.benchmarks
+
+
+def test_default_on_the_grid(run_quickly):
+    table, rows = run_quickly("default", "--tables", "grid", "--methods", "default", "spline")
+    by_method = {row["method"]: row for row in rows}
+    assert set(by_method) == {"default", "spline"}
+    ours, spline = by_method["default"], by_method["spline"]
+    assert ours["hidden"] == [50] and ours["verdict"] and len(ours["lpd_groups"]) == 20
+    assert abs(sum(ours["lpd_groups"]) / 20 - ours["lpd"]) < 0.05 * (1.0 + abs(ours["lpd"]))
+    # Peaks vary by 14.7; the spline knows nothing but the points of the grid.
+    assert spline["rmse"] < 0.1 and not {"lpd", "crps", "coverage"} & set(spline)
+    assert "| grid: RMSE at most that of spline | median" in table and "nan" not in table
+
+
+def test_rows_of_the_default(monkeypatch):
+    """Three seeds and a deeper network on the first split, one fit and the rivals on the others."""
+    monkeypatch.syspath_prepend(FOLDER)
+    from types import SimpleNamespace
+
+    from default import GROUPS, jobs
+
+    def wanted(table, *methods, splits=None, seeds=None):
+        options = {"tables": [table], "methods": methods, "splits": splits, "seeds": seeds}
+        return list(jobs(SimpleNamespace(**options, networks=None, quick=False)))
+
+    fits = wanted("yacht", "default")
+    assert [(fit.split, fit.seed, fit.hidden) for fit in fits[:5]] == [
+        (0, 0, (50,)),
+        (0, 1, (50,)),
+        (0, 2, (50,)),
+        (0, 0, (50, 50)),
+        (1, 0, (50,)),
+    ]
+    assert len(fits) == 20 + 2 + 1 and len({fit.key for fit in fits}) == len(fits)
+    assert {fit.hidden for fit in wanted("neutralino raw", "default")} == {
+        (50,),
+        (50, 50),
+        (20, 20),
+    }
+    assert [fit.split for fit in wanted("concrete", "bde", "spline")] == [0]
+    assert [fit.plain for fit in wanted("bikes", "gp", splits=[1])] == [False, True]
+    assert [fit.seed for fit in wanted("demo", "map", seeds=[1])] == []
+    of_classes = {fit.method for fit in wanted("digits", "rivals")}
+    assert of_classes == {"gp", "boosting", "forest", "mlp", "ngboost", "logistic"}
+    assert of_classes < set(GROUPS["rivals"])
+
+
+def test_scores_of_rivals_are_those_of_evaluate(monkeypatch):
+    """Of a normal and of a log-normal, by their closed forms; of classes, by the package's own."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from default_scores import TargetSpace, class_scores, mixture_scores
+    from scipy import stats
+
+    from tfbnn.posterior.metrics import expected_calibration_error
+
+    generator = np.random.default_rng(0)
+    y = np.exp(generator.normal(2.0, 0.7, 200))
+    location, scale = generator.normal(0.0, 1.0, (1, 200)), np.full((1, 200), 0.8)
+    for log in (False, True):
+        space = TargetSpace.of(y, log)
+        found = mixture_scores(space, location, scale, y)
+        mean, stddev = space.mean + space.spread * location[0], 0.8 * space.spread
+        z = ((np.log10(y) if log else y) - mean) / stddev
+        assert found["coverage"] == [np.mean(abs(z) < 1), np.mean(abs(z) < 2)]
+        if log:
+            mu, sigma = np.log(10.0) * mean, np.log(10.0) * stddev
+            law, centre = stats.lognorm(sigma, scale=np.exp(mu)), np.exp(mu)
+            # Baran and Lerch 2015, equation of the log-normal.
+            tails = stats.norm.cdf(z - sigma) + stats.norm.cdf(sigma / np.sqrt(2)) - 1
+            crps = y * (2 * stats.norm.cdf(z) - 1) - 2 * np.exp(mu + sigma**2 / 2) * tails
+        else:
+            law, centre = stats.norm(mean, stddev), mean
+            crps = stddev * (
+                z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi)
+            )
+        np.testing.assert_allclose(found["lpd"], law.logpdf(y).mean(), rtol=1e-9)
+        np.testing.assert_allclose(found["crps"], crps.mean(), rtol=0.01)
+        np.testing.assert_allclose(found["rmse"], np.sqrt(np.mean((y - centre) ** 2)), rtol=1e-9)
+        np.testing.assert_allclose(np.mean(found["lpd_groups"]), found["lpd"], atol=1e-6)
+
+    probabilities = generator.dirichlet(np.ones(3), 200)
+    labels = generator.integers(3, size=200)
+    found = class_scores(probabilities, labels)
+    confidence = probabilities.max(axis=1, keepdims=True)
+    correct = (probabilities.argmax(axis=1) == labels)[:, None]
+    expected = expected_calibration_error(confidence, correct).item()
+    np.testing.assert_allclose(found["ece"], expected, rtol=1e-9)
+    assert found["accuracy"] == correct.mean()
+
+
+def test_scores_of_a_mixture_of_rivals(monkeypatch):
+    """Two normals far from each other, by the integral over their distribution function."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from default_scores import TargetSpace, mixture_scores
+    from scipy import stats
+
+    y = np.array([-3.0, -1.0, 0.2, 4.0])
+    location, scale = np.array([[-2.0] * 4, [1.0] * 4]), np.array([[0.5] * 4, [1.5] * 4])
+    found = mixture_scores(TargetSpace(False, 0.0, 1.0), location, scale, y)
+    points = np.linspace(-15.0, 15.0, 60_001)[:, None]
+    below = stats.norm.cdf(points[..., None], location[:, 0], scale[:, 0]).mean(axis=-1)
+    crps = np.trapezoid((below - (points >= y)) ** 2, points[:, 0], axis=0)
+    np.testing.assert_allclose(found["crps"], crps.mean(), rtol=5e-3)
+    density = stats.norm.pdf(y, location, scale).mean(axis=0)
+    np.testing.assert_allclose(found["lpd"], np.log(density).mean(), rtol=1e-9)
+    np.testing.assert_allclose(found["rmse"], np.sqrt(np.mean((y + 0.5) ** 2)), rtol=1e-9)
+    # The standard deviation is the root of 2.25 + 1.25.
+    assert found["coverage"] == [0.5, 0.75]
+
+
+def made_up(method, lpd, table="airfoil", splits=5, hidden=(), **more):
+    """Rows of the default's comparison, split by split, with a log density that grows."""
+    common = {"table": table, "seed": 0, "plain": False, "hidden": list(hidden), "method": method}
+    common |= {"wall": 100.0, "processor": 150.0, "load_before": 0.0, "commit": "c"}
+    common |= {"rmse": 1.0, "crps": 0.5, "coverage": [0.7, 0.94]}
+    if method == "default":
+        common["verdict"] = "usable for error bars"
+    densities = [lpd + 0.1 * split for split in range(splits)]
+    return [
+        {"key": f"{method} {split}", "split": split, "lpd": value, "lpd_groups": [value] * 20}
+        | common
+        | more
+        for split, value in enumerate(densities)
+    ]
+
+
+def not_done(row):
+    """The row as it is kept after a fit that took too long."""
+    names = ("key", "table", "split", "method", "seed", "hidden", "plain", "commit", "load_before")
+    return {name: row[name] for name in names} | {"failed": "not done after 900 s"}
+
+
+def judged(rows):
+    """Dict bar -> (found, met)."""
+    from default_bars import bars
+
+    return {bar: (found, met) for bar, found, met in bars(rows)}
+
+
+LEVEL_ON_AIRFOIL = "airfoil: LPD level within 0.02 + 2 se"
+
+
+def test_bars_of_the_default(monkeypatch):
+    """Made-up rows: level with the rival of its noise model or not, whatever the others do."""
+    monkeypatch.syspath_prepend(FOLDER)
+    from default_report import report
+
+    def met(lpd):
+        ours = made_up("default", lpd, hidden=[50])
+        rivals = made_up("ridge", -3.0) + made_up("gp", -1.5) + made_up("ngboost", -0.5)
+        failed = not_done(made_up("forest", 0.0)[0])
+        text = report([*ours, *rivals, failed])
+        assert "ngboost *" in text and "0, 1 not done after 900 s" in text and "nan" not in text
+        return {bar: met for bar, (_, met) in judged([*ours, *rivals]).items()}
+
+    ahead = met(-1.51)
+    assert ahead[LEVEL_ON_AIRFOIL] == "yes"
+    assert ahead["no default fit below ridge regression in LPD"] == "yes"
+    assert ahead["airfoil: usable for error bars in 5 minutes"] == "yes"
+    assert ahead["mean coverage at 2 sigma within 0.03 of 0.9545"] == "yes"
+    assert ahead["wine: usable for error bars in 5 minutes"] == "not measured"
+    behind = met(-3.5)
+    assert behind[LEVEL_ON_AIRFOIL] == behind["never more than 0.15 + 2 se behind"] == "no"
+    assert behind["no default fit below ridge regression in LPD"] == "no"
+
+
+def test_fits_that_fail_make_no_bar_better(monkeypatch):
+    """One in the middle that was not done, or has no number for its density."""
+    monkeypatch.syspath_prepend(FOLDER)
+    from default_report import report
+
+    rivals = made_up("ridge", -3.0) + made_up("gp", -1.5)
+    ours = made_up("default", -1.0, hidden=[50])
+    ridge = "no default fit below ridge regression in LPD"
+    level_share, green = "level on 75% of the tables", "airfoil: usable for error bars in 5 minutes"
+    found = judged([*ours, *rivals])
+    assert found[level_share] == ("of the tables measured: 1 of 1", "yes")
+    assert found[green] == ("5 of 5 fits, at most 100 s", "yes")
+    assert {found[bar][1] for bar in (LEVEL_ON_AIRFOIL, ridge, "at most 7 minutes")} == {"yes"}
+
+    late = [*ours[:2], not_done(ours[2]), *ours[3:]]
+    assert "| default 50 | 4, 1 not done after 900 s |" in report([*late, *rivals])
+    found = judged([*late, *rivals])
+    assert found[LEVEL_ON_AIRFOIL] == ("1 of 5 fits failed", "no")
+    assert found[level_share] == ("of the tables measured: 0 of 1", "no")
+    assert found["never more than 0.15 + 2 se behind"] == ("inf beyond 2 se, on airfoil", "no")
+    assert found[ridge] == ("1 of 5 below; least margin -inf (default 2)", "no")
+    assert found[green] == ("4 of 5 fits, at most 100 s", "no")
+    assert found["at most 7 minutes"] == ("not done after 900 s: airfoil, default 50", "no")
+    assert found["mean coverage at 1 sigma within 0.08 of 0.6827"] == ("1 of 5 fits failed", "no")
+
+    empty = [*ours[:2], ours[2] | {"lpd": float("nan")}, *ours[3:]]
+    found = judged([*empty, *rivals])
+    assert found[ridge] == ("1 of 5 below; least margin -inf (default 2)", "no")
+    assert found[LEVEL_ON_AIRFOIL] == ("1 of 5 fits failed", "no")
+
+    on_the_grid = made_up("default", 0.0, "grid", 1, [50]) + made_up("spline", 0.0, "grid", 1)
+    bar = "grid: RMSE at most that of spline"
+    assert judged(on_the_grid)[bar][1] == "yes"
+    late = not_done(on_the_grid[0] | {"seed": 1})
+    assert judged([*on_the_grid, late])[bar] == ("1 of 2 fits failed", "no")
+
+
+def test_rivals_of_the_default_with_few_splits(monkeypatch):
+    """Those with at least half are compared on what is shared; the others are named."""
+    monkeypatch.syspath_prepend(FOLDER)
+    ours, ridge = made_up("default", -1.0, hidden=[50]), made_up("ridge", -3.0)
+    gp = made_up("gp", -0.5)
+    text, met = judged([*ours, *ridge, *gp[2:]])[LEVEL_ON_AIRFOIL]
+    assert text.startswith("-0.500 +- ") and text.endswith(" against gp") and met == "no"
+    text, met = judged([*ours, *ridge, not_done(gp[2]), *gp[3:]])[LEVEL_ON_AIRFOIL]
+    assert text.endswith(" against ridge; left out: gp (2 of 5 splits)") and met == "yes"
+
+
+def test_noise_models_differ_in_regression_alone(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    from default_compare import best_rival
+
+    for table, best in (("airfoil", "gp"), ("digits", "ngboost")):
+        rows = made_up("default", -1.0, table, hidden=[50]) + made_up("gp", -0.5, table)
+        assert best_rival([*rows, *made_up("ngboost", -0.2, table)])[0] == best
+
+
+def test_bars_of_the_demo_and_of_starts(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    bar = "demo, default 50: RMSE at most 2.9 fb + 10 %, that of the demo tuned by hand"
+    for errors, met in (([3.1, 9.0, 2.0], "yes"), ([3.3, 1.0, 3.3], "no")):
+        rows = [made_up("default", 0.0, "demo", 1, [50], rmse=error)[0] for error in errors]
+        found = judged(rows + made_up("default", 0.0, "demo", 1, [20, 20], rmse=5.0))
+        assert found[f"{bar} (5-20-20-1, at 33ed619)"] == (f"{errors[0]:.4g}", met)
+    text, met = found["no start whose noise is below half of what held-out rows show"]
+    assert text.startswith("not measured here") and met == "not measured"
+
+
+def test_copies_of_rows_repeat_inputs_and_target(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    from default_report import report
+    from default_rivals import distinct_rows
+
+    x = np.array([[1.0, 2.0], [0.0, 2.0], [1.0, 2.0], [1.0, 2.0], [0.0, 2.0]])
+    t = np.array([3.0, 4.0, 3.0, 5.0, 4.0])
+    np.testing.assert_array_equal(np.sort(distinct_rows(x, t)), [0, 1, 3])
+    assert "Rows of gp on wine are of c." in report(made_up("gp", -1.0, "wine", 2))
+    assert "Rows of gp on wine" not in report(made_up("gp", -1.0))
+
+
+@pytest.mark.realdata
+def test_rivals_of_the_default(run_quickly):
+    pytest.importorskip("sklearn")
+    _, rows = run_quickly(
+        "default", "--tables", "yacht", "--methods", "ridge", "gp", "boosting", "forest", "mlp"
+    )
+    ridge = min(row["lpd"] for row in rows if row["method"] == "ridge")
+    for row in rows:
+        assert row["log"] != row["plain"] and row["rmse"] < 12.0 and row["lpd"] >= ridge
