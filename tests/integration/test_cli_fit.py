@@ -167,10 +167,10 @@ def test_a_kernel_inside_another_has_its_options():
 def test_demo(run, monkeypatch, folder):
     pytest.importorskip("matplotlib")
     # As with QUICK.
-    quick = dict(num_chains=2, num_burnin_steps=12, verbose=0)
+    quick = dict(num_chains=2, verbose=0)
     start = Pretraining(epochs=2, newton_iterations=0)
     options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=start, jit_compile=False)
-    size = demo.Size(num_rows=60, num_results=12, options=quick | options)
+    size = demo.Size(60, num_burnin_steps=12, num_results=12, options=quick | options)
     monkeypatch.setattr(demo, "SIZE", size)
     code, out, err = run("demo -o story")
     assert code == 0, err
@@ -186,7 +186,7 @@ def test_demo(run, monkeypatch, folder):
     # The command under "What next?" has its scores.
     (command,) = re.findall("tfbnn (fit story.* -o mine.h5)", out)
     more = "--kernel hmc --num-leapfrog-steps 2 --epochs 2 --newton-iterations 0 --no-jit-compile"
-    more = [*more.split(), *"--num-chains 2 --num-burnin-steps 12".split()]
+    more = [*more.split(), *"--num-chains 2".split()]
     assert run(command, *more)[0] == 0
     assert run("evaluate mine.h5 story/test.csv") == told
 

@@ -38,13 +38,14 @@ class Size:
 
     Attributes:
         num_rows: Of the table.
-        num_results: Draws of each chain. A default fit would go on for the whole of its budget: on
-            this table chains do not mix within minutes, and the scores are there long before.
+        num_burnin_steps, num_results: Of each chain. A default fit would go on for the whole of its
+            budget: on this table chains do not mix within minutes, and the scores are there before.
         options: Further arguments of the fit.
     """
 
     num_rows: int = 2000
-    num_results: int = 400
+    num_burnin_steps: int = 300
+    num_results: int = 200
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -114,7 +115,7 @@ def _show_data(data: Dataset, folder: str) -> None:
 
 
 def _fit(path: str, target: str) -> BayesianMLP:
-    """The fit of `tfbnn fit` with nothing given but the number of draws, bit by bit."""
+    """The fit of `tfbnn fit` with nothing given but the lengths of the chains, bit by bit."""
     _heading("2. The network")
     table = read_table(path)
     x = table.select([name for name in table.columns if name != target])
@@ -125,15 +126,15 @@ def _fit(path: str, target: str) -> BayesianMLP:
         "Instead of one best set of weights, we sample many: each sampled network fits the data "
         "about as well as the noise allows, and where they differ, the prediction is uncertain. "
         "The size of the noise is sampled along with the weights. Nothing is set by hand here but "
-        "the number of draws: what suits the rows is chosen, and the report says what and why."
+        "the length of the chains: what suits the rows is chosen, and the report says what and why."
     )
     _heading("3. Sampling (the long part)")
     import_tensorflow()
     y = one_as_vector(table.select([target]).values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report says the same
-        options = {"num_results": SIZE.num_results} | SIZE.options
-        run = fit_columns(model, (x, y, None), [target], [], **options)
+        lengths = {"num_burnin_steps": SIZE.num_burnin_steps, "num_results": SIZE.num_results}
+        run = fit_columns(model, (x, y, None), [target], [], **lengths, **SIZE.options)
     print(run.report(interface=Interface(is_command_line=True)))
     print()
     _paragraph(
