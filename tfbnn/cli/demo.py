@@ -193,10 +193,9 @@ def _show_next_steps(folder: str, target: str, seconds: float) -> None:
     _heading(f"Done in {seconds:.0f} s. What next?")
     print(f"tfbnn info {model}")
     print(f"tfbnn predict {model} {test} --quantiles 0.16,0.84")
-    print(f"tfbnn fit {train} --target {target} --num-results {SIZE.num_results} -o mine.h5")
-    print(
-        "    # the fit of this demo; without --num-results it goes on until the draws are good enough"
-    )
+    lengths = f"--num-burnin-steps {SIZE.num_burnin_steps} --num-results {SIZE.num_results}"
+    print(f"tfbnn fit {train} --target {target} {lengths} -o mine.h5")
+    print("    # the fit of this demo; without the numbers, until the draws are good enough")
     print(f"tfbnn evaluate mine.h5 {test}")
     print("tfbnn fit --help")
 
