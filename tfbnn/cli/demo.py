@@ -133,7 +133,10 @@ def _fit(path: str, target: str) -> BayesianMLP:
     y = one_as_vector(table.select([target]).values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report says the same
-        lengths = {"num_burnin_steps": SIZE.num_burnin_steps, "num_results": SIZE.num_results}
+        lengths: dict[str, Any] = {
+            "num_burnin_steps": SIZE.num_burnin_steps,
+            "num_results": SIZE.num_results,
+        }
         run = fit_columns(model, (x, y, None), [target], [], **lengths, **SIZE.options)
     print(run.report(interface=Interface(is_command_line=True)))
     print()

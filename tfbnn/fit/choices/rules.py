@@ -133,10 +133,8 @@ def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     elif noise < _MOSTLY_NOISE:
         length, why = _STEPS_OF_HMC, f"the pilot's noise of {noise:.2g} makes the posterior narrow"
     else:
-        length, why = (
-            _NOISY_STEPS,
-            f"N P = {sizes.work:.2g} and noise are no reason for more or fewer",
-        )
+        told = "class labels are" if pilot is None else f"the pilot's noise of {noise:.2g} is"
+        length, why = _NOISY_STEPS, f"{told} no reason for more"
     settings = HMC(num_leapfrog_steps=length, target_accept_prob=_ACCEPT)
     return settings, f"{length} leapfrog steps, as {why}"
 
