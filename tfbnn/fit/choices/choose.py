@@ -109,7 +109,7 @@ def settle_options(
         settle("kernel", *rules.kernel(sizes, pilot))
     if is_auto(options.num_burnin_steps):
         gradients = resolve_kernel(settled.get("kernel", options.kernel)).gradients_per_transition
-        settle("num_burnin_steps", *rules.num_burnin_steps(sizes, pilot, gradients))
+        settle("num_burnin_steps", *rules.num_burnin_steps(sizes, gradients))
     if is_auto(options.pretraining):
         settle("pretraining", *rules.pretraining(sizes, pilot))
     return replace(options, **settled), tuple(choices)
@@ -119,8 +119,6 @@ def sizes_of(spec: ModelSpec, num_rows: int, num_chains: int) -> Sizes:
     """What rules know of a fit of so many rows by so many chains."""
     return Sizes(
         num_rows=num_rows,
-        num_inputs=spec.num_inputs,
-        num_targets=spec.num_targets,
         num_parameters=spec.layout.num_parameters,
         has_classes=spec.has_classes,
         num_chains=num_chains,

@@ -58,16 +58,12 @@ class Sizes(NamedTuple):
 
     Attributes:
         num_rows: N.
-        num_inputs: D.
-        num_targets: K.
-        num_parameters: P.
+        num_parameters: P, which D and K are part of.
         has_classes: Whether targets are class labels.
         num_chains: C.
     """
 
     num_rows: int
-    num_inputs: int
-    num_targets: int
     num_parameters: int
     has_classes: bool = False
     num_chains: int = 4
@@ -139,9 +135,8 @@ def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     return settings, f"{length} leapfrog steps, as {why}"
 
 
-def num_burnin_steps(sizes: Sizes, pilot: Pilot | None, gradients: int) -> tuple[int, str]:
+def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:
     """Transitions of warm-up, for a kernel that takes so many gradients per transition."""
-    del pilot
     affordable = _WARMUP_WORK / (sizes.work * gradients)
     told = f"N P = {sizes.work:.2g} with {gradients} gradients each"
     if affordable >= _WARMUP:

@@ -14,7 +14,7 @@ from tfbnn.fit.choices.rules import Sizes
 
 def sizes(num_rows, num_inputs, num_targets, hidden=50, has_classes=False):
     weights = (num_inputs + 1) * hidden + (hidden + 1) * num_targets
-    return Sizes(num_rows, num_inputs, num_targets, weights, has_classes)
+    return Sizes(num_rows, weights, has_classes)
 
 
 def pilot(*noise):
@@ -37,7 +37,7 @@ def chosen(name):
     """(Kernel, warm-up, pretraining) of a table."""
     table = TABLES[name]
     kernel, _ = rules.kernel(*table)
-    warmup, _ = rules.num_burnin_steps(*table, kernel.gradients_per_transition)
+    warmup, _ = rules.num_burnin_steps(table[0], kernel.gradients_per_transition)
     return kernel, warmup, rules.pretraining(*table)[0]
 
 
@@ -93,7 +93,7 @@ def test_pretraining_makes_about_as_many_steps_whatever_the_rows(num_rows):
 )
 def test_warm_up_stays_within_its_budget_or_at_its_least(num_rows, gradients):
     table = sizes(num_rows, 10, 1)
-    steps, _ = rules.num_burnin_steps(table, None, gradients)
+    steps, _ = rules.num_burnin_steps(table, gradients)
     assert 100 <= steps <= 1000 and steps % 50 == 0
     work = table.work * gradients * steps
     assert work <= 1.6e11 or steps == 100
@@ -137,7 +137,7 @@ def test_each_reason_is_one_line_with_a_number_that_decided():
     for table in TABLES.values():
         for _, why in (
             rules.kernel(*table),
-            rules.num_burnin_steps(*table, 64),
+            rules.num_burnin_steps(table[0], 64),
             rules.pretraining(*table),
         ):
             assert "\n" not in why and len(why) < 140 and any(map(str.isdigit, why))
