@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from tfbnn.diagnostics.wording import counted
 from tfbnn.run.events import Event
 
 # In the order of a run; programs are compiled before ADAM and before the chains move.
@@ -61,8 +62,8 @@ def about(seconds: float) -> str:
     """A time that nobody knows to the second, in words: "20 seconds", "3 minutes", "2.5 hours"."""
     for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * length:
-            return f"{seconds / length:.2g} {unit}"
-    return f"{max(seconds, 1.0):.1g} seconds"
+            return f"{float(f'{seconds / length:.2g}'):g} {unit}"
+    return counted(int(float(f"{max(seconds, 1.0):.1g}")), "second")
 
 
 def clock(seconds: float) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from tfbnn.run.events import Event
 from tfbnn.run.time_to_go import TimeToGo
+from tfbnn.run.wording import about
 
 
 def event(total, seconds=60.0, transition=10, num_transitions=1000):
@@ -55,3 +56,17 @@ def test_steady_news_are_shown_as_they_are():
     for second in range(100):
         time.update(event(200.0 - second), float(second))
         assert time.at(float(second)) == pytest.approx(200.0 - second)
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (0.2, "1 second"),
+        (23.0, "20 seconds"),
+        (180.0, "3 minutes"),
+        (9000.0, "2.5 hours"),
+        (5.4e5, "150 hours"),
+    ],
+)
+def test_a_time_is_told_in_words(seconds, words):
+    assert about(seconds) == words
