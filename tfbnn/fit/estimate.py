@@ -1,6 +1,7 @@
 """How long a fit will take, told from its settings."""
 
 from tfbnn.engine.kernels import resolve_kernel
+from tfbnn.engine.starts.newton import plan_newton
 from tfbnn.fit.choices.choose import settle_options, sizes_of
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.options import FitOptions, Sampling
@@ -9,6 +10,7 @@ from tfbnn.run.plan import (
     estimated_pretraining_seconds,
     estimated_seconds,
     most_results,
+    seconds_of,
 )
 from tfbnn.run.wording import about
 from tfbnn.spec.model_spec import ModelSpec
@@ -19,9 +21,9 @@ from tfbnn.system.threads import num_cores
 def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -> float:
     """About how long pretraining and sampling take at most on the cores of this process.
 
-    Neither imports, compilation nor Newton iterations are in it. It is right within a factor of a
-    few, and reads no clock. It makes no pilot, without which the rules take the rows for noisy: a
-    fit whose pilot finds little noise takes longer trajectories, and maybe more starts.
+    Neither imports nor compilation are in it. It is right within a factor of a few, and reads no
+    clock. It makes no pilot, without which the rules take the rows for noisy: a fit whose pilot finds
+    little noise takes longer trajectories, Levenberg-Marquardt, and maybe more starts.
 
     Args:
         spec: ModelSpec.
@@ -63,7 +65,14 @@ def _seconds(
     pretraining: Pretraining | None,
     num_rows: int,
 ) -> float:
+    cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
-    if pretraining is not None:
-        seconds += estimated_pretraining_seconds(spec, pretraining, num_rows)
-    return seconds * max(1.0, sampling.num_chains / num_cores())
+    seconds *= max(1.0, sampling.num_chains / cores)
+    if pretraining is None:
+        return seconds
+    num_starts = pretraining.num_starts or sampling.num_chains
+    adam = estimated_pretraining_seconds(spec, pretraining, num_rows)
+    polish = plan_newton(spec, num_rows, pretraining)
+    # One start after the other has all cores.
+    polish_seconds = seconds_of(num_starts * polish.num_iterations * polish.flops) / cores
+    return seconds + adam * max(1.0, num_starts / cores) + polish_seconds

@@ -179,11 +179,16 @@ def block_length(spec: ModelSpec, settings: Planned, num_chains: int, total: int
     return _power_of_two(min(_LONGEST_BLOCK, memory, total))
 
 
+def seconds_of(flops: float) -> float:
+    """About how long so many operations take one core."""
+    return flops / _FLOPS_PER_CALL
+
+
 def estimated_seconds(
     spec: ModelSpec, settings: Planned, num_rows: int, num_transitions: int
 ) -> float:
     """About how long so many transitions of a chain take on one core, from settings alone."""
-    return num_transitions * _flops_per_transition(spec, settings, num_rows) / _FLOPS_PER_CALL
+    return seconds_of(num_transitions * _flops_per_transition(spec, settings, num_rows))
 
 
 def most_results(spec: ModelSpec, settings: Planned, numbers: Numbers, num_rows: int) -> int:
@@ -214,7 +219,7 @@ def estimated_pretraining_seconds(
     batch_size = min(pretraining.batch_size or num_rows, num_rows)
     num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
     flops = 6.0 * batch_size * spec.layout.num_parameters + _FLOPS_OF_AN_EMPTY_STEP
-    return num_steps * flops / _FLOPS_PER_CALL
+    return seconds_of(num_steps * flops)
 
 
 def _flops_per_transition(spec: ModelSpec, settings: Planned, num_rows: int) -> float:

@@ -18,10 +18,9 @@ class Until:
     They are judged in function space, by what the verdict of `run.report()` asks of chains, with
     `ess` and `rhat` in the place of its limits: 95 % of the reference inputs have an R-hat of at
     most `rhat` and all of them one of at most three times as far from 1; nowhere is the smaller of
-    bulk and tail effective sample size below `ess`; chains agree on their means and on the log
-    density. Looks are taken at 100, 200, 400, 600, 800, 1200, 1600, ... draws per chain: at fixed
-    numbers, so that the same draws are kept wherever, however fast and in how many parts a run is
-    made.
+    bulk and tail effective sample size below `ess`; chains agree on the log density. Looks are
+    taken at 100, 200, 400, 600, 800, 1200, 1600, ... draws per chain: at fixed numbers, so that the
+    same draws are kept wherever, however fast and in how many parts a run is made.
 
     Attributes:
         ess: Effective sample size over all chains, default 400.

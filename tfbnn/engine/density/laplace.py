@@ -66,7 +66,7 @@ def laplace_draws(spec: ModelSpec, mode: Array, data: Data, num_draws: int, seed
         if not np.isfinite(factor).all():
             raise StartError(
                 "The Gauss-Newton matrix is not positive definite and finite at the network that "
-                "fit_laplace found. Use dtype='float64', other Pretraining, or a larger noise_scale."
+                "fit_laplace found. Use dtype='float64', or a likelihood with a larger noise_scale."
             )
         shift: Array = solve_triangular(factor, standard.T, lower=True, trans="T").T
     return np.asarray(mode, np.float64) + shift

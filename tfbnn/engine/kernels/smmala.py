@@ -237,7 +237,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
             if not np.isfinite(value):
                 raise StartError(
                     f"The {self.metric} metric of SMMALA is not finite where chain {chain} starts. "
-                    "Use Pretraining, a narrower prior, or kernel='nuts'."
+                    "Leave pretraining out, or use a narrower prior or kernel='nuts'."
                 )
 
     def work(self, spec: ModelSpec) -> float:

@@ -22,6 +22,8 @@ from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.aside import awaited
 
 _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
@@ -214,20 +216,28 @@ _NAMES = {"dense": "the P x P matrix", "rows": "the N x N form", "products": "co
 
 
 class NewtonPlan(NamedTuple):
-    """At most `num_iterations`, by `method` ("dense", "rows", "products"), and why."""
+    """At most so many iterations for one start.
+
+    Attributes:
+        num_iterations: 0 for none.
+        method: "dense", "rows" or "products".
+        reason: Why, in words.
+        flops: Operations of one iteration.
+    """
 
     num_iterations: int
     method: str
     reason: str
+    flops: float = 0.0
 
 
-def plan_newton(spec, num_rows, settings):
+def plan_newton(spec: ModelSpec, num_rows: int, settings: Pretraining) -> NewtonPlan:
     """The plan for one chain.
 
     Args:
-        spec: ModelSpec.
+        spec: The model.
         num_rows: Training rows N.
-        settings: tfbnn.Pretraining.
+        settings: How it is pretrained.
 
     Returns:
         NewtonPlan; "auto" chooses no iterations where fewer than ten are affordable, and leaves
@@ -240,7 +250,8 @@ def plan_newton(spec, num_rows, settings):
     if settings.newton_iterations != "auto":
         worth = exact and costs[exact] <= _WORTH_OF_EXACT * costs["products"]
         method = exact if worth else "products"
-        return NewtonPlan(settings.newton_iterations, method, f"as asked, by {_NAMES[method]}")
+        reason = f"as asked, by {_NAMES[method]}"
+        return NewtonPlan(settings.newton_iterations, method, reason, costs[method])
     if settings.early_stopping and not settings.validation_split:
         return NewtonPlan(0, "products", "auto: early stopping chose the point")
     for method, fewest in ((exact, _FEWEST_EXACT), ("products", _FEWEST_APPROXIMATE)):
@@ -248,11 +259,11 @@ def plan_newton(spec, num_rows, settings):
         if affordable >= fewest:
             count = min(affordable, _MOST_ITERATIONS)
             reason = f"auto: {_NAMES[method]} affords {count} for {about}"
-            return NewtonPlan(count, method, reason)
+            return NewtonPlan(count, method, reason, costs[method])
     return NewtonPlan(0, "products", f"auto: ADAM alone, too costly for {about}")
 
 
-def _costs(size, lines):
+def _costs(size: int, lines: int) -> dict[str, float]:
     """Operations of one iteration by every method whose arrays fit in memory."""
     costs = {"products": 2.0 * MAX_CG_STEPS * 12.0 * lines * size}
     if 8.0 * size**2 <= _LARGEST_ARRAY:
