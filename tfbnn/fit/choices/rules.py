@@ -45,9 +45,9 @@ _FEW_ROWS, _FEW_STEPS_OF_ADAM = 10, 500
 # Residuals of held-out rows from which Levenberg-Marquardt is not tried: where there is so much noise,
 # what ADAM leaves is as good, and a polish follows single rows.
 _MOSTLY_NOISE = 0.5
-# And up to which so many starts are tried for each chain, as where rows are many: without noise to
-# cross on, chains stay in the basin that they start in.
-_NEARLY_NO_NOISE, _STARTS_PER_CHAIN = 0.1, 2
+# And up to which so many starts are tried for each chain, as where rows are many, up to this N P above
+# which their polish takes minutes more: without noise to cross on, chains stay where they start.
+_NEARLY_NO_NOISE, _STARTS_PER_CHAIN, _MOST_WORK_OF_MANY = 0.1, 2, 2e7
 # Longer steps are rejected where the chains are at last, which is steeper than where they were tuned:
 # aimed at the usual 0.65, a quarter of the transitions diverged on concrete and yacht.
 _ACCEPT = 0.8
@@ -184,7 +184,7 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
     if pilot is None:
         return settings, why
     told = f"the pilot misses rows by {noise:.2g}"
-    if is_narrow or noise < _NEARLY_NO_NOISE:
+    if noise < _NEARLY_NO_NOISE or (is_narrow and sizes.work <= _MOST_WORK_OF_MANY):
         num_starts = _STARTS_PER_CHAIN * sizes.num_chains
         settings = replace(settings, num_starts=num_starts)
         why = f"{num_starts} starts, {why}"

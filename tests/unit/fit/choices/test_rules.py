@@ -75,6 +75,11 @@ def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     ]
 
 
+def test_more_starts_are_tried_only_where_their_polish_is_affordable():
+    found = [rules.pretraining(sizes(n, 5, 1), pilot(0.2))[0] for n in (12_000, 10**5)]
+    assert [settings.num_starts for settings in found] == [8, None]
+
+
 @pytest.mark.parametrize("num_rows", [10, 20, 40, 53, 54, 455, 10**5])
 def test_rows_to_judge_by_are_held_out_of_small_tables_too(num_rows):
     settings, _ = rules.pretraining(sizes(num_rows, 5, 1), pilot(0.6))
