@@ -66,7 +66,16 @@ class TimedLanes:
     """
 
     def __init__(
-        self, layers, x, y, num_lanes=1, *, chains_each=1, jit_compile=True, dtype="float32"
+        self,
+        layers,
+        x,
+        y,
+        num_lanes=1,
+        *,
+        chains_each=1,
+        jit_compile=True,
+        dtype="float32",
+        kernel=KERNEL,
     ):
         """
         Args:
@@ -76,6 +85,7 @@ class TimedLanes:
             chains_each: Chains of a lane, batched in its program.
             jit_compile: Whether XLA compiles it.
             dtype: Of the network.
+            kernel: Settings, with KERNEL's number of leapfrog steps and a definite preconditioner.
         """
         spec = network(layers, dtype).spec
         starts = [
@@ -86,7 +96,7 @@ class TimedLanes:
         # An older checkout's make_lane knows XLA only.
         options = {} if jit_compile else {"jit_compile": False}
         lane, self.compilation = make_lane(
-            spec, KERNEL, x, y, starts[0], count, _NUM_BLOCKS, sink=_Nowhere(), **options
+            spec, kernel, x, y, starts[0], count, _NUM_BLOCKS, sink=_Nowhere(), **options
         )
         others = [type(lane)(lane.program, lane.chains, at, _Nowhere()) for at in starts[1:]]
         self.lanes = [lane, *others]
