@@ -143,6 +143,11 @@ def test_cpu_gpu(run_quickly, tmp_path):
     assert (tmp_path / "cpu_gpu.png").stat().st_size > 10_000
 
 
+def test_whitening_cost(run_quickly):
+    table, _ = run_quickly("whitening_cost")
+    assert "| 5-50-1 | 351 | 1600 |" in table and "nan" not in table
+
+
 def test_gradient_cost(run_quickly):
     pytest.importorskip("blackjax")
     table, _ = run_quickly("gradient_cost")
