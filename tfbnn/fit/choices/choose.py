@@ -120,7 +120,6 @@ def sizes_of(spec: ModelSpec, num_rows: int, num_chains: int) -> Sizes:
     return Sizes(
         num_rows=num_rows,
         num_parameters=spec.layout.num_parameters,
-        has_classes=spec.has_classes,
         num_chains=num_chains,
     )
 

@@ -67,13 +67,11 @@ class Sizes(NamedTuple):
     Attributes:
         num_rows: N.
         num_parameters: P, which D and K are part of.
-        has_classes: Whether targets are class labels.
         num_chains: C.
     """
 
     num_rows: int
     num_parameters: int
-    has_classes: bool = False
     num_chains: int = 4
 
     @property

@@ -12,9 +12,9 @@ from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.fit.choices.rules import Sizes
 
 
-def sizes(num_rows, num_inputs, num_targets, hidden=50, has_classes=False):
+def sizes(num_rows, num_inputs, num_targets, hidden=50):
     weights = (num_inputs + 1) * hidden + (hidden + 1) * num_targets
-    return Sizes(num_rows, weights, has_classes)
+    return Sizes(num_rows, weights)
 
 
 def pilot(*noise):
@@ -30,7 +30,7 @@ TABLES = {
     "many rows": (sizes(50_000, 13, 1), pilot(0.6)),
     "many rows, little noise": (sizes(12_000, 5, 1), pilot(0.2)),
     "many targets": (sizes(4_000, 13, 20), pilot(*[0.01] * 20)),
-    "classes": (sizes(455, 13, 3, has_classes=True), None),
+    "classes": (sizes(455, 13, 3), None),
 }
 
 
