@@ -48,8 +48,9 @@ class BayesianMLP(BaselineMethods):
             softplus, gelu, swish or silu, sin, identity. Default "tanh".
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
             list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
-            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere; the
-            scales are sampled, so that the data choose them. ARD is for the first kernel alone:
+            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
+            HalfNormal(3.0) in both for classes, whose log-odds may be large; the scales are
+            sampled, so that the data choose them. ARD is for the first kernel alone:
             [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
         likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
         parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the

@@ -14,10 +14,11 @@ from tfbnn.spec.priors import ARD, HalfNormal, HierarchicalNormal, ScalePrior
 
 def default_prior(layer_sizes: Sequence[int], likelihood: Likelihood) -> tuple[Any, str]:
     """The prior of the weights, as `resolve_priors` takes it."""
-    del likelihood  # scales that are sampled suit all of them
-    # With the heavy tail of HalfCauchy scales go where networks follow single rows.
-    sampled = HierarchicalNormal(HalfNormal(1.0))
-    first = {"kernel": ARD(HalfNormal(1.0)), "bias": sampled}
+    # With the heavy tail of HalfCauchy scales go where networks follow single rows. Targets have a
+    # unit, their spread; log-odds have none, and are large where classes hardly overlap.
+    of_scales = HalfNormal(3.0 if likelihood.has_classes else 1.0)
+    sampled = HierarchicalNormal(of_scales)
+    first = {"kernel": ARD(of_scales), "bias": sampled}
     why = "the data choose a scale for each input and each layer"
     return [first, *[sampled] * (len(layer_sizes) - 2)], why
 

@@ -53,6 +53,18 @@ def test_defaults_are_the_documented_ones():
     assert spec == explicit and hash(spec) == hash(explicit)
 
 
+@pytest.mark.parametrize("likelihood", [likelihoods.Bernoulli(), likelihoods.Categorical()])
+def test_default_scales_of_classes_may_be_larger(likelihood):
+    outputs = 1 if likelihood == likelihoods.Bernoulli() else 3
+    wide = priors.HierarchicalNormal(priors.HalfNormal(3.0))
+    prior = [{"kernel": priors.ARD(priors.HalfNormal(3.0)), "bias": wide}, wide]
+    chosen = tfbnn.BayesianMLP([5, 20, outputs], likelihood=likelihood)
+    given = tfbnn.BayesianMLP(
+        [5, 20, outputs], prior=prior, parameterization="ntk", likelihood=likelihood
+    )
+    assert chosen.spec == given.spec
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
