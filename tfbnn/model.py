@@ -17,6 +17,7 @@ from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.fit.baseline_methods import BaselineMethods
+from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(BaselineMethods):
+class BayesianMLP(BaselineMethods, CalibrationMethods):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:

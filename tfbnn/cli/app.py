@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from tfbnn.cli import demo, diagnose, evaluate, fit, info, plot, predict, resuming
+from tfbnn.cli import calibrate, demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.cli.parsing import Parser, parse
 from tfbnn.exceptions import ChainError
@@ -22,6 +22,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "fit": fit,
     "predict": predict,
     "evaluate": evaluate,
+    "calibrate": calibrate,
     "diagnose": diagnose,
     "plot": plot,
     "info": info,

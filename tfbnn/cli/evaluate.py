@@ -9,7 +9,13 @@ import numpy as np
 
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import DATA, add_model_argument, add_role_options, load_model
+from tfbnn.cli.options import (
+    DATA,
+    add_model_argument,
+    add_role_options,
+    add_uncalibrated_option,
+    load_model,
+)
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 HELP = "score a saved model on rows with known targets"
@@ -39,6 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_model_argument(parser)
     parser.add_argument("data", metavar="DATA", help=DATA)
     add_role_options(parser)
+    add_uncalibrated_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -47,18 +54,23 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args)
     roles = Roles(model.posterior, args.target, args.noise_column)
     x, y, noise = read_rows(model, args.data, roles)
-    scores = model.evaluate(x, y, noise_scale=noise)
-    note = weighting_note(model.posterior)
+    calibrated = False if args.uncalibrated else "auto"
+    scores = model.evaluate(x, y, noise_scale=noise, calibrated=calibrated)
+    note, calibration = weighting_note(model.posterior), model.calibration
+    told = None if calibration is None or args.uncalibrated else calibration.text
     if args.json:
         weights = {"chain_weights": model.posterior.chain_weights, "weighting": note}
-        print_json(scores | weights)
+        print_json(scores | weights | {"calibration": told})
     else:
-        print(scores_text(scores, roles.targets, note))
+        print(scores_text(scores, roles.targets, note, told))
     return DONE
 
 
 def scores_text(
-    scores: Mapping[str, Any], names: Sequence[str], weighting: str | None = None
+    scores: Mapping[str, Any],
+    names: Sequence[str],
+    weighting: str | None = None,
+    calibration: str | None = None,
 ) -> str:
     """Scores as aligned lines, observed against nominal coverage at the end.
 
@@ -66,6 +78,7 @@ def scores_text(
         scores: Dict from `BayesianMLP.evaluate`.
         names: Names of the targets.
         weighting: Line on how the chains are weighted, or None for equal weights.
+        calibration: Line on what calibrated the error bars, or None.
     """
     lines = [_line("Rows", [str(scores["num_rows"])])]
     if len(names) > 1:
@@ -79,6 +92,8 @@ def scores_text(
         lines.append(_line(f"Within {k} sigma", shares, nominal))
     if weighting is not None:
         lines.append(f"{'Chains':<24}{weighting}")
+    if calibration is not None:
+        lines.append(f"{'Calibrated':<24}{calibration}")
     return "\n".join(lines)
 
 

@@ -59,6 +59,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
         "y_pipeline": ensemble.y_pipeline.to_json(),
         "relevance": None if relevance is None else asdict(relevance),
         "diagnostics": ensemble.diagnostics,
+        "calibration": ensemble.calibration and ensemble.calibration.to_json(),
         "provenance": ensemble.provenance.to_json(),
     }
 
@@ -78,6 +79,9 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
     note = weighting_note(ensemble)
     if note is not None:
         yield "Chains", note
+    if ensemble.calibration is not None:
+        for number, line in enumerate(ensemble.calibration.lines(ensemble.target_names)):
+            yield "" if number else "Calibrated", line
     yield "Features", ", ".join(ensemble.feature_names or ["names unknown"])
     yield "Targets", ", ".join(provenance.target_names or ["names unknown"])
     if ensemble.classes is not None:

@@ -73,6 +73,15 @@ def add_model_argument(parser: Group) -> None:
     )
 
 
+def add_uncalibrated_option(parser: Group) -> None:
+    """Adds --uncalibrated."""
+    parser.add_argument(
+        "--uncalibrated",
+        action="store_true",
+        help="error bars of the posterior, although the model is calibrated",
+    )
+
+
 def load_model(args: argparse.Namespace) -> BayesianMLP:
     """The model that the arguments name."""
     if args.trusted or os.path.isdir(args.model):

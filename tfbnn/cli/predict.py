@@ -10,7 +10,13 @@ import numpy as np
 
 from tfbnn.cli.columns import Roles, as_noise, feature_columns, inputs_of
 from tfbnn.cli.console import DONE
-from tfbnn.cli.options import add_model_argument, comma_list, load_model, number
+from tfbnn.cli.options import (
+    add_model_argument,
+    add_uncalibrated_option,
+    comma_list,
+    load_model,
+    number,
+)
 from tfbnn.cli.outputs import STREAM, TABLE, check_output, is_device
 from tfbnn.data.csv_tables import open_csv
 from tfbnn.data.table import Table
@@ -63,6 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="spread of a new observation; without it, of the function alone",
     )
+    add_uncalibrated_option(parser)
     parser.add_argument(
         "--space",
         choices=["original", "transformed"],
@@ -98,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
         model.predict, include_noise=args.include_noise, quantiles=args.quantiles or None
     )
     predict = partial(predict, space=args.space, return_trust=args.trust)
+    predict = partial(predict, calibrated=False if args.uncalibrated else "auto")
     with (
         _pieces(args.points, model.posterior, noise) as pieces,
         _written(args.output, columns) as write,

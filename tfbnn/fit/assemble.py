@@ -18,6 +18,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
+from tfbnn.spec.row_digests import row_digests
 from tfbnn.spec.rows import Rows, TransformedRows, data_hash, reference_rows
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
@@ -43,6 +44,7 @@ def make_ensemble(
     until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
+        row_digests=row_digests(definition.rows),
         draws=result.draws,
         sample_stats=result.sample_stats,
         chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
 from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE
-from tfbnn.posterior.metrics import pulls
+from tfbnn.posterior.row_scores import row_scores
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array
@@ -96,7 +96,8 @@ def plot_pulls(
 ) -> Figure:
     """Histogram of standardised residuals, (target - mean) / stddev, with the standard normal.
 
-    They are taken on the scale the network sees, noise included, as `evaluate` does.
+    They are taken on the scale the network sees, noise included, and calibrated where the model is,
+    as `evaluate` does.
 
     Args:
         model: A fitted `BayesianMLP`.
@@ -108,7 +109,7 @@ def plot_pulls(
         Figure.
     """
     rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
-    values = pulls(model.posterior, rows.y, transformed)
+    values = row_scores(model.posterior, rows.y, transformed).pull
     edges = np.arange(-5.0, 5.01, 0.5)
     grid = np.linspace(-5.0, 5.0, 201)
     with canvas.styled_figure(1, values.shape[1], (5.2, 3.8)) as (figure, axes):
@@ -153,7 +154,7 @@ def plot_coverage(
     found = _quantiles(model, rows.x, rows.noise, ends)
     low, high = found[: len(levels)], found[len(levels) :]
     observed = np.mean((low <= rows.y) & (rows.y <= high), axis=1)  # [levels, K]
-    outside = np.abs(pulls(model.posterior, rows.y, transformed))
+    outside = np.abs(row_scores(model.posterior, rows.y, transformed).pull)
     with canvas.styled_figure(1, 2, (4.2, 3.9)) as (figure, axes):
         intervals, tails = axes[0]
         _draw_intervals(intervals, levels, observed, len(rows.y), model.posterior.target_names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from tfbnn.data.labels import Classes, label_array
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import NotFittedError
+from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
@@ -48,6 +49,10 @@ class Ensemble:
         mode: None where every draw is a network. Else the parameters theta [P] around which the
             network was made linear in theta: the draws are of a normal distribution there, and
             predict what the tangents do (`tfbnn.posterior.linearised`), not what networks would.
+        row_digests: Ascending digests of the rows of the fit (`tfbnn.spec.row_digests`), none where
+            nobody kept them.
+        calibration: Of the predictive distribution with noise, or None. It is about these draws
+            under these weights, and does not follow them where they change.
     """
 
     spec: ModelSpec
@@ -66,9 +71,11 @@ class Ensemble:
     provenance: Provenance = Provenance()
     readouts: Readouts | None = None
     mode: Array | None = None
+    row_digests: Array = field(default_factory=lambda: np.empty(0, np.uint32))
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        for name in ("draws", "chain_weights", "x_reference"):
+        for name in ("draws", "chain_weights", "x_reference", "row_digests"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
         if self.mode is not None:
             object.__setattr__(self, "mode", read_only(self.mode))
@@ -293,11 +300,12 @@ class Ensemble:
     def with_draws(self, draws: Array) -> Ensemble:
         """The same model with other draws [C, S, P], equal weights and no statistics."""
         weights = np.full(len(draws), 1.0 / len(draws))
-        return replace(self, draws=draws, sample_stats={}, chain_weights=weights)
+        return replace(self, draws=draws, sample_stats={}, chain_weights=weights, calibration=None)
 
     def with_chain_weights(self, weights: npt.ArrayLike) -> Ensemble:
         """The same draws under other chain weights [C]."""
-        return replace(self, chain_weights=np.array(weights, dtype=np.float64))
+        weights = np.array(weights, dtype=np.float64)
+        return replace(self, chain_weights=weights, calibration=None)
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ data, needs the extra `arviz`.

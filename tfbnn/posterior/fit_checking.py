@@ -19,6 +19,7 @@ from tfbnn.diagnostics.fit_check import (
     TargetCheck,
     rows_check_from_json,
 )
+from tfbnn.posterior.calibration.left_out import left_out
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes
 from tfbnn.posterior.prediction import function_draws, noise_tiles
@@ -33,8 +34,8 @@ _MAX_ROWS = 1000
 _MAX_DRAWS, _MIN_DRAWS = 400, 50
 # Draws x rows x parameters, a few seconds: of wide networks fewer draws are taken.
 _MAX_WORK = 1e10
-# Rows of at most this leverage are judged, where that is this share of all.
-_LARGEST_LEVERAGE, _FEWEST_JUDGED = 0.9, 0.5
+# Rows are judged where so many of them can be, see `left_out`.
+_FEWEST_JUDGED = 0.5
 # Of many targets so many are kept: those with the lowest R2 and with the worst coverage.
 _MAX_TARGETS = 20
 # Networks drawn from the prior, and the most numbers that they may take together.
@@ -84,15 +85,16 @@ def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
 
 def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
     weights, shape = ensemble.draw_weights, rows.y.shape
-    mean, spread, between, noise = (np.empty(shape) for _ in range(4))
+    mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
     for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
         scale = np.broadcast_to(cast(Array, scale), location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
-        chains = location.reshape(ensemble.num_chains, -1, *location.shape[1:])
-        between[place] = chains.mean(axis=1).var(axis=0)
-    pull, judged = _left_out_pulls(rows.y - mean, spread - between, between, noise)
+        left_mean, left_stddev, judged[place] = left_out(
+            rows.y[place], location, scale, ensemble.chain_weights
+        )
+        pull[place] = (rows.y[place] - left_mean) / left_stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile
     ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
     variance = rows.y.var(axis=0)
@@ -108,36 +110,11 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
             residual=_root_mean((rows.y - mean)[:, index] ** 2),
             noise=_root_mean(noise[:, index]),
             spread=_root_mean(spread[:, index]),
-            **_left_out(pull[judged[:, index], index], shape[0], ends),
+            **_left_out(pull[judged[:, index] > 0, index], shape[0], ends),
         )
         for index in range(shape[1])
     ]
     return NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
-
-
-def _left_out_pulls(
-    residual: Array, spread: Array, between: Array, noise: Array
-) -> tuple[Array, Array]:
-    """(Residuals over predictive standard deviations, of each row as if it had been left out; which
-    rows that can be said of), [N, K] each.
-
-    A network with few rows per weight follows each row: its own residual is too small, and its own
-    interval too wide. For a Gaussian posterior and Gaussian noise the row's leverage h, the variance
-    of the function there over that of the noise, takes both back: residual / (1 - h), variance
-    noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, eq. 5.12).
-    As h comes near 1, next to nothing is known of what the row would have been without itself.
-
-    Args:
-        residual: Of the mean prediction.
-        spread: Variance of the function within chains.
-        between: Variance of the chains' means, which no single posterior has: it stays.
-        noise: Variance of the noise.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = 1.0 - spread / noise
-        pulls: Array = (residual / left) / np.sqrt(noise / left + between)
-    judged: Array = left >= 1.0 - _LARGEST_LEVERAGE
-    return pulls, judged
 
 
 def _left_out(pulls: Array, num_rows: int, ends: list[float]) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """Scores of a predictive distribution against known targets."""
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import function_draws, noise_spread, noise_tiles, sample_noisy
+from tfbnn.posterior.prediction import function_draws, noise_tiles
+from tfbnn.posterior.row_scores import RowScores, row_scores
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
 
@@ -16,90 +17,57 @@ _CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
 _MAX_ESS_ROWS = 200
 
 
-def evaluate(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> dict[str, Any]:
+def evaluate(
+    ensemble: Ensemble,
+    y: Array,
+    transformed: NetworkRows,
+    *,
+    include_noise: bool = True,
+    calibrated: bool = True,
+) -> dict[str, Any]:
     """Scores the mixture of all draws on rows.
 
     Args:
         ensemble: Ensemble.
         y: Targets [N, K], original units.
         transformed: NetworkRows.
+        include_noise, calibrated: As in `row_scores`.
 
     Returns:
         Dict. Scores per target are floats for one target and arrays [K] for several; log
         predictive densities are means per row of the joint density of all targets. See
         `BayesianMLP.evaluate` for the keys.
     """
-    ensemble = ensemble.weighted
-    rows = _row_scores(ensemble.mirrored, y, transformed)
-    target = transformed.y
-    jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
-    pull = (target - rows["mean_transformed"]) / rows["stddev_noisy"]
+    rows = row_scores(ensemble, y, transformed, include_noise=include_noise, calibrated=calibrated)
+    target, pull = transformed.y, rows.pull
     scores = {
-        **_errors("", y, rows["mean"]),
-        **_errors("_transformed", target, rows["mean_transformed"]),
-        "log_predictive_density": np.mean(rows["log_density"] + jacobian),
-        "log_predictive_density_transformed": np.mean(rows["log_density"]),
-        "log_predictive_density_moment_matched": np.mean(
-            (-0.5 * pull**2 - np.log(rows["stddev_noisy"]) - 0.5 * np.log(2 * np.pi)).sum(axis=1)
-        ),
-        "crps": np.mean(rows["crps"], axis=0),
+        **_errors("", y, rows.mean),
+        **_errors("_transformed", target, rows.centre),
+        **(_log_densities(ensemble, y, target, rows) if include_noise else {}),
+        "crps": np.mean(rows.crps, axis=0),
         "coverage": {k: np.mean(np.abs(pull) < k, axis=0) for k in _COVERAGE_LEVELS},
         "central_coverage": {
-            p: np.mean(np.abs(rows["pit"] - 0.5) < 0.5 * p, axis=0) for p in _CENTRAL_INTERVALS
+            p: np.mean(np.abs(rows.pit - 0.5) < 0.5 * p, axis=0) for p in _CENTRAL_INTERVALS
         },
         "pull_width": np.std(pull, axis=0),
-        "n_effective": effective_draws(ensemble, transformed.x),
+        "n_effective": effective_draws(ensemble.weighted, transformed.x),
         "num_rows": len(y),
     }
     if "log10" in ensemble.y_pipeline.names:
-        predicted = np.log10(ensemble.y_pipeline.inverse(rows["mean_transformed"]))
+        predicted = np.log10(ensemble.y_pipeline.inverse(rows.centre))
         scores |= _errors("_log10", np.log10(y), predicted)
     return {name: simplify(value) for name, value in scores.items()}
 
 
-def pulls(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> Array:
-    """(target - mean) / stddev in transformed space, noise included: [N, K]; as `evaluate`."""
-    rows = _row_scores(ensemble.weighted.mirrored, y, transformed)
-    return (transformed.y - rows["mean_transformed"]) / rows["stddev_noisy"]
-
-
-def _row_scores(ensemble: Ensemble, y: Array, transformed: NetworkRows) -> dict[str, Array]:
-    """Everything that has to look at all draws, tile by tile: dict name -> [N, K] or [N]."""
-    likelihood, weights = ensemble.spec.likelihood, ensemble.draw_weights
-    x, target, noise = transformed
-    shape = target.shape
-    names = ("mean", "mean_transformed", "stddev_noisy", "crps", "pit")
-    scores = {name: np.empty(shape) for name in names} | {"log_density": np.empty(len(x))}
-    for rows, location, scale in noise_tiles(ensemble, x, noise):
-        scale = cast(Array, scale)  # only classes have none
-        mean, stddev = moments(location, weights)
-        stddev_noisy = np.hypot(stddev, noise_spread(scale, weights))
-        scores["mean_transformed"][rows], scores["stddev_noisy"][rows] = mean, stddev_noisy
-        scores["mean"][rows] = np.einsum(
-            "s,snk->nk", weights, ensemble.y_pipeline.inverse(location)
-        )
-        log_density = likelihood.log_density(target[rows], location, scale)
-        scores["log_density"][rows] = log_mean_exp(log_density, weights)
-        points, point_weights = sample_noisy(ensemble, location, scale)
-        # Probability integral transform: the predictive probability of a smaller target.
-        scores["pit"][rows] = np.einsum("m,mnk->nk", point_weights, points < target[rows])
-        scores["crps"][rows] = _crps(ensemble.y_pipeline.inverse(points), point_weights, y[rows])
-    return scores
-
-
-def _crps(points: Array, weights: Array, y: Array) -> Array:
-    """Continuous ranked probability score of weighted points [M, n, K] against y [n, K].
-
-    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, JASA 102, 359, equation 21), the second
-    term from sorted points.
-    """
-    distance = np.einsum("m,mnk->nk", weights, np.abs(points - y))
-    order = np.argsort(points, axis=0)
-    ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
-    below = np.cumsum(spread, axis=0)
-    with np.errstate(invalid="ignore"):  # infinite points have no finite score
-        score: Array = distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
-    return score
+def _log_densities(ensemble: Ensemble, y: Array, target: Array, rows: RowScores) -> dict[str, Any]:
+    jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
+    off = (target - rows.centre) / rows.stddev
+    normal = -0.5 * off**2 - np.log(rows.stddev) - 0.5 * np.log(2 * np.pi)
+    return {
+        "log_predictive_density": np.mean(rows.log_density + jacobian),
+        "log_predictive_density_transformed": np.mean(rows.log_density),
+        "log_predictive_density_moment_matched": np.mean(normal.sum(axis=1)),
+    }
 
 
 def effective_draws(ensemble: Ensemble, x: Array) -> float:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
+from tfbnn.data.training_inputs import trust_levels
 from tfbnn.posterior.averages import moments, root_mean_square, weighted_quantiles
+from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import moment_networks, target_unit
@@ -71,6 +73,7 @@ class Summary(NamedTuple):
     include_noise: bool = False
     quantiles: Sequence[float] | None = None
     space: str = "original"
+    calibrated: bool = False
 
 
 def function_draws(ensemble: Ensemble, x: Array) -> Array:
@@ -139,6 +142,7 @@ def predict(
     networks = moment_networks(ensemble, wanted.space)
     ensemble = ensemble.weighted.mirrored
     forward = forward_pass(ensemble, len(x), backend)
+    trust = trust_levels(ensemble.training_inputs, x) if wanted.calibrated else None
 
     def summarise(tiles: list[slice]) -> None:
         first, last = tiles[0].start, tiles[-1].stop
@@ -147,7 +151,11 @@ def predict(
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
             known = networks.moments(x[rows]) if networks.in_closed_form else None
-            summary = _summary(ensemble, outputs[..., places], known, noise, wanted)
+            tile = _Tile.of(ensemble, outputs[..., places], known, noise, wanted.include_noise)
+            if trust is None:
+                summary = _summary(ensemble, tile, wanted)
+            else:
+                summary = _calibrated_summary(ensemble, tile, wanted, trust[rows])
             mean[rows], stddev[rows] = summary
             if found is not None:
                 found[:, rows] = summary.quantiles
@@ -161,22 +169,49 @@ def predict(
     return Prediction(mean, stddev, found)
 
 
-def _summary(
-    ensemble: Ensemble,
-    outputs: Array,
-    known: tuple[Array, Array] | None,
-    row_noise: Array | None,
-    wanted: Summary,
-) -> Prediction:
-    """The Prediction of network outputs [C * S, num_outputs, n].
+class _Tile(NamedTuple):
+    """What is summarised of some rows, on the scale the network sees.
 
-    `known` are the transformed mean and standard deviation of the function [n, K] where they are
-    known in closed form, or None.
+    Attributes:
+        location: Of every draw [C * S, n, K].
+        scale: Noise scales that fit it, or None where noise is not wanted.
+        known: Mean and standard deviation of the function [n, K] where they are known in closed
+            form, or None.
     """
-    include_noise, quantiles, space = wanted
-    outputs = _by_rows(outputs)
-    location = ensemble.spec.likelihood.location(outputs)
-    original = space == "original"
+
+    location: Array
+    scale: Array | None
+    known: tuple[Array, Array] | None
+
+    @classmethod
+    def of(
+        cls,
+        ensemble: Ensemble,
+        outputs: Array,
+        known: tuple[Array, Array] | None,
+        row_noise: Array | None,
+        include_noise: bool,
+    ) -> _Tile:
+        """Of network outputs [C * S, num_outputs, n]."""
+        outputs = _by_rows(outputs)
+        location = ensemble.spec.likelihood.location(outputs)
+        scale = _scale_at(ensemble, outputs, location, row_noise) if include_noise else None
+        return cls(location, scale, known)
+
+    def taken(self, rows: Array) -> _Tile:
+        """Of some of the rows."""
+        scale, known = self.scale, self.known
+        if scale is not None:
+            scale = np.broadcast_to(scale, self.location.shape)[:, rows]
+        if known is not None:
+            known = known[0][rows], known[1][rows]
+        return _Tile(self.location[:, rows], scale, known)
+
+
+def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
+    """The Prediction of a tile, without regard to a calibration."""
+    location, scale, known = tile
+    original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
     is_affine = not original or ensemble.y_pipeline.is_affine
     unit = target_unit(ensemble) if original and is_affine else 1.0
@@ -185,19 +220,43 @@ def _summary(
         mean, stddev = moments(values, weights)
     else:
         mean, stddev = inverse(known[0]), known[1] * unit
-    if include_noise:
-        scale = _scale_at(ensemble, outputs, location, row_noise)
-        points, weights = sample_noisy(ensemble, location, scale)
-        values = inverse(points)
+    if scale is not None:
+        has_moments = is_affine or ensemble.spec.regression_likelihood.has_exponential_moments
+        if wanted.quantiles is not None or not is_affine and has_moments:
+            points, weights = sample_noisy(ensemble, location, scale)
+            values = inverse(points)
         if is_affine:
             stddev = np.hypot(stddev, noise_spread(scale, ensemble.draw_weights) * unit)
-        elif not ensemble.spec.regression_likelihood.has_exponential_moments:
-            # 10**t has no mean, for example where t has the tails of a Student-t.
-            mean, stddev = np.full_like(mean, np.inf), np.full_like(stddev, np.inf)
-        else:
+        elif has_moments:
             mean, stddev = moments(values, weights)
-    found = None if quantiles is None else weighted_quantiles(values, weights, quantiles)
-    return Prediction(mean, stddev, found)
+        else:  # 10**t has no mean, for example where t has the tails of a Student-t.
+            mean, stddev = np.full_like(mean, np.inf), np.full_like(stddev, np.inf)
+    if wanted.quantiles is None:
+        return Prediction(mean, stddev)
+    return Prediction(mean, stddev, weighted_quantiles(values, weights, wanted.quantiles))
+
+
+def _calibrated_summary(
+    ensemble: Ensemble, tile: _Tile, wanted: Summary, trust: Array
+) -> Prediction:
+    """The Prediction of a tile, with noise and the bars of the ensemble's calibration."""
+    calibration = cast(Calibration, ensemble.calibration)
+    inverse = partial(inverse_draws, ensemble) if wanted.space == "original" else np.asarray
+    mean, _ = _summary(ensemble, tile, wanted._replace(quantiles=None))
+    centre, spread = tile.known or moments(tile.location, ensemble.draw_weights)
+    spread = np.hypot(spread, noise_spread(cast(Array, tile.scale), ensemble.draw_weights))
+    groups = calibration.groups_of(spread, trust)
+    levels = [*central_levels(1), *(wanted.quantiles or ())]
+    low, high, *found = inverse(centre + spread * calibration.quantiles(levels, groups))
+    stddev, quantiles = 0.5 * (high - low), np.reshape(found, (len(found), *mean.shape))
+    left = calibration.is_left(groups, trust)
+    rows = np.flatnonzero(left.any(axis=1))
+    if len(rows):
+        plain = _summary(ensemble, tile.taken(rows), wanted)
+        stddev[rows] = np.where(left[rows], plain.stddev, stddev[rows])
+        if plain.quantiles is not None:
+            quantiles[:, rows] = np.where(left[rows], plain.quantiles, quantiles[:, rows])
+    return Prediction(mean, stddev, None if wanted.quantiles is None else quantiles)
 
 
 def _scale_at(

@@ -94,6 +94,7 @@ class SampledModel:
         noise_scale: ArrayLike | None = None,
         backend: str = "auto",
         return_trust: bool = False,
+        calibrated: bool | str = "auto",
     ) -> Prediction:
         """Mean and spread of the predictive distribution.
 
@@ -123,6 +124,10 @@ class SampledModel:
                 NumPy. After `fit_laplace` NumPy alone.
             return_trust: Whether to say of every row if it lies where there were training inputs:
                 1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
+            calibrated: Whether bars are those of `calibrate`, with `include_noise` only. "auto"
+                (default): where the model is calibrated. stddev is then half of the calibrated
+                central 68.27 % interval, taken on the scale the network sees and carried to the
+                units wanted; the mean is the same with and without.
 
         Returns:
             `Prediction` with mean and stddev [N] or [N, K], quantiles [Q, N] or [Q, N, K] or None,
@@ -146,6 +151,7 @@ class SampledModel:
             )
         if include_noise:
             require_noise(ensemble, noise, "include_noise=True")
+        calibrated = _is_calibrated(ensemble, calibrated, include_noise)
         check_choice("space", space, {"original", "transformed"})
         if check_choice("backend", backend, {"auto", "numpy", "tensorflow"}) == "tensorflow":
             ensemble.require_networks("backend='tensorflow'", "Use backend='auto'")
@@ -154,7 +160,7 @@ class SampledModel:
                 check_number("quantiles", q, above=0, below=1)
                 for q in np.atleast_1d(quantiles).tolist()
             ]
-        wanted = Summary(include_noise, quantiles, space)
+        wanted = Summary(include_noise, quantiles, space, calibrated)
         prediction = predict(ensemble, x, wanted, noise, backend).shaped(ensemble.as_fitted)
         if not return_trust:
             return prediction
@@ -204,7 +210,13 @@ class SampledModel:
         return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
 
     def evaluate(
-        self, x: ArrayLike, y: ArrayLike, *, noise_scale: ArrayLike | None = None
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        noise_scale: ArrayLike | None = None,
+        include_noise: bool = True,
+        calibrated: bool | str = "auto",
     ) -> dict[str, Any]:
         """Scores the predictive distribution on rows (x, y).
 
@@ -212,6 +224,10 @@ class SampledModel:
             x: Inputs [N, D].
             y: Targets [N, K] or [N], original units; of one target either, whatever was fitted.
             noise_scale: Known standard deviations of the rows in the units of y, or None.
+            include_noise: True (default): of the distribution of a new observation. False: of the
+                function alone, as if the targets were its values; there is no density then.
+            calibrated: Whether under the calibration of `calibrate`, with noise only. "auto"
+                (default): where the model has one.
 
         Returns:
             Dict of floats (arrays [K] per target where there are several targets): rmse, r2 of the
@@ -223,7 +239,8 @@ class SampledModel:
             standard deviations, noise included, transformed}, k = 1..5; pull_width, the standard
             deviation of those standardised residuals; n_effective, the median effective number of
             draws behind the predictions (of all chains with a weight, as if it were the same);
-            num_rows.
+            num_rows. Calibrated, standardised residuals are normal quantiles of the probability of a
+            smaller target, and densities those of the Student's t that fits the scores.
 
             Of classes: accuracy of the most probable class; brier, the squared distance of
             probabilities and truth summed over all classes, two for a Bernoulli target, 0 to 2
@@ -235,10 +252,14 @@ class SampledModel:
         from tfbnn.posterior.metrics import evaluate, evaluate_classes
 
         ensemble = self._fitted()
+        check_flag("include_noise", include_noise)
         rows, transformed = checked_rows(ensemble, x, y, noise_scale, "evaluate")
+        calibrated = _is_calibrated(ensemble, calibrated, include_noise)
         if self.spec.has_classes:
             return evaluate_classes(ensemble, transformed)
-        return evaluate(ensemble, rows.y, transformed)
+        return evaluate(
+            ensemble, rows.y, transformed, include_noise=include_noise, calibrated=calibrated
+        )
 
     def diagnose(self, x_reference: ArrayLike | None = None) -> Diagnosis:
         """R-hat and effective sample sizes, of predictions first.
@@ -375,6 +396,7 @@ class SampledModel:
                 ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
             )
         stacking = stack(ensemble, transformed, leave_one_out=x_validation is None)
+        _warn_of_calibration(ensemble, "stack_chains weighs the draws anew")
         self._ensemble = replace(
             ensemble.with_chain_weights(stacking.weights),
             provenance=ensemble.provenance.stating(chain_weights=stacking.provenance()),
@@ -453,6 +475,7 @@ class SampledModel:
             rows=rows,
             seed=check_integer("seed", seed, minimum=0),
         )
+        _warn_of_calibration(ensemble, "compress chose some of the draws")
         return type(self).from_ensemble(small)
 
     def to_onnx(self, path: StrPath) -> None:
@@ -546,3 +569,30 @@ class SampledModel:
                 f"{'x' if x is None else 'y'}=None. Pass all rows of the fit."
             )
         return checked_rows(self._sampled(), x, y, noise_scale, "method='stein'")[0]
+
+
+def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bool) -> bool:
+    """Whether bars are to be those of the ensemble's calibration."""
+    if isinstance(calibrated, str):
+        check_choice("calibrated", calibrated, {"auto"})
+        return include_noise and ensemble.calibration is not None
+    check_flag("calibrated", calibrated)
+    if calibrated and not include_noise:
+        raise ValueError(
+            "calibrated=True is about new observations, received include_noise=False. Pass "
+            "include_noise=True, or leave calibrated 'auto'."
+        )
+    if calibrated and ensemble.calibration is None:
+        raise ValueError(
+            "calibrated=True needs a calibration, which this model has none of. Call calibrate first."
+        )
+    return calibrated
+
+
+def _warn_of_calibration(ensemble: Ensemble, what: str) -> None:
+    if ensemble.calibration is not None:
+        warnings.warn(
+            f"{what}, so that the calibration holds no more and is dropped. Call calibrate again.",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -3,8 +3,11 @@
 Tests hold them to SciPy's within 1e-12.
 """
 
+from __future__ import annotations
+
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,36 +68,74 @@ def normal_quantile(probability: Array) -> Array:
 def student_t_quantile(probability: Array, df: float) -> Array:
     """Quantiles of Student's t distribution at probabilities in (0, 1), of the same shape.
 
-    With t = sqrt(df) sinh(w), the density of w is proportional to cosh(w)^-df: smooth, and as good
-    as zero at a known distance for every df. Its integral from each point of a grid to the far end
-    is a sum of positive terms, exact far out too; Newton's method does the rest within a cell.
+    Newton's method within a cell of the table.
 
     Args:
         probability: Any shape.
         df: Degrees of freedom, positive.
     """
-    end = 2.0 * np.arcsinh(np.sqrt(0.5 * np.expm1(_LAST / df)))
-    points, weights = np.polynomial.legendre.leggauss(_POINTS)
-    points, weights = 0.5 * (1.0 + points), 0.5 * weights
-
-    def density(w: Array) -> Array:
-        values: Array = np.exp(-df * np.log1p(2.0 * np.square(np.sinh(0.5 * w))))
-        return values
-
-    def mass(low: Array, width: Array | float) -> Array:
-        inside = low[..., None] + np.asarray(width)[..., None] * points
-        return width * (density(inside) @ weights)
-
-    grid = np.linspace(0.0, end, _CELLS + 1)
-    beyond = np.zeros_like(grid)
-    beyond[:-1] = np.cumsum(mass(grid[:-1], end / _CELLS)[::-1])[::-1]
+    table = _TailTable.of(df)
     # The mass that the distribution has beyond |w|, which is half of all where w = 0.
-    wanted = 2.0 * np.minimum(probability, 1.0 - probability) * beyond[0]
-    cell = np.searchsorted(-beyond, -wanted, side="right") - 1
+    wanted = 2.0 * np.minimum(probability, 1.0 - probability) * table.beyond[0]
+    cell = np.searchsorted(-table.beyond, -wanted, side="right") - 1
     cell = np.minimum(cell, _CELLS - 1)
-    low = grid[cell]
-    w = low + 0.5 * end / _CELLS
+    low = table.grid[cell]
+    w = low + 0.5 * table.grid[-1] / _CELLS
     for _ in range(_STEPS):
-        w += (beyond[cell] - mass(low, w - low) - wanted) / density(w)
+        w += (table.beyond[cell] - table.mass(low, w - low) - wanted) / table.density(w)
     quantile: Array = np.sqrt(df) * np.sinh(w)
     return np.copysign(quantile, probability - 0.5)
+
+
+def student_t_cdf(t: Array, df: float) -> Array:
+    """Distribution function of Student's t: float64 of the shape of t.
+
+    Args:
+        t: Any shape.
+        df: Degrees of freedom, positive.
+    """
+    table = _TailTable.of(df)
+    w = np.minimum(np.arcsinh(np.abs(t) / np.sqrt(df)), table.grid[-1])
+    cell = np.minimum(np.searchsorted(table.grid, w, side="right") - 1, _CELLS - 1)
+    high = table.grid[cell + 1]
+    tail: Array = (table.beyond[cell + 1] + table.mass(w, high - w)) / (2.0 * table.beyond[0])
+    return np.where(t > 0, 1.0 - tail, tail)
+
+
+class _TailTable(NamedTuple):
+    """Tails of Student's t distribution on a grid.
+
+    With t = sqrt(df) sinh(w), the density of w is proportional to cosh(w)^-df: smooth, and as good
+    as zero at a known distance for every df. Its integral from each point of a grid to the far end
+    is a sum of positive terms, exact far out too.
+
+    Attributes:
+        df: Degrees of freedom.
+        grid: w from 0 to where the density is as good as zero.
+        beyond: Integral of the density from each point of the grid on.
+    """
+
+    df: float
+    grid: Array
+    beyond: Array
+
+    @classmethod
+    def of(cls, df: float) -> _TailTable:
+        end = 2.0 * np.arcsinh(np.sqrt(0.5 * np.expm1(_LAST / df)))
+        grid = np.linspace(0.0, end, _CELLS + 1)
+        table = cls(df, grid, np.zeros_like(grid))
+        masses = table.mass(grid[:-1], end / _CELLS)
+        table.beyond[:-1] = np.cumsum(masses[::-1])[::-1]
+        return table
+
+    def density(self, w: Array) -> Array:
+        values: Array = np.exp(-self.df * np.log1p(2.0 * np.square(np.sinh(0.5 * w))))
+        return values
+
+    def mass(self, low: Array, width: Array | float) -> Array:
+        """Integral of the density from `low` over `width`, within one cell."""
+        points, weights = np.polynomial.legendre.leggauss(_POINTS)
+        points, weights = 0.5 * (1.0 + points), 0.5 * weights
+        inside = low[..., None] + np.asarray(width)[..., None] * points
+        masses: Array = width * (self.density(inside) @ weights)
+        return masses

@@ -21,7 +21,17 @@ from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.model import BayesianMLP
 
-COMMANDS = ("demo", "fit", "predict", "evaluate", "diagnose", "plot", "info", "resume")
+COMMANDS = (
+    "demo",
+    "fit",
+    "predict",
+    "evaluate",
+    "calibrate",
+    "diagnose",
+    "plot",
+    "info",
+    "resume",
+)
 
 
 # ----------------------------------------------------------------------------------------

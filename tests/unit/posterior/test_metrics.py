@@ -12,7 +12,7 @@ from tfbnn import BayesianMLP, DataWarning
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.checks import checked_rows
-from tfbnn.posterior.metrics import _crps, pulls
+from tfbnn.posterior.row_scores import crps, row_scores
 
 LOG = ["log10", "standardize"]
 CONFIGURATIONS = {
@@ -170,7 +170,7 @@ def test_coverage_and_pull_width_include_the_noise(synthetic_ensemble, configura
         np.testing.assert_array_equal(share, squeeze((np.abs(pull) < k).mean(axis=0)))
     np.testing.assert_allclose(case.scores["pull_width"], squeeze(pull.std(axis=0)), rtol=1e-10)
     _, transformed = checked_rows(case.ensemble, case.x, case.y, case.row_noise, "pulls")
-    found = pulls(case.ensemble, case.y, transformed)
+    found = row_scores(case.ensemble, case.y, transformed).pull
     np.testing.assert_allclose(found, pull, rtol=1e-9, atol=1e-12)
 
 
@@ -210,7 +210,7 @@ def test_crps_agrees_with_the_sum_over_all_pairs(equal):
     weights = np.full(30, 1 / 30) if equal else generator.dirichlet(np.ones(30))
     near = np.einsum("m,mnk->nk", weights, np.abs(points - y))
     pairs = np.einsum("i,j,ijnk->nk", weights, weights, np.abs(points[:, None] - points[None]))
-    np.testing.assert_allclose(_crps(points, weights, y), near - 0.5 * pairs, rtol=1e-12)
+    np.testing.assert_allclose(crps(points, weights, y), near - 0.5 * pairs, rtol=1e-12)
 
 
 def test_crps_of_one_normal_in_closed_form(synthetic_ensemble):

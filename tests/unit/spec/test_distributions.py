@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import special
 
-from tfbnn.spec.distributions import normal_cdf, normal_quantile, student_t_quantile
+from tfbnn.spec.distributions import (
+    normal_cdf,
+    normal_quantile,
+    student_t_cdf,
+    student_t_quantile,
+)
 
 # Of the sizes that 4096 points of noise and a million draws have.
 LEVELS = np.concatenate([(np.arange(4097) + 0.37) / 4097, [1e-7, 1.0 - 1e-7, 0.5]])
@@ -41,3 +46,11 @@ def test_student_t_quantiles_of_two_degrees_of_freedom_in_closed_form():
     levels = LEVELS.reshape(4, -1)
     expected = (2.0 * levels - 1.0) / np.sqrt(2.0 * levels * (1.0 - levels))
     np.testing.assert_allclose(student_t_quantile(levels, 2.0), expected, rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.parametrize("df", [1.0, 2.5, 4.0, 30.0, 300.0])
+def test_the_student_t_distribution_function_is_that_of_scipy(df):
+    t = np.concatenate([np.linspace(-40.0, 40.0, 4001), [-1e6, 1e6, -1e-3]]).reshape(4, -1)
+    found = student_t_cdf(t, df)
+    np.testing.assert_allclose(found, special.stdtr(df, t), rtol=1e-12, atol=1e-30)
+    assert np.isnan(student_t_cdf(np.array([np.nan]), df)).all()

@@ -189,7 +189,8 @@ def _only(ensemble: Ensemble, chosen: Array) -> Ensemble:
     def pick(values: Array) -> Array:
         return values.reshape(ensemble.num_draws, *values.shape[2:])[chosen][None]
 
-    return replace(ensemble.picked(pick), chain_weights=np.ones(1), readouts=None)
+    few = ensemble.picked(pick)
+    return replace(few, chain_weights=np.ones(1), readouts=None, calibration=None)
 
 
 def _sizes(changes: Array) -> Sizes:

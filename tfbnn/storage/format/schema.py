@@ -43,9 +43,10 @@ METADATA_KINDS: dict[str, type | UnionType] = {
     "diagnostics": dict | None,
     "provenance": dict,
     "vector_target": bool,
+    "calibration": dict | None,
 }
 # What each version added to the metadata, with what files of the versions before it mean.
-ADDED_METADATA: dict[int, dict[str, Any]] = {2: {"vector_target": False}}
+ADDED_METADATA: dict[int, dict[str, Any]] = {2: {"vector_target": False, "calibration": None}}
 THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"
 X_REFERENCE = "constant_data/x_reference"  # original units
@@ -64,6 +65,8 @@ TRAINING_INPUTS = {key: f"constant_data/x_{key}" for key in _INPUT_DIMENSIONS}
 READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_factor"}
 
 MODE = "posterior/mode"  # around which the network was made linear
+ROW_DIGESTS = "constant_data/row_digests"
+SCORES = "constant_data/calibration_scores"
 
 DATASETS: dict[str, Description] = {
     METADATA: (("|u1",), ("byte",)),
@@ -73,19 +76,21 @@ DATASETS: dict[str, Description] = {
     **{TRAINING_INPUTS[key]: (("<f8",), names) for key, names in _INPUT_DIMENSIONS.items()},
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
 }
-# Files of runs with collapsed readout have the first two, or the first of them; the last one those
-# whose draws are of a normal distribution.
+# Files of runs with collapsed readout have the first two, or the first of them; those whose draws are
+# of a normal distribution its mode.
 OPTIONAL_DATASETS: dict[str, Description] = {
     READOUTS["mean"]: (("<f4", "<f8"), ("chain", "draw", "readout")),
     READOUTS["factor"]: (("<f4", "<f8"), ("chain", "draw", "group", "triangle")),
     MODE: (("<f4", "<f8"), ("param",)),
+    ROW_DIGESTS: (("<u4",), ("digest",)),
+    SCORES: (("<f8",), ("score", "target")),
 }
 # What each version added to the datasets; files of the versions before it do not have them.
-ADDED_DATASETS: dict[int, tuple[str, ...]] = {2: (MODE,)}
+ADDED_DATASETS: dict[int, tuple[str, ...]] = {2: (MODE, ROW_DIGESTS, SCORES)}
 
 # Files of a run folder.
 ARRAYS = "arrays"
-ARRAY_DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
+ARRAY_DTYPES = ("<f4", "<f8", "<i4", "<u4", "<i8", "|u1")
 MAX_ARRAYS, MAX_LANES = 1000, 100_000
 # Arrays of a checkpoint: of the segments committed so far, and, below STATE, those of the caller.
 DIGESTS, LENGTHS, STATE = "segments/sha256", "segments/length", "state"

@@ -4,12 +4,14 @@ One of the arrays is JSON: `tfbnn.storage.model.metadata`.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import h5py
 import numpy as np
 
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.exceptions import ModelFileError
+from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.model_spec import ModelSpec
@@ -41,6 +43,10 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
             arrays[name] = getattr(ensemble.readouts, key)
     if ensemble.mode is not None:
         arrays[schema.MODE] = ensemble.mode
+    if len(ensemble.row_digests):
+        arrays[schema.ROW_DIGESTS] = ensemble.row_digests
+    if ensemble.calibration is not None:
+        arrays[schema.SCORES] = ensemble.calibration.scores
     return arrays
 
 
@@ -70,6 +76,7 @@ def from_arrays(
     _check_statistics(statistics)
     statistics["diverging"] = statistics["diverging"].astype(bool)
     places = schema.TRAINING_INPUTS.items()
+    metadata["calibration"] = _calibration(metadata["calibration"], arrays)
     ensemble = Ensemble(
         **metadata,
         draws=arrays[schema.THETA],
@@ -79,6 +86,7 @@ def from_arrays(
         training_inputs=TrainingInputs(**{key: arrays[name] for key, name in places}),
         readouts=_readouts(arrays),
         mode=arrays.get(schema.MODE),
+        row_digests=arrays.get(schema.ROW_DIGESTS, np.empty(0, np.uint32)),
     )
     _check_mode(ensemble)
     _check_arrays(ensemble, arrays)
@@ -93,6 +101,17 @@ def _readouts(arrays: Mapping[str, Array]) -> Readouts | None:
     if factor is not None:
         raise ModelFileError(f"{schema.READOUTS['factor']} needs {schema.READOUTS['mean']}.")
     return None
+
+
+def _calibration(entries: dict[str, Any] | None, arrays: Mapping[str, Array]) -> Calibration | None:
+    scores = arrays.get(schema.SCORES)
+    if entries is None and scores is None:
+        return None
+    if entries is None or scores is None:
+        raise ModelFileError(f"{schema.SCORES} and calibration in metadata go together.")
+    if not np.isfinite([scores.min(), scores.max()]).all():
+        raise ModelFileError(f"{schema.SCORES} must be finite, found NaN or infinity.")
+    return Calibration.from_json(entries, scores)
 
 
 def _check_mode(ensemble: Ensemble) -> None:
@@ -137,6 +156,7 @@ def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
         "readout": (features * outputs,),
         "group": (outputs, 1),
         "triangle": (features * (features + 1) // 2,),
+        "target": (spec.num_targets,),
     }
     for dimension, allowed in expected.items():
         if sizes.get(dimension, allowed[0]) not in allowed:
@@ -153,7 +173,9 @@ def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
 
 
 def _check_arrays(ensemble: Ensemble, arrays: Mapping[str, Array]) -> None:
-    of_draws = [name for name in (schema.THETA, *schema.OPTIONAL_DATASETS) if name in arrays]
+    of_draws = [
+        name for name in (schema.THETA, *schema.READOUTS.values(), schema.MODE) if name in arrays
+    ]
     for name in of_draws:
         if arrays[name].dtype != ensemble.spec.dtype:
             raise ModelFileError(

@@ -31,8 +31,9 @@ def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
         provenance = provenance.stating(created_at=created_at)
     metadata = {name: getattr(ensemble, name) for name in schema.METADATA_KINDS}
     metadata["provenance"] = provenance
-    for name in ("spec", "x_pipeline", "y_pipeline", "provenance"):
-        metadata[name] = metadata[name].to_json()
+    for name in ("spec", "x_pipeline", "y_pipeline", "provenance", "calibration"):
+        if metadata[name] is not None:
+            metadata[name] = metadata[name].to_json()
     return np.frombuffer(to_json(metadata), np.uint8)
 
 
@@ -44,7 +45,8 @@ def decode_metadata(array: Array | h5py.Dataset, version: int) -> dict[str, Any]
         version: Of the format; what later ones added has the meaning it had without.
 
     Returns:
-        Dict with the keys of the schema: arguments of `Ensemble`.
+        Dict with the keys of the schema: arguments of `Ensemble`, but that of the calibration its
+        entries.
 
     Raises:
         ModelFileError, ValueError, TypeError, KeyError: For anything `encode_metadata` cannot have
@@ -92,6 +94,8 @@ def check_metadata(ensemble: Ensemble) -> None:
         check_classes(ensemble.classes or (), spec.num_classes)
     elif ensemble.classes is not None:
         raise ModelFileError("classes must be absent for a likelihood without classes.")
+    if spec.has_classes and ensemble.calibration is not None:
+        raise ModelFileError("calibration must be absent for a likelihood with classes.")
     if ensemble.diagnostics is not None:
         said = ensemble.diagnostics.get("warnings")
         if said is not None:

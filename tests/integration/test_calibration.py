@@ -1,0 +1,88 @@
+"""Calibration of sampled models: rows left out, rows of the fit, run folders."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.small_runs import RUN, X, Y, small_fit, small_model
+from tfbnn.cli import main
+
+NOISE = 0.5
+LONG = RUN | {"num_results": 200, "num_burnin_steps": 100}
+
+
+def rows(count, seed):
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(count, 2))
+    return x, np.sin(x[:, 0]) + NOISE * generator.normal(size=count)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """(Model, its run folder) of 60 rows."""
+    model, folder = small_model(), tmp_path_factory.mktemp("calibration") / "run"
+    model.fit_posterior(*rows(60, 1), output=folder, **LONG)
+    return model, folder
+
+
+def test_rows_of_the_fit_left_out_calibrate(fitted):
+    model, folder = fitted
+    model = tfbnn.load(folder)
+    record = model.calibrate(method="loo")
+    assert record.method == "loo" and record.num_rows >= 55
+    coverage = model.evaluate(*rows(2000, 2))["coverage"]
+    # 60 rows say where 68 % lie to .06, and the fit is one of many.
+    assert abs(coverage[1] - 0.683) < 0.13 and abs(coverage[2] - 0.954) < 0.05
+
+
+def test_in_memory_and_from_the_folder_it_is_the_same(fitted):
+    model, folder = fitted
+    records = [one.calibrate(method="loo") for one in (model, tfbnn.load(folder))]
+    assert records[0].to_json() == records[1].to_json()
+    np.testing.assert_array_equal(records[0].scores, records[1].scores)
+
+
+def test_rows_of_the_fit_are_refused_by_a_file_too(fitted, tmp_path):
+    model, _ = fitted
+    model.save(tmp_path / "model.h5")
+    loaded = tfbnn.load(tmp_path / "model.h5")
+    with pytest.raises(ValueError, match="60 of which 60 are rows of the fit"):
+        loaded.calibrate(*rows(60, 1))
+    with pytest.raises(ValueError, match="method='loo' needs the training rows"):
+        loaded.calibrate(method="loo")
+    x, y = (np.concatenate(pair) for pair in zip(rows(60, 1), rows(90, 4)))
+    with pytest.warns(UserWarning, match="60 of the 150 rows took part in the fit"):
+        loaded.calibrate(x, y)
+
+
+def test_the_command_calibrates_a_run_folder_by_its_own_rows(fitted, tmp_path, capsys):
+    model, folder = fitted
+    assert main(["calibrate", str(folder), "-o", str(tmp_path / "out.h5")]) == 0
+    assert "rows of the fit, each left out in turn" in capsys.readouterr().out
+    assert tfbnn.load(tmp_path / "out.h5").calibration.method == "loo"
+
+
+def test_a_new_fit_has_no_calibration(fitted):
+    model, _ = small_fit(num_results=10, num_burnin_steps=10)
+    model.calibrate(*rows(200, 5))
+    assert model.calibration is not None
+    model.fit_posterior(X, Y, **(RUN | {"num_results": 10, "num_burnin_steps": 10}))
+    assert model.calibration is None
+
+
+def test_networks_that_are_not_sampled_have_no_leverage():
+    model = small_model()
+    model.fit_map(*rows(60, 1), pretraining=tfbnn.Pretraining(epochs=5), seed=0, verbose=0)
+    with pytest.warns(UserWarning, match="not sampled"):
+        with pytest.raises(ValueError, match="method='loo' needs draws of a posterior"):
+            model.calibrate(method="loo")
+        model.calibrate(*rows(300, 3))
+        assert abs(model.evaluate(*rows(2000, 2))["coverage"][1] - 0.683) < 0.06
+
+
+def test_a_laplace_approximation_can_leave_out_rows():
+    model = small_model()
+    settings = tfbnn.Pretraining(epochs=50, newton_iterations=20)
+    model.fit_laplace(*rows(60, 1), pretraining=settings, num_results=400, seed=0, verbose=0)
+    with pytest.warns(UserWarning, match="not sampled"):
+        assert model.calibrate(method="loo").num_rows >= 50

@@ -1,0 +1,447 @@
+"""Calibrated error bars: the map of scores, its use, its file and its refusals."""
+
+import json
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import tfbnn
+from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.model_file_edits import rewrite
+from tfbnn import BayesianMLP, ModelFileError
+from tfbnn.likelihoods import Bernoulli, StudentT
+from tfbnn.posterior.calibration.left_out import left_out
+from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.calibration.score_distribution import (
+    FEWEST_SCORES,
+    MOST_SCORES,
+    ScoreDistribution,
+)
+from tfbnn.spec.row_digests import MOST_DIGESTS, num_known, row_digests
+from tfbnn.spec.rows import Rows
+
+LEVELS = np.array([1e-5, 0.00135, 0.0228, 0.1587, 0.5, 0.8413, 0.9772, 0.99865, 1 - 1e-5])
+LOG = ["log10", "standardize"]
+EDGES = [0.1587, 0.8413]
+
+
+def scores_of(size, seed=0, df=4.0):
+    return stats.t.rvs(df, size=size, random_state=seed) * 0.6 + 0.1
+
+
+def test_the_body_is_the_conformal_predictive_system():
+    """A new score is below the k-th of n with probability k / (n + 1)."""
+    scores = scores_of(199)
+    found = ScoreDistribution.of(scores)
+    ranks = np.arange(5, 196)
+    np.testing.assert_allclose(found.quantile(ranks / 200), np.sort(scores)[ranks - 1], rtol=1e-12)
+    np.testing.assert_allclose(found.probability(np.sort(scores)[4:195]), ranks / 200, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-100, 100, width=32), min_size=FEWEST_SCORES, max_size=60),
+    st.lists(st.floats(1e-6, 1 - 1e-6), min_size=2, max_size=9),
+)
+def test_quantiles_ascend_whatever_the_scores(scores, levels):
+    found = ScoreDistribution.of(np.array(scores))
+    levels = np.sort(levels)
+    quantiles = found.quantile(levels)
+    assert np.isfinite(quantiles).all() and np.all(np.diff(quantiles) >= 0)
+    assert np.isfinite(found.log_density(np.array(scores))).all()
+
+
+def test_probability_is_the_inverse_of_the_quantile_out_to_the_tails():
+    found = ScoreDistribution.of(scores_of(400))
+    np.testing.assert_allclose(found.probability(found.quantile(LEVELS)), LEVELS, rtol=1e-9)
+
+
+def test_the_tail_meets_the_body_and_has_the_fitted_shape():
+    found = ScoreDistribution.of(scores_of(400))
+    ends, beyond = np.array([2 / 401, 399 / 401]), np.array([1e-4, 1 - 1e-4])
+    scales, df = np.transpose(found.sides)
+    np.testing.assert_allclose(
+        found.quantile(beyond) - found.quantile(ends),
+        scales * (stats.t.ppf(beyond, df) - stats.t.ppf(ends, df)),
+        rtol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("df", [2.0, 6.0])
+def test_the_fitted_student_t_is_that_of_the_scores(df):
+    found = ScoreDistribution.of(scores_of(40_000, df=df))
+    for side in found.sides:
+        assert side.scale == pytest.approx(0.6, rel=0.04) and side.df == pytest.approx(df, rel=0.2)
+    assert found.median == pytest.approx(0.1, abs=0.02)
+    grid = np.linspace(-4, 4, 9)
+    scale, df = np.where((grid < found.median)[:, None], *found.sides).T
+    expected = stats.t.logpdf(grid, df, found.median, scale)
+    np.testing.assert_allclose(found.log_density(grid), expected, rtol=1e-10)
+
+
+def test_normal_scores_have_next_to_normal_tails():
+    found = ScoreDistribution.of(np.random.default_rng(0).normal(size=40_000))
+    assert min(side.df for side in found.sides) > 30
+    np.testing.assert_allclose(
+        found.quantile(LEVELS[1:-1]), stats.norm.ppf(LEVELS[1:-1]), atol=0.06
+    )
+
+
+def test_of_very_many_scores_their_quantiles_are_kept():
+    scores = scores_of(3 * MOST_SCORES)
+    found = ScoreDistribution.of(scores)
+    assert len(found.scores) == MOST_SCORES
+    levels = np.linspace(0.01, 0.99, 50)
+    np.testing.assert_allclose(found.quantile(levels), np.quantile(scores, levels), atol=4e-3)
+
+
+@pytest.mark.parametrize("noise", ["normal", "student_t", "skew"])
+def test_coverage_of_exchangeable_rows_is_nominal(noise):
+    """Averaged over calibrations of 100 rows each: the standard error is below .003."""
+    generator = np.random.default_rng(3)
+    draw = {
+        "normal": lambda size: generator.normal(size=size) * 2.0,
+        "student_t": lambda size: generator.standard_t(3, size=size),
+        "skew": lambda size: generator.gamma(1.5, size=size),
+    }[noise]
+    inside = np.zeros(2)
+    for _ in range(200):
+        found, new = ScoreDistribution.of(draw(100)), draw(500)
+        ends = found.quantile(np.array([[0.1587, 0.8413], [0.0228, 0.9772]]))
+        inside += np.mean((new > ends[:, :1]) & (new < ends[:, 1:]), axis=1) / 200
+    np.testing.assert_allclose(inside, [0.6826, 0.9544], atol=0.01)
+
+
+class Case:
+    """A model of random networks, and rows whose targets are wider spread than it says."""
+
+    def __init__(self, factor=3.0, num_rows=800, seed=4, **configuration):
+        self.ensemble = synthetic_ensemble(**configuration)
+        self.model = BayesianMLP.from_ensemble(self.ensemble)
+        self.factor, self.seed = factor, seed
+        inputs = self.ensemble.training_inputs
+        generator = np.random.default_rng(seed)
+        middle = generator.normal(size=(num_rows, self.ensemble.spec.num_inputs)) * 0.5
+        spread = np.sqrt(np.diagonal(inputs.covariance))
+        self.x = self.ensemble.x_pipeline.inverse(inputs.mean + middle * spread)
+        self.y = self.targets(self.x, seed)
+
+    def targets(self, x, seed):
+        mean, stddev = self.model.predict(
+            x, include_noise=True, space="transformed", calibrated=False
+        ).columns
+        noise = np.random.default_rng(seed + 1).standard_t(5, size=mean.shape)
+        target = mean + stddev * self.factor * noise
+        return self.ensemble.y_pipeline.inverse(target)
+
+
+CONFIGURATIONS = {
+    "plain": {},
+    "logarithm": {"y_transform": LOG},
+    "two targets": {"layer_sizes": (2, 5, 2), "y_transform": LOG},
+    "Student-t": {"likelihood": StudentT(3.5, 0.3)},
+    "weighted chains": {"num_chains": 3, "chain_weights": [0.2, 0.8, 0.0]},
+}
+each_configuration = pytest.mark.parametrize(
+    "configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS
+)
+
+
+@each_configuration
+def test_calibrated_bars_cover_new_rows(configuration):
+    case = Case(**configuration)
+    new = Case(seed=50, **configuration)
+    before = case.model.evaluate(new.x, new.y)
+    record = case.model.calibrate(case.x, case.y)
+    after = case.model.evaluate(new.x, new.y)
+    assert case.model.calibration is record and record.num_rows >= 0.95 * len(case.x)
+    assert np.max(before["coverage"][1]) < 0.35
+    np.testing.assert_allclose(after["coverage"][1], 0.683, atol=0.07)
+    np.testing.assert_allclose(after["coverage"][2], 0.954, atol=0.025)
+    np.testing.assert_allclose(after["pull_width"], 1.0, atol=0.1)
+    assert after["log_predictive_density"] > before["log_predictive_density"] + 0.3
+    if case.ensemble.y_pipeline.is_affine:  # else few rows decide the score
+        assert np.all(after["crps"] < before["crps"])
+    np.testing.assert_array_equal(after["rmse"], before["rmse"])
+    assert after["central_coverage"][0.683] == pytest.approx(after["coverage"][1], abs=2e-3)
+    assert np.all(np.abs(record.coverage_after[0] - 0.683) < 0.03)
+    assert np.all(record.coverage_before[0] < 0.35)
+    plain = case.model.evaluate(new.x, new.y, calibrated=False)
+    assert str(plain) == str(before)
+
+
+@each_configuration
+def test_quantiles_and_stddev_are_those_of_the_scores(configuration):
+    case = Case(**configuration)
+    record = case.model.calibrate(case.x, case.y)
+    x = case.x[:7]
+    for space in ("original", "transformed"):
+        found = case.model.predict(x, include_noise=True, quantiles=EDGES, space=space).columns
+        plain = case.model.predict(x, include_noise=True, space=space, calibrated=False).columns
+        centre, spread = case.model.predict(
+            x, include_noise=True, space="transformed", calibrated=False
+        ).columns
+        factors = np.stack([one.quantile(np.array(EDGES)) for one in record.groups[0]], axis=1)
+        expected = centre + spread * factors[:, None]
+        one = record.groups[0][0].quantile(stats.norm.cdf(np.array([-1.0, 1.0])))
+        width = centre[:, :1] + spread[:, :1] * one
+        if space == "original":
+            expected = case.ensemble.y_pipeline.inverse(expected)
+            full = np.repeat(width[..., None], centre.shape[1], axis=2)
+            width = case.ensemble.y_pipeline.inverse(full)[..., 0]
+        np.testing.assert_allclose(found.quantiles, expected, rtol=1e-9)
+        np.testing.assert_allclose(found.stddev[:, 0], np.ptp(width, axis=1) / 2, rtol=1e-9)
+        np.testing.assert_array_equal(found.mean, plain.mean)
+
+
+def test_without_noise_predictions_are_those_of_the_posterior():
+    case = Case()
+    before = case.model.predict(case.x)
+    case.model.calibrate(case.x, case.y)
+    np.testing.assert_array_equal(case.model.predict(case.x).stddev, before.stddev)
+
+
+def test_outside_the_training_inputs_bars_never_become_narrower():
+    x = np.array([[1e3, 1e3], [2.0, 2.0]])
+    for factor in (0.2, 3.0):
+        case = Case(factor)
+        plain = case.model.predict(x, include_noise=True, quantiles=EDGES)
+        case.model.calibrate(case.x, case.y)
+        found = case.model.predict(x, include_noise=True, quantiles=EDGES, return_trust=True)
+        assert found.trust[0] == -1 and found.trust[1] >= 0
+        width, wider = (np.ptp(one.quantiles, axis=0)[:, 0] for one in (plain, found))
+        if factor < 1:
+            np.testing.assert_allclose(found.quantiles[:, 0], plain.quantiles[:, 0], rtol=1e-12)
+            np.testing.assert_allclose(found.stddev[0], plain.stddev[0], rtol=1e-12)
+            assert wider[1] < 0.5 * width[1]
+        else:
+            assert np.all(wider > 2 * width)
+
+
+def test_scores_of_rows_outside_are_those_of_the_posterior():
+    case = Case(0.2)
+    x = np.tile([[1e3, 1e3]], (5, 1))
+    y = case.targets(x, 9)
+    before = case.model.evaluate(x, y)
+    case.model.calibrate(case.x, case.y)
+    assert str(case.model.evaluate(x, y)) == str(before)
+
+
+def test_groups_by_stddev_are_right_by_themselves():
+    """Where errors do not grow with the predicted deviation, one map for all is wrong for each."""
+    case, new = Case(num_rows=1500), Case(num_rows=1500, seed=60)
+    for one in (case, new):
+        centre, spread = one.model.predict(
+            one.x, include_noise=True, space="transformed", calibrated=False
+        ).columns
+        noise = np.random.default_rng(one.seed).normal(size=centre.shape)
+        one.y = one.ensemble.y_pipeline.inverse(centre + np.median(spread) ** 3 / spread**2 * noise)
+        one.spread = spread[:, 0]
+    thirds = np.digitize(new.spread, np.quantile(case.spread, [1 / 3, 2 / 3]))
+
+    def shares():
+        return [
+            case.model.evaluate(new.x[thirds == k], new.y[thirds == k])["coverage"][1]
+            for k in range(3)
+        ]
+
+    case.model.calibrate(case.x, case.y)
+    assert np.ptp(shares()) > 0.15
+    record = case.model.calibrate(case.x, case.y, by="stddev")
+    assert len(record.groups) == 3 and "group 2 of 3" in record.summary()
+    np.testing.assert_allclose(shares(), 0.683, atol=0.09)
+
+
+def test_groups_by_trust_are_those_inside_and_at_the_edge():
+    case = Case(num_rows=3000)
+    inputs = case.ensemble.training_inputs
+    ring = np.random.default_rng(0).uniform(-1.0, 1.0, size=(4000, 2))
+    low, high = inputs.low - 0.09 * (inputs.high - inputs.low), inputs.high
+    x = case.ensemble.x_pipeline.inverse(low + (high - low) * (ring + 1.0) / 2.0)
+    y = case.targets(x, 3)
+    record = case.model.calibrate(x, y, by="trust")
+    assert len(record.groups) == 2 and "at their edge" in record.summary()
+    found = case.model.predict(x, include_noise=True, return_trust=True)
+    assert np.isfinite(found.stddev).all()
+
+
+@pytest.mark.parametrize("by", [None, "stddev"])
+@pytest.mark.parametrize("configuration", [{}, {"layer_sizes": (2, 5, 2)}], ids=["one", "two"])
+def test_a_file_holds_the_calibration(by, configuration, tmp_path):
+    case = Case(**configuration)
+    record = case.model.calibrate(case.x, case.y, by=by)
+    case.model.save(tmp_path / "model.h5")
+    for untrusted in (False, True):
+        loaded = tfbnn.load(tmp_path / "model.h5", untrusted=untrusted)
+        assert loaded.calibration.summary() == record.summary()
+        expected = case.model.predict(case.x, include_noise=True, quantiles=EDGES)
+        found = loaded.predict(case.x, include_noise=True, quantiles=EDGES)
+        np.testing.assert_array_equal(found.quantiles, expected.quantiles)
+        np.testing.assert_array_equal(found.stddev, expected.stddev)
+
+
+BAD_ENTRIES = {
+    "method": ("method", "guess", "calibration.method must be 'split' or 'loo'"),
+    "by": ("by", "name", "calibration.by must be null"),
+    "sizes": ("sizes", [300, 300], "calibration.sizes must be of"),
+    "small groups": ("sizes", [790, 10], "at least 20"),
+    "edges": ("edges", [[0.1]], "calibration.edges must be 0"),
+    "tails": ("tails", [[[[-1.0, 4.0]] * 2]], "calibration.tails must be scales"),
+    "degrees": ("tails", [[[[1.0, 1e9]] * 2]], "calibration.tails must be scales"),
+    "coverage": ("coverage_after", [[0.5]], "coverage_after must have the shape"),
+    "text": ("num_rows", "many", "calibration.num_rows must be an integer"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_ENTRIES.values(), ids=BAD_ENTRIES)
+def test_files_with_a_crafted_calibration_are_refused(bad, tmp_path):
+    case = Case()
+    case.model.calibrate(case.x, case.y)
+    path = tmp_path / "model.h5"
+    case.model.save(path)
+    name, value, message = bad
+
+    with h5py.File(path, "r+") as file:
+        rewrite("calibration", name, value=value)(file)
+    tfbnn.storage.seal(path)
+    with pytest.raises(ModelFileError, match=message):
+        tfbnn.load(path)
+
+
+def test_scores_that_do_not_ascend_are_refused():
+    case = Case()
+    record = case.model.calibrate(case.x, case.y)
+    with pytest.raises(ValueError, match="calibration.scores must be ascending"):
+        Calibration.from_json(record.to_json(), record.scores[::-1])
+    again = Calibration.from_json(json.loads(json.dumps(record.to_json())), record.scores)
+    assert again.to_json() == record.to_json()
+
+
+def test_what_cannot_be_calibrated_is_refused():
+    case = Case()
+    few = case.x[:10], case.y[:10]
+    with pytest.raises(ValueError, match="at least 20 rows .* received 10"):
+        case.model.calibrate(*few)
+    with pytest.raises(ValueError, match="at least 150 rows in each .* received 50 and 50"):
+        case.model.calibrate(case.x[:100], case.y[:100], by="stddev")
+    with pytest.raises(ValueError, match="by must be None"):
+        case.model.calibrate(case.x, case.y, by="inputs")
+    with pytest.raises(ValueError, match="needs x_calibration and y_calibration"):
+        case.model.calibrate(case.x)
+    with pytest.raises(ValueError, match="method='loo' takes the rows of the fit"):
+        case.model.calibrate(case.x, case.y, method="loo")
+    with pytest.raises(ValueError, match="method='loo' needs the training rows"):
+        case.model.calibrate(method="loo")
+    with pytest.raises(ValueError, match="calibrated=True needs a calibration"):
+        case.model.predict(case.x, include_noise=True, calibrated=True)
+    case.model.calibrate(case.x, case.y)
+    with pytest.raises(ValueError, match="calibrated=True is about new observations"):
+        case.model.predict(case.x, calibrated=True)
+    classes = synthetic_ensemble(likelihood=Bernoulli(), classes=("no", "yes"))
+    labels = np.resize(["no", "yes"], len(case.x))
+    with pytest.raises(ValueError, match="calibrate is about numbers.*Bernoulli"):
+        BayesianMLP.from_ensemble(classes).calibrate(case.x, labels)
+
+
+def test_stacking_and_compression_drop_the_calibration_and_say_so():
+    case = Case()
+    case.model.calibrate(case.x, case.y)
+    with pytest.warns(UserWarning, match="compress chose.*Call calibrate again"):
+        small = case.model.compress(10, "stride")
+    assert small.calibration is None and case.model.calibration is not None
+    with pytest.warns(UserWarning, match="stack_chains weighs.*Call calibrate again"):
+        case.model.stack_chains(case.x, case.y)
+    assert case.model.calibration is None
+
+
+def test_rows_of_the_fit_are_recognised():
+    case = Case()
+    matrix = case.y.reshape(len(case.x), -1)
+    digests = row_digests(Rows(case.x[:500], matrix[:500], None, None))
+    model = BayesianMLP.from_ensemble(replace(case.ensemble, row_digests=digests))
+    with pytest.raises(ValueError, match="received 800 of which 500 are rows of the fit"):
+        model.calibrate(case.x, case.y)
+    with pytest.warns(UserWarning, match="100 of the 400 rows took part in the fit"):
+        model.calibrate(case.x[400:], case.y[400:])
+
+
+def test_of_many_rows_a_share_of_the_digests_is_enough():
+    generator = np.random.default_rng(0)
+    x, y = (
+        generator.normal(size=(3 * MOST_DIGESTS, 2)),
+        generator.normal(size=(3 * MOST_DIGESTS, 1)),
+    )
+    digests = row_digests(Rows(x, y, None, None))
+    assert len(digests) == MOST_DIGESTS and np.all(np.diff(digests.astype(np.int64)) >= 0)
+    assert num_known(digests, Rows(x[:9000], y[:9000], None, None)) == 9000
+    assert num_known(digests, Rows(x[:9000] + 1.0, y[:9000], None, None)) <= 3
+
+
+def test_function_alone_scores_without_noise():
+    case = Case()
+    x, y = make_rows(40, 2, 1, seed=8)
+    found = case.model.evaluate(x, y, include_noise=False)
+    draws = case.model.predict_draws(x, space="transformed")[..., 0]
+    target = case.ensemble.y_pipeline.forward(y)[:, 0]
+    pull = (target - draws.mean(axis=0)) / draws.std(axis=0)
+    assert found["coverage"][1] == pytest.approx(np.mean(np.abs(pull) < 1))
+    assert found["pull_width"] == pytest.approx(pull.std())
+    assert "log_predictive_density" not in found
+    assert found["rmse"] == case.model.evaluate(x, y)["rmse"]
+
+
+def exact_linear(num_rows=40, num_weights=6, noise=0.3, num_draws=20_000):
+    """(Target, draws of x theta under the exact posterior with a standard normal prior, its terms)."""
+    generator = np.random.default_rng(5)
+    x = generator.normal(size=(num_rows, num_weights))
+    y = x @ generator.normal(size=num_weights) + noise * generator.normal(size=num_rows)
+
+    def posterior(rows):
+        precision = x[rows].T @ x[rows] / noise**2 + np.eye(num_weights)
+        covariance = np.linalg.inv(precision)
+        return covariance @ x[rows].T @ y[rows] / noise**2, covariance
+
+    mean, covariance = posterior(np.arange(num_rows))
+    theta = generator.multivariate_normal(mean, covariance, size=num_draws)
+    others = [posterior(np.arange(num_rows) != row) for row in range(num_rows)]
+    exact = np.array(
+        [
+            (one @ x[i], np.sqrt(x[i] @ spread @ x[i] + noise**2))
+            for i, (one, spread) in enumerate(others)
+        ]
+    )
+    return y, theta @ x.T, exact.T
+
+
+def test_rows_left_out_are_predicted_as_if_fitted_without_them():
+    """Against the exact posterior of all other rows, of a linear model."""
+    noise = 0.3
+    y, location, (exact_mean, exact_stddev) = exact_linear(noise=noise)
+    mean, stddev, judged = left_out(y[:, None], location[..., None], np.array(noise), np.ones(1))
+    assert judged.all()
+    np.testing.assert_allclose(stddev[:, 0], exact_stddev, rtol=0.02)
+    np.testing.assert_allclose(mean[:, 0], exact_mean, atol=0.02)
+    assert np.max(np.abs(location.mean(axis=0) - exact_mean)) > 0.1
+
+
+def test_chains_that_are_left_out_rows_of_are_mixed_by_weight():
+    y, location, _ = exact_linear(num_draws=400)
+    halves = np.concatenate([location[:200], location[200:] + 1.0])[..., None]
+    weights = np.array([0.25, 0.75])
+    mean, stddev, _ = left_out(y[:, None], halves, np.array(0.3), weights)
+    parts = [left_out(y[:, None], part, np.array(0.3), np.ones(1)) for part in np.split(halves, 2)]
+    expected = sum(w * part[0] for w, part in zip(weights, parts))
+    second = sum(w * (part[0] ** 2 + part[1] ** 2) for w, part in zip(weights, parts))
+    np.testing.assert_allclose(mean, expected, rtol=1e-12)
+    np.testing.assert_allclose(stddev, np.sqrt(second - expected**2), rtol=1e-9)
+
+
+def test_rows_that_decide_their_own_prediction_cannot_be_told():
+    location = np.random.default_rng(0).normal(size=(100, 3, 1)) * [[[0.1], [0.5], [2.0]]]
+    _, stddev, judged = left_out(np.zeros((3, 1)), location, np.array(1.0), np.ones(1))
+    assert judged[:, 0].tolist() == [True, True, False] and np.isfinite(stddev).all()

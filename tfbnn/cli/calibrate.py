@@ -1,0 +1,53 @@
+"""`tfbnn calibrate`: error bars that hold as often as they say, by rows or by those of a run."""
+
+import argparse
+
+from tfbnn.cli.columns import Roles, read_rows
+from tfbnn.cli.console import DONE
+from tfbnn.cli.options import DATA, add_model_argument, add_role_options, load_model
+from tfbnn.cli.outputs import MODEL, check_output
+from tfbnn.posterior.calibration.record import BY
+
+HELP = "make error bars hold as often as they say"
+DESCRIPTION = """\
+Write a model whose error bars with noise are calibrated: by rows with known targets that the fit has
+not seen, 150 or more, or without DATA by the rows of a run folder, each left out in turn. Means stay
+as they are. 'tfbnn predict --include-noise', 'evaluate' and 'plot' use the calibrated bars from then
+on. Needs no TensorFlow."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    add_model_argument(parser)
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="?",
+        help=f"{DATA}; of a run folder it may be left out, for its own rows",
+    )
+    parser.add_argument(
+        "-o", dest="output", metavar="OUT.h5", required=True, help="model file to write"
+    )
+    parser.add_argument(
+        "--by",
+        choices=[name for name in BY if name],
+        help="groups of rows that are each right by themselves: with small and large predicted "
+        "deviations, or inside the training inputs and at their edge; default: all rows together",
+    )
+    add_role_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Calibrates, saves and prints."""
+    check_output(args.output, MODEL, [args.model, args.data])
+    model = load_model(args)
+    if args.data is None:
+        calibration = model.calibrate(by=args.by, method="loo")
+    else:
+        roles = Roles(model.posterior, args.target, args.noise_column)
+        x, y, noise = read_rows(model, args.data, roles)
+        calibration = model.calibrate(x, y, noise_scale=noise, by=args.by)
+    model.save(args.output)
+    print(calibration.summary(model.posterior.target_names))
+    print(f"{'saved':<13}{args.output}")
+    return DONE

@@ -1,0 +1,156 @@
+"""Finds a `Calibration`: scores of rows, their groups, and what it changes on rows left out."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from tfbnn.data.training_inputs import INSIDE, OUTSIDE, trust_levels
+from tfbnn.posterior.calibration.left_out import left_out_moments
+from tfbnn.posterior.calibration.record import LEVELS, MOST_GROUPS, Calibration, central_levels
+from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import Summary, predict
+from tfbnn.spec.rows import NetworkRows, Rows
+from tfbnn.system.arrays import Array
+
+# Fewer rows in a group tell the ends of its intervals no better than all rows do.
+_FEWEST_OF_A_GROUP = 150
+# Leaving out rows by their leverage says nothing of those that decide their own prediction; where they
+# are more than half, the others are no sample of all.
+_FEWEST_JUDGED = 0.5
+_NUM_FOLDS = 5
+
+
+def calibrate_by_rows(
+    ensemble: Ensemble, rows: Rows, transformed: NetworkRows, by: str | None
+) -> Calibration:
+    """The Calibration by rows that the fit has not seen.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        rows: The rows in original units.
+        transformed: The same on the scale the network sees.
+        by: None, "stddev" or "trust".
+
+    Raises:
+        ValueError: For too few rows.
+    """
+    moments = predict(ensemble, transformed.x, Summary(True, space="transformed"), rows.noise)
+    return _calibration(ensemble, transformed, moments.mean, moments.stddev, by, "split")
+
+
+def calibrate_by_leaving_out(
+    ensemble: Ensemble, transformed: NetworkRows, by: str | None
+) -> Calibration:
+    """The Calibration by the rows of the fit, each left out in turn; see `left_out_moments`.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        transformed: The rows of the fit on the scale the network sees.
+        by: None, "stddev" or "trust".
+
+    Raises:
+        ValueError: For too few rows, and where more than half of them have so much leverage that
+            nothing can be said of what they would have been without themselves.
+    """
+    mean, stddev, judged = left_out_moments(ensemble, transformed)
+    known = np.flatnonzero(judged.all(axis=1))
+    if len(known) < _FEWEST_JUDGED * len(judged):
+        raise ValueError(
+            f"method='loo' can judge {len(known)} of {len(judged)} rows: the others decide their own "
+            "predictions, so that nothing is known of them without themselves. Pass x_calibration "
+            "and y_calibration, rows that the fit has not seen."
+        )
+    transformed = NetworkRows(transformed.x[known], transformed.y[known], None)
+    return _calibration(ensemble, transformed, mean[known], stddev[known], by, "loo")
+
+
+def _calibration(
+    ensemble: Ensemble,
+    rows: NetworkRows,
+    mean: Array,
+    stddev: Array,
+    by: str | None,
+    method: str,
+) -> Calibration:
+    trust = trust_levels(ensemble.training_inputs, rows.x)
+    # Outside nothing is calibrated, so those rows say nothing of where it is.
+    used = trust > OUTSIDE
+    scores: Array = ((rows.y - mean) / stddev)[used]
+    spread, trust = stddev[used], trust[used]
+    if len(scores) < FEWEST_SCORES:
+        raise ValueError(
+            f"calibrate needs at least {FEWEST_SCORES} rows that are not outside the training inputs, "
+            f"received {len(scores)}. Pass more."
+        )
+    groups, edges = _groups(spread, trust, by)
+    within = [np.mean(np.abs(scores) < k, axis=0) for k in LEVELS]
+    return Calibration(
+        method=method,
+        by=by,
+        num_rows=len(scores),
+        edges=edges,
+        groups=_distributions(scores, groups),
+        coverage_before=np.array(within),
+        coverage_after=_coverage_of_folds(scores, groups),
+    )
+
+
+def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[Array, Array]:
+    """(Group of each row and target [n, K], edges [B - 1, K] between groups by "stddev")."""
+    num_rows, num_targets = stddev.shape
+    if by is None:
+        return np.zeros(stddev.shape, int), np.empty((0, num_targets))
+    if by == "trust":
+        groups = np.repeat((trust < INSIDE).astype(int)[:, None], num_targets, axis=1)
+        _require_rows(by, np.bincount(groups[:, 0], minlength=2).tolist())
+        return groups, np.empty((0, num_targets))
+    count = min(MOST_GROUPS, num_rows // _FEWEST_OF_A_GROUP)
+    if count < 2:
+        _require_rows("stddev", [num_rows // 2] * 2)
+    ranks = stddev.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+    first = np.arange(1, count) * num_rows // count
+    ordered = np.sort(stddev, axis=0)
+    groups = np.searchsorted(first, ranks, side="right")
+    return groups, 0.5 * (ordered[first - 1] + ordered[first])
+
+
+def _require_rows(by: str, sizes: list[int]) -> None:
+    if min(sizes) < _FEWEST_OF_A_GROUP:
+        raise ValueError(
+            f"by={by!r} needs at least {_FEWEST_OF_A_GROUP} rows in each of two groups, received "
+            f"{' and '.join(map(str, sizes))}. Pass more rows, or by=None."
+        )
+
+
+def _distributions(scores: Array, groups: Array) -> tuple[tuple[ScoreDistribution, ...], ...]:
+    return tuple(
+        tuple(
+            ScoreDistribution.of(column[group == number])
+            for column, group in zip(scores.T, groups.T)
+        )
+        for number in range(int(groups.max()) + 1)
+    )
+
+
+def _coverage_of_folds(scores: Array, groups: Array) -> Array:
+    """Coverage [3, K] of intervals that are calibrated by four fifths of the rows, of the last fifth.
+
+    With hardly enough rows by all but one fifth of a group's ranks the coverage is that of all rows.
+    """
+    fold = np.random.default_rng(0).permutation(len(scores)) % _NUM_FOLDS
+    inside = np.zeros((len(LEVELS), *scores.shape), bool)
+    ends = np.array([central_levels(k) for k in LEVELS])
+    for number in range(int(groups.max()) + 1):
+        for target in range(scores.shape[1]):
+            taken = groups[:, target] == number
+            for left in range(_NUM_FOLDS):
+                others, rows = taken & (fold != left), taken & (fold == left)
+                if others.sum() < FEWEST_SCORES:
+                    others = taken
+                low, high = ScoreDistribution.of(scores[others, target]).quantile(ends).T
+                values = scores[rows, target]
+                inside[:, rows, target] = (values > low[:, None]) & (values < high[:, None])
+    return cast(Array, inside.mean(axis=1))

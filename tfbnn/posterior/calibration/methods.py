@@ -1,0 +1,142 @@
+"""The methods of a model that hold its error bars to rows; the work is done beside."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+from numpy.typing import ArrayLike
+
+from tfbnn.data.validation import check_choice
+from tfbnn.posterior.calibration.record import BY, METHODS, Calibration
+from tfbnn.posterior.checks import checked_rows
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.row_digests import num_known
+from tfbnn.spec.rows import Rows
+
+# From this share of rows of the fit on, scores tell of the fit and not of new rows.
+_MOST_OF_THE_FIT = 0.5
+
+
+class CalibrationMethods(SampledModel):
+    """Error bars that hold as often as they say."""
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The `Calibration` of the predictions with noise, or None without one."""
+        return self._fitted().calibration
+
+    def calibrate(
+        self,
+        x_calibration: ArrayLike | None = None,
+        y_calibration: ArrayLike | None = None,
+        *,
+        noise_scale: ArrayLike | None = None,
+        by: str | None = None,
+        method: str = "split",
+    ) -> Calibration:
+        """Makes error bars hold as often as they say, by rows that the fit has not seen.
+
+        Scores of these rows, targets less predicted means over predicted standard deviations, say
+        how wide an interval has to be, on either side: a conformal predictive system (Vovk, Gammerman
+        and Shafer 2022, Algorithmic Learning in a Random World, chapter 7). For new rows like these,
+        intervals then hold with their probability whatever the noise and however wrong the model,
+        on average over rows; beyond the outermost ranks by a Student's t that is fitted to the
+        scores. Means stay what they are. Every later `predict(include_noise=True)`, score, plot and
+        saved file uses it; `calibrated=False` asks for the predictions of the posterior.
+
+        Where inputs lie outside the training inputs, whose errors no row tells, bars are the wider
+        ones of the two (`predict(return_trust=True)` says where). Stacking and compression take the
+        calibration away, as it is about the draws as they were: calibrate after them.
+
+        Args:
+            x_calibration: Inputs [N, D] of rows that the fit has not seen; 20 at least, 150 say 1 and
+                2 standard deviations, 700 or more the third. Rows that stopped ADAM early are fine,
+                those that `stack_chains` was given are not.
+            y_calibration: Their targets [N, K] or [N], original units.
+            noise_scale: Known standard deviations of these rows, in the units of y; required after a
+                fit that had them.
+            by: None (default): one distribution of scores for all rows. "stddev": up to three, of
+                rows with small, middle and large predicted standard deviations; "trust": two, inside
+                the training inputs and at their edge; so that each group is right by itself.
+                150 rows at least in each.
+            method: "split" (default) by the rows that are given. "loo" takes none: by the rows of the
+                fit, each left out in turn by its leverage, the variance of the function there over
+                that of the noise. It is exact for Gaussian noise and a Gaussian posterior in each
+                chain. Needs the model as it was fitted, or of a run folder.
+
+        Returns:
+            `Calibration`: num_rows, bars, coverage_before, coverage_after, `summary()`.
+
+        Raises:
+            NotFittedError: Before a fit.
+            TypeError, ValueError: For unusable rows, too few of them, more than half of them rows of
+                the fit; for class likelihoods; for "loo" without the rows of the fit, with networks
+                that are not sampled, or where most rows decide their own prediction.
+
+        Warns:
+            UserWarning: Where some of the rows took part in the fit.
+
+        Example:
+            model.fit_posterior(x, y)
+            print(model.calibrate(x_held_out, y_held_out).summary())
+            low, high = model.predict(x_new, include_noise=True, quantiles=[0.16, 0.84]).quantiles
+        """
+        from tfbnn.posterior.calibration.calibrating import (
+            calibrate_by_leaving_out,
+            calibrate_by_rows,
+        )
+
+        ensemble = self._fitted()
+        if by not in BY:
+            raise ValueError(f"by must be None, 'stddev' or 'trust', received {by!r}.")
+        check_choice("method", method, METHODS)
+        if ensemble.spec.has_classes:
+            raise ValueError(
+                f"calibrate is about numbers, this model has {type(ensemble.spec.likelihood).__name__}."
+                " evaluate tells the calibration error of its probabilities."
+            )
+        if method == "loo":
+            if x_calibration is not None or y_calibration is not None:
+                raise ValueError(
+                    "method='loo' takes the rows of the fit, received others. Leave x_calibration "
+                    "and y_calibration out, or use method='split'."
+                )
+            if ensemble.provenance.not_sampled is not None and ensemble.mode is None:
+                raise ValueError(
+                    "method='loo' needs draws of a posterior, whose spread tells the leverage of "
+                    f"rows, received {ensemble.provenance.not_sampled}. Pass x_calibration and "
+                    "y_calibration."
+                )
+            names = "x_calibration and y_calibration"
+            rows = self._rows_of_the_fit(noise_scale, "method='loo'", names)
+            found = calibrate_by_leaving_out(ensemble, ensemble.transform(rows), by)
+        elif x_calibration is None or y_calibration is None:
+            raise ValueError(
+                "calibrate needs x_calibration and y_calibration, received None. Pass rows that the "
+                "fit has not seen, or method='loo' for those of the fit."
+            )
+        else:
+            rows, transformed = checked_rows(
+                ensemble, x_calibration, y_calibration, noise_scale, "calibrate", "calibration "
+            )
+            _require_new_rows(rows, num_known(ensemble.row_digests, rows))
+            found = calibrate_by_rows(ensemble, rows, transformed, by)
+        self._ensemble = replace(ensemble, calibration=found)
+        return found
+
+
+def _require_new_rows(rows: Rows, of_the_fit: int) -> None:
+    if of_the_fit > _MOST_OF_THE_FIT * len(rows.x):
+        raise ValueError(
+            f"calibrate needs rows that the fit has not seen, received {len(rows.x)} of which "
+            f"{of_the_fit} are rows of the fit, whose errors are smaller. Hold rows out, or use "
+            "method='loo'."
+        )
+    if of_the_fit:
+        warnings.warn(
+            f"{of_the_fit} of the {len(rows.x)} rows took part in the fit: their errors are smaller "
+            "than those of new rows.",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,269 @@
+"""`Calibration`: the map from predicted to calibrated error bars that a model holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tfbnn.data.training_inputs import INSIDE, OUTSIDE
+from tfbnn.posterior.calibration.score_distribution import (
+    DF_RANGE,
+    FEWEST_SCORES,
+    ScoreDistribution,
+    Side,
+)
+from tfbnn.posterior.record_kinds import NUMBER, POSITIVE, TEXT, Kind, check_entries, list_of
+from tfbnn.spec.distributions import normal_cdf
+from tfbnn.system.arrays import Array
+
+METHODS = ("split", "loo")
+BY = (None, "stddev", "trust")
+# Of standard deviations to either side of the mean, as far as coverage is told.
+LEVELS = (1, 2, 3)
+MOST_GROUPS = 3
+
+_NUMBERS = list_of(NUMBER, "a list of finite numbers")
+_ROWS_OF_NUMBERS = list_of(_NUMBERS, "a list of lists of finite numbers")
+_KINDS: Mapping[str, Kind] = {
+    "method": TEXT,
+    "by": Kind("null, 'stddev' or 'trust'", lambda value: value in BY),
+    "num_rows": POSITIVE,
+    "sizes": list_of(POSITIVE, "a list of counts"),
+    "edges": _ROWS_OF_NUMBERS,
+    "tails": list_of(
+        list_of(_ROWS_OF_NUMBERS, "a list per target"), "scales and degrees of freedom of each side"
+    ),
+    "coverage_before": _ROWS_OF_NUMBERS,
+    "coverage_after": _ROWS_OF_NUMBERS,
+}
+
+
+def central_levels(k: float) -> tuple[float, float]:
+    """Probabilities below and above which a normal distribution has k standard deviations."""
+    low = float(normal_cdf(np.array([-float(k)]))[0])
+    return low, 1.0 - low
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What `BayesianMLP.calibrate` found.
+
+    Scores are targets less predicted means over predicted standard deviations, noise included, on
+    the scale the network sees. Per target K and group B their distribution says how wide intervals
+    have to be, on either side.
+
+    Attributes:
+        method: "split", by rows that the fit has not seen, or "loo", by leaving out its own.
+        by: What groups the rows: None, "stddev" or "trust".
+        num_rows: Rows that calibrated.
+        edges: Of `by="stddev"` the standard deviations between the groups [B - 1, K]; else [0, K].
+        groups: Per group, per target the `ScoreDistribution`.
+        coverage_before: Share of the rows within 1, 2 and 3 predicted standard deviations [3, K].
+        coverage_after: The same of calibrated intervals, each row judged by a calibration with four
+            fifths of the rows, it not among them.
+    """
+
+    method: str
+    by: str | None
+    num_rows: int
+    edges: Array
+    groups: tuple[tuple[ScoreDistribution, ...], ...]
+    coverage_before: Array
+    coverage_after: Array
+
+    @classmethod
+    def from_json(cls, entries: Any, scores: Array) -> Calibration:
+        """Of what `to_json` and `scores` gave.
+
+        Raises:
+            TypeError: For entries that are no such record.
+            ValueError: For numbers that contradict each other.
+        """
+        check_entries("calibration", entries, _KINDS)
+        sizes, tails = entries["sizes"], entries["tails"]
+        num_targets = scores.shape[1]
+        edges = np.array(entries["edges"], dtype=float).reshape(-1, num_targets)
+        before, after = (
+            _of_shape(name, entries[name], (len(LEVELS), num_targets))
+            for name in ("coverage_before", "coverage_after")
+        )
+        _require("method", entries["method"] in METHODS, "'split' or 'loo'")
+        _require("sizes", 1 <= len(sizes) <= MOST_GROUPS, f"of 1 to {MOST_GROUPS} groups")
+        _require("sizes", min(sizes) >= FEWEST_SCORES, f"at least {FEWEST_SCORES} each")
+        _require("sizes", sum(sizes) == len(scores), f"of {len(scores)} scores")
+        fixed = {None: 1, "trust": 2}.get(entries["by"], len(sizes))
+        _require("sizes", len(sizes) == fixed, f"of {fixed} groups with by={entries['by']!r}")
+        wanted = len(sizes) - 1 if entries["by"] == "stddev" else 0
+        _require("edges", len(edges) == wanted, f"{wanted} between {len(sizes)} groups")
+        _require("edges", bool(np.all(np.diff(edges, axis=0) >= 0)), "ascending")
+        tails = _of_shape("tails", tails, (len(sizes), num_targets, 2, 2))
+        low, high = DF_RANGE
+        known = (tails[..., 1] >= low * 0.999) & (tails[..., 1] <= high * 1.001)
+        _require(
+            "tails", bool(np.all((tails[..., 0] > 0) & known)), "scales and degrees of freedom"
+        )
+        parts = np.split(scores, np.cumsum(sizes)[:-1])
+        for part in parts:
+            _require("scores", bool(np.all(np.diff(part, axis=0) >= 0)), "ascending")
+        groups = tuple(
+            tuple(
+                ScoreDistribution(column, (Side(*below), Side(*above)))
+                for column, (below, above) in zip(part.T, tail.tolist())
+            )
+            for part, tail in zip(parts, tails)
+        )
+        return cls(
+            entries["method"], entries["by"], entries["num_rows"], edges, groups, before, after
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able, all but `scores`."""
+        return {
+            "method": self.method,
+            "by": self.by,
+            "num_rows": self.num_rows,
+            "sizes": [len(group[0].scores) for group in self.groups],
+            "edges": self.edges.tolist(),
+            "tails": [[list(map(list, one.sides)) for one in group] for group in self.groups],
+            "coverage_before": self.coverage_before.tolist(),
+            "coverage_after": self.coverage_after.tolist(),
+        }
+
+    @property
+    def scores(self) -> Array:
+        """Scores of all groups [n, K], ascending in each group."""
+        columns = [np.stack([one.scores for one in group], axis=1) for group in self.groups]
+        return np.concatenate(columns)
+
+    def groups_of(self, stddev: Array, trust: Array) -> Array:
+        """Group of each prediction [n, K].
+
+        Args:
+            stddev: Predicted standard deviations [n, K], noise included, transformed.
+            trust: Trust levels [n].
+        """
+        if self.by == "trust":
+            return np.repeat((trust < INSIDE).astype(int)[:, None], stddev.shape[1], axis=1)
+        groups: Array = np.sum(stddev > self.edges[:, None], axis=0)
+        return groups
+
+    def quantiles(self, levels: Sequence[float] | Array, groups: Array) -> Array:
+        """Scores at probabilities [Q] for predictions of these groups [n, K]: [Q, n, K]."""
+        places = np.asarray(levels, dtype=float)
+        table = self._table(lambda one: one.quantile(places))  # [B, K, Q]
+        return np.moveaxis(table[groups, np.arange(groups.shape[1])], 2, 0)
+
+    def central(self, k: float, groups: Array) -> Array:
+        """Ends of the interval that k standard deviations stand for: [2, n, K]."""
+        return self.quantiles(central_levels(k), groups)
+
+    def probability(self, scores: Array, groups: Array) -> Array:
+        """Probability that a new score is smaller, of scores [n, K] of these groups: [n, K]."""
+        return self._each(scores, groups, ScoreDistribution.probability)
+
+    def log_density(self, scores: Array, groups: Array) -> Array:
+        """Log density of scores [n, K] of these groups: [n, K]."""
+        return self._each(scores, groups, ScoreDistribution.log_density)
+
+    def is_left(self, groups: Array, trust: Array) -> Array:
+        """Which predictions keep their uncalibrated bars [n, K].
+
+        Those outside the training inputs, of which no score told anything: where the calibrated bars
+        are the wider ones they hold there, too, else a bar would shrink on the way out.
+        """
+        narrower = self._table(_narrows)[groups, np.arange(groups.shape[1])]
+        left: Array = narrower & (trust == OUTSIDE)[:, None]
+        return left
+
+    @cached_property
+    def bars(self) -> Array:
+        """Half of the calibrated intervals over 1, 2 and 3 predicted standard deviations [B, K, 3]."""
+        return self._table(_bars)
+
+    def summary(self, names: Sequence[str] = ()) -> str:
+        """Returns what calibrated, and what it changes, in a few aligned lines.
+
+        Args:
+            names: Of the targets, where there are several.
+        """
+        labels = ["calibration", *[""] * (len(self.lines(names)) - 1)]
+        return "\n".join(f"{label:<13}{text}" for label, text in zip(labels, self.lines(names)))
+
+    def lines(self, names: Sequence[str] = ()) -> list[str]:
+        """The lines of `summary`."""
+        lines = [self.text]
+        for target in range(self.edges.shape[1]):
+            name = f"{names[target]}: " if len(names) > 1 else ""
+            for number, group in enumerate(self.bars[:, target]):
+                factors = _listed(f"{factor:.2f}" for factor in group)
+                where = self._group_text(number)
+                lines.append(f"{name}bars of 1, 2, 3 sigma are {factors} times as long{where}")
+            for told, shares in (
+                ("without", self.coverage_before[:, target]),
+                ("with", self.coverage_after[:, target]),
+            ):
+                cells = _listed(f"{100 * share:.1f}" for share in shares)
+                lines.append(f"{name}they hold for {cells} % of these rows {told} calibration")
+        return [*lines, "68.3, 95.4, 99.7 % are right"]
+
+    @property
+    def text(self) -> str:
+        """One line on what calibrated."""
+        how = {"split": "held-out rows", "loo": "rows of the fit, each left out in turn"}
+        grouped = "" if self.by is None else f", in {len(self.groups)} groups by {self.by}"
+        return f"by {self.num_rows} {how[self.method]}{grouped}"
+
+    def _group_text(self, number: int) -> str:
+        if self.by is None:
+            return ""
+        if self.by == "trust":
+            return (" inside the training inputs", " at their edge")[number]
+        return f" in group {number + 1} of {len(self.groups)}, from short to long ones"
+
+    def _table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
+        """Values of a function of each distribution [B, K, ...]."""
+        return np.array([[function(one) for one in group] for group in self.groups])
+
+    def _each(
+        self,
+        scores: Array,
+        groups: Array,
+        function: Callable[[ScoreDistribution, Array], Array],
+    ) -> Array:
+        found = np.empty(scores.shape)
+        for number, group in enumerate(self.groups):
+            for target, one in enumerate(group):
+                taken = groups[:, target] == number
+                found[taken, target] = function(one, scores[taken, target])
+        return found
+
+
+def _listed(cells: Iterable[str]) -> str:
+    return ", ".join(cells)
+
+
+def _bars(one: ScoreDistribution) -> Array:
+    ends = np.array([central_levels(k) for k in LEVELS])
+    low, high = one.quantile(ends).T
+    bars: Array = 0.5 * (high - low) / LEVELS
+    return bars
+
+
+def _narrows(one: ScoreDistribution) -> bool:
+    return bool(_bars(one)[0] < 1.0)
+
+
+def _of_shape(name: str, values: Any, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.array(values, dtype=float).reshape(shape)
+    except ValueError as error:
+        raise ValueError(f"calibration.{name} must have the shape {list(shape)}.") from error
+
+
+def _require(name: str, holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"calibration.{name} must be {what}.")

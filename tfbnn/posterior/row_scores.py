@@ -1,0 +1,150 @@
+"""What the predictive distribution says of each row with a known target; metrics average it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from tfbnn.data.training_inputs import trust_levels
+from tfbnn.posterior.averages import log_mean_exp, moments
+from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import noise_spread, noise_tiles, sample_noisy
+from tfbnn.spec.distributions import normal_quantile
+from tfbnn.spec.rows import NetworkRows
+from tfbnn.system.arrays import Array
+
+# Quantiles that stand for a calibrated distribution in its score.
+_NUM_LEVELS = 1000
+# Probabilities that normal quantiles are taken of; beyond are nine standard deviations.
+_LEAST = 1e-16
+
+
+class RowScores(NamedTuple):
+    """Of each row and target [N, K], on the scale the network sees where nothing else is said.
+
+    Attributes:
+        mean: Mean of the function in original units.
+        centre, stddev: Mean and standard deviation of the prediction.
+        pull: By how many standard deviations the target is above the mean; of a calibrated
+            prediction the normal quantile of `pit`.
+        pit: Predictive probability of a smaller target.
+        crps: Continuous ranked probability score, original units.
+        log_density: Of the targets of a row together [N]; NaN without noise, where it is one of
+            points.
+    """
+
+    mean: Array
+    centre: Array
+    stddev: Array
+    pull: Array
+    pit: Array
+    crps: Array
+    log_density: Array
+
+    def assign(self, rows: slice, found: RowScores) -> None:
+        """Takes over what was found of some rows."""
+        for mine, new in zip(self, found):
+            mine[rows] = new
+
+
+def row_scores(
+    ensemble: Ensemble,
+    y: Array,
+    rows: NetworkRows,
+    *,
+    include_noise: bool = True,
+    calibrated: bool = True,
+) -> RowScores:
+    """The RowScores of the mixture of all draws.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        y: Targets [N, K], original units.
+        rows: The rows on the scale the network sees.
+        include_noise: Whether of a new observation, or of the function alone.
+        calibrated: Whether under the ensemble's calibration, if it has one; with noise alone.
+    """
+    ensemble = ensemble.weighted.mirrored
+    calibration = ensemble.calibration if include_noise and calibrated else None
+    numbers = [np.empty(rows.y.shape) for _ in RowScores._fields[:-1]]
+    found = RowScores._make([*numbers, np.empty(len(y))])
+    for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
+        target = rows.y[place]
+        scale = cast(Array, scale)  # only classes have none
+        of_tile = _plain(ensemble, y[place], target, location, scale if include_noise else None)
+        if calibration is not None:
+            trust = trust_levels(ensemble.training_inputs, rows.x[place])
+            of_tile = _calibrated(ensemble, calibration, of_tile, y[place], target, trust)
+        found.assign(place, of_tile)
+    return found
+
+
+def _plain(
+    ensemble: Ensemble, y: Array, target: Array, location: Array, scale: Array | None
+) -> RowScores:
+    weights, inverse = ensemble.draw_weights, ensemble.y_pipeline.inverse
+    centre, stddev = moments(location, weights)
+    log_density = np.full(len(y), np.nan)
+    if scale is None:
+        points, point_weights = location, weights
+    else:
+        stddev = np.hypot(stddev, noise_spread(scale, weights))
+        densities = ensemble.spec.likelihood.log_density(target, location, scale)
+        log_density = log_mean_exp(densities, weights)
+        points, point_weights = sample_noisy(ensemble, location, scale)
+    return RowScores(
+        mean=np.einsum("s,snk->nk", weights, inverse(location)),
+        centre=centre,
+        stddev=stddev,
+        pull=(target - centre) / stddev,
+        pit=np.einsum("m,mnk->nk", point_weights, points < target),
+        crps=crps(inverse(points), point_weights, y),
+        log_density=log_density,
+    )
+
+
+def _calibrated(
+    ensemble: Ensemble,
+    calibration: Calibration,
+    plain: RowScores,
+    y: Array,
+    target: Array,
+    trust: Array,
+) -> RowScores:
+    """As `plain`, but for the rows outside the training inputs that keep it."""
+    groups = calibration.groups_of(plain.stddev, trust)
+    left = calibration.is_left(groups, trust)
+    score = (target - plain.centre) / plain.stddev
+    pit = calibration.probability(score, groups)
+    levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
+    low, high = calibration.central(1, groups)
+    points = plain.centre + plain.stddev * calibration.quantiles(levels, groups)
+    equal = np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS)
+    # Targets of one row are taken for independent, given their predictions.
+    densities = calibration.log_density(score, groups) - np.log(plain.stddev)
+    chosen = {
+        "stddev": 0.5 * (high - low) * plain.stddev,
+        "pull": normal_quantile(np.clip(pit, _LEAST, 1.0 - _LEAST)),
+        "pit": pit,
+        "crps": crps(ensemble.y_pipeline.inverse(points), equal, y),
+    }
+    chosen = {name: np.where(left, getattr(plain, name), new) for name, new in chosen.items()}
+    log_density = np.where(left.any(axis=1), plain.log_density, densities.sum(axis=1))
+    return plain._replace(log_density=log_density, **chosen)
+
+
+def crps(points: Array, weights: Array, y: Array) -> Array:
+    """Continuous ranked probability score of weighted points [M, n, K] against y [n, K].
+
+    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, JASA 102, 359, equation 21), the second
+    term from sorted points.
+    """
+    distance = np.einsum("m,mnk->nk", weights, np.abs(points - y))
+    order = np.argsort(points, axis=0)
+    ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
+    below = np.cumsum(spread, axis=0)
+    with np.errstate(invalid="ignore"):  # infinite points have no finite score
+        score: Array = distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
+    return score
