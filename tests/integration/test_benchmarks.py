@@ -284,3 +284,10 @@ def test_repriorisation(run_quickly, tmp_path):
     assert 0.0 < speed["bound"]["standard"] < speed["bound"]["repriorised"]
     (split,) = (row for row in rows if row.get("study") == "splits")
     assert split["rmse"] < 5.0
+
+
+def test_calibration(run_quickly, tmp_path):
+    arguments = ["--tables", "wave", "--runs", str(tmp_path / "runs")]
+    table, (row,) = run_quickly("calibration", *arguments)
+    assert "| wave, 0 | posterior |" in table and "nan" not in table
+    assert abs(row["split"]["coverage"][0] - 0.683) < 0.1

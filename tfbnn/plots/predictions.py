@@ -55,10 +55,16 @@ def plot_truth(
 
 
 def _quantiles(
-    model: SampledModel, x: Array, noise: Array | None, probabilities: ArrayLike
+    model: SampledModel,
+    x: Array,
+    noise: Array | None,
+    probabilities: ArrayLike,
+    include_noise: bool = True,
 ) -> Array:
-    """Quantiles [Q, N, K] of the predictive distribution, noise included."""
-    found = model.predict(x, include_noise=True, quantiles=probabilities, noise_scale=noise)
+    """Quantiles [Q, N, K] of the predictive distribution."""
+    found = model.predict(
+        x, include_noise=include_noise, quantiles=probabilities, noise_scale=noise
+    )
     return np.asarray(found.columns.quantiles)
 
 
@@ -92,24 +98,32 @@ def _draw_points(axis: Axes, x: Array, middle: Array, ends: Sequence[Array]) -> 
 
 
 def plot_pulls(
-    model: SampledModel, x: ArrayLike, y: ArrayLike, *, noise_scale: ArrayLike | None = None
+    model: SampledModel,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    noise_scale: ArrayLike | None = None,
+    include_noise: bool = True,
 ) -> Figure:
     """Histogram of standardised residuals, (target - mean) / stddev, with the standard normal.
 
-    They are taken on the scale the network sees, noise included, and calibrated where the model is,
-    as `evaluate` does.
+    They are taken on the scale the network sees, and with noise calibrated where the model is, as
+    `evaluate` does.
 
     Args:
         model: A fitted `BayesianMLP`.
         x: Inputs [N, D].
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
+        include_noise: True (default): of new observations. False: of the function alone, as if the
+            targets were its values.
 
     Returns:
         Figure.
     """
     rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
-    values = row_scores(model.posterior, rows.y, transformed).pull
+    found = row_scores(model.posterior, rows.y, transformed, include_noise=include_noise)
+    values = found.pull
     edges = np.arange(-5.0, 5.01, 0.5)
     grid = np.linspace(-5.0, 5.0, 201)
     with canvas.styled_figure(1, values.shape[1], (5.2, 3.8)) as (figure, axes):
@@ -130,7 +144,12 @@ def plot_pulls(
 
 
 def plot_coverage(
-    model: SampledModel, x: ArrayLike, y: ArrayLike, *, noise_scale: ArrayLike | None = None
+    model: SampledModel,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    noise_scale: ArrayLike | None = None,
+    include_noise: bool = True,
 ) -> Figure:
     """Observed against nominal coverage: of central intervals, and beyond 1 to 5 sigma.
 
@@ -144,6 +163,8 @@ def plot_coverage(
         x: Inputs [N, D].
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
+        include_noise: True (default): of new observations. False: of the function alone, as if the
+            targets were its values.
 
     Returns:
         Figure.
@@ -151,10 +172,11 @@ def plot_coverage(
     rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
     levels = np.linspace(0.05, 0.95, 19)
     ends = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
-    found = _quantiles(model, rows.x, rows.noise, ends)
+    found = _quantiles(model, rows.x, rows.noise, ends, include_noise)
     low, high = found[: len(levels)], found[len(levels) :]
     observed = np.mean((low <= rows.y) & (rows.y <= high), axis=1)  # [levels, K]
-    outside = np.abs(row_scores(model.posterior, rows.y, transformed).pull)
+    scores = row_scores(model.posterior, rows.y, transformed, include_noise=include_noise)
+    outside = np.abs(scores.pull)
     with canvas.styled_figure(1, 2, (4.2, 3.9)) as (figure, axes):
         intervals, tails = axes[0]
         _draw_intervals(intervals, levels, observed, len(rows.y), model.posterior.target_names)

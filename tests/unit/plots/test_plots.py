@@ -90,6 +90,18 @@ def test_pulls_keep_outliers_in_the_last_bin(model):
     assert sum(heights) * 0.5 == pytest.approx(1.0)
 
 
+def test_figures_of_the_function_alone(model):
+    x, y = make_rows(50, 2, 1)
+    pulls = model.evaluate(x, y, include_noise=False)["pull_width"]
+    title = plots.plot_pulls(model, x, y, include_noise=False).axes[0].get_title()
+    assert f"width {pulls:.2f}" in title
+    shares = [
+        plots.plot_coverage(model, x, y, include_noise=noise).axes[0].lines[-1].get_ydata()
+        for noise in (False, True)
+    ]
+    assert np.mean(shares[0]) < np.mean(shares[1])
+
+
 def test_row_noise_is_asked_for(synthetic_ensemble):
     x, y = make_rows(50, 2, 1)
     model = BayesianMLP.from_ensemble(synthetic_ensemble(row_noise=True))

@@ -38,7 +38,7 @@ def calibrate_by_rows(
         ValueError: For too few rows.
     """
     moments = predict(ensemble, transformed.x, Summary(True, space="transformed"), rows.noise)
-    return _calibration(ensemble, transformed, moments.mean, moments.stddev, by, "split")
+    return calibration_of_moments(ensemble, transformed, moments.mean, moments.stddev, by, "split")
 
 
 def calibrate_by_leaving_out(
@@ -64,10 +64,10 @@ def calibrate_by_leaving_out(
             "and y_calibration, rows that the fit has not seen."
         )
     transformed = NetworkRows(transformed.x[known], transformed.y[known], None)
-    return _calibration(ensemble, transformed, mean[known], stddev[known], by, "loo")
+    return calibration_of_moments(ensemble, transformed, mean[known], stddev[known], by, "loo")
 
 
-def _calibration(
+def calibration_of_moments(
     ensemble: Ensemble,
     rows: NetworkRows,
     mean: Array,
@@ -75,6 +75,18 @@ def _calibration(
     by: str | None,
     method: str,
 ) -> Calibration:
+    """The Calibration by rows of which the predictions are known.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        rows: The rows on the scale the network sees.
+        mean, stddev: Predictions of them with noise, transformed [N, K].
+        by: None, "stddev" or "trust".
+        method: What they are by, "split" or "loo".
+
+    Raises:
+        ValueError: For too few rows.
+    """
     trust = trust_levels(ensemble.training_inputs, rows.x)
     # Outside nothing is calibrated, so those rows say nothing of where it is.
     used = trust > OUTSIDE

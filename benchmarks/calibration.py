@@ -1,0 +1,222 @@
+"""Do error bars hold: of the posterior, and calibrated by rows of the fit or by held-out rows?
+
+    TFBNN_DATA=folder python benchmarks/calibration.py --runs FOLDER [--tables wine ...] [--seeds 0]
+
+The default fit with nothing else given, on one split. "loo" is calibrated by the rows of the fit and
+judged by all held-out rows. "split" is calibrated by some held-out rows, as many as the table has
+validation rows, else half, and judged by the others, averaged over 50 such partitions; nothing is
+fitted again. Runs are kept in a folder, so that a killed script goes on where it was; finished rows
+are kept beside the table, benchmarks/results/calibration.md.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from calibration_report import report
+from common import add_common_options, output_folder, revision
+from default_tables import TABLES
+from store import Store
+
+NUM_PARTITIONS = 50
+LEVELS = (1, 2, 3)
+HIDDEN = {"neutralino raw": (20, 20), "neutralino invariant": (20, 20)}
+QUICK = {"num_chains": 2, "num_results": 60, "num_burnin_steps": 60}
+
+
+def wave(split):
+    """A smooth function of one input without noise at 40 points; tested at 400."""
+    from problems import Problem
+
+    del split
+    train, test = (np.linspace(-3.0, 3.0, count)[:, None] for count in (40, 400))
+    train, test = ((x, np.sin(2 * x[:, 0]) + 0.3 * x[:, 0]) for x in (train, test))
+    return Problem(train, None, test)
+
+
+NAMES = {
+    **{name: TABLES[name].load for name in ("concrete", "wine", "airfoil", "kin8nm", "bikes")},
+    **{name: TABLES[name].load for name in ("demo", "neutralino raw", "neutralino invariant")},
+    "wave": wave,
+    "grid": TABLES["grid"].load,
+}
+
+
+def main(arguments=None):
+    """Measures all rows and keeps the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    parser.add_argument("--tables", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--runs", type=Path, required=True, help="folder for the runs")
+    options = parser.parse_args(arguments)
+    folder = output_folder(options)
+    options.runs.mkdir(parents=True, exist_ok=True)
+    store = Store("calibration", options.fresh, folder)
+    for name in options.tables:
+        for seed in options.seeds:
+            key = f"{name}, seed {seed}"
+            if key not in store:
+                store.add(key, row_of(name, seed, options.runs, options.quick))
+                told = store.rows[key]
+                print(key, told["plain"]["coverage"], told["split"]["coverage"], flush=True)
+    report(list(store.rows.values()), folder)
+
+
+def row_of(name, seed, runs, quick):
+    """Fits one table, or takes the run that is there, and measures it; a dict of JSON values."""
+    import tfbnn
+
+    problem = NAMES[name](0)
+    x, y = problem.train
+    run_folder = runs / f"{name.replace(' ', '_')}-{seed}"
+    model = tfbnn.BayesianMLP([x.shape[1], *HIDDEN.get(name, (50,)), 1])
+    quick = QUICK if quick else {}
+    resume = run_folder.exists()
+    run = model.fit_posterior(x, y, seed=seed, output=run_folder, resume=resume, **quick)
+    rest = [part for part in (problem.validation, problem.test) if part is not None]
+    held_out = HeldOut.of(model, *(np.concatenate(parts) for parts in zip(*rest)))
+    count = len(problem.validation[0]) if problem.validation else len(held_out.x) // 2
+    return {
+        "table": name,
+        "seed": seed,
+        "commit": revision(),
+        "verdict": run.diagnosis.headline,
+        "num_rows": len(x),
+        "num_held_out": len(held_out.x),
+        "num_calibrating": count,
+        "plain": of_scores(held_out, held_out.pull),
+        "loo": of_loo(model, held_out),
+        "split": of_partitions(model, held_out, count),
+        "time_ratio": time_ratio(model, held_out),
+    }
+
+
+class HeldOut(NamedTuple):
+    """Rows that no fit has seen, and their predictions with noise, transformed [n]."""
+
+    x: np.ndarray
+    y: np.ndarray
+    rows: tuple
+    centre: np.ndarray
+    stddev: np.ndarray
+    pull: np.ndarray
+    slope: np.ndarray  # log of the derivative of the transform of the target
+    log_density: np.ndarray
+
+    @classmethod
+    def of(cls, model, x, y):
+        from tfbnn.posterior.checks import checked_rows
+        from tfbnn.posterior.row_scores import row_scores
+
+        ensemble = model.posterior
+        rows, transformed = checked_rows(ensemble, x, y, None, "calibration")
+        found = row_scores(ensemble, rows.y, transformed, calibrated=False)
+        slope = np.log(np.abs(ensemble.y_pipeline.derivative(rows.y))).sum(axis=1)
+        return cls(
+            x, y, transformed, found.centre[:, 0], found.stddev[:, 0], found.pull[:, 0], slope,
+            found.log_density,
+        )  # fmt: skip
+
+
+def of_scores(held_out, pull, log_density=None, bars=1.0):
+    """Coverage, density and length of bars, of all rows and of thirds by predicted deviation."""
+    density = held_out.log_density if log_density is None else log_density
+    thirds = np.array_split(np.argsort(held_out.stddev, kind="stable"), 3)
+    return {
+        "coverage": [float(np.mean(np.abs(pull) < k)) for k in LEVELS],
+        "thirds": [float(np.mean(np.abs(pull[third]) < 1)) for third in thirds],
+        "lpd": float(np.mean(density + held_out.slope)),
+        "bars": float(np.median(bars)),
+    }
+
+
+def of_loo(model, held_out):
+    """The same, calibrated by the rows of the fit; why not, where that cannot be."""
+    from tfbnn.posterior.row_scores import row_scores
+
+    try:
+        record = model.calibrate(method="loo")
+    except ValueError as error:
+        return {"refused": str(error)}
+    ensemble = model.posterior
+    y = ensemble.y_pipeline.inverse(held_out.rows.y)
+    found = row_scores(ensemble, y, held_out.rows)
+    told = of_scores(
+        held_out, found.pull[:, 0], found.log_density, found.stddev[:, 0] / held_out.stddev
+    )
+    return told | {"num_rows": record.num_rows}
+
+
+def of_partitions(model, held_out, count):
+    """The same, averaged over partitions into rows that calibrate and rows that judge."""
+    from dataclasses import replace
+
+    from tfbnn.posterior.calibration.calibrating import calibration_of_moments
+    from tfbnn.posterior.row_scores import row_scores
+    from tfbnn.spec.rows import NetworkRows
+
+    ensemble, found = model.posterior, []
+    for number in range(NUM_PARTITIONS):
+        order = np.random.default_rng(number).permutation(len(held_out.x))
+        known, judged = np.sort(order[:count]), np.sort(order[count:])
+        rows = NetworkRows(held_out.rows.x[known], held_out.rows.y[known], None)
+        moments = (values[known, None] for values in (held_out.centre, held_out.stddev))
+        record = calibration_of_moments(ensemble, rows, *moments, None, "split")
+        rows = NetworkRows(held_out.rows.x[judged], held_out.rows.y[judged], None)
+        part = held_out._replace(
+            x=rows.x, y=rows.y, rows=rows, stddev=held_out.stddev[judged],
+            slope=held_out.slope[judged], log_density=held_out.log_density[judged],
+        )  # fmt: skip
+        judging = replace(ensemble, calibration=record)
+        if number == 0:  # the way of users, once
+            y = ensemble.y_pipeline.inverse(rows.y)
+            scores = row_scores(judging, y, rows)
+            pull, density = scores.pull[:, 0], scores.log_density
+        else:
+            pull, density = of_moments(judging, held_out, judged)
+        found.append(of_scores(part, pull, density, np.full(len(judged), record.bars[0, 0, 0])))
+    return {name: np.mean([one[name] for one in found], axis=0).tolist() for name in found[0]}
+
+
+def of_moments(ensemble, held_out, judged):
+    """(Pulls, log densities) of rows whose predictions are known; as `row_scores`, without draws."""
+    from tfbnn.data.training_inputs import trust_levels
+    from tfbnn.spec.distributions import normal_quantile
+
+    centre, stddev = held_out.centre[judged, None], held_out.stddev[judged, None]
+    trust = trust_levels(ensemble.training_inputs, held_out.rows.x[judged])
+    calibration = ensemble.calibration
+    groups = calibration.groups_of(stddev, trust)
+    score = (held_out.rows.y[judged] - centre) / stddev
+    left = calibration.is_left(groups, trust)[:, 0]
+    probability = np.clip(calibration.probability(score, groups), 1e-16, 1 - 1e-16)
+    pull = np.where(left, held_out.pull[judged], normal_quantile(probability)[:, 0])
+    density = (calibration.log_density(score, groups) - np.log(stddev))[:, 0]
+    return pull, np.where(left, held_out.log_density[judged], density)
+
+
+def time_ratio(model, held_out, repeats=5):
+    """Time of calibrated over that of other predictions with noise and three quantiles, median."""
+    if model.calibration is None:
+        model.calibrate(held_out.x, held_out.y)
+    ratios = []
+    for _ in range(repeats):
+        seconds = []
+        for calibrated in (False, True):
+            begin = time.perf_counter()
+            model.predict(
+                held_out.x[:1000],
+                include_noise=True,
+                quantiles=[0.16, 0.5, 0.84],
+                calibrated=calibrated,
+            )
+            seconds.append(time.perf_counter() - begin)
+        ratios.append(seconds[1] / seconds[0])
+    return float(np.median(ratios))
+
+
+if __name__ == "__main__":
+    main()
