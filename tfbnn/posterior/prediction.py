@@ -241,10 +241,15 @@ def _calibrated_summary(
 ) -> Prediction:
     """The Prediction of a tile, with noise and the bars of the ensemble's calibration."""
     calibration = cast(Calibration, ensemble.calibration)
-    inverse = partial(inverse_draws, ensemble) if wanted.space == "original" else np.asarray
-    mean, _ = _summary(ensemble, tile, wanted._replace(quantiles=None))
-    centre, spread = tile.known or moments(tile.location, ensemble.draw_weights)
-    spread = np.hypot(spread, noise_spread(cast(Array, tile.scale), ensemble.draw_weights))
+    original = wanted.space == "original"
+    inverse = partial(inverse_draws, ensemble) if original else np.asarray
+    mean, stddev = _summary(ensemble, tile, wanted._replace(quantiles=None))
+    if not original:
+        centre, spread = mean, stddev
+    elif ensemble.y_pipeline.is_affine:  # which spares a second look at all draws
+        centre, spread = ensemble.y_pipeline.forward(mean), stddev / target_unit(ensemble)
+    else:
+        centre, spread = _summary(ensemble, tile, Summary(True, space="transformed"))
     groups = calibration.groups_of(spread, trust)
     levels = [*central_levels(1), *(wanted.quantiles or ())]
     low, high, *found = inverse(centre + spread * calibration.quantiles(levels, groups))

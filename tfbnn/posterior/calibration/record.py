@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tfbnn.posterior.calibration.score_distribution import (
 )
 from tfbnn.posterior.record_kinds import NUMBER, POSITIVE, TEXT, Kind, check_entries, list_of
 from tfbnn.spec.distributions import normal_cdf
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, read_only
 
 METHODS = ("split", "loo")
 BY = (None, "stddev", "trust")
@@ -153,8 +153,7 @@ class Calibration:
 
     def quantiles(self, levels: Sequence[float] | Array, groups: Array) -> Array:
         """Scores at probabilities [Q] for predictions of these groups [n, K]: [Q, n, K]."""
-        places = np.asarray(levels, dtype=float)
-        table = self._table(lambda one: one.quantile(places))  # [B, K, Q]
+        table = _quantile_table(self, tuple(levels))
         return np.moveaxis(table[groups, np.arange(groups.shape[1])], 2, 0)
 
     def central(self, k: float, groups: Array) -> Array:
@@ -175,14 +174,14 @@ class Calibration:
         Those outside the training inputs, of which no score told anything: where the calibrated bars
         are the wider ones they hold there, too, else a bar would shrink on the way out.
         """
-        narrower = self._table(_narrows)[groups, np.arange(groups.shape[1])]
+        narrower = (self.bars[..., 0] < 1.0)[groups, np.arange(groups.shape[1])]
         left: Array = narrower & (trust == OUTSIDE)[:, None]
         return left
 
     @cached_property
     def bars(self) -> Array:
         """Half of the calibrated intervals over 1, 2 and 3 predicted standard deviations [B, K, 3]."""
-        return self._table(_bars)
+        return self.table(_bars)
 
     def summary(self, names: Sequence[str] = ()) -> str:
         """Returns what calibrated, and what it changes, in a few aligned lines.
@@ -224,7 +223,7 @@ class Calibration:
             return (" inside the training inputs", " at their edge")[number]
         return f" in group {number + 1} of {len(self.groups)}, from short to long ones"
 
-    def _table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
+    def table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
         """Values of a function of each distribution [B, K, ...]."""
         return np.array([[function(one) for one in group] for group in self.groups])
 
@@ -253,8 +252,11 @@ def _bars(one: ScoreDistribution) -> Array:
     return bars
 
 
-def _narrows(one: ScoreDistribution) -> bool:
-    return bool(_bars(one)[0] < 1.0)
+@lru_cache(maxsize=8)  # the same for every tile of rows
+def _quantile_table(calibration: Calibration, levels: tuple[float, ...]) -> Array:
+    """Scores at probabilities [Q] of each distribution [B, K, Q]."""
+    places = np.array(levels, dtype=float)
+    return read_only(calibration.table(lambda one: one.quantile(places)))
 
 
 def _of_shape(name: str, values: Any, shape: tuple[int, ...]) -> Array:
