@@ -36,6 +36,10 @@ _LITTLE = 0.05
 _JUDGE = Remedy(
     "model.evaluate(x_held_out, y_held_out)", "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv"
 )
+_CALIBRATE = Remedy(
+    "model.calibrate with rows that the fit has not seen, or with method='loo'",
+    "tfbnn calibrate with rows that the fit has not seen",
+)
 
 
 def find_misfits(fit: FitCheck | None) -> tuple[Problem, ...]:
@@ -225,11 +229,11 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
                 "Chains that disagree widen them, and so does a posterior that is far from normal."
                 if wide
                 else "The noise has other tails than the likelihood, or is larger for some rows.",
-                _JUDGE
+                _CALIBRATE
                 if wide
                 else Remedy(
-                    "likelihood=StudentT() or HeteroscedasticGaussian()",
-                    "--likelihood student_t or heteroscedastic",
+                    f"likelihood=StudentT() or HeteroscedasticGaussian(), or {_CALIBRATE.python}",
+                    f"--likelihood student_t or heteroscedastic, or {_CALIBRATE.command}",
                 ),
                 Spoils.ERROR_BARS,
             )
