@@ -17,6 +17,7 @@ from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.fit.baseline_methods import BaselineMethods
+from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
@@ -341,6 +342,11 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
         by tile. Inputs are not checked: what "log10" cannot take gives NaN. Needs TensorFlow to
         write and to use.
 
+        A calibrated model also gives "lower", "median" and "upper" [N, K], noise included: the median
+        and the ends of the central 68.27 % of `predict(include_noise=True)`; where that keeps the
+        bars of the posterior, outside the training inputs, those of a normal distribution. Of a model
+        whose noise differs from row to row they are left out, with a warning.
+
         Args:
             path: Folder to write, which must not exist yet or be empty.
 
@@ -356,7 +362,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             )
         from tfbnn.engine.export.saved_model import write_saved_model
 
-        write_saved_model(moment_networks(ensemble), path)
+        networks = moment_networks(ensemble)
+        write_saved_model(networks, bar_constants(networks.ensemble), path)
 
     def _pipelines(self) -> tuple[Pipeline, Pipeline]:
         if self._ensemble is not None:

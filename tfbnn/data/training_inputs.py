@@ -16,7 +16,7 @@ INSIDE, EDGE, OUTSIDE = 1, 0, -1
 
 # How far beyond the training data the edge reaches, as a share of each input's range and of the
 # largest distance. A network still interpolates a little past its last row; 10 % is convention.
-_MARGIN = 0.1
+MARGIN = 0.1
 # A D x D matrix of more inputs than this would outweigh the draws.
 MAX_COVARIANCE_INPUTS = 1000
 
@@ -52,6 +52,12 @@ class TrainingInputs:
         their range says more.
         """
         return _distance(self.mean, self._whitening, x)
+
+    @property
+    def whitening_matrix(self) -> Array:
+        """Matrix [D, D] whose product with a deviation from the mean has the distance as its length."""
+        scales, matrix = self._whitening
+        return np.diag(scales) if matrix is None else (scales[:, None] * matrix).T
 
     @cached_property
     def _whitening(self) -> tuple[Array, Array | None]:
@@ -110,8 +116,8 @@ def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
     beyond = np.maximum(low - x, x - high)
     distance, (usual, largest) = training_inputs.distance(x), training_inputs.distances
     inside = np.all(beyond <= 0, axis=1) & (distance <= usual)
-    outside = np.any(beyond > _MARGIN * (high - low), axis=1)
-    outside |= distance > (1 + _MARGIN) * largest
+    outside = np.any(beyond > MARGIN * (high - low), axis=1)
+    outside |= distance > (1 + MARGIN) * largest
     return np.select([inside, outside], [INSIDE, OUTSIDE], EDGE)
 
 

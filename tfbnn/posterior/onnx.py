@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from tfbnn.posterior.calibration.exported import BarConstants, bar_constants
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import MomentNetworks, moment_networks
+from tfbnn.posterior.onnx_bars import add_bars
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
 from tfbnn.system.arrays import Array
@@ -47,11 +49,13 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
         )
     nodes: list[Any] = []
     tensors: list[Any] = []
-    _add_moments(networks, partial(_Operations, onnx, nodes, tensors))
+    constants = bar_constants(networks.ensemble)
+    _add_moments(networks, constants, partial(_Operations, onnx, nodes, tensors))
     double, size = onnx.TensorProto.DOUBLE, ensemble.spec.num_predicted
     describe = onnx.helper.make_tensor_value_info
     inputs = [describe("x", double, ["N", ensemble.spec.num_inputs])]
-    outputs = [describe(name, double, ["N", size]) for name in ("mean", "stddev")]
+    names = ("mean", "stddev", *(() if constants is None else constants.names))
+    outputs = [describe(name, double, ["N", size]) for name in names]
     graph = onnx.helper.make_graph(nodes, "tfbnn", inputs, outputs, tensors)
     model = onnx.helper.make_model(
         graph,
@@ -88,10 +92,19 @@ class _Operations:
         Returns:
             Name of the result.
         """
-        output = output or f"t{len(self._nodes)}"
+        return self._add(kind, inputs, [output or f"t{len(self._nodes)}"], attributes)[0]
+
+    def several(self, kind: str, *inputs: Any, outputs: int, **attributes: Any) -> list[str]:
+        """Adds one operation with so many results, and returns their names."""
+        names = [f"t{len(self._nodes)}_{number}" for number in range(outputs)]
+        return self._add(kind, inputs, names, attributes)
+
+    def _add(
+        self, kind: str, inputs: Sequence[Any], outputs: list[str], attributes: dict[str, Any]
+    ) -> list[str]:
         names = [entry if isinstance(entry, str) else self._constant(entry) for entry in inputs]
-        self._nodes.append(self._onnx.helper.make_node(kind, names, [output], **attributes))
-        return output
+        self._nodes.append(self._onnx.helper.make_node(kind, names, outputs, **attributes))
+        return outputs
 
     def cast(self, name: str) -> str:
         """Adds a conversion to the dtype of the constants."""
@@ -107,15 +120,19 @@ class _Operations:
         return name
 
 
-def _add_moments(networks: MomentNetworks, operations: Callable[[Any], _Operations]) -> None:
-    """Adds everything between x [N, D] and mean, stddev [N, K]; rows are innermost in between."""
+def _add_moments(
+    networks: MomentNetworks,
+    constants: BarConstants | None,
+    operations: Callable[[Any], _Operations],
+) -> None:
+    """Adds everything between x [N, D] and the outputs [N, K]; rows are innermost in between."""
     ensemble = networks.ensemble
     op, network_op = operations(np.float64), operations(ensemble.spec.dtype)
     x, spec = "x", ensemble.spec
     for step in ensemble.x_pipeline.steps:
         x = step.forward_onnx(op, x)
-    x = network_op.cast(op("Transpose", x, perm=[1, 0]))
-    outputs = op.cast(_network_outputs(network_op, networks, x))
+    x = op("Transpose", x, perm=[1, 0])
+    outputs = op.cast(_network_outputs(network_op, networks, network_op.cast(x)))
 
     def inverse(values: str) -> str:
         for step in reversed(ensemble.y_pipeline.steps):
@@ -123,20 +140,31 @@ def _add_moments(networks: MomentNetworks, operations: Callable[[Any], _Operatio
         return values
 
     location = op("Slice", outputs, *np.array([[0], [spec.num_predicted], [1]]))
-    if not networks.in_closed_form:
+    roots = _roots(op, outputs, networks) if networks.in_closed_form else None
+    if constants is not None:
+        ends = add_bars(op, constants, x, *_moments(op, location, roots, ensemble.draw_weights))
+        parts = op.several("Split", inverse(ends), outputs=len(constants.names), axis=0)
+        for part, name in zip(parts, constants.names):
+            op("Transpose", op("Squeeze", part, np.array([0])), perm=[1, 0], output=name)
+    if roots is None:
         location = inverse(LINKS[spec.likelihood.link].onnx(op, location))
-    location = op("Unsqueeze", location, np.array([2]))
-    mean = _average(op, location, ensemble.draw_weights)
-    deviations = op("Sub", location, mean)
-    if networks.in_closed_form:
-        roots = _roots(op, outputs, networks)
-        deviations = op("Concat", deviations, roots, axis=2)
-    stddev = _root_mean_square(op, deviations, ensemble.draw_weights)
-    mean, stddev = (op("Squeeze", found, np.array([0, 2])) for found in (mean, stddev))
-    if networks.in_closed_form:
+    mean, stddev = _moments(op, location, roots, ensemble.draw_weights)
+    if roots is not None:
         mean, stddev = inverse(mean), op("Mul", stddev, networks.unit[:, None])
     op("Transpose", mean, perm=[1, 0], output="mean")
     op("Transpose", stddev, perm=[1, 0], output="stddev")
+
+
+def _moments(op: _Operations, location: str, roots: str | None, weights: Array) -> tuple[str, str]:
+    """Mean and standard deviation [K, N] of locations [S, K, N], with roots of a variance or none."""
+    location = op("Unsqueeze", location, np.array([2]))
+    mean = _average(op, location, weights)
+    deviations = op("Sub", location, mean)
+    if roots is not None:
+        deviations = op("Concat", deviations, roots, axis=2)
+    stddev = _root_mean_square(op, deviations, weights)
+    mean, stddev = (op("Squeeze", found, np.array([0, 2])) for found in (mean, stddev))
+    return mean, stddev
 
 
 def _average(op: _Operations, values: str, weights: Array) -> str:

@@ -481,7 +481,8 @@ class SampledModel:
     def to_onnx(self, path: StrPath) -> None:
         """Writes mean and spread of the function as an ONNX file; needs the extra `onnx`.
 
-        Input "x" [N, D] and outputs "mean", "stddev" [N, K] are those of `to_savedmodel`; names of
+        Input "x" [N, D] and outputs "mean", "stddev" [N, K], of a calibrated model "lower", "median",
+        "upper", too, are those of `to_savedmodel`; names of
         inputs and classes are in the file's metadata, as JSON. Operations are of operator set 17.
         All draws of all rows of a call are computed at once, so memory grows with draws x widest
         layer x N: pass large tables in pieces. "gelu" of a float64 network is exact to 1e-7, as

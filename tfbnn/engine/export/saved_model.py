@@ -1,9 +1,10 @@
-"""Writes the mean and spread of all networks as a TensorFlow SavedModel."""
+"""Writes mean and spread of all networks, and calibrated bars, as a TensorFlow SavedModel."""
 
 from functools import partial
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.export.bars import bars
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
 
@@ -11,17 +12,25 @@ from tfbnn.spec.likelihoods.links import LINKS
 _MOST_VALUES = 4_000_000
 
 
-def write_saved_model(networks: Any, path: str) -> None:
-    """Writes `MomentNetworks` to the folder `path`; what it holds is said in `to_savedmodel`."""
-    module = _Moments(networks)
+def write_saved_model(networks: Any, constants: Any, path: str) -> None:
+    """Writes `MomentNetworks` to the folder `path`; what it holds is said in `to_savedmodel`.
+
+    Args:
+        networks: MomentNetworks.
+        constants: BarConstants of calibrated bars, or None.
+        path: Folder.
+    """
+    module = _Moments(networks, constants)
     tf.saved_model.save(module, path, signatures=module.__call__)
 
 
 class _Moments(tf.Module):
     """Mean and spread over draws; the weights are variables, as a graph must not exceed 2 GiB."""
 
-    def __init__(self, networks: Any) -> None:
+    def __init__(self, networks: Any, constants: Any) -> None:
         super().__init__()
+        self._constants = constants
+        self._names = ("mean", "stddev", *(() if constants is None else constants.names))
         ensemble = networks.ensemble
         self._spec = ensemble.spec
         self._pipelines = ensemble.x_pipeline, ensemble.y_pipeline
@@ -37,26 +46,25 @@ class _Moments(tf.Module):
         self.__call__ = tf.function(self._moments, input_signature=[signature])
 
     def _moments(self, x):
-        """Inputs [N, D] -> {"mean": [N, K], "stddev": [N, K]}, tile by tile."""
+        """Inputs [N, D] -> dict name -> [N, K], tile by tile."""
         step = self._rows_at_once
         # One tile at least, or there would be nothing to concatenate for no rows.
         count = tf.maximum(1, -(-tf.shape(x)[0] // step))
-        tiles = [tf.TensorArray(tf.float64, count, infer_shape=False) for _ in range(2)]
+        tiles = [tf.TensorArray(tf.float64, count, infer_shape=False) for _ in self._names]
 
-        def one_tile(index, mean, stddev):
-            values = self._moments_of_tile(x[index * step : (index + 1) * step])
-            return index + 1, mean.write(index, values[0]), stddev.write(index, values[1])
+        def one_tile(index, *found):
+            values = self._outputs_of_tile(x[index * step : (index + 1) * step])
+            return index + 1, *(tile.write(index, value) for tile, value in zip(found, values))
 
-        _, mean, stddev = tf.while_loop(
+        _, *found = tf.while_loop(
             lambda index, *_: index < count, one_tile, [0, *tiles], parallel_iterations=1
         )
         shape = [None, self._spec.num_predicted]
         return {
-            "mean": tf.ensure_shape(mean.concat(), shape),
-            "stddev": tf.ensure_shape(stddev.concat(), shape),
+            name: tf.ensure_shape(tile.concat(), shape) for name, tile in zip(self._names, found)
         }
 
-    def _moments_of_tile(self, x):
+    def _outputs_of_tile(self, x):
         x_pipeline, y_pipeline = self._pipelines
         for step in x_pipeline.steps:
             x = step.forward_tensorflow(tf, x)
@@ -69,17 +77,26 @@ class _Moments(tf.Module):
             return values
 
         location = outputs[:, : self._spec.num_predicted]
-        if not self._in_closed_form:
+        roots = self._roots(outputs) if self._in_closed_form else None
+        ends = []
+        if self._constants is not None:
+            moments = self._moments_of(location, roots)
+            ends = tf.unstack(inverse(bars(self._constants, x, *moments)))
+        if roots is None:
             location = inverse(LINKS[self._spec.likelihood.link].tensorflow(tf, location))
+        mean, stddev = self._moments_of(location, roots)
+        if roots is not None:
+            mean, stddev = inverse(mean), stddev * self._unit
+        return [tf.transpose(values) for values in (mean, stddev, *ends)]
+
+    def _moments_of(self, location: Tensor, roots: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation [K, n] of [S, K, n], with roots of a variance or none."""
         location = location[:, :, None]
         mean = self._average(location)
         deviations = location - mean
-        if self._in_closed_form:
-            deviations = tf.concat([deviations, self._roots(outputs)], axis=2)
-        mean, stddev = mean[0, :, 0], self._root_mean_square(deviations)[0, :, 0]
-        if self._in_closed_form:
-            mean, stddev = inverse(mean), stddev * self._unit
-        return tf.transpose(mean), tf.transpose(stddev)
+        if roots is not None:
+            deviations = tf.concat([deviations, roots], axis=2)
+        return mean[0, :, 0], self._root_mean_square(deviations)[0, :, 0]
 
     def _average(self, values: Tensor) -> Tensor:
         """Weighted sum over draws and sum over lines: [S, K, L, n] -> [1, K, 1, n]."""

@@ -13,7 +13,8 @@ from tests.support.builders import make_rows
 from tests.support.predictions import with_readouts
 from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize, fit_pipeline
-from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
+from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian, StudentT
+from tfbnn.posterior.calibration.record import central_levels
 from tfbnn.priors import ARD, HierarchicalNormal, Normal
 from tfbnn.spec.activations import ACTIVATIONS
 
@@ -215,3 +216,74 @@ def test_savedmodel_replaces_nothing(tmp_path, tiny_model):
 def test_there_is_nothing_to_export_before_a_fit(export, tmp_path):
     with pytest.raises(NotFittedError, match="fit_posterior"):
         getattr(BayesianMLP([2, 3, 1]), export)(tmp_path / "model")
+
+
+CALIBRATED = {
+    "plain": ({}, None),
+    "logarithm": ({"y_transform": LOG}, None),
+    "two targets by stddev": ({"layer_sizes": (3, 4, 2), "y_transform": LOG}, "stddev"),
+    "by trust": ({}, "trust"),
+    "Student-t": ({"likelihood": StudentT(4.0, 0.3)}, None),
+    "weighted chains": ({"num_chains": 3, "chain_weights": [0.3, 0.0, 0.7]}, None),
+    "float32": ({"dtype": "float32"}, None),
+}
+
+
+def calibrated(settings, by, factor, synthetic_ensemble):
+    """(Calibrated model, inputs inside, at the edge of and outside its training inputs)."""
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
+    ensemble, generator = model.posterior, np.random.default_rng(1)
+    inputs, size = ensemble.training_inputs, (900, ensemble.spec.num_inputs)
+    width = inputs.high - inputs.low
+    x = inputs.low - 0.05 * width + 1.1 * width * generator.uniform(size=size)
+    x = ensemble.x_pipeline.inverse(x)
+    mean, stddev = model.predict(x, include_noise=True, space="transformed")
+    noise = generator.standard_t(5, size=mean.shape)
+    model.calibrate(x, ensemble.y_pipeline.inverse(mean + factor * stddev * noise), by=by)
+    far = ensemble.x_pipeline.inverse(inputs.high + width)[None]
+    return model, np.concatenate([x[:60], far])
+
+
+@pytest.mark.parametrize("factor", [0.4, 2.0])
+@pytest.mark.parametrize(("settings", "by"), CALIBRATED.values(), ids=CALIBRATED)
+def test_exports_of_a_calibrated_model_have_its_bars(
+    settings, by, factor, synthetic_ensemble, tmp_path
+):
+    import tensorflow as tf
+
+    model, x = calibrated(settings, by, factor, synthetic_ensemble)
+    low, high = central_levels(1)
+    prediction = model.predict(
+        x, include_noise=True, quantiles=[low, 0.5, high], return_trust=True
+    ).columns
+    known = prediction.trust > -1 if factor < 1 else np.ones(len(x), bool)
+    assert not prediction.trust[-1] > -1 and known.sum() > 40
+    model.to_onnx(tmp_path / "model.onnx")
+    onnx.checker.check_model(str(tmp_path / "model.onnx"), full_check=True)
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    names = ["mean", "stddev", "lower", "median", "upper"]
+    from_onnx = session.run(names, {"x": x})
+    model.to_savedmodel(tmp_path / "saved")
+    loaded = tf.saved_model.load(str(tmp_path / "saved"))
+    from_saved = loaded.signatures["serving_default"](tf.constant(x))
+    rtol = 1e-4 if model.spec.dtype == "float32" else 1e-9
+    for found in (from_onnx, [from_saved[name].numpy() for name in names]):
+        assert_same(found[:2], model.predict(x).columns, model.spec.dtype, rtol=1e-4)
+        np.testing.assert_allclose(
+            np.array(found[2:])[:, known], prediction.quantiles[:, known], rtol=rtol, atol=1e-6
+        )
+    # Where the posterior's bars stay they are those of a normal distribution.
+    mean, stddev = model.predict(
+        x, include_noise=True, space="transformed", calibrated=False
+    ).columns
+    ends = [model.posterior.y_pipeline.inverse(mean + k * stddev)[~known] for k in (-1, 0, 1)]
+    np.testing.assert_allclose(np.array(from_onnx[2:])[:, ~known], ends, rtol=1e-4)
+
+
+def test_bars_with_noise_that_differs_from_row_to_row_are_left_out(synthetic_ensemble, tmp_path):
+    settings = {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)}
+    model, _ = calibrated(settings, None, 2.0, synthetic_ensemble)
+    with pytest.warns(UserWarning, match="bars are not exported"):
+        model.to_onnx(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    assert [output.name for output in session.get_outputs()] == ["mean", "stddev"]

@@ -1,0 +1,97 @@
+"""What a graph needs to know of a calibration: constants, in columns, as rows are innermost there."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tfbnn.data.training_inputs import MARGIN
+from tfbnn.posterior.averages import root_mean_square
+from tfbnn.posterior.calibration.record import central_levels
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.likelihoods import LocationScale
+from tfbnn.system.arrays import Array
+
+
+@dataclass(frozen=True, eq=False)
+class BarConstants:
+    """Constants; of the groups the first one, and what each further one adds.
+
+    Attributes:
+        names: Of the outputs of a graph, besides mean and spread of the function.
+        plain: Scores of the bars where they are those of the posterior, of a normal distribution
+            [3, 1, 1].
+        noise: Standard deviation of the noise [K, 1].
+        scores: Ends and middle of the central 68.27 % of each group's scores [B, 3, K, 1].
+        narrower: 1 where they are closer than those of the posterior, else 0 [B, K, 1].
+        edges: Standard deviations from which on a further group begins [B - 1, K, 1].
+        is_by_trust: Whether the second group is that at the edge of the training inputs.
+        low, high: Range of the training inputs [D, 1].
+        reach: How far beyond it inputs are at its edge [D, 1].
+        mean: Of the training inputs [D, 1].
+        whitening: Matrix [D', D] whose product with deviations from the mean has the distance as its
+            length.
+        usual, largest: Distances up to which inputs are inside, and at the edge.
+    """
+
+    names: ClassVar[tuple[str, str, str]] = ("lower", "median", "upper")
+    plain: ClassVar[Array] = np.array([-1.0, 0.0, 1.0]).reshape(3, 1, 1)
+
+    noise: Array
+    scores: Array
+    narrower: Array
+    edges: Array
+    is_by_trust: bool
+    low: Array
+    high: Array
+    reach: Array
+    mean: Array
+    whitening: Array
+    usual: float
+    largest: float
+
+
+def bar_constants(ensemble: Ensemble) -> BarConstants | None:
+    """The BarConstants of a calibrated ensemble; None without a calibration.
+
+    Warns:
+        UserWarning: Where the noise is no constant, and a graph has no bars: it differs from row to
+            row.
+    """
+    calibration = ensemble.calibration
+    if calibration is None:
+        return None
+    likelihood = ensemble.spec.likelihood
+    if ensemble.row_noise or not isinstance(likelihood, LocationScale):
+        warnings.warn(
+            "The calibrated bars are not exported, as the noise differs from row to row. Use predict "
+            "for them.",
+            UserWarning,
+            stacklevel=5,
+        )
+        return None
+    outputs = np.zeros((ensemble.num_draws, 1, ensemble.spec.layer_sizes[-1]))
+    scale = np.broadcast_to(
+        likelihood.scale(outputs, ensemble.log_noise_scale, None), outputs.shape
+    )
+    low, high = central_levels(1)
+    places = np.array([low, 0.5, high])
+    scores = np.swapaxes(calibration.table(lambda one: one.quantile(places)), 1, 2)[..., None]
+    inputs = ensemble.training_inputs
+    return BarConstants(
+        noise=root_mean_square(scale, ensemble.draw_weights)[0][:, None],
+        scores=np.diff(scores, axis=0, prepend=0.0),
+        narrower=np.diff((calibration.bars[..., :1] < 1.0).astype(float), axis=0, prepend=0.0),
+        edges=calibration.edges[..., None],
+        is_by_trust=calibration.by == "trust",
+        low=inputs.low[:, None],
+        high=inputs.high[:, None],
+        reach=MARGIN * (inputs.high - inputs.low)[:, None],
+        mean=inputs.mean[:, None],
+        whitening=inputs.whitening_matrix,
+        usual=float(inputs.distances[0]),
+        largest=(1.0 + MARGIN) * float(inputs.distances[1]),
+    )
