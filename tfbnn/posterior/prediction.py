@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from tfbnn.data.training_inputs import trust_levels
-from tfbnn.posterior.averages import moments, root_mean_square, weighted_quantiles
+from tfbnn.posterior.averages import moments, weighted_quantiles
 from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import moment_networks, target_unit
-from tfbnn.spec.likelihoods.regression import Regression
-from tfbnn.system.arrays import Array, read_only
+from tfbnn.posterior.noise import NOISE_POINTS, noise_spread, sample_noisy
+from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
 # Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows
@@ -29,8 +29,6 @@ _TILE_VALUES = 4_000_000
 # there have to be at least, for the threads.
 _TILES_PER_PASS = 4
 _LEAST_PASSES = 8
-# Equally weighted points that stand for the predictive distribution with noise.
-_NOISE_POINTS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,7 @@ def inverse_draws(ensemble: Ensemble, location: Array) -> Array:
 
 def row_tiles(ensemble: Ensemble, num_rows: int) -> list[slice]:
     """Slices of rows small enough for all draws at once; they depend on nothing but sizes."""
-    points = max(ensemble.num_draws, _NOISE_POINTS) * ensemble.spec.layer_sizes[-1]
+    points = max(ensemble.num_draws, NOISE_POINTS) * ensemble.spec.layer_sizes[-1]
     least, most = _TILE_ROWS
     step = min(max(least, _TILE_POINTS // ensemble.num_draws), most)
     step = max(1, min(step, _TILE_VALUES // points))
@@ -272,49 +270,3 @@ def _scale_at(
     if row_noise is not None:
         noise = row_noise * np.abs(pipeline.derivative(pipeline.inverse(location)))
     return ensemble.spec.regression_likelihood.scale(outputs, ensemble.log_noise_scale, noise)
-
-
-def noise_spread(scale: Array, weights: Array) -> Array:
-    """Root mean square over draws of noise scales that fit locations [C * S, n, K]: fits [n, K]."""
-    return root_mean_square(scale, weights) if scale.ndim == 3 else scale
-
-
-def sample_noisy(ensemble: Ensemble, location: Array, scale: Array) -> tuple[Array, Array]:
-    """Represents the predictive distribution with noise by weighted points.
-
-    Every draw contributes its noise quantiles at stratified levels that are shared by all rows, so
-    results depend neither on the order of rows nor on how they are split, and need no seed.
-
-    Args:
-        ensemble: Ensemble.
-        location: [C * S, n, K] in transformed space.
-        scale: Noise standard deviations, broadcastable to `location`.
-
-    Returns:
-        (points [C * S * R, n, K] in transformed space, weights [C * S * R]).
-    """
-    noise = _noise_quantiles(ensemble.spec.regression_likelihood, ensemble.num_draws)
-    repeats = noise.shape[1]
-    scale = np.broadcast_to(scale, location.shape)
-    points = location[:, None] + noise[:, :, None, None] * scale[:, None]
-    weights = np.repeat(ensemble.draw_weights / repeats, repeats)
-    return points.reshape(-1, *location.shape[1:]), weights
-
-
-@lru_cache(maxsize=8)  # the same for every tile
-def _noise_quantiles(likelihood: Regression, num_draws: int) -> Array:
-    """Quantiles of the noise with standard deviation 1 at the levels of each draw [C * S, R]."""
-    repeats = -(-_NOISE_POINTS // num_draws)
-    levels = (np.arange(repeats) + _radical_inverse(num_draws)[:, None]) / repeats
-    return read_only(likelihood.noise_quantile(levels))
-
-
-def _radical_inverse(count: int) -> Array:
-    """The first `count` numbers of van der Corput's sequence in base 2, strictly inside (0, 1)."""
-    indices = np.arange(1, count + 1)
-    result, weight = np.zeros(count), 0.5
-    while indices.any():
-        result += weight * (indices & 1)
-        indices >>= 1
-        weight *= 0.5
-    return result

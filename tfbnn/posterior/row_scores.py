@@ -10,7 +10,8 @@ from tfbnn.data.training_inputs import trust_levels
 from tfbnn.posterior.averages import log_mean_exp, moments
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import noise_spread, noise_tiles, sample_noisy
+from tfbnn.posterior.noise import noise_spread, sample_noisy
+from tfbnn.posterior.prediction import noise_tiles
 from tfbnn.spec.distributions import normal_quantile
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
