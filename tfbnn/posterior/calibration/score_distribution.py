@@ -87,6 +87,10 @@ class ScoreDistribution:
     def of(cls, scores: Array) -> ScoreDistribution:
         """Of at least 20 scores [n] in any order; of very many their quantiles are kept."""
         ordered = np.sort(scores)
+        if len(ordered) > MOST_SCORES:
+            count = len(ordered)
+            places = np.arange(1, MOST_SCORES + 1) * (count + 1) / (MOST_SCORES + 1) - 1
+            ordered = np.interp(places, np.arange(count), ordered)
         count = len(ordered)
         distances = np.abs(ordered - np.median(ordered))
         least = _LEAST_SCALE * (float(distances.max()) or 1.0)
@@ -94,9 +98,6 @@ class ScoreDistribution:
             Side.of(distances[: -(-count // 2)], least),
             Side.of(distances[count // 2 :], least),
         )
-        if count > MOST_SCORES:
-            places = np.arange(1, MOST_SCORES + 1) * (count + 1) / (MOST_SCORES + 1) - 1
-            ordered = np.interp(places, np.arange(count), ordered)
         return cls(ordered, sides)
 
     @property
