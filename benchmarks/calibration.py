@@ -88,8 +88,10 @@ def row_of(name, seed, runs, quick):
         "num_held_out": len(held_out.x),
         "num_calibrating": count,
         "plain": of_scores(held_out, held_out.pull),
-        "loo": of_loo(model, held_out),
-        "split": of_partitions(model, held_out, count),
+        "loo": of_loo(model, held_out, None),
+        "loo by stddev": of_loo(model, held_out, "stddev"),
+        "split": of_partitions(model, held_out, count, None),
+        "split by stddev": of_partitions(model, held_out, count, "stddev"),
         "time_ratio": time_ratio(model, held_out),
     }
 
@@ -133,12 +135,12 @@ def of_scores(held_out, pull, log_density=None, bars=1.0):
     }
 
 
-def of_loo(model, held_out):
+def of_loo(model, held_out, by):
     """The same, calibrated by the rows of the fit; why not, where that cannot be."""
     from tfbnn.posterior.row_scores import row_scores
 
     try:
-        record = model.calibrate(method="loo")
+        record = model.calibrate(method="loo", by=by)
     except ValueError as error:
         return {"refused": str(error)}
     ensemble = model.posterior
@@ -150,7 +152,7 @@ def of_loo(model, held_out):
     return told | {"num_rows": record.num_rows}
 
 
-def of_partitions(model, held_out, count):
+def of_partitions(model, held_out, count, by):
     """The same, averaged over partitions into rows that calibrate and rows that judge."""
     from dataclasses import replace
 
@@ -164,7 +166,10 @@ def of_partitions(model, held_out, count):
         known, judged = np.sort(order[:count]), np.sort(order[count:])
         rows = NetworkRows(held_out.rows.x[known], held_out.rows.y[known], None)
         moments = (values[known, None] for values in (held_out.centre, held_out.stddev))
-        record = calibration_of_moments(ensemble, rows, *moments, None, "split")
+        try:
+            record = calibration_of_moments(ensemble, rows, *moments, by, "split")
+        except ValueError as error:
+            return {"refused": str(error)}
         rows = NetworkRows(held_out.rows.x[judged], held_out.rows.y[judged], None)
         part = held_out._replace(
             x=rows.x, y=rows.y, rows=rows, stddev=held_out.stddev[judged],
@@ -177,7 +182,8 @@ def of_partitions(model, held_out, count):
             pull, density = scores.pull[:, 0], scores.log_density
         else:
             pull, density = of_moments(judging, held_out, judged)
-        found.append(of_scores(part, pull, density, np.full(len(judged), record.bars[0, 0, 0])))
+        groups = record.groups_of(part.stddev[:, None], np.zeros(len(judged)))[:, 0]
+        found.append(of_scores(part, pull, density, record.bars[groups, 0, 0]))
     return {name: np.mean([one[name] for one in found], axis=0).tolist() for name in found[0]}
 
 

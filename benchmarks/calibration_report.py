@@ -5,7 +5,13 @@ from common import keep, markdown
 
 __all__ = ["report"]
 
-WAYS = {"plain": "posterior", "loo": "loo", "split": "split"}
+WAYS = {
+    "plain": "posterior",
+    "loo": "loo",
+    "loo by stddev": "loo, by stddev",
+    "split": "split",
+    "split by stddev": "split, by stddev",
+}
 NOISY = ("concrete", "wine", "airfoil", "kin8nm", "bikes", "demo")
 NOMINAL = (0.6827, 0.9545, 0.9973)
 
@@ -31,9 +37,9 @@ def _lines(row):
         found = row[key]
         label = f"{row['table']}, {row['seed']}" if key == "plain" else ""
         if "refused" in found:
-            yield [label, name, *[""] * 6, found["refused"].split(":")[0], ""]
+            yield [label, name, *[""] * 6, found["refused"].split(":")[0].split(",")[0], ""]
             continue
-        count = {"plain": row["num_held_out"], "split": row["num_calibrating"]}
+        count = found.get("num_rows", row["num_calibrating"])
         yield [
             label,
             name,
@@ -41,7 +47,7 @@ def _lines(row):
             ", ".join(f"{share:.2f}" for share in found["thirds"]),
             f"{found['lpd']:.3f}",
             f"{found['bars']:.2f}",
-            count.get(key, found.get("num_rows")),
+            row["num_held_out"] if key == "plain" else count,
             f"{row['time_ratio']:.2f}" if key == "plain" else "",
         ]
 
