@@ -19,7 +19,7 @@ from tfbnn.diagnostics.fit_check import (
     TargetCheck,
     rows_check_from_json,
 )
-from tfbnn.posterior.calibration.left_out import left_out
+from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, left_out
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes
 from tfbnn.posterior.prediction import function_draws, noise_tiles
@@ -34,8 +34,6 @@ _MAX_ROWS = 1000
 _MAX_DRAWS, _MIN_DRAWS = 400, 50
 # Draws x rows x parameters, a few seconds: of wide networks fewer draws are taken.
 _MAX_WORK = 1e10
-# Rows are judged where so many of them can be, see `left_out`.
-_FEWEST_JUDGED = 0.5
 # Of many targets so many are kept: those with the lowest R2 and with the worst coverage.
 _MAX_TARGETS = 20
 # Networks drawn from the prior, and the most numbers that they may take together.
@@ -119,7 +117,7 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
 
 def _left_out(pulls: Array, num_rows: int, ends: list[float]) -> dict[str, Any]:
     """Width and coverage of the pulls [n] of those rows that can be judged, NaN where few can."""
-    if len(pulls) < _FEWEST_JUDGED * num_rows:
+    if len(pulls) < FEWEST_JUDGED * num_rows:
         return {"pull_width": np.nan, "coverage": (np.nan,) * len(ends)}
     coverage = tuple(float(np.mean(np.abs(pulls) < end)) for end in ends)
     return {"pull_width": float(np.std(pulls)), "coverage": coverage}

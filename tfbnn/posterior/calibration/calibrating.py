@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE, trust_levels
-from tfbnn.posterior.calibration.left_out import left_out_moments
+from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, left_out_moments
 from tfbnn.posterior.calibration.record import LEVELS, MOST_GROUPS, Calibration, central_levels
 from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution
 from tfbnn.posterior.ensemble import Ensemble
@@ -17,9 +17,6 @@ from tfbnn.system.arrays import Array
 
 # Fewer rows in a group tell the ends of its intervals no better than all rows do.
 _FEWEST_OF_A_GROUP = 150
-# Leaving out rows by their leverage says nothing of those that decide their own prediction; where they
-# are more than half, the others are no sample of all.
-_FEWEST_JUDGED = 0.5
 _NUM_FOLDS = 5
 
 
@@ -57,7 +54,7 @@ def calibrate_by_leaving_out(
     """
     mean, stddev, judged = left_out_moments(ensemble, transformed)
     known = np.flatnonzero(judged.all(axis=1))
-    if len(known) < _FEWEST_JUDGED * len(judged):
+    if len(known) < FEWEST_JUDGED * len(judged):
         raise ValueError(
             f"method='loo' can judge {len(known)} of {len(judged)} rows: the others decide their own "
             "predictions, so that nothing is known of them without themselves. Pass x_calibration "
@@ -148,9 +145,9 @@ def _distributions(scores: Array, groups: Array) -> tuple[tuple[ScoreDistributio
 
 
 def _coverage_of_folds(scores: Array, groups: Array) -> Array:
-    """Coverage [3, K] of intervals that are calibrated by four fifths of the rows, of the last fifth.
+    """Coverage [3, K] of each fifth of the rows under a calibration by the others.
 
-    With hardly enough rows by all but one fifth of a group's ranks the coverage is that of all rows.
+    In a group of hardly enough rows it is one by all of them.
     """
     fold = np.random.default_rng(0).permutation(len(scores)) % _NUM_FOLDS
     inside = np.zeros((len(LEVELS), *scores.shape), bool)

@@ -12,8 +12,10 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 # Rows whose variance of the function is more than this of that of the noise decide their own
-# prediction.
-LARGEST_LEVERAGE = 0.9
+# prediction, and nothing is known of them without themselves.
+_LARGEST_LEVERAGE = 0.9
+# Share of the rows of which something has to be known: fewer are no sample of all.
+FEWEST_JUDGED = 0.5
 
 
 def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Array, Array]:
@@ -48,8 +50,8 @@ def left_out(
     noise = np.broadcast_to(np.square(scale), location.shape).reshape(shape).mean(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):  # no noise, no row that can be told
         left = 1.0 - of_chain.var(axis=1) / noise
-    judged: Array = left.min(axis=0) >= 1.0 - LARGEST_LEVERAGE
-    left = np.maximum(np.nan_to_num(left), 1.0 - LARGEST_LEVERAGE)
+    judged: Array = left.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
+    left = np.maximum(np.nan_to_num(left), 1.0 - _LARGEST_LEVERAGE)
     means = target - (target - of_chain.mean(axis=1)) / left
     mean = np.einsum("c,cnk->nk", weights, means)
     variance = np.einsum("c,cnk->nk", weights, noise / left + np.square(means - mean))
