@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, read_only
 
 # How far out the normal distribution function is fitted, where it is 1e-19, and from where it is 0.
 _NORMAL_END, _ZERO = 9.0, 40.0
@@ -134,8 +134,14 @@ class _TailTable(NamedTuple):
 
     def mass(self, low: Array, width: Array | float) -> Array:
         """Integral of the density from `low` over `width`, within one cell."""
-        points, weights = np.polynomial.legendre.leggauss(_POINTS)
-        points, weights = 0.5 * (1.0 + points), 0.5 * weights
+        points, weights = _gauss_points()
         inside = low[..., None] + np.asarray(width)[..., None] * points
         masses: Array = width * (self.density(inside) @ weights)
         return masses
+
+
+@cache
+def _gauss_points() -> tuple[Array, Array]:
+    """Points and weights of Gauss and Legendre on [0, 1]."""
+    points, weights = np.polynomial.legendre.leggauss(_POINTS)
+    return read_only(0.5 * (1.0 + points)), read_only(0.5 * weights)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import lgamma, pi
 from typing import NamedTuple
 
@@ -100,11 +101,11 @@ class ScoreDistribution:
         )
         return cls(ordered, sides)
 
-    @property
+    @cached_property
     def median(self) -> float:
         return float(np.median(self.scores))
 
-    @property
+    @cached_property
     def _body(self) -> tuple[Array, Array]:
         """(Levels, scores) of the ranks from the second to the last but one."""
         count = len(self.scores)
