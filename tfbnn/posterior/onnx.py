@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.posterior.calibration.exported import BarConstants, bar_constants
-from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.function_moments import MomentNetworks, moment_networks
+from tfbnn.posterior.calibration.exported import BarConstants
+from tfbnn.posterior.function_moments import MomentNetworks
 from tfbnn.posterior.onnx_bars import add_bars
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
@@ -33,15 +32,22 @@ _OPSET, _IR_VERSION = 17, 8
 _MOST_BYTES = 2**31 - 2**20
 
 
-def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
-    """Writes an ensemble to `path`; what it holds is said in `BayesianMLP.to_onnx`.
+def write_onnx(
+    networks: MomentNetworks, constants: BarConstants | None, path: str | os.PathLike[str]
+) -> None:
+    """Writes MomentNetworks to `path`; what it holds is said in `BayesianMLP.to_onnx`.
+
+    Args:
+        networks: MomentNetworks.
+        constants: BarConstants of calibrated bars, or None.
+        path: File.
 
     Raises:
         ImportError: When `onnx` is not installed.
         ValueError: When the draws do not fit into an ONNX file.
     """
     onnx = required("onnx", "to_onnx needs the package onnx", "onnx")
-    networks = moment_networks(ensemble)
+    ensemble = networks.ensemble
     size = sum(weights.nbytes for weights in networks.weights)
     if size > _MOST_BYTES:
         raise ValueError(
@@ -49,7 +55,6 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
         )
     nodes: list[Any] = []
     tensors: list[Any] = []
-    constants = bar_constants(networks.ensemble)
     _add_moments(networks, constants, partial(_Operations, onnx, nodes, tensors))
     double, size = onnx.TensorProto.DOUBLE, ensemble.spec.num_predicted
     describe = onnx.helper.make_tensor_value_info
@@ -141,16 +146,18 @@ def _add_moments(
 
     location = op("Slice", outputs, *np.array([[0], [spec.num_predicted], [1]]))
     roots = _roots(op, outputs, networks) if networks.in_closed_form else None
+    if constants is not None or roots is not None:
+        mean, stddev = _moments(op, location, roots, ensemble.draw_weights)
     if constants is not None:
-        ends = add_bars(op, constants, x, *_moments(op, location, roots, ensemble.draw_weights))
+        ends = add_bars(op, constants, x, mean, stddev)
         parts = op.several("Split", inverse(ends), outputs=len(constants.names), axis=0)
         for part, name in zip(parts, constants.names):
             op("Transpose", op("Squeeze", part, np.array([0])), perm=[1, 0], output=name)
-    if roots is None:
-        location = inverse(LINKS[spec.likelihood.link].onnx(op, location))
-    mean, stddev = _moments(op, location, roots, ensemble.draw_weights)
     if roots is not None:
         mean, stddev = inverse(mean), op("Mul", stddev, networks.unit[:, None])
+    else:
+        location = inverse(LINKS[spec.likelihood.link].onnx(op, location))
+        mean, stddev = _moments(op, location, None, ensemble.draw_weights)
     op("Transpose", mean, perm=[1, 0], output="mean")
     op("Transpose", stddev, perm=[1, 0], output="stddev")
 

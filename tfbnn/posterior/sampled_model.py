@@ -13,9 +13,11 @@ from tfbnn.data.labels import Classes
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.exceptions import NotFittedError
+from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import checked_inputs, checked_rows, require_noise
 from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.prediction import (
     Prediction,
     Summary,
@@ -499,7 +501,8 @@ class SampledModel:
         """
         from tfbnn.posterior.onnx import write_onnx
 
-        write_onnx(self._fitted("to_onnx"), path)
+        networks = moment_networks(self._fitted("to_onnx"))
+        write_onnx(networks, bar_constants(networks.ensemble), path)
 
     def _fitted(self, needs_networks: str | None = None) -> Ensemble:
         """The Ensemble, with a warning where it is not what was asked for, to the caller's caller.

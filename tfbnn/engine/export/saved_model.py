@@ -79,14 +79,15 @@ class _Moments(tf.Module):
         location = outputs[:, : self._spec.num_predicted]
         roots = self._roots(outputs) if self._in_closed_form else None
         ends = []
+        if self._constants is not None or roots is not None:
+            mean, stddev = self._moments_of(location, roots)
         if self._constants is not None:
-            moments = self._moments_of(location, roots)
-            ends = tf.unstack(inverse(bars(self._constants, x, *moments)))
-        if roots is None:
-            location = inverse(LINKS[self._spec.likelihood.link].tensorflow(tf, location))
-        mean, stddev = self._moments_of(location, roots)
+            ends = tf.unstack(inverse(bars(self._constants, x, mean, stddev)))
         if roots is not None:
             mean, stddev = inverse(mean), stddev * self._unit
+        else:
+            location = inverse(LINKS[self._spec.likelihood.link].tensorflow(tf, location))
+            mean, stddev = self._moments_of(location, None)
         return [tf.transpose(values) for values in (mean, stddev, *ends)]
 
     def _moments_of(self, location: Tensor, roots: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -70,7 +70,7 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
             "The calibrated bars are not exported, as the noise differs from row to row. Use predict "
             "for them.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=3,
         )
         return None
     outputs = np.zeros((ensemble.num_draws, 1, ensemble.spec.layer_sizes[-1]))
