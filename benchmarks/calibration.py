@@ -87,7 +87,7 @@ def row_of(name, seed, runs, quick):
         "num_rows": len(x),
         "num_held_out": len(held_out.x),
         "num_calibrating": count,
-        "plain": of_scores(held_out, held_out.pull),
+        "plain": of_scores(held_out, held_out.plain),
         "loo": of_loo(model, held_out, None),
         "loo by stddev": of_loo(model, held_out, "stddev"),
         "split": of_partitions(model, held_out, count, None),
@@ -97,111 +97,87 @@ def row_of(name, seed, runs, quick):
 
 
 class HeldOut(NamedTuple):
-    """Rows that no fit has seen, and their predictions with noise, transformed [n]."""
+    """Rows that no fit has seen, and what the predictive distribution says of them.
+
+    Attributes:
+        x, y: In original units, y [n, 1].
+        rows: The same on the scale the network sees.
+        trust: Trust levels [n].
+        slope: Log of the derivative of the transform of the target [n].
+        plain: RowScores without a calibration.
+    """
 
     x: np.ndarray
     y: np.ndarray
     rows: tuple
-    centre: np.ndarray
-    stddev: np.ndarray
-    pull: np.ndarray
-    slope: np.ndarray  # log of the derivative of the transform of the target
-    log_density: np.ndarray
+    trust: np.ndarray
+    slope: np.ndarray
+    plain: tuple
 
     @classmethod
     def of(cls, model, x, y):
         from tfbnn.posterior.checks import checked_rows
         from tfbnn.posterior.row_scores import row_scores
+        from tfbnn.trust import trust_levels
 
         ensemble = model.posterior
         rows, transformed = checked_rows(ensemble, x, y, None, "calibration")
-        found = row_scores(ensemble, rows.y, transformed, calibrated=False)
         slope = np.log(np.abs(ensemble.y_pipeline.derivative(rows.y))).sum(axis=1)
-        return cls(
-            x, y, transformed, found.centre[:, 0], found.stddev[:, 0], found.pull[:, 0], slope,
-            found.log_density,
-        )  # fmt: skip
+        trust = trust_levels(ensemble.training_inputs, transformed.x)
+        plain = row_scores(ensemble, rows.y, transformed, calibrated=False)
+        return cls(rows.x, rows.y, transformed, trust, slope, plain)
+
+    def taken(self, places):
+        """Some of the rows."""
+        x, y, rows, trust, slope, plain = self
+        rows = rows._replace(x=rows.x[places], y=rows.y[places])
+        plain = plain._make(values[places] for values in plain)
+        return HeldOut(x[places], y[places], rows, trust[places], slope[places], plain)
+
+    def calibrated(self, ensemble, calibration):
+        """Their RowScores under a calibration."""
+        from tfbnn.posterior.row_scores import calibrated_scores
+
+        return calibrated_scores(ensemble, calibration, self.plain, self.y, self.rows.y, self.trust)
 
 
-def of_scores(held_out, pull, log_density=None, bars=1.0):
+def of_scores(held_out, scores):
     """Coverage, density and length of bars, of all rows and of thirds by predicted deviation."""
-    density = held_out.log_density if log_density is None else log_density
-    thirds = np.array_split(np.argsort(held_out.stddev, kind="stable"), 3)
+    pull, stddev = np.abs(scores.pull[:, 0]), held_out.plain.stddev[:, 0]
+    thirds = np.array_split(np.argsort(stddev, kind="stable"), 3)
     return {
-        "coverage": [float(np.mean(np.abs(pull) < k)) for k in LEVELS],
-        "thirds": [float(np.mean(np.abs(pull[third]) < 1)) for third in thirds],
-        "lpd": float(np.mean(density + held_out.slope)),
-        "bars": float(np.median(bars)),
+        "coverage": [float(np.mean(pull < k)) for k in LEVELS],
+        "thirds": [float(np.mean(pull[third] < 1)) for third in thirds],
+        "lpd": float(np.mean(scores.log_density + held_out.slope)),
+        "bars": float(np.median(scores.stddev[:, 0] / stddev)),
     }
 
 
 def of_loo(model, held_out, by):
     """The same, calibrated by the rows of the fit; why not, where that cannot be."""
-    from tfbnn.posterior.row_scores import row_scores
-
     try:
         record = model.calibrate(method="loo", by=by)
     except ValueError as error:
         return {"refused": str(error)}
-    ensemble = model.posterior
-    y = ensemble.y_pipeline.inverse(held_out.rows.y)
-    found = row_scores(ensemble, y, held_out.rows)
-    told = of_scores(
-        held_out, found.pull[:, 0], found.log_density, found.stddev[:, 0] / held_out.stddev
-    )
-    return told | {"num_rows": record.num_rows}
+    scores = held_out.calibrated(model.posterior, record)
+    return of_scores(held_out, scores) | {"num_rows": record.num_rows}
 
 
 def of_partitions(model, held_out, count, by):
     """The same, averaged over partitions into rows that calibrate and rows that judge."""
-    from dataclasses import replace
-
     from tfbnn.posterior.calibration.calibrating import calibration_of_moments
-    from tfbnn.posterior.row_scores import row_scores
-    from tfbnn.spec.rows import NetworkRows
 
     ensemble, found = model.posterior, []
     for number in range(NUM_PARTITIONS):
         order = np.random.default_rng(number).permutation(len(held_out.x))
-        known, judged = np.sort(order[:count]), np.sort(order[count:])
-        rows = NetworkRows(held_out.rows.x[known], held_out.rows.y[known], None)
-        moments = (values[known, None] for values in (held_out.centre, held_out.stddev))
+        known, judged = (held_out.taken(np.sort(part)) for part in np.split(order, [count]))
+        moments = known.plain.centre, known.plain.stddev
         try:
-            record = calibration_of_moments(ensemble, rows, *moments, by, "split")
+            record = calibration_of_moments(ensemble, known.rows, *moments, by, "split")
         except ValueError as error:
             return {"refused": str(error)}
-        rows = NetworkRows(held_out.rows.x[judged], held_out.rows.y[judged], None)
-        part = held_out._replace(
-            x=rows.x, y=rows.y, rows=rows, stddev=held_out.stddev[judged],
-            slope=held_out.slope[judged], log_density=held_out.log_density[judged],
-        )  # fmt: skip
-        judging = replace(ensemble, calibration=record)
-        if number == 0:  # the way of users, once
-            y = ensemble.y_pipeline.inverse(rows.y)
-            scores = row_scores(judging, y, rows)
-            pull, density = scores.pull[:, 0], scores.log_density
-        else:
-            pull, density = of_moments(judging, held_out, judged)
-        groups = record.groups_of(part.stddev[:, None], np.zeros(len(judged)))[:, 0]
-        found.append(of_scores(part, pull, density, record.bars[groups, 0, 0]))
+        found.append(of_scores(judged, judged.calibrated(ensemble, record)))
     return {name: np.mean([one[name] for one in found], axis=0).tolist() for name in found[0]}
-
-
-def of_moments(ensemble, held_out, judged):
-    """(Pulls, log densities) of rows whose predictions are known; as `row_scores`, without draws."""
-    from tfbnn.data.training_inputs import trust_levels
-    from tfbnn.spec.distributions import normal_quantile
-
-    centre, stddev = held_out.centre[judged, None], held_out.stddev[judged, None]
-    trust = trust_levels(ensemble.training_inputs, held_out.rows.x[judged])
-    calibration = ensemble.calibration
-    groups = calibration.groups_of(stddev, trust)
-    score = (held_out.rows.y[judged] - centre) / stddev
-    left = calibration.is_left(groups, trust)[:, 0]
-    probability = np.clip(calibration.probability(score, groups), 1e-16, 1 - 1e-16)
-    pull = np.where(left, held_out.pull[judged], normal_quantile(probability)[:, 0])
-    density = (calibration.log_density(score, groups) - np.log(stddev))[:, 0]
-    return pull, np.where(left, held_out.log_density[judged], density)
 
 
 def time_ratio(model, held_out, repeats=5):

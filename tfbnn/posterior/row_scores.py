@@ -77,7 +77,7 @@ def row_scores(
         of_tile = _plain(ensemble, y[place], target, location, scale if include_noise else None)
         if calibration is not None:
             trust = trust_levels(ensemble.training_inputs, rows.x[place])
-            of_tile = _calibrated(ensemble, calibration, of_tile, y[place], target, trust)
+            of_tile = calibrated_scores(ensemble, calibration, of_tile, y[place], target, trust)
         found.assign(place, of_tile)
     return found
 
@@ -106,7 +106,7 @@ def _plain(
     )
 
 
-def _calibrated(
+def calibrated_scores(
     ensemble: Ensemble,
     calibration: Calibration,
     plain: RowScores,
@@ -114,7 +114,16 @@ def _calibrated(
     target: Array,
     trust: Array,
 ) -> RowScores:
-    """As `plain`, but for the rows outside the training inputs that keep it."""
+    """The RowScores under a calibration, but for rows outside the training inputs that keep theirs.
+
+    Args:
+        ensemble: Ensemble, for the transform of its targets.
+        calibration: Calibration.
+        plain: RowScores without it.
+        y: Targets [N, K], original units.
+        target: The same, transformed.
+        trust: Trust levels [N].
+    """
     groups = calibration.groups_of(plain.stddev, trust)
     left = calibration.is_left(groups, trust)
     score = (target - plain.centre) / plain.stddev
