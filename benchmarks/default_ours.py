@@ -107,6 +107,12 @@ def _scores(model, x, y):
         "lpd_groups": _groups(model, x, y),
         "log": "log10" in model.posterior.y_pipeline.names,
     }
+    if model.calibration is not None:
+        plain = model.evaluate(x, y, calibrated=False)
+        scores["uncalibrated"] = {
+            "lpd": plain["log_predictive_density"],
+            "coverage": [plain["coverage"][k] for k in (1, 2)],
+        }
     return scores | {name: found[name] for name in ("rmse_log10",) if name in found}
 
 

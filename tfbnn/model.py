@@ -126,6 +126,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
         num_steps_between_results: int = 0,
         pretraining: Pretraining | str | None = "auto",
         validation_data: Sequence[Any] | None = None,
+        calibrate: bool | str = "auto",
         seed: int = 0,
         output: StrPath | None = None,
         resume: bool = False,
@@ -173,6 +174,11 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 validation_split.
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
+            calibrate: Whether the fit ends with `calibrate(method="loo")`. It does so by stddev from 300
+                rows on: error bars are then held to the rows of the fit, each left out in turn, and
+                `calibrated=False` asks for those of the posterior. "auto" (default): where the noise
+                is learned, and so takes misfit for noise, from 150 rows on. Where the rows cannot
+                tell, the report notes why. It decides no draw.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
             output: Run folder: draws go there and not into memory, and a run that was killed goes
                 on from there. See "Long runs" in the README. It is made where there is none, and
@@ -235,6 +241,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             num_burnin_steps=num_burnin_steps,
             num_steps_between_results=num_steps_between_results,
             pretraining=pretraining,
+            calibrate=calibrate,
             seed=seed,
             jit_compile=jit_compile,
             verbose=verbose,

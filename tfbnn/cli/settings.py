@@ -80,6 +80,8 @@ def _kinds(owner: type, name: str) -> tuple[Any, ...]:
     """The types of a setting besides None."""
     annotation = get_type_hints(owner)[name]
     kinds = tuple(kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType)
+    if kinds == (bool, str):  # "auto" is an option that is not given
+        kinds = (bool,)
     if kinds != (bool,) and kinds not in _VALUES:
         raise TypeError(
             f"{owner.__name__}.{name} must be annotated as bool, int, float, str or Kernel, or one "

@@ -60,7 +60,8 @@ def find_effects(fit: FitCheck | None) -> tuple[Problem, ...]:
     """What the predictions of the training rows fall short of; misfits would explain it."""
     if fit is None:
         return ()
-    return (*_unknown_rows(fit.rows), *_wrong_coverage(fit.rows), *_little_explained(fit.rows))
+    coverage = () if fit.is_calibrated else _wrong_coverage(fit.rows)
+    return (*_unknown_rows(fit.rows), *coverage, *_little_explained(fit.rows))
 
 
 def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:

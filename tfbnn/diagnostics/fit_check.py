@@ -178,11 +178,13 @@ class FitCheck:
         rows: RowsCheck, or None where the training rows are not at hand.
         prior: PriorCheck.
         inputs: InputCheck.
+        is_calibrated: Whether error bars are held to rows, whatever those of the draws are.
     """
 
     rows: RowsCheck | None
     prior: PriorCheck
     inputs: InputCheck
+    is_calibrated: bool = False
 
 
 def _rounded(value: Any) -> Any:

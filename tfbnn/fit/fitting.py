@@ -22,6 +22,7 @@ from tfbnn.fit.assemble import (
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose
+from tfbnn.fit.ending import calibrated_at_the_end
 from tfbnn.fit.estimate import time_to_take
 from tfbnn.fit.goal import make_goal
 from tfbnn.posterior.diagnosing import diagnose_ensemble
@@ -109,11 +110,15 @@ def fit(
     startup = Seconds(startup=time.perf_counter() - began)
     starts, result = place.sample(job)
     ensemble = diagnosis = ladder = None
+    uncalibrated: tuple[str, ...] = ()
     if result.draws.shape[1]:
         ladder = measure_ladder(job.definition, result)
         ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
         keep(ensemble)
         if not result.interrupted:
+            if job.definition.calibrate:
+                ensemble, uncalibrated = calibrated_at_the_end(ensemble, rows)
+                keep(ensemble)
             diagnosis = _diagnose(ensemble, job, keep)
     elif (is_pretrained(job.definition) or result.ended) and not result.failures:
         keep(unsampled_ensemble(job.definition, job.transformed, starts.theta, result))
@@ -135,9 +140,10 @@ def fit(
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
         geometry=job.geometry,
-        notes=(*_notes(job, ensemble, ladder), *result.notes),
+        notes=(*_notes(job, ensemble, ladder), *result.notes, *uncalibrated),
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
+        calibration=None if ensemble is None else ensemble.calibration,
         ladder=ladder,
         ended=result.ended,
         folder=options.output if options.output is None else str(options.output),
@@ -251,6 +257,7 @@ def _settle(
         sampling=options.sampling(budget),
         environment=environment,
         temperatures=settings.temperatures,
+        calibrate=options.calibrate is True,
         provenance=Provenance().stating(
             seed=options.seed,
             kernel=repr(settings),

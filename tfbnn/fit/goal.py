@@ -2,7 +2,7 @@
 
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.fit.assemble import ensemble_without_draws
-from tfbnn.posterior.diagnosing import function_of_chains
+from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.plan import Planned, most_results

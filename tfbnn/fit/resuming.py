@@ -41,6 +41,7 @@ def read_run(
     return definition, FitOptions(
         kernel=kernel_from_json(definition.kernel),
         pretraining=definition.pretraining,
+        calibrate=definition.calibrate,
         output=folder,
         resume=True,
         column_names=definition.provenance.column_names,

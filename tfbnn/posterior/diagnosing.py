@@ -4,15 +4,9 @@ from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_fit
-from tfbnn.posterior.prediction import function_draws
+from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
-
-
-def function_of_chains(ensemble: Ensemble, x: Array) -> Array:
-    """The function values by which chains are compared: [C, S, R, K] at transformed inputs [R, D]."""
-    function = function_draws(ensemble, x)
-    return function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
 
 
 def diagnose_ensemble(

@@ -19,12 +19,10 @@ from tfbnn.diagnostics.fit_check import (
     TargetCheck,
     rows_check_from_json,
 )
-from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, left_out
+from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, groups_of_chains, left_out
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes
 from tfbnn.posterior.prediction import function_draws, noise_tiles
-from tfbnn.spec.likelihoods import LocationScale
-from tfbnn.spec.likelihoods.regression import LEARNED
 from tfbnn.spec.prior_draws import draw_parameters
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
@@ -52,9 +50,11 @@ def check_fit(ensemble: Ensemble, rows: NetworkRows | None) -> FitCheck:
             ensemble's own diagnostics say of them, if anything.
     """
     if rows is None:
-        stored = rows_check_from_json((ensemble.diagnostics or {}).get("training_rows"))
-        return FitCheck(stored, check_prior(ensemble), check_inputs(ensemble))
-    return FitCheck(check_rows(ensemble, rows), check_prior(ensemble), check_inputs(ensemble))
+        found = rows_check_from_json((ensemble.diagnostics or {}).get("training_rows"))
+    else:
+        found = check_rows(ensemble, rows)
+    is_calibrated = ensemble.calibration is not None
+    return FitCheck(found, check_prior(ensemble), check_inputs(ensemble), is_calibrated)
 
 
 def check_rows(ensemble: Ensemble, rows: NetworkRows) -> RowsCheck:
@@ -84,13 +84,14 @@ def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
 def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
     weights, shape = ensemble.draw_weights, rows.y.shape
     mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
+    groups = groups_of_chains(ensemble)
     for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
         scale = np.broadcast_to(cast(Array, scale), location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
         left_mean, left_stddev, judged[place] = left_out(
-            rows.y[place], location, scale, ensemble.chain_weights
+            rows.y[place], location, scale, ensemble.chain_weights, groups
         )
         pull[place] = (rows.y[place] - left_mean) / left_stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile
@@ -128,8 +129,7 @@ def _root_mean(values: Array) -> float:
 
 
 def _noise_origin(ensemble: Ensemble) -> str:
-    likelihood = ensemble.spec.likelihood
-    if not isinstance(likelihood, LocationScale) or likelihood.noise_scale == LEARNED:
+    if ensemble.spec.regression_likelihood.learns_noise:
         return "learned"
     return "rows" if ensemble.row_noise else "fixed"
 

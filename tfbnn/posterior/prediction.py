@@ -85,6 +85,12 @@ def function_draws(ensemble: Ensemble, x: Array) -> Array:
     return location.astype(np.float64)
 
 
+def function_of_chains(ensemble: Ensemble, x: Array) -> Array:
+    """The function values by which chains are compared: [C, S, R, K] at transformed inputs [R, D]."""
+    function = function_draws(ensemble, x)
+    return function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
+
+
 def inverse_draws(ensemble: Ensemble, location: Array) -> Array:
     """Locations [..., K] in original units; of classes their probabilities."""
     return ensemble.y_pipeline.inverse(ensemble.spec.likelihood.inverse_link(location))

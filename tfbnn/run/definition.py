@@ -25,6 +25,8 @@ class RunDefinition:
         environment: As `tfbnn.engine.basis.environment.describe_environment` says it.
         temperatures: Powers of the likelihood of a chain's rungs.
         provenance: What the ensemble is to say of its origin, as far as no draw is needed.
+        calibrate: Whether the run ends with a calibration by its rows, which decides no draw: one
+            that goes on may end otherwise.
     """
 
     spec: ModelSpec
@@ -36,6 +38,7 @@ class RunDefinition:
     environment: dict[str, Any]
     temperatures: tuple[float, ...]
     provenance: Provenance
+    calibrate: bool = False
 
 
 class Starts(NamedTuple):

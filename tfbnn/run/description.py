@@ -31,6 +31,7 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
         "feature_names": _listed(rows.feature_names),
         "vector_target": rows.vector_target,
         "temperatures": list(definition.temperatures),
+        "calibrate": definition.calibrate,
         "provenance": definition.provenance.to_json(),
         "fixed": {
             "spec": definition.spec.to_json(),
@@ -87,6 +88,8 @@ def read_definition(folder: RunFolder) -> RunDefinition:
             environment=fixed["environment"],
             temperatures=tuple(description["temperatures"]),
             provenance=Provenance.from_json(dict(description["provenance"])),
+            # Earlier releases ended no run so.
+            calibrate=bool(description.get("calibrate", False)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(

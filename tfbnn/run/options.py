@@ -95,6 +95,7 @@ class FitOptions(Numbers):
     until: Until | str | None = AUTO
     kernel: Any = AUTO
     pretraining: Pretraining | str | None = AUTO
+    calibrate: bool | str = AUTO
     output: StrPath | None = None
     resume: bool = False
     commit_interval: float = 30.0
@@ -111,6 +112,8 @@ class FitOptions(Numbers):
             self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
         check_until(self.until)
         self._check_pretraining()
+        if not is_auto(self.calibrate):
+            self._set("calibrate", check_flag("calibrate", self.calibrate))
         self._set("resume", check_flag("resume", self.resume))
         if isinstance(self.num_workers, str):
             if self.num_workers != "auto":

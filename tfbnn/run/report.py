@@ -9,6 +9,7 @@ import numpy as np
 from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rhat_text, rows_texts, upper
 from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Spoils
 from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
+from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.spec.choices import Choice, choices_to_json
 from tfbnn.system.arrays import Array
@@ -35,6 +36,7 @@ class Run:
         notes: Further lines the report should carry.
         choices: What was "auto" in model and fit, what it came to, and why.
         diagnosis: Diagnosis of the draws, or None when too few were kept.
+        calibration: `Calibration` of the error bars by the rows of the fit, or None without one.
         ended: Why the run ended when it did: "ESS 412 and R-hat 1.006 after 800 draws per chain" say;
             None where it was to have just so many draws, or was stopped.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
@@ -58,6 +60,7 @@ class Run:
     geometry: str
     notes: tuple[str, ...]
     diagnosis: Diagnosis | None
+    calibration: Calibration | None = None
     ladder: Ladder | None = None
     folder: str | None = None
     choices: tuple[Choice, ...] = ()
@@ -145,7 +148,10 @@ class Run:
         yield from (("Note", note) for note in self.notes)
 
     def _outcome(self, details: bool) -> Iterator[tuple[str, str]]:
-        """Labels and lines on what came of it; in full they are in the summary of the diagnosis."""
+        """Labels and lines on what came of it; of draws they are in full in the diagnosis."""
+        if self.calibration is not None:
+            lines = self.calibration.lines() if details else [self.calibration.in_short]
+            yield from (("Calibrated" if not n else "", line) for n, line in enumerate(lines))
         divergent, diagnosis = int(self.num_divergent.sum()), self.diagnosis
         if diagnosis is None or details:
             yield "Divergences", f"{divergent} in the sampling phase"
@@ -182,6 +188,7 @@ class Run:
             "choices": choices_to_json(self.choices),
             "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
             "swap_acceptance": swaps,
+            "calibration": self.calibration and self.calibration.to_json(),
             "seconds": self.seconds,
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
         }

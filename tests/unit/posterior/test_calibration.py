@@ -422,26 +422,41 @@ def test_rows_left_out_are_predicted_as_if_fitted_without_them():
     """Against the exact posterior of all other rows, of a linear model."""
     noise = 0.3
     y, location, (exact_mean, exact_stddev) = exact_linear(noise=noise)
-    mean, stddev, judged = left_out(y[:, None], location[..., None], np.array(noise), np.ones(1))
+    one_chain = np.ones(1), np.zeros(1)
+    mean, stddev, judged = left_out(y[:, None], location[..., None], np.array(noise), *one_chain)
     assert judged.all()
     np.testing.assert_allclose(stddev[:, 0], exact_stddev, rtol=0.02)
     np.testing.assert_allclose(mean[:, 0], exact_mean, atol=0.02)
     assert np.max(np.abs(location.mean(axis=0) - exact_mean)) > 0.1
 
 
-def test_chains_that_are_left_out_rows_of_are_mixed_by_weight():
+def test_groups_of_chains_that_rows_are_left_out_of_are_mixed_by_weight():
     y, location, _ = exact_linear(num_draws=400)
     halves = np.concatenate([location[:200], location[200:] + 1.0])[..., None]
-    weights = np.array([0.25, 0.75])
-    mean, stddev, _ = left_out(y[:, None], halves, np.array(0.3), weights)
-    parts = [left_out(y[:, None], part, np.array(0.3), np.ones(1)) for part in np.split(halves, 2)]
+    weights, noise = np.array([0.25, 0.75]), np.array(0.3)
+    mean, stddev, _ = left_out(y[:, None], halves, noise, weights, np.arange(2))
+    one_chain = np.ones(1), np.zeros(1)
+    parts = [left_out(y[:, None], part, noise, *one_chain) for part in np.split(halves, 2)]
     expected = sum(w * part[0] for w, part in zip(weights, parts))
     second = sum(w * (part[0] ** 2 + part[1] ** 2) for w, part in zip(weights, parts))
     np.testing.assert_allclose(mean, expected, rtol=1e-12)
     np.testing.assert_allclose(stddev, np.sqrt(second - expected**2), rtol=1e-9)
 
 
+def test_chains_of_one_group_are_one_posterior():
+    """Whatever its weights: parts of the draws of a chain have its leverage together."""
+    y, location, _ = exact_linear(num_draws=400)
+    # Sorted by one row, so that the parts disagree, and neither of them has the leverage.
+    location = location[np.argsort(location[:, 0])][..., None]
+    noise = np.array(0.3)
+    whole = left_out(y[:, None], location, noise, np.ones(1), np.zeros(1))
+    parts = left_out(y[:, None], location, noise, np.array([0.5, 0.5]), np.array([7, 7]))
+    for one, other in zip(whole, parts):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
 def test_rows_that_decide_their_own_prediction_cannot_be_told():
     location = np.random.default_rng(0).normal(size=(100, 3, 1)) * [[[0.1], [0.5], [2.0]]]
-    _, stddev, judged = left_out(np.zeros((3, 1)), location, np.array(1.0), np.ones(1))
+    one_chain = np.ones(1), np.zeros(1)
+    _, stddev, judged = left_out(np.zeros((3, 1)), location, np.array(1.0), *one_chain)
     assert judged[:, 0].tolist() == [True, True, False] and np.isfinite(stddev).all()

@@ -62,8 +62,9 @@ def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | 
         sizes_of(spec, len(rows.x), options.num_chains),
         partial(pilot_of, spec, transformed.train),
     )
+    options, of_bars = settle_calibration(options, spec, len(rows.x))
     if begun is None:
-        choices = (*spec.choices, *choices)
+        choices = (*spec.choices, *choices, *of_bars)
     else:  # what it says of itself, which is all there is where nothing is open here
         choices = begun.provenance.choices or ()
     return Chosen(spec, options, transformed, choices)
@@ -115,6 +116,29 @@ def settle_options(
     return replace(options, **settled), tuple(choices)
 
 
+def settle_calibration(
+    options: FitOptions, spec: ModelSpec, num_rows: int
+) -> tuple[FitOptions, tuple[Choice, ...]]:
+    """(Options that say whether the fit ends with a calibration, what was chosen).
+
+    Raises:
+        ValueError: Where one is asked for and targets are class labels.
+    """
+    if spec.has_classes:
+        if options.calibrate is True:
+            raise ValueError(
+                "calibrate=True is about error bars of numbers, received "
+                f"{type(spec.likelihood).__name__}. Leave it out; evaluate tells the calibration "
+                "error of probabilities."
+            )
+        return replace(options, calibrate=False), ()
+    if not is_auto(options.calibrate):
+        return options, ()
+    wanted, why = rules.calibrate(spec.regression_likelihood.learns_noise, num_rows)
+    choice = Choice("calibrate", "by leaving out" if wanted else "no", why)
+    return replace(options, calibrate=wanted), (choice,)
+
+
 def sizes_of(spec: ModelSpec, num_rows: int, num_chains: int) -> Sizes:
     """What rules know of a fit of so many rows by so many chains."""
     return Sizes(
@@ -152,6 +176,7 @@ def as_begun(
         "kernel": lambda: kernel_from_json(begun.kernel),
         "num_burnin_steps": lambda: begun.sampling.num_burnin_steps,
         "pretraining": lambda: begun.pretraining,
+        "calibrate": lambda: begun.calibrate,
     }
     settled = {
         what: value()

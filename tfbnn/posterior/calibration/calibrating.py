@@ -12,11 +12,12 @@ from tfbnn.posterior.calibration.record import LEVELS, MOST_GROUPS, Calibration,
 from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Summary, predict
+from tfbnn.spec.choices import is_auto
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
 
 # Fewer rows in a group tell the ends of its intervals no better than all rows do.
-_FEWEST_OF_A_GROUP = 150
+FEWEST_OF_A_GROUP = 150
 _NUM_FOLDS = 5
 
 
@@ -46,7 +47,7 @@ def calibrate_by_leaving_out(
     Args:
         ensemble: Ensemble of a regression.
         transformed: The rows of the fit on the scale the network sees.
-        by: None, "stddev" or "trust".
+        by: None, "stddev", "trust", or "auto": "stddev" where there are rows enough for groups.
 
     Raises:
         ValueError: For too few rows, and where more than half of them have so much leverage that
@@ -78,7 +79,7 @@ def calibration_of_moments(
         ensemble: Ensemble of a regression.
         rows: The rows on the scale the network sees.
         mean, stddev: Predictions of them with noise, transformed [N, K].
-        by: None, "stddev" or "trust".
+        by: As in `calibrate_by_leaving_out`.
         method: What they are by, "split" or "loo".
 
     Raises:
@@ -94,6 +95,8 @@ def calibration_of_moments(
             f"calibrate needs at least {FEWEST_SCORES} rows that are not outside the training inputs, "
             f"received {len(scores)}. Pass more."
         )
+    if by is not None and is_auto(by):
+        by = "stddev" if len(scores) >= 2 * FEWEST_OF_A_GROUP else None
     groups, edges = _groups(spread, trust, by)
     within = [np.mean(np.abs(scores) < k, axis=0) for k in LEVELS]
     return Calibration(
@@ -116,7 +119,7 @@ def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[Array, Array]:
         groups = np.repeat((trust < INSIDE).astype(int)[:, None], num_targets, axis=1)
         _require_rows(by, np.bincount(groups[:, 0], minlength=2).tolist())
         return groups, np.empty((0, num_targets))
-    count = min(MOST_GROUPS, num_rows // _FEWEST_OF_A_GROUP)
+    count = min(MOST_GROUPS, num_rows // FEWEST_OF_A_GROUP)
     if count < 2:
         _require_rows("stddev", [num_rows // 2] * 2)
     ranks = stddev.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
@@ -127,9 +130,9 @@ def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[Array, Array]:
 
 
 def _require_rows(by: str, sizes: list[int]) -> None:
-    if min(sizes) < _FEWEST_OF_A_GROUP:
+    if min(sizes) < FEWEST_OF_A_GROUP:
         raise ValueError(
-            f"by={by!r} needs at least {_FEWEST_OF_A_GROUP} rows in each of two groups, received "
+            f"by={by!r} needs at least {FEWEST_OF_A_GROUP} rows in each of two groups, received "
             f"{' and '.join(map(str, sizes))}. Pass more rows, or by=None."
         )
 

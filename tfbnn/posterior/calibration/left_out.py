@@ -6,8 +6,9 @@ from typing import cast
 
 import numpy as np
 
+from tfbnn.posterior.basins.grouping import group_chains
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import noise_tiles
+from tfbnn.posterior.prediction import function_of_chains, noise_tiles
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
@@ -21,15 +22,22 @@ FEWEST_JUDGED = 0.5
 def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Array, Array]:
     """As `left_out`, of rows of the fit of an ensemble."""
     ensemble = ensemble.weighted.mirrored
+    weights, groups = ensemble.chain_weights, groups_of_chains(ensemble)
     mean, stddev, judged = (np.empty(rows.y.shape) for _ in range(3))
     for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
-        found = left_out(rows.y[place], location, cast(Array, scale), ensemble.chain_weights)
+        found = left_out(rows.y[place], location, cast(Array, scale), weights, groups)
         mean[place], stddev[place], judged[place] = found
     return mean, stddev, judged.astype(bool)
 
 
+def groups_of_chains(ensemble: Ensemble) -> Array:
+    """Which chains represent the same functions, `group_chains` at the reference inputs: [C]."""
+    x = ensemble.x_pipeline.forward(ensemble.x_reference)
+    return group_chains(function_of_chains(ensemble, x))
+
+
 def left_out(
-    target: Array, location: Array, scale: Array, weights: Array
+    target: Array, location: Array, scale: Array, weights: Array, groups: Array
 ) -> tuple[Array, Array, Array]:
     """(Mean, standard deviation with noise, whether they can be told) of rows left out, [n, K] each.
 
@@ -37,22 +45,35 @@ def left_out(
     interval too wide. For a Gaussian posterior and Gaussian noise the row's leverage h, the variance
     of the function there over that of the noise, takes both back: residual / (1 - h), variance
     noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, eq. 5.12).
-    Every chain is taken for such a posterior around a mode of its own, and they are mixed by weight.
+    Chains that represent the same functions are taken together for such a posterior. Those that do
+    not stay where they are whatever one row says: each group has a mode and a leverage of its own,
+    and groups are mixed by their weights.
 
     Args:
         target: [n, K].
         location: Predictions of all draws, chain by chain [C * S, n, K].
         scale: Their noise scales, broadcastable to `location`.
-        weights: Of the chains [C].
+        weights: Of the chains [C], all positive.
+        groups: Number of the group of each chain [C].
     """
+    members = np.where(groups == np.unique(groups)[:, None], weights, 0.0)
+    of_groups = members.sum(axis=1)
+    members /= of_groups[:, None]
     shape = (len(weights), -1, *target.shape)
     of_chain = location.reshape(shape)
+    means_of_chains = of_chain.mean(axis=1)
     noise = np.broadcast_to(np.square(scale), location.shape).reshape(shape).mean(axis=1)
+    means, within, noise = (
+        np.einsum("gc,cnk->gnk", members, values)
+        for values in (means_of_chains, of_chain.var(axis=1), noise)
+    )
+    between = np.square(means_of_chains - means[:, None])
+    variance = within + np.einsum("gc,gcnk->gnk", members, between)
     with np.errstate(divide="ignore", invalid="ignore"):  # no noise, no row that can be told
-        left = 1.0 - of_chain.var(axis=1) / noise
+        left = 1.0 - variance / noise
     judged: Array = left.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
     left = np.maximum(np.nan_to_num(left), 1.0 - _LARGEST_LEVERAGE)
-    means = target - (target - of_chain.mean(axis=1)) / left
-    mean = np.einsum("c,cnk->nk", weights, means)
-    variance = np.einsum("c,cnk->nk", weights, noise / left + np.square(means - mean))
-    return mean, np.sqrt(variance), judged
+    left_means = target - (target - means) / left
+    mean = np.einsum("g,gnk->nk", of_groups, left_means)
+    spread = np.einsum("g,gnk->nk", of_groups, noise / left + np.square(left_means - mean))
+    return mean, np.sqrt(spread), judged

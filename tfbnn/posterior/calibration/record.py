@@ -216,6 +216,14 @@ class Calibration:
         grouped = "" if self.by is None else f", in {len(self.groups)} groups by {self.by}"
         return f"by {self.num_rows} {how[self.method]}{grouped}"
 
+    @property
+    def in_short(self) -> str:
+        """`text`, and what becomes of bars of one standard deviation; of several targets the mean."""
+        before, after = (
+            100 * np.mean(shares[0]) for shares in (self.coverage_before, self.coverage_after)
+        )
+        return f"{self.text}; bars of 68.3 % held for {before:.1f} % of them, now for {after:.1f} %"
+
     def _group_text(self, number: int) -> str:
         if self.by is None:
             return ""

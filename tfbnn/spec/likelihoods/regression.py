@@ -32,6 +32,11 @@ class Regression(Likelihood):
     def has_exponential_moments(self) -> bool:
         """Whether exp(noise) has a mean and a variance, as 10**y needs them."""
 
+    @property
+    def learns_noise(self) -> bool:
+        """Whether rows tell at least a part of the noise, and not the user all of it."""
+        return self.noise_scale is None or self.noise_scale == LEARNED
+
     @abstractmethod
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array: ...
 

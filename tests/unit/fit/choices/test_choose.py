@@ -10,7 +10,7 @@ from tfbnn.engine.kernels import kernel_to_json
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.fit.choices import choose as module
 from tfbnn.fit.choices import rules
-from tfbnn.fit.choices.choose import as_begun, choose, sizes_of
+from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
 from tfbnn.fit.estimate import estimated_fit_seconds
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
 from tfbnn.model import BayesianMLP
@@ -25,7 +25,7 @@ from tfbnn.spec.settings_json import Pretraining
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(60, 2))
 WIDE = np.exp(3.0 * X[:, :1])
-ALL = {"y_transform", "kernel", "num_burnin_steps", "pretraining"}
+ALL = {"y_transform", "kernel", "num_burnin_steps", "pretraining", "calibrate"}
 
 
 def rows(y=WIDE):
@@ -61,7 +61,8 @@ def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):
     monkeypatch.setattr(module.Pilot, "fly", None)
     spec = plain_spec([2, 4, 1], likelihood=Gaussian("learned", HalfCauchy(2.0)))
     kernel, pretraining = HMC(num_leapfrog_steps=3), Pretraining(epochs=5)
-    options = FitOptions(kernel=kernel, num_burnin_steps=7, pretraining=pretraining)
+    given = {"num_burnin_steps": 7, "pretraining": pretraining, "calibrate": False}
+    options = FitOptions(kernel=kernel, **given)
     found = chosen(spec, options)
     assert found.choices == () and found.options is options and found.spec is spec
 
@@ -142,7 +143,28 @@ def test_an_estimate_needs_no_rows():
     )
 
 
-@pytest.mark.parametrize("name", ["num_burnin_steps", "kernel", "pretraining"])
+@pytest.mark.parametrize(
+    "likelihood, num_rows, wanted",
+    [(Gaussian(), 150, True), (Gaussian(), 149, False), (Gaussian(0.1), 1000, False)],
+)
+def test_a_fit_ends_with_a_calibration_where_the_noise_is_learned(likelihood, num_rows, wanted):
+    spec = BayesianMLP([2, 4, 1], likelihood=likelihood).spec
+    options, (choice,) = settle_calibration(FitOptions(), spec, num_rows)
+    assert options.calibrate is wanted and choice.what == "calibrate"
+    # What is given keeps its meaning.
+    given = FitOptions(calibrate=not wanted)
+    assert settle_calibration(given, spec, num_rows) == (given, ())
+
+
+def test_class_labels_have_no_error_bars_to_calibrate():
+    spec = BayesianMLP([2, 4, 1], likelihood=Bernoulli()).spec
+    options, choices = settle_calibration(FitOptions(), spec, 1000)
+    assert options.calibrate is False and choices == ()
+    with pytest.raises(ValueError, match="received Bernoulli"):
+        settle_calibration(FitOptions(calibrate=True), spec, 1000)
+
+
+@pytest.mark.parametrize("name", ["num_burnin_steps", "kernel", "pretraining", "calibrate"])
 def test_only_auto_is_auto(name):
     with pytest.raises((TypeError, ValueError), match=name):
         chosen(BayesianMLP([2, 4, 1]).spec, FitOptions(**{name: "automatic"}))
@@ -168,7 +190,7 @@ def test_a_run_that_goes_on_keeps_what_was_chosen_for_it_and_no_more():
     # What is given here stays what it is.
     given = (
         plain_spec([2, 4, 1], likelihood=Gaussian(0.1)),
-        FitOptions(kernel="mala", num_burnin_steps=5, pretraining=None),
+        FitOptions(kernel="mala", num_burnin_steps=5, pretraining=None, calibrate=True),
     )
     assert as_begun(*given, everything) == given
     # What was given there is chosen here, and compared.
