@@ -2,7 +2,7 @@
 
     TFBNN_DATA=folder python benchmarks/calibration.py --runs FOLDER [--tables wine ...] [--seeds 0]
 
-The default fit with nothing else given, on one split. "loo" is calibrated by the rows of the fit and
+The draws of the default fit, on one split, without the calibration that it ends with. "loo" is calibrated by the rows of the fit and
 judged by all held-out rows. "split" is calibrated by some held-out rows, as many as the table has
 validation rows, else half, and judged by the others, averaged over 50 such partitions; nothing is
 fitted again. Runs are kept in a folder, so that a killed script goes on where it was; finished rows
@@ -75,7 +75,9 @@ def row_of(name, seed, runs, quick):
     model = tfbnn.BayesianMLP([x.shape[1], *HIDDEN.get(name, (50,)), 1])
     quick = QUICK if quick else {}
     resume = run_folder.exists()
-    run = model.fit_posterior(x, y, seed=seed, output=run_folder, resume=resume, **quick)
+    run = model.fit_posterior(
+        x, y, seed=seed, output=run_folder, resume=resume, calibrate=False, **quick
+    )
     rest = [part for part in (problem.validation, problem.test) if part is not None]
     held_out = HeldOut.of(model, *(np.concatenate(parts) for parts in zip(*rest)))
     count = len(problem.validation[0]) if problem.validation else len(held_out.x) // 2

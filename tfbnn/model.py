@@ -389,7 +389,8 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
     """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
 
     Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
-    chains so far; the run may go on meanwhile.
+    chains so far; the run may go on meanwhile. Its error bars are those of these draws; a file that
+    was saved after the fit has them calibrated where the fit did, as has what `tfbnn.resume` gives.
 
     Every check that Python can make is made either way: a file holds numbers and names out of known
     tables, never code or the names of other files.

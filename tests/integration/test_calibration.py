@@ -1,11 +1,15 @@
 """Calibration of sampled models: rows left out, rows of the fit, run folders."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tfbnn
 from tests.support.small_runs import RUN, X, Y, small_fit, small_model
 from tfbnn.cli import main
+from tfbnn.fit.ending import calibrated_at_the_end
+from tfbnn.posterior.calibration import left_out
 
 NOISE = 0.5
 LONG = RUN | {"num_results": 200, "num_burnin_steps": 100}
@@ -68,6 +72,57 @@ def test_a_new_fit_has_no_calibration(fitted):
     assert model.calibration is not None
     model.fit_posterior(X, Y, **(RUN | {"num_results": 10, "num_burnin_steps": 10}))
     assert model.calibration is None
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """(Model, Run, its folder) of rows that are enough for the fit to end with a calibration."""
+    model, folder = small_model(), tmp_path_factory.mktemp("ended") / "run"
+    run = model.fit_posterior(*rows(160, 1), output=folder, **LONG)
+    return model, run, folder
+
+
+def test_a_fit_ends_with_a_calibration_by_its_own_rows(ended, tmp_path):
+    model, run, folder = ended
+    record = model.calibration
+    assert record.method == "loo" and run.calibration is record
+    assert "calibrate by leaving out: the noise is learned" in run.report()
+    assert f"Calibrated   by {record.num_rows} rows of the fit" in run.report()
+    model.save(tmp_path / "model.h5")
+    assert tfbnn.load(tmp_path / "model.h5").calibration.to_json() == record.to_json()
+    # It is what the method finds, which a run folder needs: that is of the draws alone.
+    loaded = tfbnn.load(folder)
+    assert loaded.calibration is None
+    assert loaded.calibrate(method="loo").to_json() == record.to_json()
+
+
+def test_a_run_that_goes_on_ends_as_it_was_begun_or_as_it_is_told(ended):
+    model, _, folder = ended
+    resumed, _ = tfbnn.resume(folder, verbose=0)
+    assert resumed.calibration.to_json() == model.calibration.to_json()
+    other = small_model()
+    run = other.fit_posterior(
+        *rows(160, 1), output=folder, resume=True, **(LONG | {"calibrate": False})
+    )
+    assert (
+        other.calibration is None and run.calibration is None and "Calibrated" not in run.report()
+    )
+    np.testing.assert_array_equal(other.posterior.draws, model.posterior.draws)
+
+
+def test_what_few_draws_cannot_tell_is_a_note():
+    model = small_model()
+    run = model.fit_posterior(*rows(160, 1), **(RUN | {"num_results": 10, "num_burnin_steps": 10}))
+    assert model.calibration is None
+    assert any("not calibrated: 10 draws per chain" in note for note in run.notes)
+
+
+def test_rows_that_decide_their_own_predictions_are_a_note(ended, monkeypatch):
+    model, _, _ = ended
+    monkeypatch.setattr(left_out, "_LARGEST_LEVERAGE", 1e-9)
+    plain = replace(model.posterior, calibration=None)
+    same, (note,) = calibrated_at_the_end(plain, model._training_rows)
+    assert same is plain and "not calibrated: method='loo' can judge" in note
 
 
 def test_networks_that_are_not_sampled_have_no_leverage():

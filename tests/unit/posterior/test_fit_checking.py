@@ -188,6 +188,11 @@ def test_intervals_that_hold_the_wrong_share_are_said(scale, word):
     (problem,) = diagnosis.problems
     assert f"intervals of y are too {word}: those of " in problem.what
     assert diagnosis.verdict == "usable for means, not yet for error bars"
+    # Held to rows they are right.
+    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
+    model.calibrate(X, Y)
+    diagnosis = diagnose_ensemble(model.posterior, training_rows=training_rows)
+    assert diagnosis.problems == () and diagnosis.verdict == "usable for error bars"
 
 
 @pytest.mark.parametrize(
