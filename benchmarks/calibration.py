@@ -23,6 +23,9 @@ from store import Store
 NUM_PARTITIONS = 50
 LEVELS = (1, 2, 3)
 HIDDEN = {"neutralino raw": (20, 20), "neutralino invariant": (20, 20)}
+# Settings by hand: rows of benchmarks/neutralino.py, on raw inputs and on those with symmetries.
+BY_HAND = {f"neutralino {name}, by hand": name for name in ("newton", "best")}
+SEEDS_BY_HAND = (0, 1, 2)
 QUICK = {"num_chains": 2, "num_results": 60, "num_burnin_steps": 60}
 
 
@@ -42,21 +45,22 @@ NAMES = {
     "wave": wave,
     "grid": TABLES["grid"].load,
 }
+ALL = [*NAMES, *BY_HAND]
 
 
 def main(arguments=None):
     """Measures all rows and keeps the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_common_options(parser)
-    parser.add_argument("--tables", nargs="+", choices=NAMES, default=list(NAMES))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--tables", nargs="+", choices=ALL, default=ALL)
+    parser.add_argument("--seeds", nargs="+", type=int, help="default 0, by hand 0 1 2")
     parser.add_argument("--runs", type=Path, required=True, help="folder for the runs")
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     options.runs.mkdir(parents=True, exist_ok=True)
     store = Store("calibration", options.fresh, folder)
     for name in options.tables:
-        for seed in options.seeds:
+        for seed in options.seeds or (SEEDS_BY_HAND if name in BY_HAND else (0,)):
             key = f"{name}, seed {seed}"
             if key not in store:
                 store.add(key, row_of(name, seed, options.runs, options.quick))
@@ -67,16 +71,11 @@ def main(arguments=None):
 
 def row_of(name, seed, runs, quick):
     """Fits one table, or takes the run that is there, and measures it; a dict of JSON values."""
-    import tfbnn
-
-    problem = NAMES[name](0)
-    x, y = problem.train
-    run_folder = runs / f"{name.replace(' ', '_')}-{seed}"
-    model = tfbnn.BayesianMLP([x.shape[1], *HIDDEN.get(name, (50,)), 1])
-    quick = QUICK if quick else {}
-    resume = run_folder.exists()
+    problem, model, settings = by_hand(BY_HAND[name]) if name in BY_HAND else by_default(name)
+    run_folder = runs / f"{name.replace(' ', '_').replace(',', '')}-{seed}"
+    settings |= {"seed": seed, "output": run_folder, "resume": run_folder.exists()}
     run = model.fit_posterior(
-        x, y, seed=seed, output=run_folder, resume=resume, calibrate=False, **quick
+        *problem.train, calibrate=False, **settings | (QUICK if quick else {})
     )
     rest = [part for part in (problem.validation, problem.test) if part is not None]
     held_out = HeldOut.of(model, *(np.concatenate(parts) for parts in zip(*rest)))
@@ -86,7 +85,8 @@ def row_of(name, seed, runs, quick):
         "seed": seed,
         "commit": revision(),
         "verdict": run.diagnosis.headline,
-        "num_rows": len(x),
+        "rmse_log10": model.evaluate(*problem.test).get("rmse_log10"),
+        "num_rows": len(problem.train[0]),
         "num_held_out": len(held_out.x),
         "num_calibrating": count,
         "plain": of_scores(held_out, held_out.plain),
@@ -96,6 +96,28 @@ def row_of(name, seed, runs, quick):
         "split by stddev": of_partitions(model, held_out, count, "stddev"),
         "time_ratio": time_ratio(model, held_out),
     }
+
+
+def by_default(name):
+    """(Problem, model, settings of the fit) of a table, with nothing given."""
+    import tfbnn
+
+    problem = NAMES[name](0)
+    sizes = [problem.train[0].shape[1], *HIDDEN.get(name, (50,)), 1]
+    return problem, tfbnn.BayesianMLP(sizes), {}
+
+
+def by_hand(name):
+    """The same of a row of benchmarks/neutralino.py."""
+    from neutralino import ROWS
+    from problems import neutralino
+
+    import tfbnn
+
+    row = ROWS[name]
+    names = ("kernel", "num_chains", "num_burnin_steps", "num_results", "pretraining")
+    settings = {name: getattr(row, name) for name in names}
+    return neutralino(row.inputs, row.target), tfbnn.BayesianMLP(row.layers, **row.model), settings
 
 
 class HeldOut(NamedTuple):
@@ -151,6 +173,7 @@ def of_scores(held_out, scores):
         "coverage": [float(np.mean(pull < k)) for k in LEVELS],
         "thirds": [float(np.mean(pull[third] < 1)) for third in thirds],
         "lpd": float(np.mean(scores.log_density + held_out.slope)),
+        "lpd_standard": float(np.mean(scores.log_density)),
         "bars": float(np.median(scores.stddev[:, 0] / stddev)),
     }
 
