@@ -125,6 +125,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
         num_burnin_steps: int | str = "auto",
         num_steps_between_results: int = 0,
         pretraining: Pretraining | str | None = "auto",
+        initial_state: Any = None,
         validation_data: Sequence[Any] | None = None,
         seed: int = 0,
         output: StrPath | None = None,
@@ -171,6 +172,13 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 after ADAM; where it finds next to none, two starts for every chain. All rows are
                 sampled. A `Pretraining` of your own holds out nothing unless it has a
                 validation_split.
+            initial_state: Where the chains start, without pretraining: an array [C, P] in theta, in
+                the order of `model.posterior.draws`; or a number s, for weights from N(0, s^2) in
+                theta, with noise scales and sampled prior scales at the median of their prior. In
+                the ntk parameterisation theta holds weights before their prior scale. A draw of the
+                posterior from elsewhere starts a chain that needs no convergence: of targets made by
+                a network drawn from the prior, that network is one (benchmarks/thermalisation.py).
+                Default None: what `pretraining` finds.
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
@@ -212,7 +220,9 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             A `Run`: timings, acceptance, diagnosis, `report()`.
 
         Raises:
-            TypeError, ValueError: For unusable data or settings, before anything is compiled.
+            TypeError, ValueError: For unusable data or settings, before anything is compiled: of
+                initial_state numbers that are not finite, a wrong shape, weights outside the box of a
+                Uniform prior, and a `Pretraining` besides.
             StartError: When the density is not finite where a chain starts.
             RunFolderError: When `output` holds something else, a run that is not to be resumed, or
                 one that was begun with other rows, settings or versions, which are named;
@@ -235,6 +245,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             num_burnin_steps=num_burnin_steps,
             num_steps_between_results=num_steps_between_results,
             pretraining=pretraining,
+            initial_state=initial_state,
             seed=seed,
             jit_compile=jit_compile,
             verbose=verbose,

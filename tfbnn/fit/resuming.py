@@ -41,6 +41,7 @@ def read_run(
     return definition, FitOptions(
         kernel=kernel_from_json(definition.kernel),
         pretraining=definition.pretraining,
+        initial_state=definition.initial_state,
         output=folder,
         resume=True,
         column_names=definition.provenance.column_names,

@@ -12,6 +12,18 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
 
+class InitialState(NamedTuple):
+    """Where a caller wants the chains to start.
+
+    Attributes:
+        theta: [C, P].
+        text: One line on how they came about.
+    """
+
+    theta: Array
+    text: str
+
+
 @dataclass(frozen=True)
 class RunDefinition:
     """What a caller chooses, and what the run was made with: all that decides its draws.
@@ -25,6 +37,7 @@ class RunDefinition:
         environment: As `tfbnn.engine.basis.environment.describe_environment` says it.
         temperatures: Powers of the likelihood of a chain's rungs.
         provenance: What the ensemble is to say of its origin, as far as no draw is needed.
+        initial_state: InitialState where the caller said where the chains start, else None.
     """
 
     spec: ModelSpec
@@ -36,6 +49,7 @@ class RunDefinition:
     environment: dict[str, Any]
     temperatures: tuple[float, ...]
     provenance: Provenance
+    initial_state: InitialState | None = None
 
 
 class Starts(NamedTuple):

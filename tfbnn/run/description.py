@@ -10,28 +10,32 @@ from typing import TYPE_CHECKING, Any
 from tfbnn.exceptions import RunFolderError
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import Beginning, Layout, RunDefinition, Starts
+from tfbnn.run.definition import Beginning, InitialState, Layout, RunDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.rows import Rows, data_hash
+from tfbnn.spec.rows import Rows, array_hash, data_hash
 from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
 
+# Name of the array of starts that were given.
+_INITIAL_STATE = "initial state"
+
 
 def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
     """JSON of everything but the rows, of which it has hashes and names."""
     rows, validation, pretraining = definition.rows, definition.validation, definition.pretraining
-    sampling = definition.sampling
+    sampling, given = definition.sampling, definition.initial_state
     return {
         **_extent(sampling),
         "feature_names": _listed(rows.feature_names),
         "vector_target": rows.vector_target,
         "temperatures": list(definition.temperatures),
         "provenance": definition.provenance.to_json(),
+        "initial_state": None if given is None else given.text,
         "fixed": {
             "spec": definition.spec.to_json(),
             "training rows": data_hash(rows),
@@ -39,6 +43,7 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
             "classes": _listed(rows.classes),
             "kernel": definition.kernel,
             "pretraining": pretraining and settings_to_json(pretraining),
+            "initial_state": None if given is None else array_hash(given.theta),
             "numbers": sampling.numbers,
             "environment": definition.environment,
         },
@@ -46,8 +51,10 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
 
 
 def definition_to_arrays(definition: RunDefinition) -> dict[str, Array]:
-    """Dict name -> array of the rows."""
+    """Dict name -> array of the rows, and of the starts that were given."""
     arrays = _row_arrays("training", definition.rows)
+    if definition.initial_state is not None:
+        arrays[_INITIAL_STATE] = definition.initial_state.theta
     if definition.validation is not None:
         arrays |= _row_arrays("validation", definition.validation)
     return arrays
@@ -87,6 +94,7 @@ def read_definition(folder: RunFolder) -> RunDefinition:
             environment=fixed["environment"],
             temperatures=tuple(description["temperatures"]),
             provenance=Provenance.from_json(dict(description["provenance"])),
+            initial_state=_read_initial_state(description, folder.arrays),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(
@@ -216,6 +224,13 @@ def _read_rows(
         classes and tuple(classes),
         vector_target,
     )
+
+
+def _read_initial_state(
+    description: dict[str, Any], arrays: Mapping[str, Array]
+) -> InitialState | None:
+    text = description.get("initial_state")  # earlier releases knew of none
+    return None if text is None else InitialState(arrays[_INITIAL_STATE], str(text))
 
 
 def _listed(names: tuple[Any, ...] | None) -> list[Any] | None:

@@ -155,8 +155,13 @@ class TransformedRows(NamedTuple):
 
 def data_hash(rows: Rows) -> str:
     """SHA-256 over shapes and values of the rows, as hexadecimal text."""
+    return array_hash(rows.x, rows.y, rows.noise)
+
+
+def array_hash(*arrays: Array | None) -> str:
+    """SHA-256 over shapes and values of arrays, as hexadecimal text."""
     digest = hashlib.sha256()
-    for array in (rows.x, rows.y, rows.noise):
+    for array in arrays:
         digest.update(b"none" if array is None else repr(array.shape).encode() + array.tobytes())
     return digest.hexdigest()
 
