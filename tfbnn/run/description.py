@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import RunFolderError
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
@@ -41,6 +42,7 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
             "training rows": data_hash(rows),
             "validation rows": None if validation is None else data_hash(validation),
             "classes": _listed(rows.classes),
+            "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
             "kernel": definition.kernel,
             "pretraining": pretraining and settings_to_json(pretraining),
             "initial_state": None if given is None else array_hash(given.theta),
@@ -80,7 +82,7 @@ def read_definition(folder: RunFolder) -> RunDefinition:
         )
         return RunDefinition(
             spec=ModelSpec.from_json(fixed["spec"]),
-            rows=read_rows("training"),
+            rows=replace(read_rows("training"), transforms=_read_transforms(fixed)),
             validation=read_rows("validation") if fixed["validation rows"] else None,
             kernel=fixed["kernel"],
             pretraining=pretraining
@@ -224,6 +226,14 @@ def _read_rows(
         classes and tuple(classes),
         vector_target,
     )
+
+
+def _read_transforms(fixed: dict[str, Any]) -> tuple[Pipeline, Pipeline] | None:
+    entries = fixed.get("transforms")  # earlier releases handed none on
+    if entries is None:
+        return None
+    x_pipeline, y_pipeline = map(Pipeline.from_json, entries)
+    return x_pipeline, y_pipeline
 
 
 def _read_initial_state(

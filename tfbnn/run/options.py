@@ -88,6 +88,7 @@ class FitOptions(Numbers):
     What is "auto" `tfbnn.fit.choices` settles; `sampling` exists from then on.
 
     Attributes besides those:
+        initial_state: An Ensemble stands for the model that it is of.
         column_names: What `Provenance.column_names` will say: names of the columns in the table that
             the rows were read from.
     """
@@ -173,7 +174,7 @@ class FitOptions(Numbers):
             return
         if isinstance(self.initial_state, (bool, np.bool_)):
             raise TypeError(
-                "initial_state must be an array [C, P], a number or None, received "
+                "initial_state must be an array [C, P], a number, a fitted model or None, received "
                 f"{self.initial_state!r}."
             )
         if isinstance(self.pretraining, Pretraining):

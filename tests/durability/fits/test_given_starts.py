@@ -95,3 +95,17 @@ def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():
     with pytest.warns(UserWarning, match="where the chains started: max_seconds"):
         posterior = model.posterior
     np.testing.assert_array_equal(posterior.draws[:, 0], THETA)
+
+
+def test_a_run_from_a_model_goes_on_in_its_transforms(tmp_path, whole):
+    """Those of rows elsewhere, which its folder holds."""
+    model, data = small_model(), (X + 1.0, 3.0 * Y)
+    options = RUN | dict(pretraining="auto", initial_state=whole[0], output=tmp_path / "run")
+    model.fit_posterior(*data, **options, callbacks=[stop_while_sampling])
+    resumed, run = tfbnn.resume(tmp_path / "run", verbose=0)
+    assert run.num_results == RUN["num_results"]
+    for found in (resumed, tfbnn.load(tmp_path / "run")):
+        assert found.posterior.x_pipeline == whole[0].posterior.x_pipeline
+        assert found.posterior.y_pipeline == whole[0].posterior.y_pipeline
+    last = whole[0].posterior.draws[:, -1]
+    np.testing.assert_allclose(run.start_log_prob, resumed.log_prob(last, *data), rtol=1e-4)

@@ -1,4 +1,6 @@
-"""Starts that the user gives, as arrays or by the size of random weights."""
+"""Starts that the user gives: arrays, the size of random weights, and fitted models."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from scipy import stats
 
 import tfbnn
 from tests.support.entries import X, Y, fake_fit, refuses
+from tests.support.linearised import linearised_ensemble
 from tests.support.specs import build
 from tfbnn import priors
 from tfbnn.engine.starts.given import given_starts
@@ -125,3 +128,113 @@ def test_starts_lie_inside_a_uniform_box(engine):
         fake_fit(model, pretraining="auto", initial_state=10.0)
     assert engine.calls == []
     fake_fit(model, num_chains=1, pretraining="auto", initial_state=[[-0.3, 0.2, 0.0]])
+
+
+# Fitted models.
+
+SAMPLED, OTHERS = priors.HierarchicalNormal(priors.HalfNormal(1.0)), priors.LogNormal(0.5, 0.3)
+PRIORS = {
+    "fixed to fixed": (priors.Normal(2.0), priors.Normal(0.5)),
+    "fixed to sampled": (priors.Normal(2.0), SAMPLED),
+    "sampled to fixed": (SAMPLED, priors.Laplace(0.7)),
+    "sampled to sampled": (SAMPLED, priors.HierarchicalNormal(OTHERS)),
+    "one scale per input": (
+        SAMPLED,
+        [{"kernel": priors.ARD(OTHERS), "bias": priors.Normal()}, priors.Normal(3.0)],
+    ),
+}
+
+
+def functions(ensemble, x):
+    """[C, S, N, K] on the scale the network sees."""
+    from tfbnn.posterior.forward import network_outputs
+
+    outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x))
+    return outputs.reshape(*ensemble.draws.shape[:2], -1, len(x))
+
+
+@pytest.mark.parametrize("parameterization", ["standard", "ntk"])
+@pytest.mark.parametrize("name", PRIORS)
+def test_chains_start_as_the_last_functions_of_a_model(synthetic_ensemble, name, parameterization):
+    """Of its chains in turn, whatever the priors."""
+    there, here = (
+        synthetic_ensemble((3, 5, 2), prior=prior, parameterization=parameterization)
+        for prior in PRIORS[name]
+    )
+    theta, _ = given_starts(here.spec, there, Sampling(num_chains=3))
+    x = np.random.default_rng(0).normal(size=(9, 3))
+    found = functions(replace(here, draws=theta[:, None], chain_weights=np.ones(3) / 3), x)
+    np.testing.assert_allclose(found[:, 0], functions(there, x)[[0, 1, 0], -1], rtol=1e-10)
+    noise = here.spec.layout.log_noise_scale
+    np.testing.assert_array_equal(theta[:, noise], there.draws[[0, 1, 0], -1][:, noise])
+
+
+def test_a_model_hands_on_what_it_knows_of_rows(synthetic_ensemble, engine):
+    """Transforms and names of inputs: without them its parameters would mean something else."""
+    pandas = pytest.importorskip("pandas")
+    there = synthetic_ensemble(feature_names=("mass", "width"), dtype="float32")
+    earlier = tfbnn.BayesianMLP.from_ensemble(there)
+    model = tfbnn.BayesianMLP([2, 5, 1], prior=priors.Normal(0.3))
+    frame = pandas.DataFrame({"width": X[:, 1], "mass": X[:, 0]})
+    run = fake_fit(model, frame, pretraining="auto", num_chains=3, initial_state=earlier)
+    posterior = model.posterior
+    assert posterior.x_pipeline == there.x_pipeline and posterior.y_pipeline == there.y_pipeline
+    assert posterior.feature_names == ("mass", "width")
+    np.testing.assert_allclose(
+        engine.data.x[:, : len(X)].numpy().T, there.x_pipeline.forward(X), 1e-5
+    )
+    (chosen,) = [choice for choice in run.choices if choice.what == "y_transform"]
+    assert "standardize" in chosen.chosen and "start from" in chosen.why
+    assert run.pretraining == "last draws of another model"
+
+
+def test_a_model_hands_on_its_classes(synthetic_ensemble, engine):
+    likelihood = tfbnn.likelihoods.Categorical()
+    settings = dict(likelihood=likelihood, y_transform=None)
+    there = synthetic_ensemble((2, 4, 3), classes=("cat", "dog", "emu"), **settings)
+    earlier = tfbnn.BayesianMLP.from_ensemble(there)
+    model = tfbnn.BayesianMLP(
+        [2, 4, 3], likelihood=likelihood, prior=priors.Normal(), dtype="float64"
+    )
+    labels = np.array(["cat", "emu"] * 6)
+    fake_fit(model, X, labels, pretraining="auto", initial_state=earlier)
+    assert model.posterior.classes == ("cat", "dog", "emu")
+    with pytest.raises(ValueError, match="labels.*received 'fox'"):
+        labels[3] = "fox"
+        fake_fit(model, X, labels, pretraining="auto", initial_state=earlier)
+
+
+@pytest.mark.parametrize(
+    "settings, word",
+    [
+        ({"layer_sizes": [2, 6, 1]}, "layer_sizes"),
+        ({"activation": "relu"}, "activations"),
+        ({"parameterization": "ntk"}, "parameterization"),
+        ({"x_transform": None}, "x_transform"),
+        ({"y_transform": None}, "y_transform"),
+        ({"likelihood": tfbnn.likelihoods.StudentT(4.0)}, "likelihood"),
+        ({"likelihood": tfbnn.likelihoods.Gaussian(0.1)}, "likelihood"),
+    ],
+    ids=str,
+)
+def test_a_model_of_something_else_is_refused(settings, word, fitted, engine):
+    defaults = dict(layer_sizes=[2, 5, 1], prior=priors.Normal())
+    model = tfbnn.BayesianMLP(**defaults | settings)
+    with pytest.raises(ValueError, match=f"initial_state must be a model whose {word} is"):
+        fake_fit(model, pretraining="auto", initial_state=fitted)
+    assert engine.calls == []
+
+
+def test_a_model_without_networks_is_refused(engine):
+    model = tfbnn.BayesianMLP([2, 5, 1], prior=priors.Normal())
+    with pytest.raises(tfbnn.NotFittedError):
+        fake_fit(model, pretraining="auto", initial_state=model)
+    assert engine.calls == []
+
+
+def test_tangents_are_no_networks(engine):
+    there = linearised_ensemble()
+    model = tfbnn.BayesianMLP.from_ensemble(there)
+    with pytest.raises(ValueError, match="initial_state needs draws that are networks"):
+        fake_fit(model, pretraining="auto", initial_state=model)
+    assert engine.calls == []
