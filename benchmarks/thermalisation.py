@@ -35,7 +35,7 @@ import tfbnn
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.priors import Normal
 
-NOISES, WIDTHS, NUM_ROWS = (0.3, 0.1, 0.03, 0.01), (8, 32, 128), (100, 1000)
+NOISES, WIDTHS, NUM_ROWS = (0.1, 0.03, 0.01, 0.003), (8, 32, 128), (100, 1000)
 NUM_INPUTS, NUM_REFERENCE, NUM_CHAINS = 4, 300, 4
 # Of all transitions, and draws that are kept of the others at most.
 WARMUP_SHARE, MOST_DRAWS = 1 / 3, 500

@@ -1,5 +1,8 @@
 """Table and figure of benchmarks/thermalisation.py."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from common import keep, markdown
 
@@ -17,6 +20,7 @@ HEADER = [
     "agree",
     "log density, library - teacher: nats",
     "its standard errors",
+    "chains at its level",
     "teacher's rank",
     "R-hat < 1.05, four chains",
     "R-hat 95 %: four, library's three, teacher's",
@@ -35,7 +39,9 @@ kernel, same number of transitions. Warm-up of the teacher's chain adapts step s
 preconditioner; the kernel leaves the posterior invariant but for this adaptation, so that every draw
 of the chain is one of the posterior, however slowly it moves. Log density: the mean of the library's
 draws less that of the teacher's chain, in nats and in Monte Carlo standard errors of both, which are
-too small where chains hardly move. Rank: the share of the library's draws below the teacher itself;
+too small where one chain hardly moves, and large where the library's chains stand apart. At its level
+are those of the library's chains whose mean is within a standard deviation of the log density in the
+posterior, by the teacher's chain. Rank: the share of the library's draws below the teacher itself;
 over many teachers it is uniform on [0, 1] where the library samples the posterior. R-hat
 (rank-normalised split, the larger of the plain and the folded one) is of the predictions at 300 fresh
 inputs. RMSE is that of the mean prediction there. They agree where log densities differ by at most
@@ -52,6 +58,12 @@ def agrees(row):
 def is_level(row):
     """Whether the log densities agree."""
     return abs(row["log_prob"]["z"]) <= MOST_Z
+
+
+def num_at_level(row):
+    """How many of the library's chains have the mean log density of the teacher's chain."""
+    taught, *own = row["log_prob"]["means"]
+    return sum(abs(mean - taught) < row["log_prob"]["stddev"] for mean in own)
 
 
 def publish(rows, folder):
@@ -78,6 +90,7 @@ def _line(row):
         "yes" if agrees(row) else "no",
         f"{level['difference']:+.1f}",
         f"{level['z']:+.1f}",
+        f"{num_at_level(row)} of {len(level['means']) - 1}",
         f"{level['rank']:.2f}",
         f"{100 * everyone['below_1.05']:.0f} %",
         ", ".join(f"{row[name]['rhat_q95']:.2f}" for name in ("all", "library", "taught")),
@@ -120,43 +133,70 @@ def _listed(values):
 
 def figure(rows, path):
     """R-hat, and the difference of the log densities: a map of noise and width for each N."""
-    from matplotlib.colors import TwoSlopeNorm
     from matplotlib.figure import Figure
 
     counts = sorted({row["num_rows"] for row in rows})
-    widths = sorted({row["width"] for row in rows})
-    noises = sorted({row["noise"] for row in rows}, reverse=True)
-    # Logarithms, with white where the verdict changes.
-    maps = {
-        "R-hat - 1, 95 % of inputs": (_excess, np.log10(MOST_RHAT - 1.0), (-2.5, 1.0)),
-        "|log density, library - teacher|, standard errors": (_z, np.log10(MOST_Z), (-1.0, 2.0)),
-    }
-    canvas = Figure(figsize=(2.0 + 3.6 * len(counts), 7.5), layout="constrained")
-    panels = canvas.subplots(len(maps), len(counts), squeeze=False)
-    for line, (title, (value, change, (low, high))) in zip(panels, maps.items()):
+    canvas = Figure(figsize=(3.0 + 4.2 * len(counts), 8.5), layout="constrained")
+    panels = canvas.subplots(len(MAPS), len(counts), squeeze=False)
+    for line, one in zip(panels, MAPS):
         for axes, count in zip(line, counts):
-            shown = np.full((len(noises), len(widths)), np.nan)
-            for i, noise in enumerate(noises):
-                for j, width in enumerate(widths):
-                    cell = [r for r in rows if (r["num_rows"], *_key(r)) == (count, noise, width)]
-                    if cell:
-                        shown[i, j] = np.log10(np.median([value(row) for row in cell]))
-                        _annotate(axes, i, j, 10 ** shown[i, j], cell)
-            norm = TwoSlopeNorm(change, low, high)
-            image = axes.imshow(np.clip(shown, low, high), cmap="RdBu_r", norm=norm, aspect="auto")
-            axes.set_xticks(range(len(widths)), widths)
-            axes.set_yticks(range(len(noises)), noises)
-            axes.set(xlabel="width", ylabel="noise", title=f"{title}\n{count} rows")
-            axes.title.set_fontsize("medium")
+            image = _panel(axes, one, [row for row in rows if row["num_rows"] == count])
+            axes.set_title(f"{one.title}, {count} rows", fontsize="medium")
         bar = canvas.colorbar(image, ax=list(line), shrink=0.8)
-        ticks = np.arange(np.ceil(low), high + 0.5)
+        ticks = np.arange(np.ceil(one.low), one.high + 0.5)
         bar.set_ticks(ticks, labels=[f"{10.0**tick:g}" for tick in ticks])
-    canvas.suptitle("Chains from the library's starts against one from the teacher: blue agrees")
+        bar.set_label(one.scale)
+    canvas.suptitle("Chains from the library's starts and one from the teacher\nblue: the same")
     canvas.savefig(path, dpi=120)
 
 
-def _key(row):
-    return row["noise"], row["width"]
+def _panel(axes, one, rows):
+    """Draws a Map of one number of rows, medians over teachers; returns the image."""
+    from matplotlib.colors import TwoSlopeNorm
+
+    widths = sorted({row["width"] for row in rows})
+    noises = sorted({row["noise"] for row in rows}, reverse=True)
+    shown = np.full((len(noises), len(widths)), np.nan)
+    for row in rows:
+        place = noises.index(row["noise"]), widths.index(row["width"])
+        cell = [other for other in rows if _place(other) == _place(row)]
+        shown[place] = np.log10(np.median([one.value(other) for other in cell]))
+        # Ends of the scale are dark.
+        is_dark = not one.low + 0.8 < shown[place] < one.high - 0.8
+        axes.text(
+            *place[::-1],
+            f"{one.told(cell)}\n{_rate(cell)} agree",
+            ha="center",
+            va="center",
+            fontsize="small",
+            color="white" if is_dark else "black",
+        )
+    axes.set_xticks(range(len(widths)), widths)
+    axes.set_yticks(range(len(noises)), noises)
+    axes.set(xlabel="width", ylabel="noise")
+    norm, shown = TwoSlopeNorm(one.change, one.low, one.high), np.clip(shown, one.low, one.high)
+    return axes.imshow(shown, cmap="RdBu_r", norm=norm, aspect="auto")
+
+
+class Map(NamedTuple):
+    """One line of the figure.
+
+    Attributes:
+        title: Of its panels.
+        scale: What the colours are.
+        value: Of a row, positive; colours go by its logarithm.
+        change: Of that, where the colour changes.
+        low, high: Ends of the scale.
+        told: What is written into a cell, given its rows.
+    """
+
+    title: str
+    scale: str
+    value: Callable
+    change: float
+    low: float
+    high: float
+    told: Callable
 
 
 def _excess(row):
@@ -164,10 +204,37 @@ def _excess(row):
     return max(row["all"]["rhat_q95"] - 1.0, 1e-3)
 
 
-def _z(row):
-    return max(abs(row["log_prob"]["z"]), 1e-2)
+def _distance(row):
+    return max(abs(row["log_prob"]["difference"]) / row["log_prob"]["stddev"], 1e-2)
 
 
-def _annotate(axes, i, j, value, cell):
-    text = f"{value:.2g}\n{_rate(cell)} agree"
-    axes.text(j, i, text, ha="center", va="center", fontsize="small")
+def _rhat_of(cell):
+    rhat = np.median([row["all"]["rhat_q95"] for row in cell])
+    return f"R-hat {rhat:.{3 if rhat < 2 else 1}f}"
+
+
+def _nats_of(cell):
+    nats = np.median([row["log_prob"]["difference"] for row in cell])
+    return f"{nats:+.{1 if abs(nats) < 100 else 0}f} nats"
+
+
+MAPS = (
+    Map(
+        "Predictions of the four chains",
+        "R-hat - 1 at 95 % of the inputs",
+        _excess,
+        np.log10(MOST_RHAT - 1.0),
+        -2.5,
+        1.0,
+        _rhat_of,
+    ),
+    Map(
+        "Log density, library - teacher",
+        "its size / standard deviation in the posterior",
+        _distance,
+        0.0,
+        -1.5,
+        2.5,
+        _nats_of,
+    ),
+)

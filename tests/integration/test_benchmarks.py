@@ -295,8 +295,8 @@ def test_calibration(run_quickly, tmp_path):
 
 def test_thermalisation(run_quickly, tmp_path):
     table, rows = run_quickly("thermalisation", "--seconds", "2")
-    assert "| 100 | 8 | 0.3 | 0 | " in table and "nan" not in table
-    assert "- by noise: 0.1: " in table and "of 2" in table
+    assert "| 100 | 8 | 0.1 | 0 | " in table and "nan" not in table
+    assert "- by noise: 0.03: " in table and "of 2" in table
     assert (tmp_path / "thermalisation.png").stat().st_size > 10_000
     for row in rows:
         # Where noise is plenty and weights are few, chains from anywhere sample the posterior.
