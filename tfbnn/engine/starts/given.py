@@ -37,12 +37,13 @@ def given_starts(spec: ModelSpec, asked: Any, sampling: Sampling) -> InitialStat
     elif isinstance(asked, Real):
         size = check_number("initial_state", asked, minimum=0)
         theta = _draw(spec, size, sampling)
-        text = f"drawn at random, weights from N(0, {size:g}^2)"
+        text = f"drawn at random: weights from N(0, {size:g}^2)"
     elif isinstance(asked, Ensemble):
-        theta, text = _last_draws(spec, asked, sampling.num_chains), "last draws of another model"
+        theta = _last_draws(spec, asked, sampling.num_chains)
+        text = "the last draws of another model"
     else:
         theta = as_float_array(asked, "initial_state")
-        text = "where initial_state put them"
+        text = "given as initial_state"
     shape = (sampling.num_chains, spec.layout.num_parameters)
     if theta.shape != shape:
         raise ValueError(

@@ -34,10 +34,10 @@ def test_chains_start_at_the_lines_of_an_array(fitted, engine):
     assert definition.initial_state.theta.dtype == np.float32
     assert definition.pretraining is None
     assert "pretraining" not in {choice.what for choice in run.choices}
-    assert "where the chains began: where initial_state put them" in " ".join(
+    assert "where the chains began: given as initial_state" in " ".join(
         run.report(details=True).split()
     )
-    assert fitted.posterior.provenance.initial_state == "where initial_state put them"
+    assert fitted.posterior.provenance.initial_state == "given as initial_state"
 
 
 def test_fits_that_were_told_nothing_say_nothing(fitted, engine):
@@ -185,7 +185,7 @@ def test_a_model_hands_on_what_it_knows_of_rows(synthetic_ensemble, engine):
     )
     (chosen,) = [choice for choice in run.choices if choice.what == "y_transform"]
     assert "standardize" in chosen.chosen and "start from" in chosen.why
-    assert run.pretraining == "last draws of another model"
+    assert run.pretraining == "the last draws of another model"
 
 
 def test_a_model_hands_on_its_classes(synthetic_ensemble, engine):
