@@ -21,6 +21,7 @@ from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
+from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.prior_sizes import check_prior_sizes
@@ -125,6 +126,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
         num_burnin_steps: int | str = "auto",
         num_steps_between_results: int = 0,
         pretraining: Pretraining | str | None = "auto",
+        initial_state: Any = None,
         validation_data: Sequence[Any] | None = None,
         calibrate: bool | str = "auto",
         seed: int = 0,
@@ -172,6 +174,17 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 after ADAM; where it finds next to none, two starts for every chain. All rows are
                 sampled. A `Pretraining` of your own holds out nothing unless it has a
                 validation_split.
+            initial_state: Where the chains start, without pretraining; None (default): what
+                `pretraining` finds. An array [C, P] in theta, as `model.posterior.draws` are: a
+                chain from a draw of the posterior needs no convergence, and of targets that were
+                made by a network drawn from the prior, that network is one
+                (benchmarks/thermalisation.py). Or a number s: weights from N(0, s^2) in theta, which
+                in the ntk parameterisation are weights before their prior scale; noise scales and
+                sampled prior scales at the median of their prior. Or a fitted model of the same
+                sizes, activations, parameterisation, likelihood and names of transforms: each chain
+                starts from the function of the last draw of one of its chains, in turn. Its
+                transforms, class labels and names of inputs hold for the new rows; the priors may be
+                others.
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             calibrate: Whether the fit ends with `calibrate(method="loo")`. It does so by stddev from 300
@@ -218,7 +231,9 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             A `Run`: timings, acceptance, diagnosis, `report()`.
 
         Raises:
-            TypeError, ValueError: For unusable data or settings, before anything is compiled.
+            TypeError, ValueError: For unusable data or settings, before anything is compiled: of
+                initial_state numbers that are not finite, a wrong shape, weights outside the box of a
+                Uniform prior, a model that does not agree with this one, and a `Pretraining` besides.
             StartError: When the density is not finite where a chain starts.
             RunFolderError: When `output` holds something else, a run that is not to be resumed, or
                 one that was begun with other rows, settings or versions, which are named;
@@ -231,8 +246,10 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 `model.posterior`, as after a callback's stop, and committed. Chains that failed
                 before or meanwhile are named in a warning.
         """
+        from tfbnn.fit.handing_on import known_from
         from tfbnn.run.options import FitOptions
 
+        initial_state = networks_of(initial_state)
         options = FitOptions(
             kernel=kernel,
             num_chains=num_chains,
@@ -242,6 +259,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             num_steps_between_results=num_steps_between_results,
             pretraining=pretraining,
             calibrate=calibrate,
+            initial_state=initial_state,
             seed=seed,
             jit_compile=jit_compile,
             verbose=verbose,
@@ -254,7 +272,9 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]):
-            rows, validation = rows_to_fit(self.spec, x, y, noise_scale, validation_data)
+            earlier = known_from(self.spec, initial_state)
+            data = x, y, noise_scale, validation_data
+            rows, validation = rows_to_fit(self.spec, *data, earlier)
             return self.fit_rows(rows, validation, options)
 
     def fit_rows(

@@ -491,3 +491,9 @@ def test_a_run_that_ends_when_it_has_enough_ends_as_in_one_process(client, tmp_p
     assert_same_draws(there, here)
     _, again = tfbnn.resume(folder, verbose=0)
     assert again.ended == run.ended and again.num_results == run.num_results
+
+
+def test_chains_start_where_they_are_told_to(client, tmp_path):
+    theta = np.full((2, 14), 0.1, np.float32)
+    model, run = fit(client, tmp_path / "run", pretraining=None, initial_state=theta)
+    np.testing.assert_allclose(run.start_log_prob, model.log_prob(theta, X, Y), rtol=1e-4)

@@ -291,3 +291,39 @@ def test_calibration(run_quickly, tmp_path):
     table, (row,) = run_quickly("calibration", *arguments)
     assert "| wave, 0 | posterior |" in table and "nan" not in table
     assert abs(row["split"]["coverage"][0] - 0.683) < 0.1
+
+
+def test_thermalisation(run_quickly, tmp_path):
+    table, rows = run_quickly("thermalisation", "--seconds", "2")
+    assert "| 100 | 8 | 0.1 | 0 | " in table and "nan" not in table
+    assert "- by noise: 0.03: " in table and "of 2" in table
+    assert (tmp_path / "thermalisation.png").stat().st_size > 10_000
+    for row in rows:
+        # Where noise is plenty and weights are few, chains from anywhere sample the posterior.
+        assert row["all"]["rhat_q95"] < 1.2
+        assert abs(row["log_prob"]["difference"]) < row["log_prob"]["stddev"]
+        assert 0.0 < max(row["rmse"]) < row["noise"]
+
+
+def test_the_teacher_of_a_thermalisation_made_its_rows(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import numpy as np
+    import thermalisation
+    from thermalisation_report import agrees
+
+    cell = thermalisation.Cell(0.1, 8, 100, teacher=1)
+    theta, x, y, reference, truth = cell.problem()
+    (kernel, bias), (last, offset) = cell.model().spec.layout.kernels_and_biases(theta)
+    hidden = np.tanh(reference @ (2.0 * kernel / np.sqrt(4.0)) + bias)
+    np.testing.assert_allclose(hidden @ last[:, 0] / np.sqrt(8.0) + offset, truth, rtol=1e-6)
+    assert np.std(y - thermalisation.outputs(cell.model().spec, theta, x)) == pytest.approx(
+        0.1, 0.3
+    )
+    # Chains that stand a hundred nats apart agree on nothing, whatever R-hat says.
+    here = np.random.default_rng(0).normal(size=(4, 200))
+    near = thermalisation.compared(here[:1], here[1:], 0.0)
+    far = thermalisation.compared(here[:1], here[1:] - 100.0, 0.0)
+    assert agrees({"log_prob": near, "all": {"rhat_q95": 1.01}})
+    assert not agrees({"log_prob": near, "all": {"rhat_q95": 1.2}})
+    assert not agrees({"log_prob": far, "all": {"rhat_q95": 1.01}})
+    assert far["rank"] == 1.0 and 0.3 < near["rank"] < 0.7

@@ -10,6 +10,7 @@ from tfbnn.data.numbers import label_numbers
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
+from tfbnn.fit.handing_on import known_from
 from tfbnn.model import BayesianMLP
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
@@ -38,7 +39,8 @@ def fit_columns(
     names = {"target_names": list(targets), "noise_columns": list(noise)}
     asked = FitOptions(**options, column_names=names)
     with places_named(rows[0], validation_data and validation_data[0]):
-        return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data), asked)
+        earlier = known_from(model.spec, asked.initial_state)
+        return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data, earlier), asked)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from tfbnn.cli.options import (
     number,
 )
 from tfbnn.cli.settings import field_options
-from tfbnn.model import BayesianMLP
+from tfbnn.model import BayesianMLP, load
+from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.spec import likelihoods
 from tfbnn.spec.choices import AUTO, is_auto
@@ -119,6 +120,12 @@ _SAMPLING = [
 _BATCH_SIZE = Option("batch_size", "rows per step, default 32; 0 or full: all", "N", _batch_size)
 _OTHERS = [field.name for field in fields(Pretraining) if field.name != _BATCH_SIZE.name]
 _PRETRAINING = [*field_options(Pretraining, Pretraining.__doc__, _OTHERS), _BATCH_SIZE]
+_INITIAL_STATE = Option(
+    "initial_state",
+    "where the chains start, without pretraining: a number, for random weights of that size, or the "
+    "file of a fitted model with the same layers, likelihood and transforms",
+    "S|MODEL.h5",
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -134,6 +141,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-pretraining", action="store_true", help="start from draws of the prior"
     )
+    _INITIAL_STATE.add(group)
     add_results_options(parser.add_argument_group("results"))
 
 
@@ -233,4 +241,14 @@ def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
         arguments["pretraining"] = None
     elif asked:
         arguments["pretraining"] = Pretraining(**asked)
+    if hasattr(args, _INITIAL_STATE.name):
+        arguments[_INITIAL_STATE.name] = _initial_state(args.initial_state)
     return arguments
+
+
+def _initial_state(text: str) -> Any:
+    """A number, or the networks of the model in a file."""
+    try:
+        return float(text)
+    except ValueError:
+        return networks_of(load(text, untrusted=True))

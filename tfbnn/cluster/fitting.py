@@ -6,7 +6,9 @@ from typing import Any
 from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
 from tfbnn.data.frames import column_names_of
+from tfbnn.fit.handing_on import known_from
 from tfbnn.model import BayesianMLP
+from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.choices import is_auto
@@ -45,10 +47,10 @@ def fit(
             locks that hold between hosts.
         noise_scale, validation_data: As in `fit_posterior`.
         options: kernel, num_chains, num_results, until, num_burnin_steps, num_steps_between_results,
-            pretraining, calibrate, seed, resume, commit_interval, jit_compile, verbose, callbacks: As in
-            `fit_posterior`, defaults too. The kernel cannot be a callable; commit_interval is what
-            the loss of a worker can cost; callbacks are called here, once per commit_interval and
-            after what was committed.
+            pretraining, initial_state, calibrate, seed, resume, commit_interval, jit_compile, verbose,
+            callbacks: As in `fit_posterior`, defaults too. The kernel cannot be a callable;
+            commit_interval is what the loss of a worker can cost; callbacks are called here, once per
+            commit_interval and after what was committed.
 
     Returns:
         A `Run`; the draws are in `model.posterior`.
@@ -69,9 +71,12 @@ def fit(
     names = {field.name for field in fields(FitOptions)} - _OTHERS
     for name in options.keys() - names:
         raise TypeError(f"options of cluster.fit are {', '.join(sorted(names))}, received {name}.")
+    options["initial_state"] = networks_of(options.get("initial_state"))
     checked = FitOptions(output=output, column_names=column_names_of(y), **options)
     _check_kernel(checked.kernel)
-    rows, validation = rows_to_fit(model.spec, x, y, noise_scale, validation_data)
+    data = x, y, noise_scale, validation_data
+    earlier = known_from(model.spec, checked.initial_state)
+    rows, validation = rows_to_fit(model.spec, *data, earlier)
     return model.fit_rows(rows, validation, checked, Cluster(client))
 
 

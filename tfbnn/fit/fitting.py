@@ -238,23 +238,26 @@ def _settle(
     """
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.running.driver import check_workers
+    from tfbnn.engine.starts.given import given_starts
 
     check_early_stopping(options.pretraining, validation)
     spec, options, transformed, choices = choose(spec, options, rows, validation)
-    pretraining = options.settled_pretraining
+    pretraining, given = options.settled_pretraining, None
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
     asked.check_chains(options.num_chains)
     settings, geometry = asked.resolve(spec, len(rows.x))
     environment = place.environment(options)
-    budget = most_results(spec, settings, options, len(rows.x))
+    sampling = options.sampling(most_results(spec, settings, options, len(rows.x)))
+    if options.initial_state is not None:
+        given = given_starts(spec, options.initial_state, sampling)
     definition = RunDefinition(
         spec=spec,
         rows=rows,
         validation=validation,
         kernel=kernel_to_json(asked),
         pretraining=pretraining,
-        sampling=options.sampling(budget),
+        sampling=sampling,
         environment=environment,
         temperatures=settings.temperatures,
         calibrate=options.calibrate is True,
@@ -265,12 +268,14 @@ def _settle(
             max_tree_depth=getattr(settings, "max_tree_depth", None),
             adapts_step_size=settings.adapts,
             pretraining=repr(pretraining),
+            **({} if given is None else {"initial_state": given.text}),
             choices=choices,
             num_burnin_steps=options.num_burnin_steps,
             num_steps_between_results=options.num_steps_between_results,
             jit_compile=options.jit_compile,
             **origin_of(options, rows, environment),
         ),
+        initial_state=given,
     )
     check_can_be_saved(definition, transformed)
     check_workers(options.num_workers, settings)

@@ -42,6 +42,7 @@ def read_run(
         kernel=kernel_from_json(definition.kernel),
         pretraining=definition.pretraining,
         calibrate=definition.calibrate,
+        initial_state=definition.initial_state,
         output=folder,
         resume=True,
         column_names=definition.provenance.column_names,

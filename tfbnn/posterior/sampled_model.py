@@ -600,3 +600,8 @@ def _warn_of_calibration(ensemble: Ensemble, what: str) -> None:
             UserWarning,
             stacklevel=3,
         )
+
+
+def networks_of(value: Any) -> Any:
+    """The Ensemble of a fitted model, whatever its draws are; what is no model is given back."""
+    return value._sampled() if isinstance(value, SampledModel) else value

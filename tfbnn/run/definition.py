@@ -12,6 +12,18 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
 
+class InitialState(NamedTuple):
+    """Where a caller wants the chains to start.
+
+    Attributes:
+        theta: [C, P].
+        text: One line on how they came about.
+    """
+
+    theta: Array
+    text: str
+
+
 @dataclass(frozen=True)
 class RunDefinition:
     """What a caller chooses, and what the run was made with: all that decides its draws.
@@ -27,6 +39,7 @@ class RunDefinition:
         provenance: What the ensemble is to say of its origin, as far as no draw is needed.
         calibrate: Whether the run ends with a calibration by its rows, which decides no draw: one
             that goes on may end otherwise.
+        initial_state: InitialState where the caller said where the chains start, else None.
     """
 
     spec: ModelSpec
@@ -39,6 +52,7 @@ class RunDefinition:
     temperatures: tuple[float, ...]
     provenance: Provenance
     calibrate: bool = False
+    initial_state: InitialState | None = None
 
 
 class Starts(NamedTuple):

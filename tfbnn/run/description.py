@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import RunFolderError
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import Beginning, Layout, RunDefinition, Starts
+from tfbnn.run.definition import Beginning, InitialState, Layout, RunDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.rows import Rows, data_hash
+from tfbnn.spec.rows import Rows, array_hash, data_hash
 from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
 
+# Name of the array of starts that were given.
+_INITIAL_STATE = "initial state"
+
 
 def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
     """JSON of everything but the rows, of which it has hashes and names."""
     rows, validation, pretraining = definition.rows, definition.validation, definition.pretraining
-    sampling = definition.sampling
+    sampling, given = definition.sampling, definition.initial_state
     return {
         **_extent(sampling),
         "feature_names": _listed(rows.feature_names),
@@ -33,13 +37,16 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
         "temperatures": list(definition.temperatures),
         "calibrate": definition.calibrate,
         "provenance": definition.provenance.to_json(),
+        "initial_state": None if given is None else given.text,
         "fixed": {
             "spec": definition.spec.to_json(),
             "training rows": data_hash(rows),
             "validation rows": None if validation is None else data_hash(validation),
             "classes": _listed(rows.classes),
+            "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
             "kernel": definition.kernel,
             "pretraining": pretraining and settings_to_json(pretraining),
+            "initial_state": None if given is None else array_hash(given.theta),
             "numbers": sampling.numbers,
             "environment": definition.environment,
         },
@@ -47,8 +54,10 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
 
 
 def definition_to_arrays(definition: RunDefinition) -> dict[str, Array]:
-    """Dict name -> array of the rows."""
+    """Dict name -> array of the rows, and of the starts that were given."""
     arrays = _row_arrays("training", definition.rows)
+    if definition.initial_state is not None:
+        arrays[_INITIAL_STATE] = definition.initial_state.theta
     if definition.validation is not None:
         arrays |= _row_arrays("validation", definition.validation)
     return arrays
@@ -74,7 +83,7 @@ def read_definition(folder: RunFolder) -> RunDefinition:
         )
         return RunDefinition(
             spec=ModelSpec.from_json(fixed["spec"]),
-            rows=read_rows("training"),
+            rows=replace(read_rows("training"), transforms=_read_transforms(fixed)),
             validation=read_rows("validation") if fixed["validation rows"] else None,
             kernel=fixed["kernel"],
             pretraining=pretraining
@@ -90,6 +99,7 @@ def read_definition(folder: RunFolder) -> RunDefinition:
             provenance=Provenance.from_json(dict(description["provenance"])),
             # Earlier releases ended no run so.
             calibrate=bool(description.get("calibrate", False)),
+            initial_state=_read_initial_state(description, folder.arrays),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(
@@ -219,6 +229,21 @@ def _read_rows(
         classes and tuple(classes),
         vector_target,
     )
+
+
+def _read_transforms(fixed: dict[str, Any]) -> tuple[Pipeline, Pipeline] | None:
+    entries = fixed.get("transforms")  # earlier releases handed none on
+    if entries is None:
+        return None
+    x_pipeline, y_pipeline = map(Pipeline.from_json, entries)
+    return x_pipeline, y_pipeline
+
+
+def _read_initial_state(
+    description: dict[str, Any], arrays: Mapping[str, Array]
+) -> InitialState | None:
+    text = description.get("initial_state")  # earlier releases knew of none
+    return None if text is None else InitialState(arrays[_INITIAL_STATE], str(text))
 
 
 def _listed(names: tuple[Any, ...] | None) -> list[Any] | None:

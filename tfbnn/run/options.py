@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+import numpy as np
+
 from tfbnn.data.validation import check_flag, check_integer, check_number
 from tfbnn.run.until import Until, check_until
 from tfbnn.spec.choices import AUTO, is_auto
@@ -86,6 +88,7 @@ class FitOptions(Numbers):
     What is "auto" `tfbnn.fit.choices` settles; `sampling` exists from then on.
 
     Attributes besides those:
+        initial_state: An Ensemble stands for the model that it is of.
         column_names: What `Provenance.column_names` will say: names of the columns in the table that
             the rows were read from.
     """
@@ -96,6 +99,7 @@ class FitOptions(Numbers):
     kernel: Any = AUTO
     pretraining: Pretraining | str | None = AUTO
     calibrate: bool | str = AUTO
+    initial_state: Any = None
     output: StrPath | None = None
     resume: bool = False
     commit_interval: float = 30.0
@@ -114,6 +118,7 @@ class FitOptions(Numbers):
         self._check_pretraining()
         if not is_auto(self.calibrate):
             self._set("calibrate", check_flag("calibrate", self.calibrate))
+        self._check_initial_state()
         self._set("resume", check_flag("resume", self.resume))
         if isinstance(self.num_workers, str):
             if self.num_workers != "auto":
@@ -165,6 +170,22 @@ class FitOptions(Numbers):
                 f"Pretraining.num_starts must be at least num_chains={self.num_chains}, received "
                 f"{tried}. Leave num_starts=None for one start per chain."
             )
+
+    def _check_initial_state(self) -> None:
+        """Leaves the default pretraining out where starts are given; the model checks these."""
+        if self.initial_state is None:
+            return
+        if isinstance(self.initial_state, (bool, np.bool_)):
+            raise TypeError(
+                "initial_state must be an array [C, P], a number, a fitted model or None, received "
+                f"{self.initial_state!r}."
+            )
+        if isinstance(self.pretraining, Pretraining):
+            raise ValueError(
+                "pretraining finds starts and initial_state gives them, received both. Leave one of "
+                "them out."
+            )
+        self._set("pretraining", None)
 
     def _check_output(self) -> None:
         check_number("commit_interval", self.commit_interval, minimum=0)

@@ -24,6 +24,10 @@ SCALE_PRIORS: dict[str, type[ScalePrior]] = {}
 WEIGHT_PRIORS: dict[str, type[WeightPrior]] = {}
 REGISTRY: dict[str, type] = {}
 
+_DRAWS_FOR_MEDIAN = 40_001
+# 75 % quantile of the standard normal, half of which lies beyond it on either side.
+_MEDIAN_OF_HALF_NORMAL = 0.6744897501960817
+
 
 class ScalePrior(ABC):
     """A density of a positive scale s. A new one is a frozen dataclass that inherits from this.
@@ -41,6 +45,11 @@ class ScalePrior(ABC):
     @property
     def sizes(self) -> tuple[float, ...]:
         return () if self.scale is None else (self.scale,)
+
+    @property
+    def median(self) -> float:
+        """Median of s; where a prior has no closed form, that of many draws, right to a hundredth."""
+        return float(np.median(self.sample(np.random.default_rng(0), _DRAWS_FOR_MEDIAN)))
 
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
@@ -108,6 +117,10 @@ class HalfNormal(ScalePrior):
     def __post_init__(self) -> None:
         check_number("scale", self.scale, above=0)
 
+    @property
+    def median(self) -> float:
+        return _MEDIAN_OF_HALF_NORMAL * self.scale
+
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return self.scale * np.abs(generator.standard_normal(shape))
 
@@ -120,6 +133,10 @@ class HalfCauchy(ScalePrior):
 
     def __post_init__(self) -> None:
         check_number("scale", self.scale, above=0)
+
+    @property
+    def median(self) -> float:
+        return self.scale
 
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return self.scale * np.abs(generator.standard_cauchy(shape))
@@ -159,6 +176,10 @@ class LogNormal(ScalePrior):
     def sizes(self) -> tuple[float, ...]:
         with np.errstate(over="ignore"):
             return (float(np.exp(self.loc)), self.scale)
+
+    @property
+    def median(self) -> float:
+        return float(np.exp(self.loc))
 
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return np.exp(self.loc + self.scale * generator.standard_normal(shape))

@@ -1,7 +1,7 @@
 """Rows of data between the user's arrays and the scale the network sees."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,8 @@ class Rows:
     """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None.
 
     Of class labels, y holds the numbers, places in `classes`, which is None for other targets.
-    `vector_target` says whether y came as [N].
+    `vector_target` says whether y came as [N]. `transforms` are those of inputs and targets where an
+    earlier model hands them on; else None: the rows teach their own.
     """
 
     x: Array
@@ -32,6 +33,19 @@ class Rows:
     feature_names: tuple[str, ...] | None
     classes: Classes | None = None
     vector_target: bool = False
+    transforms: tuple[Pipeline, Pipeline] | None = None
+
+
+class Known(NamedTuple):
+    """What an earlier model knows of rows; None each, without one.
+
+    Attributes:
+        feature_names, classes, transforms: As of `Rows`.
+    """
+
+    feature_names: tuple[str, ...] | None = None
+    classes: Classes | None = None
+    transforms: tuple[Pipeline, Pipeline] | None = None
 
 
 class NetworkRows(NamedTuple):
@@ -43,14 +57,25 @@ class NetworkRows(NamedTuple):
 
 
 def rows_to_fit(
-    spec: ModelSpec, x: Any, y: Any, noise_scale: Any, validation_data: Any
+    spec: ModelSpec,
+    x: Any,
+    y: Any,
+    noise_scale: Any,
+    validation_data: Any,
+    earlier: Known = Known(),
 ) -> tuple[Rows, Rows | None]:
     """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
+
+    Args:
+        spec: ModelSpec.
+        x, y, noise_scale, validation_data: What the user passed.
+        earlier: What is Known of the rows.
 
     Raises:
         TypeError, ValueError: Where the model cannot take them.
     """
-    rows = prepare_rows(spec, x, y, noise_scale)
+    rows = prepare_rows(spec, x, y, noise_scale, "", *earlier[:2])
+    rows = replace(rows, transforms=earlier.transforms)
     if validation_data is None:
         return rows, None
     if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
@@ -143,9 +168,12 @@ class TransformedRows(NamedTuple):
 
     @classmethod
     def learn(cls, spec: ModelSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
-        """Fits the transforms of `spec` to training Rows and applies them."""
-        x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
-        y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
+        """Fits the transforms of `spec` to training Rows, unless they have some, and applies them."""
+        if rows.transforms is None:
+            x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
+            y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
+        else:
+            x_pipeline, y_pipeline = rows.transforms
         train = transform_rows(spec, x_pipeline, y_pipeline, rows)
         held_out = None
         if validation is not None:
@@ -155,8 +183,13 @@ class TransformedRows(NamedTuple):
 
 def data_hash(rows: Rows) -> str:
     """SHA-256 over shapes and values of the rows, as hexadecimal text."""
+    return array_hash(rows.x, rows.y, rows.noise)
+
+
+def array_hash(*arrays: Array | None) -> str:
+    """SHA-256 over shapes and values of arrays, as hexadecimal text."""
     digest = hashlib.sha256()
-    for array in (rows.x, rows.y, rows.noise):
+    for array in arrays:
         digest.update(b"none" if array is None else repr(array.shape).encode() + array.tobytes())
     return digest.hexdigest()
 

@@ -2,6 +2,7 @@
 
 import argparse
 
+import numpy as np
 import pytest
 
 from tests.support.commands import check_refusal
@@ -79,6 +80,18 @@ def test_what_is_given_is_not_chosen():
     assert (options.kernel, options.num_burnin_steps) == (NUTS(), 9)
     assert spec("--y-transform none --layers 4").y_transform == ()
     assert fit_arguments(parsed("--no-pretraining")) == {"pretraining": None}
+
+
+def test_chains_start_at_a_number_or_a_model_file(fitted, tmp_path):
+    arguments = fit_arguments(parsed("--initial-state 0.5"))
+    assert arguments == {"initial_state": 0.5} and FitOptions(**arguments).pretraining is None
+    fitted.save(tmp_path / "bnn.h5")
+    arguments = fit_arguments(parsed(f"--initial-state {tmp_path / 'bnn.h5'}"))
+    np.testing.assert_array_equal(arguments["initial_state"].draws, fitted.posterior.draws)
+    with pytest.raises(ValueError, match="Leave one of them out"):
+        FitOptions(**fit_arguments(parsed("--initial-state 0.5 --epochs 3")))
+    with pytest.raises(FileNotFoundError):
+        fit_arguments(parsed("--initial-state absent.h5"))
 
 
 @pytest.mark.parametrize(

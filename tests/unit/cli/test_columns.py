@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tfbnn.cli.columns import Labels
+from tests.support.entries import X, Y
+from tfbnn.cli.columns import Labels, fit_columns
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.model import BayesianMLP
@@ -97,3 +98,12 @@ def test_predict_names_lines_beyond_the_first_piece(run, folder):
     code, _, err = run("predict narrow.h5 long.csv -o out.csv")
     assert code == 2 and "(long.csv, line 1503), column 0 ('a')" in err
     assert not (folder / "out.csv").exists()
+
+
+@pytest.mark.tensorflow
+def test_columns_are_fitted_in_the_transforms_of_the_model_that_chains_start_from(fitted, engine):
+    earlier, model = fitted.posterior, BayesianMLP.from_spec(fitted.spec)
+    options = dict(initial_state=earlier, num_chains=2, num_results=6, verbose=0)
+    fit_columns(model, (X, Y, None), ["y"], [], **options)
+    assert model.posterior.x_pipeline == earlier.x_pipeline
+    assert model.posterior.provenance.target_names == ["y"]

@@ -47,7 +47,7 @@ def starts_of(
     notify: Notifier,
     search: Search,
 ) -> Starts:
-    """The Starts of a run.
+    """The Starts of a run: those that were given, else what a search finds.
 
     Args:
         definition: RunDefinition.
@@ -55,5 +55,7 @@ def starts_of(
         data: Tensors of the training rows.
         notify, search: As in `prepare_run`.
     """
+    if definition.initial_state is not None:
+        return Starts(*definition.initial_state)
     pretraining, sampling = definition.pretraining, definition.sampling
     return find_starts(definition.spec, transformed, data, pretraining, sampling, notify, search)

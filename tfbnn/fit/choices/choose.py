@@ -74,6 +74,8 @@ def close_spec(spec: ModelSpec, rows: Rows, validation: Rows | None) -> ModelSpe
     """The spec with a transform of the targets that exists for all of the rows."""
     if not spec.is_open:
         return spec
+    if rows.transforms is not None:
+        return spec.closed(rows.transforms[1].names, "that of the model that the chains start from")
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
 
     def misfit() -> Array:

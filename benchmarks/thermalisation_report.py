@@ -1,0 +1,246 @@
+"""Table and figure of benchmarks/thermalisation.py."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from common import keep, markdown
+
+__all__ = ["agrees", "publish"]
+
+# What agreement is: log densities within so many standard errors, and R-hat of all four chains below
+# this at 95 % of the reference inputs.
+MOST_Z, MOST_RHAT = 3.0, 1.05
+# Chains of the library.
+NUM_CHAINS = 3
+
+HEADER = [
+    "rows",
+    "width",
+    "noise",
+    "teacher",
+    "agree",
+    "log density, library - teacher: nats",
+    "its standard errors",
+    "chains at its level",
+    "teacher's rank",
+    "R-hat < 1.05, four chains",
+    "R-hat 95 %: four, library's three, teacher's",
+    "RMSE to the teacher: its chain, library",
+    "gradients per chain",
+    "draws",
+    "leapfrog steps",
+    "acceptance",
+    "wall s",
+]
+
+LEGEND = f"""\
+Every line is one teacher, drawn from the prior, with rows that it made. One chain starts at the
+teacher, which is an exact draw of the posterior, three where the library's default search ends; same
+kernel, same number of transitions. Warm-up of the teacher's chain adapts step size and
+preconditioner; the kernel leaves the posterior invariant but for this adaptation, so that every draw
+of the chain is one of the posterior, however slowly it moves. Log density: the mean of the library's
+draws less that of the teacher's chain, in nats and in Monte Carlo standard errors of both, which are
+too small where one chain hardly moves, and large where the library's chains stand apart. At its level
+are those of the library's chains whose mean is within a standard deviation of the log density in the
+posterior, by the teacher's chain. Rank: the share of the library's draws below the teacher itself;
+over many teachers it is uniform on [0, 1] where the library samples the posterior. R-hat
+(rank-normalised split, the larger of the plain and the folded one) is of the predictions at 300 fresh
+inputs. RMSE is that of the mean prediction there. They agree where log densities differ by at most
+{MOST_Z:g} standard errors and R-hat of the four chains is below {MOST_RHAT} at 95 % of the inputs.
+A short run that disagrees may only be short: R-hat of the teacher's chain alone, which needs to find
+nothing, shows how far it gets within its gradients."""
+
+
+def agrees(row):
+    """The verdict on one row."""
+    return is_level(row) and row["all"]["rhat_q95"] < MOST_RHAT
+
+
+def is_level(row):
+    """Whether the log densities agree."""
+    return abs(row["log_prob"]["z"]) <= MOST_Z
+
+
+def num_at_level(row):
+    """How many of the library's chains have the mean log density of the teacher's chain."""
+    taught, *own = row["log_prob"]["means"]
+    return sum(abs(mean - taught) < row["log_prob"]["stddev"] for mean in own)
+
+
+def publish(rows, folder):
+    """Writes table and figure of the rows there are."""
+    if not rows:
+        return
+    rows = sorted(rows, key=lambda row: (*_place(row), row["teacher"]))
+    parts = ["# Thermalisation", markdown(HEADER, map(_line, rows)), _rates(rows), LEGEND]
+    keep("thermalisation.md", "\n\n".join(parts), folder)
+    figure(rows, folder / "thermalisation.png")
+
+
+def _place(row):
+    return row["num_rows"], row["width"], -row["noise"]
+
+
+def _line(row):
+    level, everyone = row["log_prob"], row["all"]
+    return [
+        row["num_rows"],
+        row["width"],
+        f"{row['noise']:g}",
+        row["teacher"],
+        "yes" if agrees(row) else "no",
+        f"{level['difference']:+.1f}",
+        f"{level['z']:+.1f}",
+        f"{num_at_level(row)} of {NUM_CHAINS}",
+        f"{level['rank']:.2f}",
+        f"{100 * everyone['below_1.05']:.0f} %",
+        ", ".join(f"{row[name]['rhat_q95']:.2f}" for name in ("all", "library", "taught")),
+        ", ".join(f"{rmse:.4f}" for rmse in row["rmse"]),
+        row["gradients"],
+        f"{row['num_burnin_steps']} + {row['num_results']} x {row['stride']}",
+        row["num_leapfrog_steps"],
+        ", ".join(f"{rate:.2f}" for rate in row["acceptance"]),
+        f"{row['wall']:.0f}",
+    ]
+
+
+def _rates(rows):
+    """How many agree, in all and by each of what makes a cell."""
+    lines = [f"- in all: {_rate(rows)}"]
+    for name in ("num_rows", "width", "noise"):
+        values = sorted({row[name] for row in rows})
+        told = (f"{v:g}: {_rate([row for row in rows if row[name] == v])}" for v in values)
+        lines.append(f"- by {name.replace('num_', '')}: {'; '.join(told)}")
+    apart = [row for row in rows if not agrees(row)]
+    level = [row for row in apart if num_at_level(row) == NUM_CHAINS]
+    silent = [row for row in apart if row["library"]["rhat_q95"] < MOST_RHAT]
+    lines += [
+        f"- log densities alone agree: {_rate(rows, is_level)}",
+        f"- of the {len(apart)} that do not agree, all of the library's chains are at the teacher's "
+        f"level in {len(level)}, where the runs are too short to say more; in {len(apart) - len(level)} "
+        "some are not: these are elsewhere",
+        f"- R-hat of the library's chains alone says nothing in {len(silent)} of these {len(apart)}",
+        f"- budget: {_listed({row['seconds'] for row in rows})} s of one core as estimated, for each "
+        f"line; commits {_listed({row['commit'] for row in rows})}",
+    ]
+    return "Agreement:\n\n" + "\n".join(lines)
+
+
+def _rate(rows, verdict=agrees):
+    return f"{sum(map(verdict, rows))} of {len(rows)}"
+
+
+def _listed(values):
+    return ", ".join(
+        f"{value:g}" if isinstance(value, float) else value for value in sorted(values)
+    )
+
+
+def figure(rows, path):
+    """R-hat, and the difference of the log densities: a map of noise and width for each N."""
+    from matplotlib.figure import Figure
+
+    counts = sorted({row["num_rows"] for row in rows})
+    canvas = Figure(figsize=(3.0 + 4.2 * len(counts), 8.5), layout="constrained")
+    panels = canvas.subplots(len(MAPS), len(counts), squeeze=False)
+    for line, one in zip(panels, MAPS):
+        for axes, count in zip(line, counts):
+            image = _panel(axes, one, [row for row in rows if row["num_rows"] == count])
+            axes.set_title(f"{one.title}, {count} rows", fontsize="medium")
+        bar = canvas.colorbar(image, ax=list(line), shrink=0.8)
+        ticks = np.arange(np.ceil(one.low), one.high + 0.5)
+        bar.set_ticks(ticks, labels=[f"{10.0**tick:g}" for tick in ticks])
+        bar.set_label(one.scale)
+    canvas.suptitle("Chains from the library's starts and one from the teacher\nblue: the same")
+    canvas.savefig(path, dpi=120)
+
+
+def _panel(axes, one, rows):
+    """Draws a Map of one number of rows, medians over teachers; returns the image."""
+    from matplotlib.colors import TwoSlopeNorm
+
+    widths = sorted({row["width"] for row in rows})
+    noises = sorted({row["noise"] for row in rows}, reverse=True)
+    shown = np.full((len(noises), len(widths)), np.nan)
+    for row in rows:
+        place = noises.index(row["noise"]), widths.index(row["width"])
+        cell = [other for other in rows if _place(other) == _place(row)]
+        shown[place] = np.log10(np.median([one.value(other) for other in cell]))
+        # Ends of the scale are dark.
+        is_dark = not one.low + 0.8 < shown[place] < one.high - 0.8
+        axes.text(
+            *place[::-1],
+            f"{one.told(cell)}\n{_rate(cell)} agree",
+            ha="center",
+            va="center",
+            fontsize="small",
+            color="white" if is_dark else "black",
+        )
+    axes.set_xticks(range(len(widths)), widths)
+    axes.set_yticks(range(len(noises)), noises)
+    axes.set(xlabel="width", ylabel="noise")
+    norm, shown = TwoSlopeNorm(one.change, one.low, one.high), np.clip(shown, one.low, one.high)
+    return axes.imshow(shown, cmap="RdBu_r", norm=norm, aspect="auto")
+
+
+class Map(NamedTuple):
+    """One line of the figure.
+
+    Attributes:
+        title: Of its panels.
+        scale: What the colours are.
+        value: Of a row, positive; colours go by its logarithm.
+        change: Of that, where the colour changes.
+        low, high: Ends of the scale.
+        told: What is written into a cell, given its rows.
+    """
+
+    title: str
+    scale: str
+    value: Callable
+    change: float
+    low: float
+    high: float
+    told: Callable
+
+
+def _excess(row):
+    # R-hat may fall below one by chance.
+    return max(row["all"]["rhat_q95"] - 1.0, 1e-3)
+
+
+def _distance(row):
+    return max(abs(row["log_prob"]["difference"]) / row["log_prob"]["stddev"], 1e-2)
+
+
+def _rhat_of(cell):
+    rhat = np.median([row["all"]["rhat_q95"] for row in cell])
+    return f"R-hat {rhat:.{3 if rhat < 2 else 1}f}"
+
+
+def _nats_of(cell):
+    nats = np.median([row["log_prob"]["difference"] for row in cell])
+    return f"{nats:+.{1 if abs(nats) < 100 else 0}f} nats"
+
+
+MAPS = (
+    Map(
+        "Predictions of the four chains",
+        "R-hat - 1 at 95 % of the inputs",
+        _excess,
+        np.log10(MOST_RHAT - 1.0),
+        -2.5,
+        1.0,
+        _rhat_of,
+    ),
+    Map(
+        "Log density, library - teacher",
+        "its size / standard deviation in the posterior",
+        _distance,
+        0.0,
+        -1.5,
+        2.5,
+        _nats_of,
+    ),
+)

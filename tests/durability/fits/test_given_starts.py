@@ -1,0 +1,111 @@
+"""Runs from given starts: where they begin, and that their folders know."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
+from tfbnn.engine.running.begin_elsewhere import prepare_run
+from tfbnn.exceptions import RunFolderError
+from tfbnn.fit.resuming import read_run
+from tfbnn.run.description import read_beginning
+from tfbnn.run.preparation import Search, make_preparation
+from tfbnn.run.progress import Notifier
+from tfbnn.storage import RunFolder
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
+)
+THETA = np.random.default_rng(5).normal(size=(2, 14)).astype(np.float32)
+GIVEN = {"pretraining": "auto", "initial_state": THETA}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """(model, run) from given starts, in memory."""
+    return small_fit(**GIVEN)
+
+
+def stop_while_sampling(event):
+    return event["phase"] == "sampling"
+
+
+def test_the_first_transition_leaves_from_there(whole):
+    model, run = whole
+    np.testing.assert_allclose(run.start_log_prob, model.log_prob(THETA, X, Y), rtol=1e-4)
+    still, _ = small_fit(
+        **GIVEN,
+        kernel=tfbnn.kernels.RandomWalkMetropolis(step_size=1e-7),
+        num_burnin_steps=0,
+        num_results=4,
+        jit_compile=False,
+    )
+    np.testing.assert_allclose(still.posterior.draws[:, 0], THETA, atol=1e-5)
+
+
+def test_a_run_from_given_starts_goes_on_by_its_folder(tmp_path, whole):
+    small_fit(**GIVEN, output=tmp_path / "run", callbacks=[stop_while_sampling])
+    model, run = tfbnn.resume(tmp_path / "run", verbose=0)
+    assert_same_draws(model, whole[0])
+    assert run.pretraining == whole[1].pretraining
+    assert model.posterior.provenance == whole[0].posterior.provenance
+    again, _ = small_fit(**GIVEN, output=tmp_path / "run", resume=True)
+    assert_same_draws(again, whole[0])
+
+
+@pytest.mark.parametrize("other", [THETA + 1, 0.5, None], ids=["elsewhere", "number", "none"])
+def test_it_does_not_go_on_from_other_starts(tmp_path, other):
+    small_fit(**GIVEN, output=tmp_path / "run", callbacks=[stop_while_sampling])
+    with pytest.raises(RunFolderError, match="initial_state is"):
+        small_fit(pretraining=None, initial_state=other, output=tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("by_folder", [True, False])
+def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path, by_folder):
+    options = dict(pretraining=None, initial_state=0.5, output=tmp_path / "run")
+    small_fit(**options, callbacks=[stop_while_sampling])
+    if by_folder:
+        model, run = tfbnn.resume(tmp_path / "run", verbose=0)
+    else:
+        model, run = small_fit(**options, resume=True)
+    assert run.num_results == RUN["num_results"] and "N(0, 0.5^2)" in run.pretraining
+    assert model.posterior.provenance.initial_state == run.pretraining
+
+
+def test_what_prepares_a_run_elsewhere_finds_them_in_its_folder(tmp_path, whole):
+    """As a task on a cluster does."""
+    small_fit(**GIVEN, output=tmp_path / "here", callbacks=[stop_while_sampling])
+    definition, _ = read_run(tmp_path / "here")
+    (tmp_path / "there").mkdir()
+    staging = make_preparation(tmp_path / "there", definition)
+    prepare_run(staging, Search(), str(tmp_path / "there"), Notifier(0, ()))
+    starts = read_beginning(RunFolder.open(tmp_path / "there")).starts
+    np.testing.assert_array_equal(starts.theta, THETA)
+    assert starts.text == whole[1].pretraining
+
+
+def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():
+    model = small_model()
+    model.fit_posterior(
+        X,
+        Y,
+        **RUN | GIVEN,
+        until=tfbnn.Until(max_seconds=1e-3),
+    )
+    with pytest.warns(UserWarning, match="where the chains started: max_seconds"):
+        posterior = model.posterior
+    np.testing.assert_array_equal(posterior.draws[:, 0], THETA)
+
+
+def test_a_run_from_a_model_goes_on_in_its_transforms(tmp_path, whole):
+    """Those of rows elsewhere, which its folder holds."""
+    model, data = small_model(), (X + 1.0, 3.0 * Y)
+    options = RUN | dict(pretraining="auto", initial_state=whole[0], output=tmp_path / "run")
+    model.fit_posterior(*data, **options, callbacks=[stop_while_sampling])
+    resumed, run = tfbnn.resume(tmp_path / "run", verbose=0)
+    assert run.num_results == RUN["num_results"]
+    for found in (resumed, tfbnn.load(tmp_path / "run")):
+        assert found.posterior.x_pipeline == whole[0].posterior.x_pipeline
+        assert found.posterior.y_pipeline == whole[0].posterior.y_pipeline
+    last = whole[0].posterior.draws[:, -1]
+    np.testing.assert_allclose(run.start_log_prob, resumed.log_prob(last, *data), rtol=1e-4)
