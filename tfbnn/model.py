@@ -125,6 +125,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
         num_burnin_steps: int | str = "auto",
         num_steps_between_results: int = 0,
         pretraining: Pretraining | str | None = "auto",
+        likelihood_power: float = 1.0,
         validation_data: Sequence[Any] | None = None,
         seed: int = 0,
         output: StrPath | None = None,
@@ -171,6 +172,15 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 after ADAM; where it finds next to none, two starts for every chain. All rows are
                 sampled. A `Pretraining` of your own holds out nothing unless it has a
                 validation_split.
+            likelihood_power: Power of the likelihood in the density that is sampled, above 0 and at
+                most 1, default 1: the posterior. Below 1 every row counts for that share of itself,
+                the prior as before: a coarsened posterior, for a model that is right up to a misfit
+                that more rows would not take away (Miller and Dunson 2019, J. Am. Stat. Assoc. 114,
+                1113, arXiv:1506.06101). It is wider, and chains agree about it sooner; Gaussian
+                noise that is known is as if it had the variance noise_scale^2 / likelihood_power.
+                What predicts and scores has the likelihood's own noise. Pretraining aims at it as
+                well, and PowerPosterior's ladder ends there. Report, file, `tfbnn info` and `tfbnn
+                diagnose` say so.
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
@@ -235,6 +245,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             num_burnin_steps=num_burnin_steps,
             num_steps_between_results=num_steps_between_results,
             pretraining=pretraining,
+            likelihood_power=likelihood_power,
             seed=seed,
             jit_compile=jit_compile,
             verbose=verbose,
@@ -285,7 +296,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
     ) -> Array | dict[str, Array]:
         """The log density that is sampled, at parameters theta.
 
-        It is fully normalised, of the transformed targets given the parameters and of the
+        After a fit with a `likelihood_power` below 1 that is the one of the coarsened posterior, and
+        so is its term log_likelihood. Otherwise it is fully normalised, of the transformed targets given the parameters and of the
         parameters in the coordinates they are sampled in; the Jacobian of the target transform is
         not part of it.
 

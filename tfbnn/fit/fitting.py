@@ -287,10 +287,11 @@ def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows
 
 
 def _notes(job: Job, ensemble: Ensemble | None, ladder: Ladder | None) -> tuple[str, ...]:
-    """What the report says besides numbers: bias, a ladder with gaps, float32 that is too short."""
-    bias = () if job.settings.bias_note is None else (job.settings.bias_note,)
+    """What the report says besides numbers: labels, a ladder with gaps, float32 that is too short."""
+    labels = (job.settings.bias_note, job.definition.spec.coarsening_note)
+    said = (label for label in labels if label is not None)
     gaps = () if ladder is None else ladder.notes()
-    return (*bias, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
+    return (*said, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
 
 
 def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
@@ -319,6 +320,7 @@ def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
         scale = learned if noise is None else np.hypot(learned, scale)
     elif noise is None and spec.likelihood.noise_scale is not None:
         scale = float(np.min(spec.likelihood.noise_scale))
+    scale /= spec.likelihood_power**0.5
     # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
     rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
     if rounding < _ROUNDING_LIMIT:

@@ -41,6 +41,7 @@ def read_run(
     return definition, FitOptions(
         kernel=kernel_from_json(definition.kernel),
         pretraining=definition.pretraining,
+        likelihood_power=definition.spec.likelihood_power,
         output=folder,
         resume=True,
         column_names=definition.provenance.column_names,

@@ -158,7 +158,7 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
         RunFolderError: Names what differs.
     """
     fixed = definition_to_json(definition)["fixed"]
-    _refuse_differences(folder, folder.description["fixed"], fixed)
+    _refuse_differences(folder, *map(_with_power, (folder.description["fixed"], fixed)))
     asked = definition.sampling.num_results
     # What a run may have that ends when it has enough, it need not have.
     was_open = folder.description.get("until") is not None
@@ -188,6 +188,11 @@ def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[s
         RunFolderError: Names what differs.
     """
     _refuse_differences(folder, definition.environment, here)
+
+
+def _with_power(fixed: dict[str, Any]) -> dict[str, Any]:
+    """What is fixed of a run, with the power of the likelihood that specs leave out where it is 1."""
+    return fixed | {"spec": {"likelihood_power": 1.0} | fixed["spec"]}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from tfbnn.data.validation import check_flag, check_integer, check_number
 from tfbnn.run.until import Until, check_until
 from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.model_spec import check_likelihood_power
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.paths import StrPath
 
@@ -95,6 +96,7 @@ class FitOptions(Numbers):
     until: Until | str | None = AUTO
     kernel: Any = AUTO
     pretraining: Pretraining | str | None = AUTO
+    likelihood_power: float = 1.0
     output: StrPath | None = None
     resume: bool = False
     commit_interval: float = 30.0
@@ -110,6 +112,7 @@ class FitOptions(Numbers):
         if self.num_results != "auto":
             self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
         check_until(self.until)
+        self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
         self._check_pretraining()
         self._set("resume", check_flag("resume", self.resume))
         if isinstance(self.num_workers, str):

@@ -90,7 +90,8 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     """Power posteriors: every chain is a ladder of m rungs that exchange their states.
 
     Rung i samples p(D | theta)^t_i p(theta): the likelihood is tempered and the prior is not, from the
-    prior at t = 0 to the posterior at t = 1. With t = x^power, x rises in equal steps; where a noise
+    prior at t = 0 to the posterior at t = 1, or to the coarsened posterior of a fit whose
+    `likelihood_power` is below 1: then p(D | theta) has that power already. With t = x^power, x rises in equal steps; where a noise
     scale is learned, half of the rungs are placed otherwise, see `crowded_at`. Only the last
     rung's draws, acceptance, step size and divergences are kept and reported; gradients count for
     all of them. A transition moves all rungs by the inner kernel, each with a step size and a
@@ -182,7 +183,8 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         """These settings with a definite ladder and preconditioner, and a line on the latter."""
         resolved, why = super().resolve(spec, num_rows)
         if self.crowded_at is None and spec.layout.num_noise:
-            ratio = spec.layout.num_weights / (num_rows * spec.num_targets)
+            targets = spec.likelihood_power * num_rows * spec.num_targets
+            ratio = spec.layout.num_weights / targets
             resolved = replace(resolved, crowded_at=min(ratio, _LAST_CROWD))
         return resolved, why
 

@@ -21,15 +21,17 @@ FEWEST_JUDGED = 0.5
 def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Array, Array]:
     """As `left_out`, of rows of the fit of an ensemble."""
     ensemble = ensemble.weighted.mirrored
+    power = ensemble.spec.likelihood_power
     mean, stddev, judged = (np.empty(rows.y.shape) for _ in range(3))
     for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
-        found = left_out(rows.y[place], location, cast(Array, scale), ensemble.chain_weights)
+        scale = cast(Array, scale)
+        found = left_out(rows.y[place], location, scale, ensemble.chain_weights, power)
         mean[place], stddev[place], judged[place] = found
     return mean, stddev, judged.astype(bool)
 
 
 def left_out(
-    target: Array, location: Array, scale: Array, weights: Array
+    target: Array, location: Array, scale: Array, weights: Array, power: float = 1.0
 ) -> tuple[Array, Array, Array]:
     """(Mean, standard deviation with noise, whether they can be told) of rows left out, [n, K] each.
 
@@ -38,21 +40,25 @@ def left_out(
     of the function there over that of the noise, takes both back: residual / (1 - h), variance
     noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, eq. 5.12).
     Every chain is taken for such a posterior around a mode of its own, and they are mixed by weight.
+    With the likelihood to a power a row counts for that share of itself: h is as much smaller, and the
+    function has the variance (1 / power) h / (1 - h) noise without the row.
 
     Args:
         target: [n, K].
         location: Predictions of all draws, chain by chain [C * S, n, K].
         scale: Their noise scales, broadcastable to `location`.
         weights: Of the chains [C].
+        power: Of the likelihood, in the fit; default 1, the posterior.
     """
     shape = (len(weights), -1, *target.shape)
     of_chain = location.reshape(shape)
     noise = np.broadcast_to(np.square(scale), location.shape).reshape(shape).mean(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):  # no noise, no row that can be told
-        left = 1.0 - of_chain.var(axis=1) / noise
+        left = 1.0 - power * of_chain.var(axis=1) / noise
     judged: Array = left.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
     left = np.maximum(np.nan_to_num(left), 1.0 - _LARGEST_LEVERAGE)
     means = target - (target - of_chain.mean(axis=1)) / left
     mean = np.einsum("c,cnk->nk", weights, means)
-    variance = np.einsum("c,cnk->nk", weights, noise / left + np.square(means - mean))
+    within = noise / left * (1.0 + (1.0 / power - 1.0) * (1.0 - left))
+    variance = np.einsum("c,cnk->nk", weights, within + np.square(means - mean))
     return mean, np.sqrt(variance), judged
