@@ -19,6 +19,7 @@ from tfbnn.fit.assemble import (
     make_ensemble,
     measure_ladder,
     origin_of,
+    rungs_of,
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose
@@ -108,10 +109,11 @@ def fit(
     spec, options = job.definition.spec, job.options
     startup = Seconds(startup=time.perf_counter() - began)
     starts, result = place.sample(job)
-    ensemble = diagnosis = ladder = None
+    ensemble = diagnosis = ladder = rungs = None
     if result.draws.shape[1]:
         ladder = measure_ladder(job.definition, result)
         ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
+        rungs = rungs_of(job.definition, result, ensemble)
         keep(ensemble)
         if not result.interrupted:
             diagnosis = _diagnose(ensemble, job, keep)
@@ -139,6 +141,7 @@ def fit(
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         ladder=ladder,
+        rungs=rungs,
         ended=result.ended,
         folder=options.output if options.output is None else str(options.output),
     )

@@ -158,7 +158,7 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
         RunFolderError: Names what differs.
     """
     fixed = definition_to_json(definition)["fixed"]
-    _refuse_differences(folder, *map(_with_power, (folder.description["fixed"], fixed)))
+    _refuse_differences(folder, *map(_completed, (folder.description["fixed"], fixed)))
     asked = definition.sampling.num_results
     # What a run may have that ends when it has enough, it need not have.
     was_open = folder.description.get("until") is not None
@@ -190,9 +190,13 @@ def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[s
     _refuse_differences(folder, definition.environment, here)
 
 
-def _with_power(fixed: dict[str, Any]) -> dict[str, Any]:
-    """What is fixed of a run, with the power of the likelihood that specs leave out where it is 1."""
-    return fixed | {"spec": {"likelihood_power": 1.0} | fixed["spec"]}
+def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
+    """What is fixed of a run, with what specs leave out and what earlier releases did not say."""
+    spec, kernel = (
+        {"likelihood_power": 1.0} | fixed["spec"],
+        {"keep_rungs": False} | fixed["kernel"],
+    )
+    return fixed | {"spec": spec, "kernel": kernel}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tfbnn.data.validation import check_number
+from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
@@ -120,6 +120,9 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
             (default): where a noise scale is learned, the number of weights over that of targets,
             at most 0.5. At about this power the rows outweigh the weights that fit them, and the noise
             scale falls from what the prior has to that of the data within a factor of two of it.
+        keep_rungs: Keep the draws of all rungs, which `run.coarsening` and the report need to say up
+            to which power of the likelihood chains agree. Takes num_temperatures times the memory of
+            the draws, and of a run folder. Default False.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown, biased, built by the user,
@@ -135,6 +138,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     num_temperatures: int = 25
     power: float = 4.0
     crowded_at: float | None = None
+    keep_rungs: bool = False
 
     rung_obstacle = "its rungs would be ladders themselves"
     theta_obstacle = "the readout of every rung would have a map of its own"
@@ -143,6 +147,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         super().__post_init__()
         self._check_integer("num_temperatures", minimum=2)
         object.__setattr__(self, "power", check_number("power", self.power, above=0))
+        check_flag("keep_rungs", self.keep_rungs)
         if self.crowded_at is not None:
             crowded_at = check_number("crowded_at", self.crowded_at, minimum=0, below=1)
             object.__setattr__(self, "crowded_at", crowded_at)
@@ -186,6 +191,9 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
             targets = spec.likelihood_power * num_rows * spec.num_targets
             ratio = spec.layout.num_weights / targets
             resolved = replace(resolved, crowded_at=min(ratio, _LAST_CROWD))
+        if self.keep_rungs:
+            count = self.num_temperatures * spec.layout.num_parameters
+            why += f"; all rungs kept, {count} numbers per draw"
         return resolved, why
 
     @property
