@@ -127,6 +127,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
         num_steps_between_results: int = 0,
         pretraining: Pretraining | str | None = "auto",
         initial_state: Any = None,
+        likelihood_power: float = 1.0,
         validation_data: Sequence[Any] | None = None,
         calibrate: bool | str = "auto",
         seed: int = 0,
@@ -185,6 +186,15 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 starts from the function of the last draw of one of its chains, in turn. Its
                 transforms, class labels and names of inputs hold for the new rows; the priors may be
                 others.
+            likelihood_power: Power of the likelihood in the density that is sampled, above 0 and at
+                most 1, default 1: the posterior. Below 1 every row counts for that share of itself,
+                the prior as before: a coarsened posterior, for a model that is right up to a misfit
+                that more rows would not take away (Miller and Dunson 2019, J. Am. Stat. Assoc. 114,
+                1113, arXiv:1506.06101). It is wider, and chains agree about it sooner; Gaussian
+                noise that is known is as if it had the variance noise_scale^2 / likelihood_power.
+                What predicts and scores has the likelihood's own noise. Pretraining aims at it as
+                well, and PowerPosterior's ladder ends there. Report, file, `tfbnn info` and `tfbnn
+                diagnose` say so.
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             calibrate: Whether the fit ends with `calibrate(method="loo")`. It does so by stddev from 300
@@ -260,6 +270,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             pretraining=pretraining,
             calibrate=calibrate,
             initial_state=initial_state,
+            likelihood_power=likelihood_power,
             seed=seed,
             jit_compile=jit_compile,
             verbose=verbose,
@@ -312,7 +323,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
     ) -> Array | dict[str, Array]:
         """The log density that is sampled, at parameters theta.
 
-        It is fully normalised, of the transformed targets given the parameters and of the
+        After a fit with a `likelihood_power` below 1 that is the one of the coarsened posterior, and
+        so is its term log_likelihood. Otherwise it is fully normalised, of the transformed targets given the parameters and of the
         parameters in the coordinates they are sampled in; the Jacobian of the target transform is
         not part of it.
 

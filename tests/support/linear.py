@@ -30,11 +30,14 @@ def linear_model(dtype="float32"):
     )
 
 
-def closed_form(x, y):
-    """Posterior mean and covariance of (kernel, bias) of the linear model."""
-    design = np.column_stack([x, np.ones(len(x))])
-    covariance = np.linalg.inv(design.T @ design / NOISE**2 + np.eye(3) / PRIOR**2)
-    return covariance @ design.T @ y / NOISE**2, covariance
+def closed_form(x, y, power=1.0):
+    """Posterior mean and covariance of (kernel, bias) of the linear model.
+
+    With the likelihood to a power, which with known noise is noise of variance NOISE^2 / power.
+    """
+    design, variance = np.column_stack([x, np.ones(len(x))]), NOISE**2 / power
+    covariance = np.linalg.inv(design.T @ design / variance + np.eye(3) / PRIOR**2)
+    return covariance @ design.T @ y / variance, covariance
 
 
 def short_fit(model, x, y, **options):

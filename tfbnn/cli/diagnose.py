@@ -38,14 +38,15 @@ def run(args: argparse.Namespace) -> int:
         args.model = follow(args.model, *show)
     model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
+    coarsened = model.spec.coarsening_note
     folder = args.model if os.path.isdir(args.model) else None
     interface, width = Interface(is_command_line=True, folder=folder), text_width()
     if args.json:
-        print_json(diagnosis.to_dict(interface) | {"bias": bias})
+        print_json(diagnosis.to_dict(interface) | {"bias": bias, "coarsened": coarsened})
     else:
         lines = diagnosis.lines(interface, width, details=True)
-        if bias is not None:
-            lines.append(wrapped("Note: ", bias, width))
+        notes = [note for note in (bias, coarsened) if note is not None]
+        lines += [wrapped("Note: ", note, width) for note in notes]
         print("\n".join([*lines, "", *diagnosis.numbers(width)]))
     return verdict(diagnosis, args.strict)
 

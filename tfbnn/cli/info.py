@@ -46,6 +46,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
     relevance = _relevance(ensemble)
     return {
         "spec": ensemble.spec.to_json(),
+        "coarsened": ensemble.spec.coarsening_note,
         "num_parameters": ensemble.spec.layout.num_parameters,
         "num_chains": ensemble.num_chains,
         "num_results": ensemble.num_results,
@@ -74,6 +75,8 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
     yield "Draws", _draws_text(ensemble)
     if provenance.not_sampled is not None:
         yield "Not sampled", provenance.not_sampled
+    if ensemble.spec.coarsening_note is not None:
+        yield "Coarsened", ensemble.spec.coarsening_note
     if provenance.compression is not None:
         yield "Compressed", provenance.compression.choice
     note = weighting_note(ensemble)

@@ -139,7 +139,13 @@ def check_integer(name: str, value: Any, *, minimum: int) -> int:
 
 
 def check_number(
-    name: str, value: Any, *, above: Limit = None, minimum: Limit = None, below: Limit = None
+    name: str,
+    value: Any,
+    *,
+    above: Limit = None,
+    minimum: Limit = None,
+    below: Limit = None,
+    maximum: Limit = None,
 ) -> float:
     """Returns `value` as float, or raises when it is not finite or outside the open/closed range.
 
@@ -149,6 +155,7 @@ def check_number(
         above: The value must be larger than this.
         minimum: The value must not be smaller than this.
         below: The value must be smaller than this.
+        maximum: The value must not be larger than this.
     """
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number:
@@ -160,6 +167,8 @@ def check_number(
         limits.append((value >= minimum, f">= {minimum}"))
     if below is not None:
         limits.append((value < below, f"< {below}"))
+    if maximum is not None:
+        limits.append((value <= maximum, f"<= {maximum}"))
     if not np.isfinite(value) or not all(ok for ok, _ in limits):
         wanted = " and ".join(text for _, text in limits) or "finite"
         raise ValueError(f"{name} must be {wanted}, received {name}={value}.")

@@ -11,6 +11,7 @@ from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.run.coarsening import Rungs
 from tfbnn.run.definition import RunDefinition
 from tfbnn.run.description import read_definition
 from tfbnn.run.evidence import Ladder
@@ -170,6 +171,14 @@ def measure_ladder(definition: RunDefinition, result: SamplingResult) -> Ladder 
     if result.rung_log_likelihood is None:
         return None
     return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
+
+
+def rungs_of(definition: RunDefinition, result: SamplingResult, ensemble: Ensemble) -> Rungs | None:
+    """The Rungs of a PowerPosterior, or None where their draws were not kept."""
+    if result.rung_draws is None:
+        return None
+    whole = definition.spec.likelihood_power
+    return Rungs(tuple(whole * t for t in definition.temperatures), result.rung_draws, ensemble)
 
 
 def load_run(path: StrPath) -> tuple[Ensemble, Rows]:

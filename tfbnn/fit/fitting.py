@@ -19,6 +19,7 @@ from tfbnn.fit.assemble import (
     make_ensemble,
     measure_ladder,
     origin_of,
+    rungs_of,
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose
@@ -109,11 +110,12 @@ def fit(
     spec, options = job.definition.spec, job.options
     startup = Seconds(startup=time.perf_counter() - began)
     starts, result = place.sample(job)
-    ensemble = diagnosis = ladder = None
+    ensemble = diagnosis = ladder = rungs = None
     uncalibrated: tuple[str, ...] = ()
     if result.draws.shape[1]:
         ladder = measure_ladder(job.definition, result)
         ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
+        rungs = rungs_of(job.definition, result, ensemble)
         keep(ensemble)
         if not result.interrupted:
             if job.definition.calibrate:
@@ -145,6 +147,7 @@ def fit(
         diagnosis=diagnosis,
         calibration=None if ensemble is None else ensemble.calibration,
         ladder=ladder,
+        rungs=rungs,
         ended=result.ended,
         folder=options.output if options.output is None else str(options.output),
     )
@@ -299,10 +302,11 @@ def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows
 
 
 def _notes(job: Job, ensemble: Ensemble | None, ladder: Ladder | None) -> tuple[str, ...]:
-    """What the report says besides numbers: bias, a ladder with gaps, float32 that is too short."""
-    bias = () if job.settings.bias_note is None else (job.settings.bias_note,)
+    """What the report says besides numbers: labels, a ladder with gaps, float32 that is too short."""
+    labels = (job.settings.bias_note, job.definition.spec.coarsening_note)
+    said = (label for label in labels if label is not None)
     gaps = () if ladder is None else ladder.notes()
-    return (*bias, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
+    return (*said, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
 
 
 def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
@@ -331,6 +335,7 @@ def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
         scale = learned if noise is None else np.hypot(learned, scale)
     elif noise is None and spec.likelihood.noise_scale is not None:
         scale = float(np.min(spec.likelihood.noise_scale))
+    scale /= spec.likelihood_power**0.5
     # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
     rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
     if rounding < _ROUNDING_LIMIT:

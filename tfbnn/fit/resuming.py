@@ -43,6 +43,7 @@ def read_run(
         pretraining=definition.pretraining,
         calibrate=definition.calibrate,
         initial_state=definition.initial_state,
+        likelihood_power=definition.spec.likelihood_power,
         output=folder,
         resume=True,
         column_names=definition.provenance.column_names,

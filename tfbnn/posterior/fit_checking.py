@@ -91,7 +91,12 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
         left_mean, left_stddev, judged[place] = left_out(
-            rows.y[place], location, scale, ensemble.chain_weights, groups
+            rows.y[place],
+            location,
+            scale,
+            ensemble.chain_weights,
+            groups,
+            ensemble.spec.likelihood_power,
         )
         pull[place] = (rows.y[place] - left_mean) / left_stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile

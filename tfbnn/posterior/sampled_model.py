@@ -368,7 +368,8 @@ class SampledModel:
             NotFittedError: Before a fit.
             ImportError: When PSIS-LOO is asked for and ArviZ is not installed.
             TypeError, ValueError: For unusable rows, one of inputs and targets without the other,
-                neither of them after loading or for networks that are not sampled, a row to which
+                neither of them after loading, for networks that are not sampled or for a coarsened
+                posterior, a row to which
                 every chain gives density zero, and after `fit_laplace`, which has no chains.
 
         Warns:
@@ -383,6 +384,13 @@ class SampledModel:
                     "stack_chains without validation rows leaves out rows by importance sampling "
                     "from draws of the posterior, which this model has none of. Pass x_validation "
                     "and y_validation."
+                )
+            if ensemble.spec.likelihood_power < 1.0:
+                raise ValueError(
+                    "stack_chains without validation rows leaves out rows of the posterior, which "
+                    "counts each as a whole, received one with "
+                    f"likelihood_power={ensemble.spec.likelihood_power!r}. Pass x_validation and "
+                    "y_validation."
                 )
             names = "x_validation and y_validation"
             rows = self._rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)

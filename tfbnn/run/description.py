@@ -171,7 +171,7 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
         RunFolderError: Names what differs.
     """
     fixed = definition_to_json(definition)["fixed"]
-    _refuse_differences(folder, folder.description["fixed"], fixed)
+    _refuse_differences(folder, *map(_completed, (folder.description["fixed"], fixed)))
     asked = definition.sampling.num_results
     # What a run may have that ends when it has enough, it need not have.
     was_open = folder.description.get("until") is not None
@@ -201,6 +201,15 @@ def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[s
         RunFolderError: Names what differs.
     """
     _refuse_differences(folder, definition.environment, here)
+
+
+def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
+    """What is fixed of a run, with what specs leave out and what earlier releases did not say."""
+    spec, kernel = (
+        {"likelihood_power": 1.0} | fixed["spec"],
+        {"keep_rungs": False} | fixed["kernel"],
+    )
+    return fixed | {"spec": spec, "kernel": kernel}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:

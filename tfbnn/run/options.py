@@ -10,6 +10,7 @@ import numpy as np
 from tfbnn.data.validation import check_flag, check_integer, check_number
 from tfbnn.run.until import Until, check_until
 from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.model_spec import check_likelihood_power
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.paths import StrPath
 
@@ -100,6 +101,7 @@ class FitOptions(Numbers):
     pretraining: Pretraining | str | None = AUTO
     calibrate: bool | str = AUTO
     initial_state: Any = None
+    likelihood_power: float = 1.0
     output: StrPath | None = None
     resume: bool = False
     commit_interval: float = 30.0
@@ -115,6 +117,7 @@ class FitOptions(Numbers):
         if self.num_results != "auto":
             self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
         check_until(self.until)
+        self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
         self._check_pretraining()
         if not is_auto(self.calibrate):
             self._set("calibrate", check_flag("calibrate", self.calibrate))

@@ -38,6 +38,8 @@ class Planned(Protocol):
     def preconditions(self) -> bool: ...
     @property
     def temperatures(self) -> tuple[float, ...]: ...
+    @property
+    def keep_rungs(self) -> bool: ...
     def work(self, spec: ModelSpec) -> float: ...
 
 
@@ -208,6 +210,7 @@ def most_results(spec: ModelSpec, settings: Planned, numbers: Numbers, num_rows:
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
     draw_bytes = numbers.num_chains * spec.layout.num_parameters * np.dtype(spec.dtype).itemsize
+    draw_bytes *= len(settings.temperatures) if settings.keep_rungs else 1
     most = min(affordable, _DRAWS_BYTES / draw_bytes, _MOST_RESULTS)
     return max(int(most), _FEWEST_RESULTS)
 

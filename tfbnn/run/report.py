@@ -10,6 +10,7 @@ from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rhat_text, rows_texts,
 from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Spoils
 from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
 from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.run.coarsening import Coarsening, Rungs
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.spec.choices import Choice, choices_to_json
 from tfbnn.system.arrays import Array
@@ -40,6 +41,7 @@ class Run:
         ended: Why the run ended when it did: "ESS 412 and R-hat 1.006 after 800 draws per chain" say;
             None where it was to have just so many draws, or was stopped.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
+        rungs: `tfbnn.run.coarsening.Rungs` of one that kept the draws of all rungs, else None.
         folder: The run folder, or None where draws were kept in memory.
     """
 
@@ -62,6 +64,7 @@ class Run:
     diagnosis: Diagnosis | None
     calibration: Calibration | None = None
     ladder: Ladder | None = None
+    rungs: Rungs | None = None
     folder: str | None = None
     choices: tuple[Choice, ...] = ()
     ended: str | None = None
@@ -73,6 +76,29 @@ class Run:
         Its `thermodynamic` and `stepping_stone` have a `value` and a `stderr`.
         """
         return None if self.ladder is None else self.ladder.log_evidence
+
+    def coarsening(self, x: Any, y: Any, *, noise_scale: Any = None) -> Coarsening:
+        """The coarsening curve: what the power of the likelihood does to agreement and to scores.
+
+        Each rung of a PowerPosterior with `keep_rungs` samples the coarsened posterior that
+        `fit_posterior(likelihood_power=)` would sample with its power.
+
+        Args:
+            x, y, noise_scale: Rows to score, best held out, as in `BayesianMLP.evaluate`.
+
+        Returns:
+            `Coarsening`: powers, R-hat at the reference inputs of the model, scores, `summary()`.
+
+        Raises:
+            ValueError: Where the draws of the rungs were not kept; for unusable rows.
+            TypeError: For unusable rows.
+        """
+        if self.rungs is None:
+            raise ValueError(
+                "run.coarsening needs the draws of all rungs of a ladder, received a run of "
+                f"{self.kernel}. Fit with kernel=tfbnn.kernels.PowerPosterior(keep_rungs=True)."
+            )
+        return self.rungs.coarsening(x, y, noise_scale)
 
     @property
     def milliseconds_per_gradient(self) -> float:
@@ -189,6 +215,7 @@ class Run:
             "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
             "swap_acceptance": swaps,
             "calibration": self.calibration and self.calibration.to_json(),
+            "largest_power_that_mixes": None if self.rungs is None else self.rungs.largest_power,
             "seconds": self.seconds,
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
         }
@@ -204,6 +231,8 @@ class Run:
             f"log p(D) {evidence.stepping_stone} by stepping stones, "
             f"{evidence.thermodynamic} by thermodynamic integration",
         )
+        if self.rungs is not None:
+            yield "Coarsening", self.rungs.text
 
     def _times(self) -> str:
         total = sum(self.seconds.values())

@@ -60,6 +60,7 @@ class SamplingResult(Ending):
         start_log_prob: Log density at the starts of all chains.
         seconds: Seconds of compilation, warm-up, sampling and the start of workers.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
+        rung_draws: Draws of every rung [C, S, m, P], or None where they are not kept.
         readouts: Readouts where the readout was collapsed, or None.
     """
 
@@ -72,6 +73,7 @@ class SamplingResult(Ending):
     start_log_prob: Array
     seconds: Seconds
     rung_log_likelihood: Array | None = None
+    rung_draws: Array | None = None
     readouts: Readouts | None = None
 
 
@@ -91,6 +93,7 @@ def gather_result(
     return SamplingResult(
         draws=kept.draws,
         rung_log_likelihood=statistics.pop("rung_log_likelihood", None),
+        rung_draws=statistics.pop("rung_draws", None),
         readouts=pop_readouts(statistics),
         sample_stats=statistics,
         acceptance_rate=np.concatenate([lane.acceptance_sum["sampling"] for lane in lanes])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.transforms import parse_names
-from tfbnn.data.validation import check_choice, check_integer
+from tfbnn.data.validation import check_choice, check_integer, check_number
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, Choice, is_auto
@@ -45,6 +45,9 @@ class ModelSpec:
         x_transform, y_transform: Tuples of transform names; the latter empty for classes, and
             ("auto",) until rows say what it is to be: see `closed`.
         dtype: "float32" or "float64", of the parameters and of the sampling.
+        likelihood_power: The power to which the density has the likelihood: 1 unless a fit coarsens
+            it. Every density, gradient and curvature made from the spec has it; what predicts or
+            scores rows has the likelihood as it is.
         choices: Choices of what was "auto". They are no part of what the model is, and files keep
             them elsewhere.
     """
@@ -57,6 +60,7 @@ class ModelSpec:
     x_transform: tuple[str, ...]
     y_transform: tuple[str, ...]
     dtype: str
+    likelihood_power: float = 1.0
     choices: tuple[Choice, ...] = field(default=(), compare=False)
 
     @cached_property
@@ -96,6 +100,18 @@ class ModelSpec:
             return self
         choice = transform_choice(y_transform, why)
         return replace(self, y_transform=y_transform, choices=(*self.choices, choice))
+
+    @property
+    def coarsening_note(self) -> str | None:
+        """What every report must say of draws that have the likelihood to a power below 1."""
+        if self.likelihood_power == 1.0:
+            return None
+        return (
+            f"likelihood_power={self.likelihood_power!r}: a coarsened posterior (Miller and Dunson "
+            "2019), in which every row counts for that share of itself. It is wider than the posterior; "
+            "R-hat, log densities and a log evidence are of it, bars add the noise of the likelihood "
+            "as it is."
+        )
 
     @property
     def noise_prior(self) -> ScalePrior | None:
@@ -150,6 +166,8 @@ class ModelSpec:
         """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
         entry = settings_to_json(self)
         del entry["name"], entry["choices"]
+        if self.likelihood_power == 1.0:  # which is what files say that know of no other
+            del entry["likelihood_power"]
         return entry
 
     @classmethod
@@ -164,7 +182,13 @@ class ModelSpec:
         )
         if spec.is_open or spec.choices:
             raise ValueError("a setting of the model is 'auto': files say what was chosen")
-        return spec
+        power = check_likelihood_power(entry.get("likelihood_power", 1.0))
+        return replace(spec, likelihood_power=power)
+
+
+def check_likelihood_power(power: Any) -> float:
+    """A power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
+    return check_number("likelihood_power", power, above=0, maximum=1)
 
 
 def make_spec(

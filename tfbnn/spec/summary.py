@@ -46,12 +46,16 @@ def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
             *lines[1:],
             rule,
             f"Parameters: {layout.num_parameters} (weights {layout.num_weights}, scales {hyper})",
-            f"Likelihood: {spec.likelihood}",
+            f"Likelihood: {spec.likelihood}{_power_text(spec.likelihood_power)}",
             f"Parameterization: {spec.parameterization}, {spec.dtype}",
             f"Transforms: x {_names(spec.x_transform)}, y {_y_names(spec)}",
             *([f"Chosen: {', '.join(choice.what for choice in choices)}"] if choices else ()),
         ]
     )
+
+
+def _power_text(power: float) -> str:
+    return "" if power == 1.0 else f" to the power {power:g}"
 
 
 def _prior_text(prior: WeightPrior) -> str:

@@ -4,10 +4,12 @@ import numpy as np
 import tensorflow as tf
 from scipy import stats
 
+from tests.support.builders import plain_spec
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.sampling.linear_map import DiagonalMap
+from tfbnn.likelihoods import Gaussian
 
 __all__ = ["Conjugate", "TwoModes", "advance", "make_target"]
 
@@ -18,7 +20,7 @@ class Conjugate(Potential):
     PRIOR, NOISE, SEEN = 2.0, 0.5, np.array([1.5, -1.0])
 
     def __init__(self):
-        super().__init__(spec=None)
+        super().__init__(plain_spec([1, 1], likelihood=Gaussian(self.NOISE)))
 
     def log_prior(self, theta):
         return _log_normal(theta, self.PRIOR)

@@ -395,16 +395,19 @@ def test_function_alone_scores_without_noise():
     assert found["rmse"] == case.model.evaluate(x, y)["rmse"]
 
 
-def exact_linear(num_rows=40, num_weights=6, noise=0.3, num_draws=20_000):
-    """(Target, draws of x theta under the exact posterior with a standard normal prior, its terms)."""
+def exact_linear(num_rows=40, num_weights=6, noise=0.3, num_draws=20_000, power=1.0):
+    """(Target, draws of x theta under the exact posterior with a standard normal prior, its terms).
+
+    Of the likelihood to a power all rows have, those that are not left out too.
+    """
     generator = np.random.default_rng(5)
     x = generator.normal(size=(num_rows, num_weights))
     y = x @ generator.normal(size=num_weights) + noise * generator.normal(size=num_rows)
 
     def posterior(rows):
-        precision = x[rows].T @ x[rows] / noise**2 + np.eye(num_weights)
+        precision = power * x[rows].T @ x[rows] / noise**2 + np.eye(num_weights)
         covariance = np.linalg.inv(precision)
-        return covariance @ x[rows].T @ y[rows] / noise**2, covariance
+        return power * covariance @ x[rows].T @ y[rows] / noise**2, covariance
 
     mean, covariance = posterior(np.arange(num_rows))
     theta = generator.multivariate_normal(mean, covariance, size=num_draws)
@@ -418,12 +421,13 @@ def exact_linear(num_rows=40, num_weights=6, noise=0.3, num_draws=20_000):
     return y, theta @ x.T, exact.T
 
 
-def test_rows_left_out_are_predicted_as_if_fitted_without_them():
-    """Against the exact posterior of all other rows, of a linear model."""
+@pytest.mark.parametrize("power", [1.0, 0.2])
+def test_rows_left_out_are_predicted_as_if_fitted_without_them(power):
+    """Against the exact posterior of all other rows, of a linear model; coarsened too."""
     noise = 0.3
-    y, location, (exact_mean, exact_stddev) = exact_linear(noise=noise)
-    one_chain = np.ones(1), np.zeros(1)
-    mean, stddev, judged = left_out(y[:, None], location[..., None], np.array(noise), *one_chain)
+    y, location, (exact_mean, exact_stddev) = exact_linear(noise=noise, power=power)
+    draws, one_chain = location[..., None], (np.ones(1), np.zeros(1))
+    mean, stddev, judged = left_out(y[:, None], draws, np.array(noise), *one_chain, power)
     assert judged.all()
     np.testing.assert_allclose(stddev[:, 0], exact_stddev, rtol=0.02)
     np.testing.assert_allclose(mean[:, 0], exact_mean, atol=0.02)

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.support.builders import definition_of, make_rows, plain_spec
-from tfbnn.run.description import definition_to_arrays, definition_to_json, read_definition
+from tfbnn.exceptions import RunFolderError
+from tfbnn.run.description import (
+    check_same_run,
+    definition_to_arrays,
+    definition_to_json,
+    read_definition,
+)
 from tfbnn.spec.rows import prepare_rows
 from tfbnn.storage import RunFolder
 
@@ -37,3 +43,31 @@ def test_runs_of_releases_that_did_not_say_it_keep_a_column(described):
         return {name: entry for name, entry in description.items() if name != "vector_target"}
 
     assert described(make_rows(9, 2, 1)[1][:, 0], as_it_was).rows.vector_target is False
+
+
+def test_a_run_keeps_the_power_of_its_likelihood(tmp_path):
+    """Also where nothing says it, as in runs of releases that had no other than 1."""
+    x, y = make_rows(9, 2, 1)
+    whole = definition_of(plain_spec((2, 3, 1)), x, y)
+    coarse = replace(whole, spec=replace(whole.spec, likelihood_power=0.1))
+    for name, begun, other in (("whole", whole, coarse), ("coarse", coarse, whole)):
+        content = definition_to_json(begun)
+        assert ("likelihood_power" in content["fixed"]["spec"]) is (begun is coarse)
+        folder = RunFolder.create(tmp_path / name, content, definition_to_arrays(begun), 1)
+        assert read_definition(folder).spec == begun.spec
+        check_same_run(folder, begun)
+        powers = [d.spec.likelihood_power for d in (begun, other)]
+        with pytest.raises(
+            RunFolderError, match="likelihood_power is {} there and {} here".format(*powers)
+        ):
+            check_same_run(folder, other)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.5, "half", None])
+def test_a_folder_with_another_power_is_refused(described, power):
+    def changed(description):
+        spec = description["fixed"]["spec"] | {"likelihood_power": power}
+        return description | {"fixed": description["fixed"] | {"spec": spec}}
+
+    with pytest.raises(RunFolderError, match="likelihood_power"):
+        described(make_rows(9, 2, 1)[1], changed)

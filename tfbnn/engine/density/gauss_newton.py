@@ -1,7 +1,8 @@
 """The Gauss-Newton matrix of the potential: J^T Lambda J + prior curvature, in blocks of rows.
 
 J is the Jacobian of the network outputs and Lambda the Fisher information of the likelihood in
-them; noise scales and prior scales add their Fisher information on the diagonal. The matrix is
+them, times the power to which the density has it; noise scales and prior scales add their Fisher
+information on the diagonal. The matrix is
 positive semi-definite by construction, and positive definite where every prior has curvature.
 Everything is float64, because the eigenvalues on nearly noise-free data run from 1 to more than
 1e9. The products stay with BLAS, which uses their symmetry: half the time of TensorFlow's at P = 562
@@ -66,7 +67,7 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
         spec: ModelSpec.
         theta: Parameters [C, P], a float64 tensor.
         data: Data in float64.
-        likelihood_weights: Powers of the likelihood, float64 [C].
+        likelihood_weights: Powers of the likelihood, besides that of the spec, float64 [C].
 
     Returns:
         Symmetric matrices [C, P, P], a float64 tensor.
@@ -147,23 +148,24 @@ class _BlockFunctions:
             tape.watch(theta)
             outputs = network_outputs(self.spec, theta[None], rows.x)[0]
         information, noise = self._information(theta, rows, outputs)
-        weighted = information.times(forward.jvp(outputs))
+        weighted = self.spec.likelihood_power * information.times(forward.jvp(outputs))
         return total + tape.gradient(outputs, theta, output_gradients=weighted) + noise * vector
 
     def _scaled_columns(self, theta, rows):
         """J^T Lambda^(1/2) [P, outputs * n], and the information in the noise scales, [P]."""
         jacobian, outputs = output_jacobian(self.spec, theta, rows.x)
         information, noise = self._information(theta, rows, outputs)
-        scaled = information.root_times(jacobian)
+        scaled = self.spec.likelihood_power**0.5 * information.root_times(jacobian)
         return tf.reshape(tf.transpose(scaled, [1, 0, 2]), [theta.shape[0], -1]), noise
 
     def _information(self, theta, rows, outputs):
+        """(Lambda to the power of one, the information in the noise scales with that of the spec)."""
         place = self.spec.layout.log_noise_scale
         information, noise = likelihood_information(
             self.spec.likelihood, outputs, theta[place], rows.row_noise
         )
         counts = tf.cast(rows.counts, outputs.dtype)
-        noise = tf.reduce_sum(noise * counts, axis=1)
+        noise = self.spec.likelihood_power * tf.reduce_sum(noise * counts, axis=1)
         noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
         return information.of_rows(counts), noise
 

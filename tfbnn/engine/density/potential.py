@@ -77,7 +77,7 @@ class Potential:
         return {}
 
     def log_prob(self, theta, data, likelihood_weight=1.0):
-        """Log prior + `likelihood_weight` * log likelihood.
+        """Log prior + `likelihood_weight` * log likelihood to the power that the spec gives it.
 
         Args:
             theta: Parameters [C, P].
@@ -115,12 +115,13 @@ class Potential:
         return total
 
     def powered_log_likelihood(self, theta, data, likelihood_weight):
-        """`likelihood_weight` * log likelihood, see `log_prob`."""
+        """`likelihood_weight` * log likelihood to the power of the spec, see `log_prob`."""
         inside = _away_from_rows(theta, likelihood_weight)
-        return likelihood_weight * self.log_likelihood(inside, data)
+        power = likelihood_weight * self.spec.likelihood_power
+        return power * self.log_likelihood(inside, data)
 
     def log_likelihood(self, theta, data):
-        """Log likelihood summed over all rows and targets of `data`."""
+        """Log likelihood summed over all rows and targets of `data`, to the power of one."""
         length = rows_per_block(self.spec, theta.shape[0])
         return sum_over_rows(self.row_log_likelihood, theta, data, length)
 
@@ -135,11 +136,13 @@ class Potential:
         prior, of_prior = taped(self.log_prior, theta)
         inside = _away_from_rows(theta, likelihood_weight)
         likelihood, of_likelihood = self.log_likelihood_and_gradient(inside, data)
-        weight = tf.cast(likelihood_weight, theta.dtype)[..., None]
-        return prior + likelihood_weight * likelihood, of_prior + weight * of_likelihood
+        power = likelihood_weight * self.spec.likelihood_power
+        # A number straight to float64: by itself TensorFlow would round it to float32.
+        weight = tf.cast(tf.convert_to_tensor(power, tf.float64), theta.dtype)[..., None]
+        return prior + power * likelihood, of_prior + weight * of_likelihood
 
     def log_likelihood_and_gradient(self, theta, data):
-        """Log likelihood [C] in float64 and its gradient [C, P] in the dtype of theta."""
+        """Log likelihood to the power of one [C] in float64 and its gradient [C, P] in the dtype of theta."""
         length = rows_per_block(self.spec, theta.shape[0])
         return value_and_gradient_over_rows(self.row_log_likelihood, theta, data, length)
 

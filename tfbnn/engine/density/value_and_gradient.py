@@ -65,7 +65,7 @@ def log_prob_terms(
         x, y, row_noise: Transformed rows [N, D], [N, K], [N, K] or None.
 
     Returns:
-        Dict with log_prior and log_likelihood, float64 [M] each.
+        Dict with log_prior and log_likelihood, the latter to the power of the spec, float64 [M] each.
     """
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
     terms: dict[str, list[Array]] = {"log_prior": [], "log_likelihood": []}
@@ -73,7 +73,7 @@ def log_prob_terms(
         tile = tf.constant(tile, spec.dtype)
         terms["log_prior"].append(potential.log_prior(tile).numpy())
         log_likelihood = compiled_log_likelihood(potential)(tile, data)
-        terms["log_likelihood"].append(log_likelihood.numpy())
+        terms["log_likelihood"].append(spec.likelihood_power * log_likelihood.numpy())
     return {name: np.concatenate(parts) for name, parts in terms.items()}
 
 

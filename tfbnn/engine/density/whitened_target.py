@@ -40,8 +40,9 @@ class Target:
         return log_prob(z)
 
     def log_likelihood(self, z):
-        """Log likelihood [C], float64, to the power of one whatever the rung."""
-        return self._potential.log_likelihood(self._linear_map.forward(z), self._data)
+        """Log likelihood [C], float64, to the power of the spec, whatever the rung."""
+        theta = self._linear_map.forward(z)
+        return self._potential.powered_log_likelihood(theta, self._data, 1.0)
 
     def gather(self, z, rows):
         """The states of other rows [C], each in the coordinates of the row that takes it: [C, P].

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tfbnn.data.validation import check_number
+from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
@@ -90,7 +90,8 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     """Power posteriors: every chain is a ladder of m rungs that exchange their states.
 
     Rung i samples p(D | theta)^t_i p(theta): the likelihood is tempered and the prior is not, from the
-    prior at t = 0 to the posterior at t = 1. With t = x^power, x rises in equal steps; where a noise
+    prior at t = 0 to the posterior at t = 1, or to the coarsened posterior of a fit whose
+    `likelihood_power` is below 1: then p(D | theta) has that power already. With t = x^power, x rises in equal steps; where a noise
     scale is learned, half of the rungs are placed otherwise, see `crowded_at`. Only the last
     rung's draws, acceptance, step size and divergences are kept and reported; gradients count for
     all of them. A transition moves all rungs by the inner kernel, each with a step size and a
@@ -119,6 +120,9 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
             (default): where a noise scale is learned, the number of weights over that of targets,
             at most 0.5. At about this power the rows outweigh the weights that fit them, and the noise
             scale falls from what the prior has to that of the data within a factor of two of it.
+        keep_rungs: Keep the draws of all rungs, which `run.coarsening` and the report need to say up
+            to which power of the likelihood chains agree. Takes num_temperatures times the memory of
+            the draws, and of a run folder. Default False.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown, biased, built by the user,
@@ -134,6 +138,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     num_temperatures: int = 25
     power: float = 4.0
     crowded_at: float | None = None
+    keep_rungs: bool = False
 
     rung_obstacle = "its rungs would be ladders themselves"
     theta_obstacle = "the readout of every rung would have a map of its own"
@@ -142,6 +147,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         super().__post_init__()
         self._check_integer("num_temperatures", minimum=2)
         object.__setattr__(self, "power", check_number("power", self.power, above=0))
+        check_flag("keep_rungs", self.keep_rungs)
         if self.crowded_at is not None:
             crowded_at = check_number("crowded_at", self.crowded_at, minimum=0, below=1)
             object.__setattr__(self, "crowded_at", crowded_at)
@@ -182,8 +188,12 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         """These settings with a definite ladder and preconditioner, and a line on the latter."""
         resolved, why = super().resolve(spec, num_rows)
         if self.crowded_at is None and spec.layout.num_noise:
-            ratio = spec.layout.num_weights / (num_rows * spec.num_targets)
+            targets = spec.likelihood_power * num_rows * spec.num_targets
+            ratio = spec.layout.num_weights / targets
             resolved = replace(resolved, crowded_at=min(ratio, _LAST_CROWD))
+        if self.keep_rungs:
+            count = self.num_temperatures * spec.layout.num_parameters
+            why += f"; all rungs kept, {count} numbers per draw"
         return resolved, why
 
     @property

@@ -44,7 +44,7 @@ def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | 
     """Settles what is open, as the run in the folder has it where the fit goes on with one.
 
     Args:
-        spec: ModelSpec, as the user asked for it.
+        spec: ModelSpec, as the user asked for it; the power of its likelihood is that of the options.
         options: FitOptions.
         rows, validation: Rows; the latter may be None.
 
@@ -52,6 +52,7 @@ def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | 
         TypeError, ValueError: For rows that the transforms do not exist for.
         RunFolderError: When the folder does not describe a run.
     """
+    spec = replace(spec, likelihood_power=options.likelihood_power)
     begun = _begun_run(options)
     if begun is not None:
         spec, options = as_begun(spec, options, begun)

@@ -23,9 +23,11 @@ def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arra
     """As `left_out`, of rows of the fit of an ensemble."""
     ensemble = ensemble.weighted.mirrored
     weights, groups = ensemble.chain_weights, groups_of_chains(ensemble)
+    power = ensemble.spec.likelihood_power
     mean, stddev, judged = (np.empty(rows.y.shape) for _ in range(3))
     for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
-        found = left_out(rows.y[place], location, cast(Array, scale), weights, groups)
+        scale = cast(Array, scale)
+        found = left_out(rows.y[place], location, scale, weights, groups, power)
         mean[place], stddev[place], judged[place] = found
     return mean, stddev, judged.astype(bool)
 
@@ -37,7 +39,12 @@ def groups_of_chains(ensemble: Ensemble) -> Array:
 
 
 def left_out(
-    target: Array, location: Array, scale: Array, weights: Array, groups: Array
+    target: Array,
+    location: Array,
+    scale: Array,
+    weights: Array,
+    groups: Array,
+    power: float = 1.0,
 ) -> tuple[Array, Array, Array]:
     """(Mean, standard deviation with noise, whether they can be told) of rows left out, [n, K] each.
 
@@ -47,7 +54,9 @@ def left_out(
     noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, eq. 5.12).
     Chains that represent the same functions are taken together for such a posterior. Those that do
     not stay where they are whatever one row says: each group has a mode and a leverage of its own,
-    and groups are mixed by their weights.
+    and groups are mixed by their weights. With the likelihood to a power a row counts for that share
+    of itself: h is as much smaller, and the function has the variance (1 / power) h / (1 - h) noise
+    without the row.
 
     Args:
         target: [n, K].
@@ -55,6 +64,7 @@ def left_out(
         scale: Their noise scales, broadcastable to `location`.
         weights: Of the chains [C], all positive.
         groups: Number of the group of each chain [C].
+        power: Of the likelihood, in the fit; default 1, the posterior.
     """
     members = np.where(groups == np.unique(groups)[:, None], weights, 0.0)
     of_groups = members.sum(axis=1)
@@ -70,10 +80,11 @@ def left_out(
     between = np.square(means_of_chains - means[:, None])
     variance = within + np.einsum("gc,gcnk->gnk", members, between)
     with np.errstate(divide="ignore", invalid="ignore"):  # no noise, no row that can be told
-        left = 1.0 - variance / noise
+        left = 1.0 - power * variance / noise
     judged: Array = left.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
     left = np.maximum(np.nan_to_num(left), 1.0 - _LARGEST_LEVERAGE)
     left_means = target - (target - means) / left
     mean = np.einsum("g,gnk->nk", of_groups, left_means)
-    spread = np.einsum("g,gnk->nk", of_groups, noise / left + np.square(left_means - mean))
+    noise = noise / left * (1.0 + (1.0 / power - 1.0) * (1.0 - left))
+    spread = np.einsum("g,gnk->nk", of_groups, noise + np.square(left_means - mean))
     return mean, np.sqrt(spread), judged

@@ -64,7 +64,7 @@ def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):
     given = {"num_burnin_steps": 7, "pretraining": pretraining, "calibrate": False}
     options = FitOptions(kernel=kernel, **given)
     found = chosen(spec, options)
-    assert found.choices == () and found.options is options and found.spec is spec
+    assert found.choices == () and found.options == options and found.spec == spec
 
 
 @pytest.mark.parametrize(
