@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.fit.baseline_methods import BaselineMethods
+from tfbnn.posterior.basins.methods import BasinMethods
+from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.checks import require_noise
@@ -34,6 +37,7 @@ from tfbnn.system.signals import signals_interrupt
 # What fits is imported where it does: a process that loads and predicts needs none of it.
 if TYPE_CHECKING:
     from tfbnn.engine.kernels.base import Kernel
+    from tfbnn.posterior.ensemble import Ensemble
     from tfbnn.run.options import FitOptions
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(BaselineMethods, CalibrationMethods):
+class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
@@ -278,7 +282,17 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 UserWarning,
                 stacklevel=3,
             )
-        return run
+        return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
+
+    def _basins_of_run(self, of_run: Ensemble | None) -> Basins:
+        """The Basins of the Ensemble that a run has left, while the model still has its draws."""
+        now = self._ensemble
+        if of_run is None or now is None or not np.may_share_memory(now.draws, of_run.draws):
+            raise ValueError(
+                "run.basins() is about draws that the model does not have any more, as it was fitted "
+                "anew. Call basins right after the fit, or fit another model."
+            )
+        return self.basins()
 
     def log_prob(
         self, theta: Any, x: Any, y: Any, *, noise_scale: Any = None, return_terms: bool = False

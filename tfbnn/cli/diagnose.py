@@ -38,12 +38,17 @@ def run(args: argparse.Namespace) -> int:
         args.model = follow(args.model, *show)
     model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
+    basins = model.posterior.basins
     folder = args.model if os.path.isdir(args.model) else None
     interface, width = Interface(is_command_line=True, folder=folder), text_width()
     if args.json:
-        print_json(diagnosis.to_dict(interface) | {"bias": bias})
+        print_json(
+            diagnosis.to_dict(interface) | {"bias": bias, "basins": basins and basins.to_json()}
+        )
     else:
         lines = diagnosis.lines(interface, width, details=True)
+        if basins is not None:
+            lines.append(basins.report(width))
         if bias is not None:
             lines.append(wrapped("Note: ", bias, width))
         print("\n".join([*lines, "", *diagnosis.numbers(width)]))
