@@ -111,7 +111,9 @@ _DOCSTRING = BayesianMLP.fit_posterior.__doc__
 PACE = field_options(FitOptions, _DOCSTRING, ("commit_interval", "num_workers", "verbose"))
 _CHAINS = ("num_chains", "num_results", "until", "num_burnin_steps", "num_steps_between_results")
 _SAMPLING = [
-    *field_options(FitOptions, _DOCSTRING, (*_CHAINS, "seed", "jit_compile", "output", "resume")),
+    *field_options(
+        FitOptions, _DOCSTRING, (*_CHAINS, "seed", "jit_compile", "restart", "output", "resume")
+    ),
     *PACE,
 ]
 _BATCH_SIZE = Option("batch_size", "rows per step, default 32; 0 or full: all", "N", _batch_size)

@@ -12,7 +12,7 @@ from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import RunDefinition
-from tfbnn.run.description import read_definition
+from tfbnn.run.description import read_beginning, read_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
@@ -32,6 +32,7 @@ def make_ensemble(
     transformed: TransformedRows,
     result: SamplingResult,
     ladder: Ladder | None,
+    restarted: str | None = None,
 ) -> Ensemble:
     """The Ensemble of the draws of a run.
 
@@ -40,7 +41,9 @@ def make_ensemble(
         transformed: TransformedRows.
         result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
+        restarted: As that of its Starts.
     """
+    moved = {} if restarted is None else {"restarted": restarted}
     until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
@@ -55,6 +58,7 @@ def make_ensemble(
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
             until=until and str(until),
             ended=result.ended,
+            **moved,
         ),
         readouts=result.readouts,
     )
@@ -214,4 +218,5 @@ def _committed_ensemble(folder: RunFolder, definition: RunDefinition) -> Ensembl
             "or go on with it: tfbnn resume."
         )
     transformed = TransformedRows.learn(definition.spec, definition.rows, None)
-    return make_ensemble(definition, transformed, result, measure_ladder(definition, result))
+    ladder, starts = measure_ladder(definition, result), read_beginning(folder).starts
+    return make_ensemble(definition, transformed, result, ladder, starts.restarted)

@@ -111,7 +111,7 @@ def fit(
     ensemble = diagnosis = ladder = None
     if result.draws.shape[1]:
         ladder = measure_ladder(job.definition, result)
-        ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
+        ensemble = make_ensemble(job.definition, job.transformed, result, ladder, starts.restarted)
         keep(ensemble)
         if not result.interrupted:
             diagnosis = _diagnose(ensemble, job, keep)
@@ -135,7 +135,7 @@ def fit(
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
         geometry=job.geometry,
-        notes=(*_notes(job, ensemble, ladder), *result.notes),
+        notes=(*_notes(job, starts, ensemble, ladder), *result.notes),
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         ladder=ladder,
@@ -232,6 +232,7 @@ def _settle(
     """
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.running.driver import check_workers
+    from tfbnn.engine.running.scouting import check_restart
 
     check_early_stopping(options.pretraining, validation)
     spec, options, transformed, choices = choose(spec, options, rows, validation)
@@ -267,6 +268,8 @@ def _settle(
     )
     check_can_be_saved(definition, transformed)
     check_workers(options.num_workers, settings)
+    if options.restart is not None:
+        check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)
     return Job(definition, transformed, settings, geometry, options, goal, began)
 
@@ -286,11 +289,14 @@ def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows
         )
 
 
-def _notes(job: Job, ensemble: Ensemble | None, ladder: Ladder | None) -> tuple[str, ...]:
-    """What the report says besides numbers: bias, a ladder with gaps, float32 that is too short."""
+def _notes(
+    job: Job, starts: Starts, ensemble: Ensemble | None, ladder: Ladder | None
+) -> tuple[str, ...]:
+    """What the report says besides numbers: bias, moved chains, a ladder with gaps, float32 too short."""
+    moved = () if starts.restarted is None else (starts.restarted,)
     bias = () if job.settings.bias_note is None else (job.settings.bias_note,)
     gaps = () if ladder is None else ladder.notes()
-    return (*bias, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
+    return (*bias, *moved, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
 
 
 def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ _KINDS: dict[str, Kind] = {
     "max_tree_depth": integer("0 to 1000", 0, 1000),  # trees of two to the power of it
     "adapts_step_size": FLAG,
     "pretraining": TEXT,
+    "restarted": TEXT,
     "num_burnin_steps": COUNT,
     "num_steps_between_results": COUNT,
     "jit_compile": FLAG,
@@ -107,6 +108,7 @@ class Provenance:
         max_tree_depth: Largest depth of the trees of NUTS.
         adapts_step_size: Whether warm-up tuned the step size.
         pretraining: Settings as text.
+        restarted: Which chains `restart` moved to the basins of others, or None without it.
         choices: What was "auto" in model and fit, what it came to, and why.
         num_training_rows: N.
         data_sha256: Hash of the training rows.
@@ -132,6 +134,7 @@ class Provenance:
     max_tree_depth: int | None = None
     adapts_step_size: bool | None = None
     pretraining: str | None = None
+    restarted: str | None = None
     choices: tuple[Choice, ...] | None = None
     num_burnin_steps: int | None = None
     num_steps_between_results: int | None = None

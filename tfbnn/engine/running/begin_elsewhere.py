@@ -3,6 +3,7 @@
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.running.advance import program_of
+from tfbnn.engine.running.scouting import restarted, scouted_starts
 from tfbnn.engine.sampling.program import check_starts
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
@@ -56,4 +57,11 @@ def starts_of(
         notify, search: As in `prepare_run`.
     """
     pretraining, sampling = definition.pretraining, definition.sampling
-    return find_starts(definition.spec, transformed, data, pretraining, sampling, notify, search)
+    starts = scouted_starts(search)
+    if starts is None:
+        starts = find_starts(
+            definition.spec, transformed, data, pretraining, sampling, notify, search
+        )
+    if sampling.restart is None or starts.interrupted or notify.stopped:
+        return starts
+    return restarted(definition, transformed, data, starts, notify, search)
