@@ -66,13 +66,12 @@ def log_evidence(target: Target, chains: Sequence[Array]) -> Evidence:
     Every chain is brought into one copy of its networks, and says by itself what the mass of that
     copy is: so the masses of all copies are equal, and what chains of one basin disagree about is
     part of the error. A normal distribution with the mean of half of a chain's draws, and their
-    covariance shrunk to the inverse of the Gauss-Newton matrix at the best of its draws
-    and their mean, is held against the
-    other half by bridge sampling, and then the other way about.
+    covariance shrunk to the inverse of the Gauss-Newton matrix at the best of its draws and their
+    mean, is held against the other half by bridge sampling, and then the other way about.
 
     Where they hardly overlap two bounds remain, both by Jensen's inequality, with p the posterior in
     the basin, Z its mass, and q a normalised density: E_q[log p Z - log q] <= log Z <=
-    E_p[log p Z - log q]. Below, q is the best of some normal distributions around the best draw.
+    E_p[log p Z - log q]. Below, q is the best of some normal distributions around that centre.
 
     Args:
         target: Target.
