@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
 from tfbnn.exceptions import ChainError, NotFittedError
 from tfbnn.fit.baseline_methods import BaselineMethods
+from tfbnn.posterior.basins.methods import BasinMethods
+from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.checks import require_noise
@@ -35,6 +38,7 @@ from tfbnn.system.signals import signals_interrupt
 # What fits is imported where it does: a process that loads and predicts needs none of it.
 if TYPE_CHECKING:
     from tfbnn.engine.kernels.base import Kernel
+    from tfbnn.posterior.ensemble import Ensemble
     from tfbnn.run.options import FitOptions
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(BaselineMethods, CalibrationMethods):
+class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
@@ -136,6 +140,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
         commit_interval: float = 30.0,
         num_workers: int | str = "auto",
         jit_compile: bool = True,
+        restart: str | None = None,
         verbose: int | str = "auto",
         callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
     ) -> Run:
@@ -227,6 +232,16 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 of a tiny network. With one thread per operation either way the draws have the same
                 bits.
             jit_compile: Compile with XLA, default True.
+            restart: "best": move chains that a first, short part of the run shows to be hopeless to
+                where the best ones are. None (default): every chain stays where its own start leads
+                it. A quarter of the warm-up and a few draws are spent on scouting; chains in basins
+                whose posterior mass is 20 nats below the best one's, errors taken off (see `basins`),
+                then go on from draws of it, of as many chains as are there, in copies of the network
+                with hidden units in another order, signs turned where the activation is odd. Warm-up
+                and sampling follow. Chains then agree on the basin that one of them has found, not by
+                themselves: R-hat says whether they mix there, not whether there are others. The report
+                says which were moved, and where one chain alone had found the basin. A kill while
+                chains scout loses that part.
             verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
                 silence; 2: as 1, and where a command prints the report, with all details.
             callbacks: Each is called as callback(event: dict) between blocks, and once a second
@@ -273,6 +288,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
             likelihood_power=likelihood_power,
             seed=seed,
             jit_compile=jit_compile,
+            restart=restart,
             verbose=verbose,
             callbacks=callbacks,
             output=output,
@@ -316,7 +332,17 @@ class BayesianMLP(BaselineMethods, CalibrationMethods):
                 UserWarning,
                 stacklevel=3,
             )
-        return run
+        return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
+
+    def _basins_of_run(self, of_run: Ensemble | None) -> Basins:
+        """The Basins of the Ensemble that a run has left, while the model still has its draws."""
+        now = self._ensemble
+        if of_run is None or now is None or not np.may_share_memory(now.draws, of_run.draws):
+            raise ValueError(
+                "run.basins() is about draws that the model does not have any more, as it was fitted "
+                "anew. Call basins right after the fit, or fit another model."
+            )
+        return self.basins()
 
     def log_prob(
         self, theta: Any, x: Any, y: Any, *, noise_scale: Any = None, return_terms: bool = False

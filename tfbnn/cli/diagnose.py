@@ -38,13 +38,16 @@ def run(args: argparse.Namespace) -> int:
         args.model = follow(args.model, *show)
     model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
-    coarsened = model.spec.coarsening_note
+    coarsened, basins = model.spec.coarsening_note, model.posterior.basins
     folder = args.model if os.path.isdir(args.model) else None
     interface, width = Interface(is_command_line=True, folder=folder), text_width()
     if args.json:
-        print_json(diagnosis.to_dict(interface) | {"bias": bias, "coarsened": coarsened})
+        told = {"bias": bias, "coarsened": coarsened, "basins": basins and basins.to_json()}
+        print_json(diagnosis.to_dict(interface) | told)
     else:
         lines = diagnosis.lines(interface, width, details=True)
+        if basins is not None:
+            lines.append(basins.report(width))
         notes = [note for note in (bias, coarsened) if note is not None]
         lines += [wrapped("Note: ", note, width) for note in notes]
         print("\n".join([*lines, "", *diagnosis.numbers(width)]))

@@ -113,7 +113,9 @@ PACE = field_options(FitOptions, _DOCSTRING, ("commit_interval", "num_workers", 
 _CHAINS = ("num_chains", "num_results", "until", "num_burnin_steps", "num_steps_between_results")
 _KEPT = ("seed", "jit_compile", "output", "resume")
 _SAMPLING = [
-    *field_options(FitOptions, _DOCSTRING, (*_CHAINS, "likelihood_power", "calibrate", *_KEPT)),
+    *field_options(
+        FitOptions, _DOCSTRING, (*_CHAINS, "likelihood_power", "restart", "calibrate", *_KEPT)
+    ),
     *PACE,
 ]
 _BATCH_SIZE = Option("batch_size", "rows per step, default 32; 0 or full: all", "N", _batch_size)

@@ -61,6 +61,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
         "relevance": None if relevance is None else asdict(relevance),
         "diagnostics": ensemble.diagnostics,
         "calibration": ensemble.calibration and ensemble.calibration.to_json(),
+        "basins": ensemble.basins and ensemble.basins.to_json(),
         "provenance": ensemble.provenance.to_json(),
     }
 
@@ -82,6 +83,9 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
     note = weighting_note(ensemble)
     if note is not None:
         yield "Chains", note
+    if ensemble.basins is not None:
+        for number, line in enumerate(ensemble.basins.lines()):
+            yield "" if number else "Basins", line
     if ensemble.calibration is not None:
         for number, line in enumerate(ensemble.calibration.lines(ensemble.target_names)):
             yield "" if number else "Calibrated", line

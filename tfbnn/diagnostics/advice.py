@@ -76,8 +76,9 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
             f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
             "widen and shift the predictions.",
             Remedy(
-                f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH.python}",
-                f"another --seed{', more --num-burnin-steps' * sampled.adapts}, or "
+                f"restart='best', another seed{', more num_burnin_steps' * sampled.adapts}, or "
+                f"{LONGER_SEARCH.python}",
+                f"--restart best, another --seed{', more --num-burnin-steps' * sampled.adapts}, or "
                 f"{LONGER_SEARCH.command}",
             ),
             Spoils.ERROR_BARS,
@@ -154,8 +155,9 @@ def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
         texts.append(f"By the smallest it takes {times:.2g} times as many draws.")
     if (rhats > RHAT_LIMIT).any():
         texts.append(
-            "Chains that stay in modes of their own can be weighed by how well they predict held-out "
-            "rows (stacking), which is not the posterior."
+            "Of chains that stay in modes of their own basins() says how much of the posterior is "
+            "there; they can be weighed by how well they predict held-out rows (stacking), which is "
+            "not the posterior."
         )
     return " ".join(texts)
 

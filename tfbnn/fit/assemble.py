@@ -13,7 +13,7 @@ from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.coarsening import Rungs
 from tfbnn.run.definition import RunDefinition
-from tfbnn.run.description import read_definition
+from tfbnn.run.description import read_beginning, read_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
@@ -33,6 +33,7 @@ def make_ensemble(
     transformed: TransformedRows,
     result: SamplingResult,
     ladder: Ladder | None,
+    restarted: str | None = None,
 ) -> Ensemble:
     """The Ensemble of the draws of a run.
 
@@ -41,7 +42,9 @@ def make_ensemble(
         transformed: TransformedRows.
         result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
+        restarted: As that of its Starts.
     """
+    moved = {} if restarted is None else {"restarted": restarted}
     until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
@@ -56,6 +59,7 @@ def make_ensemble(
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
             until=until and str(until),
             ended=result.ended,
+            **moved,
         ),
         readouts=result.readouts,
     )
@@ -223,4 +227,5 @@ def _committed_ensemble(folder: RunFolder, definition: RunDefinition) -> Ensembl
             "or go on with it: tfbnn resume."
         )
     transformed = TransformedRows.learn(definition.spec, definition.rows, None)
-    return make_ensemble(definition, transformed, result, measure_ladder(definition, result))
+    ladder, starts = measure_ladder(definition, result), read_beginning(folder).starts
+    return make_ensemble(definition, transformed, result, ladder, starts.restarted)

@@ -114,7 +114,7 @@ def fit(
     uncalibrated: tuple[str, ...] = ()
     if result.draws.shape[1]:
         ladder = measure_ladder(job.definition, result)
-        ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
+        ensemble = make_ensemble(job.definition, job.transformed, result, ladder, starts.restarted)
         rungs = rungs_of(job.definition, result, ensemble)
         keep(ensemble)
         if not result.interrupted:
@@ -142,7 +142,7 @@ def fit(
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
         geometry=job.geometry,
-        notes=(*_notes(job, ensemble, ladder), *result.notes, *uncalibrated),
+        notes=(*_notes(job, starts, ensemble, ladder), *result.notes, *uncalibrated),
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         calibration=None if ensemble is None else ensemble.calibration,
@@ -241,6 +241,7 @@ def _settle(
     """
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.running.driver import check_workers
+    from tfbnn.engine.running.scouting import check_restart
     from tfbnn.engine.starts.given import given_starts
 
     check_early_stopping(options.pretraining, validation)
@@ -282,6 +283,8 @@ def _settle(
     )
     check_can_be_saved(definition, transformed)
     check_workers(options.num_workers, settings)
+    if options.restart is not None:
+        check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)
     return Job(definition, transformed, settings, geometry, options, goal, began)
 
@@ -301,9 +304,11 @@ def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows
         )
 
 
-def _notes(job: Job, ensemble: Ensemble | None, ladder: Ladder | None) -> tuple[str, ...]:
-    """What the report says besides numbers: labels, a ladder with gaps, float32 that is too short."""
-    labels = (job.settings.bias_note, job.definition.spec.coarsening_note)
+def _notes(
+    job: Job, starts: Starts, ensemble: Ensemble | None, ladder: Ladder | None
+) -> tuple[str, ...]:
+    """What the report says besides numbers: labels, moved chains, gaps of a ladder, short float32."""
+    labels = (job.settings.bias_note, job.definition.spec.coarsening_note, starts.restarted)
     said = (label for label in labels if label is not None)
     gaps = () if ladder is None else ladder.notes()
     return (*said, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))

@@ -14,6 +14,7 @@ from tfbnn.data.labels import Classes, label_array
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import NotFittedError
+from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.provenance import Provenance
@@ -53,6 +54,7 @@ class Ensemble:
             nobody kept them.
         calibration: Of the predictive distribution with noise, or None. It is about these draws
             under these weights, and does not follow them where they change.
+        basins: Where the chains are, as `BayesianMLP.basins` found, or None.
     """
 
     spec: ModelSpec
@@ -73,6 +75,7 @@ class Ensemble:
     mode: Array | None = None
     row_digests: Array = field(default_factory=lambda: np.empty(0, np.uint32))
     calibration: Calibration | None = None
+    basins: Basins | None = None
 
     def __post_init__(self) -> None:
         for name in ("draws", "chain_weights", "x_reference", "row_digests"):
@@ -300,12 +303,20 @@ class Ensemble:
     def with_draws(self, draws: Array) -> Ensemble:
         """The same model with other draws [C, S, P], equal weights and no statistics."""
         weights = np.full(len(draws), 1.0 / len(draws))
-        return replace(self, draws=draws, sample_stats={}, chain_weights=weights, calibration=None)
+        return replace(
+            self,
+            draws=draws,
+            sample_stats={},
+            chain_weights=weights,
+            calibration=None,
+            basins=None,
+        )
 
     def with_chain_weights(self, weights: npt.ArrayLike) -> Ensemble:
         """The same draws under other chain weights [C]."""
         weights = np.array(weights, dtype=np.float64)
-        return replace(self, chain_weights=weights, calibration=None)
+        basins = None if self.basins is None else self.basins.under(weights)
+        return replace(self, chain_weights=weights, calibration=None, basins=basins)
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ data, needs the extra `arviz`.

@@ -130,8 +130,11 @@ def make_run(
     """Makes the folder of a run that begins; `make` is what `RunFolder.reserved` yields."""
     starts, log_prob, layout, in_workers = beginning
     seconds = {name: value for name, value in asdict(starts.seconds).items() if value}
+    start: dict[str, Any] = {"text": starts.text, "seconds": seconds}
+    if starts.restarted is not None:
+        start["restarted"] = starts.restarted
     content = definition_to_json(definition) | {
-        "start": {"text": starts.text, "seconds": seconds},
+        "start": start,
         "plan": {"groups": layout.groups, "length": layout.length},
         "in_workers": in_workers,
     }
@@ -144,7 +147,12 @@ def read_beginning(folder: RunFolder) -> Beginning:
     entry, arrays = folder.description, folder.arrays
     start = entry["start"]
     return Beginning(
-        Starts(arrays["theta"], start["text"], Seconds(**start["seconds"])),
+        Starts(
+            arrays["theta"],
+            start["text"],
+            Seconds(**start["seconds"]),
+            restarted=start.get("restarted"),
+        ),
         arrays["start_log_prob"],
         Layout(**entry["plan"]),
         bool(entry["in_workers"]),

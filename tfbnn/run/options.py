@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tfbnn.data.validation import check_flag, check_integer, check_number
+from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.run.until import Until, check_until
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.model_spec import check_likelihood_power
@@ -20,6 +20,8 @@ _LEAST = {
     "num_steps_between_results": 0,
     "seed": 0,
 }
+
+RESTARTS = ("best",)
 
 # Draws per chain where a run is told neither how many nor when it has enough.
 _WITHOUT_UNTIL = 1000
@@ -34,6 +36,7 @@ class Numbers:
     num_burnin_steps: int = 1000
     num_steps_between_results: int = 0
     jit_compile: bool = True
+    restart: str | None = None
 
     # Names of those that may be "auto".
     _may_be_open: ClassVar[tuple[str, ...]] = ()
@@ -45,6 +48,13 @@ class Numbers:
             # Plain integers, which the model file can hold.
             self._set(name, check_integer(name, getattr(self, name), minimum=minimum))
         self._set("jit_compile", check_flag("jit_compile", self.jit_compile))
+        if self.restart is not None:
+            check_choice("restart", self.restart, RESTARTS)
+            if self.num_chains < 2:
+                raise ValueError(
+                    f"restart={self.restart!r} moves chains to basins that others have found, received "
+                    f"num_chains={self.num_chains}. Use more chains, or restart=None."
+                )
 
     @property
     def stride(self) -> int:

@@ -1,7 +1,8 @@
 """What `fit_posterior` returns: how the run went, in numbers and as a report."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rhat_text, rows_texts, upper
 from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Spoils
 from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
+from tfbnn.exceptions import NotFittedError
+from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.run.coarsening import Coarsening, Rungs
 from tfbnn.run.evidence import Ladder, LogEvidence
@@ -43,6 +46,7 @@ class Run:
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
         rungs: `tfbnn.run.coarsening.Rungs` of one that kept the draws of all rungs, else None.
         folder: The run folder, or None where draws were kept in memory.
+        find_basins: What `basins` calls, of the model that was fitted.
     """
 
     kernel: str
@@ -68,6 +72,25 @@ class Run:
     folder: str | None = None
     choices: tuple[Choice, ...] = ()
     ended: str | None = None
+    find_basins: Callable[[], Basins] | None = None
+
+    def basins(self) -> Basins:
+        """Which chains represent the same functions, and how much of the posterior is there.
+
+        See `BayesianMLP.basins`, with the rows of the fit. It is found once, and from then on in the
+        report, in the model, and in its file.
+
+        Raises:
+            NotFittedError: When the run has kept no draws.
+            ValueError: For fewer than eight draws per chain, and when the model has been fitted anew.
+        """
+        return self._basins
+
+    @cached_property
+    def _basins(self) -> Basins:
+        if self.find_basins is None:
+            raise NotFittedError("This run has kept no draws of which basins could tell.")
+        return self.find_basins()
 
     @property
     def log_evidence(self) -> LogEvidence | None:
@@ -171,6 +194,10 @@ class Run:
             yield "Step size", _range(self.step_size)
         yield from self._ladder_lines()
         yield from (("Chosen" if not n else "", str(one)) for n, one in enumerate(self.choices))
+        if "_basins" in vars(self):
+            yield from (
+                ("" if n else "Basins", line) for n, line in enumerate(self._basins.lines())
+            )
         yield from (("Note", note) for note in self.notes)
 
     def _outcome(self, details: bool) -> Iterator[tuple[str, str]]:

@@ -40,6 +40,8 @@ class Activation(NamedTuple):
             operation of the ONNX standard and takes numbers as inputs too. Operations that runtimes
             have for float32 alone (Elu, Selu, Softplus) are put together from others.
         smooth: Whether the first derivative is continuous, as it is by default.
+        odd: Whether f(-x) = -f(x), so that a unit with all its signs turned is the same unit; by
+            default not.
     """
 
     numpy: Callable[..., Array]
@@ -47,6 +49,7 @@ class Activation(NamedTuple):
     tensorflow: Callable[[Any, Any], Any]
     onnx: Callable[[Operation, str], str]
     smooth: bool = True
+    odd: bool = False
 
 
 def _sigmoid(x: Array, *, out: Array | None = None) -> Array:
@@ -173,7 +176,9 @@ _SWISH = Activation(
 )
 
 ACTIVATIONS = {
-    "tanh": Activation(np.tanh, _tanh_slope, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x)),
+    "tanh": Activation(
+        np.tanh, _tanh_slope, lambda tf, x: tf.tanh(x), lambda op, x: op("Tanh", x), odd=True
+    ),
     "sigmoid": Activation(
         _sigmoid, _sigmoid_slope, lambda tf, x: tf.sigmoid(x), lambda op, x: op("Sigmoid", x)
     ),
@@ -198,8 +203,10 @@ ACTIVATIONS = {
     "gelu": Activation(_gelu, _gelu_slope, _gelu_tensorflow, _gelu_onnx),
     "swish": _SWISH,
     "silu": _SWISH,
-    "sin": Activation(np.sin, np.cos, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x)),
+    "sin": Activation(
+        np.sin, np.cos, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x), odd=True
+    ),
     "identity": Activation(
-        np.positive, np.ones_like, lambda tf, x: x, lambda op, x: op("Identity", x)
+        np.positive, np.ones_like, lambda tf, x: x, lambda op, x: op("Identity", x), odd=True
     ),
 }

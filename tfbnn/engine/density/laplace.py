@@ -36,6 +36,20 @@ def precision_factors(curvature: Array) -> Array:
     return factors
 
 
+def factor_at(spec: ModelSpec, theta: Array, data: Data) -> Array | None:
+    """Lower Cholesky factor [P, P] of the Gauss-Newton matrix at one network theta [P].
+
+    None where the matrix is not finite, or not positive definite.
+    """
+    precision = gauss_newton_matrix(spec, theta, data)
+    with single_threaded_blas():  # or the last bits would depend on the number of cores
+        try:
+            factor = precision_factors(precision)
+        except np.linalg.LinAlgError:
+            return None
+    return factor if np.isfinite(factor).all() else None
+
+
 def laplace_draws(spec: ModelSpec, mode: Array, data: Data, num_draws: int, seed: int) -> Array:
     """Draws of N(mode, H^-1), H the Gauss-Newton matrix at the mode.
 
@@ -56,17 +70,13 @@ def laplace_draws(spec: ModelSpec, mode: Array, data: Data, num_draws: int, seed
     """
     from scipy.linalg import solve_triangular
 
-    precision = gauss_newton_matrix(spec, mode, data)
+    factor = factor_at(spec, mode, data)
+    if factor is None:
+        raise StartError(
+            "The Gauss-Newton matrix is not positive definite and finite at the network that "
+            "fit_laplace found. Use dtype='float64', or a likelihood with a larger noise_scale."
+        )
     standard = seeds.generator(seed, "laplace", 0).standard_normal((num_draws, len(mode)))
-    with single_threaded_blas():  # or the last bits would depend on the number of cores
-        try:
-            factor = precision_factors(precision)
-        except np.linalg.LinAlgError:
-            factor = np.full_like(precision, np.nan)
-        if not np.isfinite(factor).all():
-            raise StartError(
-                "The Gauss-Newton matrix is not positive definite and finite at the network that "
-                "fit_laplace found. Use dtype='float64', or a likelihood with a larger noise_scale."
-            )
+    with single_threaded_blas():
         shift: Array = solve_triangular(factor, standard.T, lower=True, trans="T").T
     return np.asarray(mode, np.float64) + shift

@@ -3,6 +3,7 @@
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.running.advance import program_of
+from tfbnn.engine.running.scouting import restarted, scouted_starts
 from tfbnn.engine.sampling.program import check_starts
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
@@ -47,7 +48,7 @@ def starts_of(
     notify: Notifier,
     search: Search,
 ) -> Starts:
-    """The Starts of a run: those that were given, else what a search finds.
+    """The Starts of a run: those that were given or that a search finds, scouted if asked to.
 
     Args:
         definition: RunDefinition.
@@ -55,7 +56,14 @@ def starts_of(
         data: Tensors of the training rows.
         notify, search: As in `prepare_run`.
     """
-    if definition.initial_state is not None:
-        return Starts(*definition.initial_state)
     pretraining, sampling = definition.pretraining, definition.sampling
-    return find_starts(definition.spec, transformed, data, pretraining, sampling, notify, search)
+    starts = scouted_starts(search)
+    if starts is None and definition.initial_state is not None:
+        starts = Starts(*definition.initial_state)
+    if starts is None:
+        starts = find_starts(
+            definition.spec, transformed, data, pretraining, sampling, notify, search
+        )
+    if sampling.restart is None or starts.interrupted or notify.stopped:
+        return starts
+    return restarted(definition, transformed, data, starts, notify, search)

@@ -2,7 +2,7 @@
 
 Groups and statistics carry ArviZ names. A dataset is described by the dtypes it may have and by the
 names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
-model (param, input) or free: chain, draw, row (of reference inputs), byte; level is 2, and column
+model (param, input) or free: chain, draw, row (of reference inputs), basin, byte; level is 2, and column
 is `input`, or 1 where only variances are kept. Of runs with collapsed readout, readout is the
 number of the last layer's parameters, group 1 or the number of outputs, and triangle the number of
 entries on and above the diagonal of a square matrix of the last layer's inputs and bias.
@@ -44,9 +44,12 @@ METADATA_KINDS: dict[str, type | UnionType] = {
     "provenance": dict,
     "vector_target": bool,
     "calibration": dict | None,
+    "basins": dict | None,
 }
 # What each version added to the metadata, with what files of the versions before it mean.
-ADDED_METADATA: dict[int, dict[str, Any]] = {2: {"vector_target": False, "calibration": None}}
+ADDED_METADATA: dict[int, dict[str, Any]] = {
+    2: {"vector_target": False, "calibration": None, "basins": None}
+}
 THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"
 X_REFERENCE = "constant_data/x_reference"  # original units
@@ -67,6 +70,7 @@ READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_facto
 MODE = "posterior/mode"  # around which the network was made linear
 ROW_DIGESTS = "constant_data/row_digests"
 SCORES = "constant_data/calibration_scores"
+RHAT_WITHIN = "constant_data/basins_rhat"
 
 DATASETS: dict[str, Description] = {
     METADATA: (("|u1",), ("byte",)),
@@ -84,9 +88,10 @@ OPTIONAL_DATASETS: dict[str, Description] = {
     MODE: (("<f4", "<f8"), ("param",)),
     ROW_DIGESTS: (("<u4",), ("digest",)),
     SCORES: (("<f8",), ("score", "target")),
+    RHAT_WITHIN: (("<f8",), ("basin", "row", "predicted")),
 }
 # What each version added to the datasets; files of the versions before it do not have them.
-ADDED_DATASETS: dict[int, tuple[str, ...]] = {2: (MODE, ROW_DIGESTS, SCORES)}
+ADDED_DATASETS: dict[int, tuple[str, ...]] = {2: (MODE, ROW_DIGESTS, SCORES, RHAT_WITHIN)}
 
 # Files of a run folder.
 ARRAYS = "arrays"

@@ -11,6 +11,7 @@ import numpy as np
 
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.exceptions import ModelFileError
+from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.ensemble import Ensemble
@@ -47,6 +48,8 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
         arrays[schema.ROW_DIGESTS] = ensemble.row_digests
     if ensemble.calibration is not None:
         arrays[schema.SCORES] = ensemble.calibration.scores
+    if ensemble.basins is not None:
+        arrays[schema.RHAT_WITHIN] = ensemble.basins.rhat_within
     return arrays
 
 
@@ -77,6 +80,7 @@ def from_arrays(
     statistics["diverging"] = statistics["diverging"].astype(bool)
     places = schema.TRAINING_INPUTS.items()
     metadata["calibration"] = _calibration(metadata["calibration"], arrays)
+    metadata["basins"] = _basins(metadata["basins"], arrays)
     ensemble = Ensemble(
         **metadata,
         draws=arrays[schema.THETA],
@@ -112,6 +116,15 @@ def _calibration(entries: dict[str, Any] | None, arrays: Mapping[str, Array]) ->
     if not np.isfinite([scores.min(), scores.max()]).all():
         raise ModelFileError(f"{schema.SCORES} must be finite, found NaN or infinity.")
     return Calibration.from_json(entries, scores)
+
+
+def _basins(entries: dict[str, Any] | None, arrays: Mapping[str, Array]) -> Basins | None:
+    rhat_within = arrays.get(schema.RHAT_WITHIN)
+    if entries is None and rhat_within is None:
+        return None
+    if entries is None or rhat_within is None:
+        raise ModelFileError(f"{schema.RHAT_WITHIN} and basins in metadata go together.")
+    return Basins.from_json(entries, rhat_within, arrays[schema.CHAIN_WEIGHTS])
 
 
 def _check_mode(ensemble: Ensemble) -> None:
@@ -157,6 +170,7 @@ def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
         "group": (outputs, 1),
         "triangle": (features * (features + 1) // 2,),
         "target": (spec.num_targets,),
+        "predicted": (spec.num_predicted,),
     }
     for dimension, allowed in expected.items():
         if sizes.get(dimension, allowed[0]) not in allowed:

@@ -31,7 +31,7 @@ def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
         provenance = provenance.stating(created_at=created_at)
     metadata = {name: getattr(ensemble, name) for name in schema.METADATA_KINDS}
     metadata["provenance"] = provenance
-    for name in ("spec", "x_pipeline", "y_pipeline", "provenance", "calibration"):
+    for name in ("spec", "x_pipeline", "y_pipeline", "provenance", "calibration", "basins"):
         if metadata[name] is not None:
             metadata[name] = metadata[name].to_json()
     return np.frombuffer(to_json(metadata), np.uint8)
@@ -45,8 +45,8 @@ def decode_metadata(array: Array | h5py.Dataset, version: int) -> dict[str, Any]
         version: Of the format; what later ones added has the meaning it had without.
 
     Returns:
-        Dict with the keys of the schema: arguments of `Ensemble`, but that of the calibration its
-        entries.
+        Dict with the keys of the schema: arguments of `Ensemble`, but those of calibration and basins
+        their entries.
 
     Raises:
         ModelFileError, ValueError, TypeError, KeyError: For anything `encode_metadata` cannot have

@@ -1,0 +1,157 @@
+"""A short run that shows which chains are hopeless, so that they start where the best ones are.
+
+It is a resampling step of sequential Monte Carlo (Del Moral, Doucet and Jasra 2006, J. R. Stat. Soc. B
+68, 411), made once, with weights of basins instead of particles.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from tfbnn.diagnostics.wording import named
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.network import function_of_networks
+from tfbnn.engine.kernels import kernel_from_json
+from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.kernels.from_callable import CallableKernel
+from tfbnn.engine.running.driver import run_chains
+from tfbnn.posterior.basins.finding import MOST_PARAMETERS, RowsTarget, find_basins
+from tfbnn.posterior.basins.record import Basins
+from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.options import Sampling
+from tfbnn.run.preparation import Search, Stand
+from tfbnn.run.progress import Notifier
+from tfbnn.run.session import MemorySession
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import TransformedRows, reference_rows
+from tfbnn.spec.symmetries import random_copies
+from tfbnn.system.arrays import Array
+
+_STAGE = "scouting"
+# Basins with less than e^-20 of the mass of the best would get no draw of any run.
+HOPELESS_NATS = 20.0
+# Of the transitions of warm-up; and the draws that they are followed by.
+_SHARE_OF_WARMUP, _SHARE_OF_DRAWS = 4, 8
+_FEWEST_DRAWS, _MOST_DRAWS = 16, 200
+
+
+def check_restart(spec: ModelSpec, settings: Kernel) -> None:
+    """Refuses a restart of what cannot be scouted.
+
+    Raises:
+        ValueError: Says what.
+    """
+    what = None
+    if isinstance(settings, CallableKernel):
+        what = "a kernel that was given as a callable"
+    elif len(settings.temperatures) > 1:
+        what = "a ladder of power posteriors, which finds basins by itself"
+    elif spec.layout.num_parameters > MOST_PARAMETERS:
+        what = f"{spec.layout.num_parameters} parameters, at most {MOST_PARAMETERS} can be weighed"
+    if what is not None:
+        raise ValueError(f"restart='best' does not go with {what}. Use restart=None.")
+
+
+def scouted_starts(search: Search) -> Starts | None:
+    """The starts that an earlier process was about to scout from, or None."""
+    found = search.found_in(_STAGE)
+    if found is None:
+        return None
+    content = found.content
+    return Starts(found.arrays["theta"], content["text"], Seconds(**content["seconds"]))
+
+
+def restarted(
+    definition: RunDefinition,
+    transformed: TransformedRows,
+    data: Data,
+    starts: Starts,
+    notify: Notifier,
+    search: Search,
+) -> Starts:
+    """The Starts after scouting: where chains got to, hopeless ones at draws of the best basin.
+
+    Args:
+        definition: RunDefinition, with a restart.
+        transformed: TransformedRows.
+        data: Tensors of the training rows.
+        starts: Starts to scout from.
+        notify: Notifier; when it asks to stop, the starts stay as they are.
+        search: Where the starts are committed before.
+    """
+    began, spec, sampling = time.perf_counter(), definition.spec, definition.sampling
+    content = {"stage": _STAGE, "text": starts.text, "seconds": asdict(starts.seconds)}
+    search.keep(lambda: Stand(content, {"theta": starts.theta}), now=True)
+    settings, _ = kernel_from_json(definition.kernel).resolve(spec, len(definition.rows.x))
+    scouts = replace(definition, sampling=_scouting(sampling))
+    try:
+        result = run_chains(scouts, settings, data, starts, MemorySession(), notify)
+        if result.interrupted or notify.stopped or result.failures:
+            # A chain that failed here fails in the run, too, which names it.
+            return starts._replace(interrupted=result.interrupted)
+        target = RowsTarget(spec, transformed.train)
+        rows = definition.rows if definition.validation is None else definition.validation
+        x_reference = transformed.x_pipeline.forward(reference_rows(rows.x))
+        basins = find_basins(
+            result.draws, function_of_networks(spec, result.draws, x_reference), target
+        )
+    except KeyboardInterrupt:
+        return starts._replace(interrupted=True)
+    theta, text = _moved(spec, result.draws, basins, sampling.seed)
+    spent = Seconds(pretraining=time.perf_counter() - began)
+    return starts._replace(
+        theta=theta.astype(spec.dtype),
+        text=f"{starts.text}; {scouts.sampling.num_transitions} transitions of scouting",
+        seconds=starts.seconds + spent,
+        restarted=text,
+    )
+
+
+def _scouting(sampling: Sampling) -> Sampling:
+    """What of a run its scouts do."""
+    warmup = sampling.num_burnin_steps
+    return replace(
+        sampling,
+        # The run itself must not repeat their random numbers.
+        seed=int(seeds.generator(sampling.seed, "scouting", 0).integers(2**31)),
+        num_burnin_steps=warmup // _SHARE_OF_WARMUP,
+        num_results=min(max(warmup // _SHARE_OF_DRAWS, _FEWEST_DRAWS), _MOST_DRAWS),
+        num_steps_between_results=0,
+        until=None,
+        restart=None,
+    )
+
+
+def _moved(spec: ModelSpec, draws: Array, basins: Basins, seed: int) -> tuple[Array, str]:
+    """(Where chains are to go on [C, P], what was done, in words)."""
+    hopeless = np.flatnonzero(basins.are_below(HOPELESS_NATS)[basins.labels])
+    best = np.flatnonzero(basins.labels == basins.surest)
+    theta = draws[:, -1].copy()
+    if not len(hopeless):
+        return theta, (
+            f"restart='best' moved no chain: none was found {HOPELESS_NATS:.0f} nats below the best"
+        )
+    # Chains of one donor start from draws that are far from each other.
+    step = draws.shape[1] // (1 + -(-len(hopeless) // len(best)))
+    for number, chain in enumerate(hopeless):
+        round_, donor = divmod(number, len(best))
+        source = draws[best[donor], -1 - (1 + round_) * step]
+        generator = seeds.generator(seed, "restart", int(chain))
+        theta[chain] = random_copies(spec, source[None], generator)[0]
+    of_moved = basins.log_evidence[basins.labels[hopeless]]
+    gap = float(basins.log_evidence[basins.surest] - of_moved.max())
+    found = (
+        f"chain {best[0]} alone, so that nothing but one start speaks for it"
+        if len(best) == 1
+        else f"{named('chain', best)}"
+    )
+    text = named("chain", hopeless)
+    return theta, (
+        f"restart='best' moved {text}, {gap:.3g} nats or more below, to the best basin, found by {found}. "
+        "R-hat says whether chains mix in there, not whether there are others"
+    )

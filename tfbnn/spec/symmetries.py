@@ -1,0 +1,126 @@
+"""Copies of a network that are the same function: hidden units in another order, or with signs turned.
+
+Of a layer with H units H! orders are alike in likelihood and prior, as one prior is over all weights
+of a kernel or bias; where the activation is odd and the priors even, so are the 2^H turns of signs
+(Chen, Lu and Hecht-Nielsen 1993, Neural Computation 5, 910).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
+
+
+class _Layer(NamedTuple):
+    """A hidden layer of networks [M, P]: views of its weights, which change with them.
+
+    Attributes:
+        incoming: Kernel [M, in, H].
+        bias: [M, 1, H].
+        outgoing: Kernel of the next layer [M, H, out].
+        turns: Whether units with all signs turned are alike.
+        is_last: Whether the next layer is the readout.
+    """
+
+    incoming: Array
+    bias: Array
+    outgoing: Array
+    turns: bool
+    is_last: bool
+
+    @property
+    def units(self) -> Array:
+        """What tells units apart [M, H, features], whatever the order of the units behind them."""
+        lines = [self.incoming, self.bias]
+        if self.is_last:
+            lines.append(np.swapaxes(self.outgoing, 1, 2))
+        return np.swapaxes(np.concatenate(lines, axis=1), 1, 2)
+
+    def move(self, order: Array, signs: Array) -> None:
+        """Puts unit order[m, h] of network m, times its sign, in place h; both [M, H]."""
+        for weights in (self.incoming, self.bias):
+            weights[...] = np.take_along_axis(weights, order[:, None], axis=2) * signs[:, None]
+        outgoing = np.take_along_axis(self.outgoing, order[..., None], axis=1)
+        self.outgoing[...] = outgoing * signs[..., None]
+
+
+def random_copies(spec: ModelSpec, theta: Array, generator: np.random.Generator) -> Array:
+    """Each network in a copy drawn at random: the same functions and log densities.
+
+    Args:
+        spec: ModelSpec.
+        theta: Parameters [M, P].
+        generator: NumPy's.
+
+    Returns:
+        [M, P].
+    """
+    theta = theta.copy()
+    for layer in _hidden_layers(spec, theta):
+        shape = layer.bias[:, 0].shape
+        order = generator.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
+        signs = generator.choice([-1.0, 1.0], size=shape) if layer.turns else np.ones(shape)
+        layer.move(order, signs.astype(theta.dtype))
+    return theta
+
+
+def aligned(spec: ModelSpec, theta: Array, reference: Array) -> tuple[Array, Array]:
+    """Each network in the copy whose units are like those of a reference, and which had to move.
+
+    Layer by layer the two units that are nearest to each other are paired first, then the nearest of
+    the others. All copies of a network come to the same one, so that the copies of this kind are one
+    part in H! 2^H of the parameters' space.
+
+    Args:
+        spec: ModelSpec.
+        theta: Parameters [M, P].
+        reference: Parameters [P].
+
+    Returns:
+        ([M, P], boolean [M]).
+    """
+    theta, places = theta.copy(), reference[None].copy()
+    has_moved = np.zeros(len(theta), bool)
+    for layer, wanted in zip(_hidden_layers(spec, theta), _hidden_layers(spec, places)):
+        order, signs = _pairs(layer.units, wanted.units[0], layer.turns)
+        has_moved |= np.any((order != np.arange(order.shape[1])) | (signs < 0), axis=1)
+        layer.move(order, signs.astype(theta.dtype))
+    return theta, has_moved
+
+
+def _hidden_layers(spec: ModelSpec, theta: Array) -> list[_Layer]:
+    weights = spec.layout.kernels_and_biases(theta)
+    layers = []
+    for index, name in enumerate(spec.activations):
+        (kernel, bias), (outgoing, _) = weights[index : index + 2]
+        here, behind = spec.priors[index : index + 2]
+        limits = [prior.limits for prior in (here.kernel, here.bias, behind.kernel)]
+        turns = ACTIVATIONS[name].odd and all(low == -high for low, high in limits)
+        is_last = index == len(spec.activations) - 1
+        layers.append(_Layer(kernel, bias[:, None], outgoing, turns, is_last))
+    return layers
+
+
+def _pairs(units: Array, wanted: Array, turns: bool) -> tuple[Array, Array]:
+    """(Order [M, H], signs [M, H]) that bring units [M, H, f] next to those wanted [H, f]."""
+    products = units @ wanted.T  # [M, H, H], the unit first
+    likeness = np.abs(products) if turns else products
+    distance = np.square(units).sum(axis=2)[:, :, None] - 2.0 * likeness
+    distance += np.square(wanted).sum(axis=1)
+    num_networks, num_units, _ = units.shape
+    order, networks = np.empty((num_networks, num_units), int), np.arange(num_networks)
+    for _ in range(num_units):
+        nearest = distance.reshape(num_networks, -1).argmin(axis=1)
+        unit, place = np.divmod(nearest, num_units)
+        order[networks, place] = unit
+        distance[networks, unit] = distance[networks, :, place] = np.inf
+    signs = np.ones(order.shape)
+    if turns:
+        found = products[networks[:, None], order, np.arange(num_units)]
+        signs[found < 0] = -1.0
+    return order, signs
