@@ -112,6 +112,9 @@ def measure(job, options, folder):
     command += ["--hidden", *map(str, job.hidden)] if job.hidden else []
     command += [f"--{name}" for name in ("plain",) if job.plain]
     command += ["--quick"] if options.quick else []
+    if options.runs is not None and job.method == "default":
+        options.runs.mkdir(parents=True, exist_ok=True)
+        command += ["--output", options.runs / job.key.replace(" ", "_").replace(",", "")]
     load, used, began = os.getloadavg()[0], _processor_seconds(), time.perf_counter()
     about = {**job._asdict(), "commit": revision(), "load_before": round(load, 2)}
     try:
@@ -163,6 +166,7 @@ def main(arguments=None):
     parser.add_argument("--seeds", nargs="+", type=int, help="of our fits; default: the table's")
     parser.add_argument("--rivals-python", default=sys.executable, help="has scikit-learn, ngboost")
     parser.add_argument("--bde-python", default=sys.executable, help="has sklearn-contrib-bde")
+    parser.add_argument("--runs", type=Path, help="keep default runs here, score those that are")
     add_common_options(parser)
     options = parser.parse_args(arguments)
     if any(TABLES[name].data for name in options.tables):

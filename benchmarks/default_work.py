@@ -69,12 +69,14 @@ def main():
     parser.add_argument("--hidden", type=int, nargs="*", default=[50])
     parser.add_argument("--plain", action="store_true", help="no log10 of the target")
     parser.add_argument("--quick", action="store_true", help="a handful of draws")
+    parser.add_argument("--output", help="run folder of the default fit")
     options = parser.parse_args()
     with np.load(options.rows) as file:
         rows = dict(file)
     if options.method in OURS:
         quick = QUICK.get(options.method, {}) if options.quick else {}
-        found = fit_ours(options.method, options.hidden, rows, options.seed, **quick)
+        kept = {} if options.output is None else {"output": options.output}
+        found = fit_ours(options.method, options.hidden, rows, options.seed, **quick, **kept)
     else:
         with warnings.catch_warnings():
             # Bounds of hyper-parameters and numbers of iterations are what they are.
