@@ -100,21 +100,48 @@ def test_of_very_many_scores_their_quantiles_are_kept():
     np.testing.assert_allclose(found.quantile(levels), np.quantile(scores, levels), atol=4e-3)
 
 
-@pytest.mark.parametrize("noise", ["normal", "student_t", "skew"])
-def test_coverage_of_exchangeable_rows_is_nominal(noise):
+# Noise of variance 1.
+NOISE_LAWS = {
+    "normal": lambda generator, size: generator.normal(size=size),
+    "student_t": lambda generator, size: generator.standard_t(3, size=size) / np.sqrt(3.0),
+    "skew": lambda generator, size: (generator.gamma(1.5, size=size) - 1.5) / np.sqrt(1.5),
+}
+each_noise = pytest.mark.parametrize("draw", NOISE_LAWS.values(), ids=NOISE_LAWS)
+
+
+def shares_inside(scores, new):
+    """Shares of new scores within one and two standard deviations of a calibration by others."""
+    ends = ScoreDistribution.of(scores).quantile(np.array([[0.1587, 0.8413], [0.0228, 0.9772]]))
+    return np.mean((new > ends[:, :1]) & (new < ends[:, 1:]), axis=1)
+
+
+@each_noise
+def test_coverage_of_exchangeable_rows_is_nominal(draw):
     """Averaged over calibrations of 100 rows each: the standard error is below .003."""
     generator = np.random.default_rng(3)
-    draw = {
-        "normal": lambda size: generator.normal(size=size) * 2.0,
-        "student_t": lambda size: generator.standard_t(3, size=size),
-        "skew": lambda size: generator.gamma(1.5, size=size),
-    }[noise]
-    inside = np.zeros(2)
+    inside = [shares_inside(draw(generator, 100), draw(generator, 500)) for _ in range(200)]
+    np.testing.assert_allclose(np.mean(inside, axis=0), [0.6826, 0.9544], atol=0.01)
+
+
+@each_noise
+def test_coverage_by_rows_of_the_fit_left_out_is_nominal(draw):
+    """Of a linear model with 12 weights, given 100 rows; not left out they cover .63 and .93."""
+    generator, noise, num_weights = np.random.default_rng(8), 0.5, 12
+    inside = []
     for _ in range(200):
-        found, new = ScoreDistribution.of(draw(100)), draw(500)
-        ends = found.quantile(np.array([[0.1587, 0.8413], [0.0228, 0.9772]]))
-        inside += np.mean((new > ends[:, :1]) & (new < ends[:, 1:]), axis=1) / 200
-    np.testing.assert_allclose(inside, [0.6826, 0.9544], atol=0.01)
+        x, weights = generator.normal(size=(600, num_weights)), generator.normal(size=num_weights)
+        y = x @ weights + noise * draw(generator, 600)
+        fitted, new = slice(100), slice(100, 600)
+        covariance = np.linalg.inv(x[fitted].T @ x[fitted] / noise**2 + np.eye(num_weights))
+        mean = covariance @ x[fitted].T @ y[fitted] / noise**2
+        theta = generator.multivariate_normal(mean, covariance, size=400)
+        draws = (theta @ x[fitted].T)[..., None]
+        one_chain = np.ones(1), np.zeros(1)
+        left = left_out(y[fitted, None], draws, np.array(noise), *one_chain)
+        scores = (y[fitted] - left[0][:, 0]) / left[1][:, 0]
+        spread = np.sqrt(np.einsum("ni,ij,nj->n", x[new], covariance, x[new]) + noise**2)
+        inside.append(shares_inside(scores, (y[new] - x[new] @ mean) / spread))
+    np.testing.assert_allclose(np.mean(inside, axis=0), [0.6826, 0.9544], atol=0.01)
 
 
 class Case:
