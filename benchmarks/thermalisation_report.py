@@ -50,7 +50,18 @@ inputs. RMSE is that of the mean prediction there. They agree where all of the l
 the level of the teacher's, its mean and theirs differ by at most {MOST_Z:g} standard errors, and R-hat of
 the four chains is below {MOST_RHAT} at 95 % of the inputs.
 A short run that disagrees may only be short: R-hat of the teacher's chain alone, which needs to find
-nothing, shows how far it gets within its gradients."""
+nothing, shows how far it gets within its gradients.
+
+What is seen, of one teacher for each cell and runs of a minute, beside other processes: down to a noise
+of .03 chains from the library's starts are where the teacher's is, with 100 rows and with 1000, of 49 to
+769 weights; the one exception only ran out of gradients. With 100 rows this holds at .01, too. Below,
+chains stay where the search for starts left them. With 1000 rows at .003 all but one are 179 to 3494 nats
+under the teacher's chain, which moves freely where it is: the posterior is no obstacle, it is not found.
+Width helps where rows are few: at 100 rows and .003 the chains of 32 and 128 units are all at the
+teacher's level and short of gradients, two of three with 8 units are 93 and 158 nats below. Next to
+chains that are lost one is often right (three of the five cells with lost chains and R-hat above 1.3),
+which is what to look for by log density; the mean of all predicts the teacher's function up to five times
+worse than the posterior does. R-hat of the library's chains alone shows every failure."""
 
 
 def agrees(row):
@@ -72,12 +83,15 @@ def num_at_level(row):
     return sum(abs(mean - taught) < row["log_prob"]["stddev"] for mean in own)
 
 
-def publish(rows, folder):
-    """Writes table and figure of the rows there are."""
+def publish(rows, missing, folder):
+    """Writes table and figure of the rows there are, and names those that are missing."""
     if not rows:
         return
     rows = sorted(rows, key=lambda row: (*_place(row), row["teacher"]))
-    parts = ["# Thermalisation", markdown(HEADER, map(_line, rows)), _rates(rows), LEGEND]
+    rates = _rates(rows)
+    if missing:
+        rates += f"\n- not measured yet: {'; '.join(missing)}"
+    parts = ["# Thermalisation", markdown(HEADER, map(_line, rows)), rates, LEGEND]
     keep("thermalisation.md", "\n\n".join(parts), folder)
     figure(rows, folder / "thermalisation.png")
 
