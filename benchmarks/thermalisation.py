@@ -115,7 +115,8 @@ def main(arguments=None):
         if cell.key not in store:
             store.add(cell.key, measure(cell, options.seconds, options.quick))
             print(cell.key, f"R-hat {store.rows[cell.key]['all']['rhat_q95']:.3f}", flush=True)
-    publish(list(store.rows.values()), folder)
+    missing = [cell.key for cell in cells(options.teachers, options.quick) if cell.key not in store]
+    publish(list(store.rows.values()), missing, folder)
 
 
 def cells(num_teachers, quick=False):

@@ -46,10 +46,23 @@ are those of the library's chains whose mean is within a standard deviation of t
 posterior, by the teacher's chain. Rank: the share of the library's draws below the teacher itself;
 over many teachers it is uniform on [0, 1] where the library samples the posterior. R-hat
 (rank-normalised split, the larger of the plain and the folded one) is of the predictions at 300 fresh
-inputs. RMSE is that of the mean prediction there. They agree where log densities differ by at most
-{MOST_Z:g} standard errors and R-hat of the four chains is below {MOST_RHAT} at 95 % of the inputs.
+inputs. RMSE is that of the mean prediction there. They agree where all of the library's chains are at
+the level of the teacher's, its mean and theirs differ by at most {MOST_Z:g} standard errors, and R-hat of
+the four chains is below {MOST_RHAT} at 95 % of the inputs.
 A short run that disagrees may only be short: R-hat of the teacher's chain alone, which needs to find
-nothing, shows how far it gets within its gradients."""
+nothing, shows how far it gets within its gradients.
+
+What is seen, of one teacher for each cell and runs of a minute, beside other processes: down to a
+noise of .03 chains from the library's starts are where the teacher's is, with 100 rows and with
+1000, of 49 to 769 weights; the one exception only ran out of gradients. With 100 rows this holds at
+.01, too. With less noise chains stay where the search for starts left them, as long as these runs
+are. With 1000 rows at .003 all but one are 179 to 3494 nats under the teacher's chain, which moves
+freely where it is: the posterior is no obstacle, it is not found. Width helps where rows are few:
+at 100 rows and .003 the chains of 32 and 128 units are all at the teacher's level and short of
+gradients, two of three with 8 units are 93 and 158 nats below. In four of the five cells with lost
+chains at least one other is right, and its log density tells which; the mean of all predicts the
+teacher's function up to five times worse than the teacher's chain does. R-hat of the library's
+chains alone shows every failure."""
 
 
 def agrees(row):
@@ -58,8 +71,11 @@ def agrees(row):
 
 
 def is_level(row):
-    """Whether the log densities agree."""
-    return abs(row["log_prob"]["z"]) <= MOST_Z
+    """Whether the log densities agree.
+
+    Chains that stand apart have a large standard error together, which would excuse them.
+    """
+    return abs(row["log_prob"]["z"]) <= MOST_Z and num_at_level(row) == NUM_CHAINS
 
 
 def num_at_level(row):
@@ -68,12 +84,15 @@ def num_at_level(row):
     return sum(abs(mean - taught) < row["log_prob"]["stddev"] for mean in own)
 
 
-def publish(rows, folder):
-    """Writes table and figure of the rows there are."""
+def publish(rows, missing, folder):
+    """Writes table and figure of the rows there are, and names those that are missing."""
     if not rows:
         return
     rows = sorted(rows, key=lambda row: (*_place(row), row["teacher"]))
-    parts = ["# Thermalisation", markdown(HEADER, map(_line, rows)), _rates(rows), LEGEND]
+    rates = _rates(rows)
+    if missing:
+        rates += f"\n- not measured yet: {'; '.join(missing)}"
+    parts = ["# Thermalisation", markdown(HEADER, map(_line, rows)), rates, LEGEND]
     keep("thermalisation.md", "\n\n".join(parts), folder)
     figure(rows, folder / "thermalisation.png")
 
@@ -113,7 +132,7 @@ def _rates(rows):
         told = (f"{v:g}: {_rate([row for row in rows if row[name] == v])}" for v in values)
         lines.append(f"- by {name.replace('num_', '')}: {'; '.join(told)}")
     apart = [row for row in rows if not agrees(row)]
-    level = [row for row in apart if num_at_level(row) == NUM_CHAINS]
+    level = list(filter(is_level, apart))
     silent = [row for row in apart if row["library"]["rhat_q95"] < MOST_RHAT]
     lines += [
         f"- log densities alone agree: {_rate(rows, is_level)}",
@@ -141,12 +160,16 @@ def figure(rows, path):
     """R-hat, and the difference of the log densities: a map of noise and width for each N."""
     from matplotlib.figure import Figure
 
-    counts = sorted({row["num_rows"] for row in rows})
+    counts, widths, noises = (
+        sorted({row[name] for row in rows}) for name in ("num_rows", "width", "noise")
+    )
     canvas = Figure(figsize=(3.0 + 4.2 * len(counts), 8.5), layout="constrained")
     panels = canvas.subplots(len(MAPS), len(counts), squeeze=False)
     for line, one in zip(panels, MAPS):
         for axes, count in zip(line, counts):
-            image = _panel(axes, one, [row for row in rows if row["num_rows"] == count])
+            image = _panel(
+                axes, one, [row for row in rows if row["num_rows"] == count], widths, noises[::-1]
+            )
             axes.set_title(f"{one.title}, {count} rows", fontsize="medium")
         bar = canvas.colorbar(image, ax=list(line), shrink=0.8)
         ticks = np.arange(np.ceil(one.low), one.high + 0.5)
@@ -156,19 +179,17 @@ def figure(rows, path):
     canvas.savefig(path, dpi=120)
 
 
-def _panel(axes, one, rows):
+def _panel(axes, one, rows, widths, noises):
     """Draws a Map of one number of rows, medians over teachers; returns the image."""
     from matplotlib.colors import TwoSlopeNorm
 
-    widths = sorted({row["width"] for row in rows})
-    noises = sorted({row["noise"] for row in rows}, reverse=True)
+    norm = TwoSlopeNorm(one.change, one.low, one.high)
     shown = np.full((len(noises), len(widths)), np.nan)
     for row in rows:
         place = noises.index(row["noise"]), widths.index(row["width"])
         cell = [other for other in rows if _place(other) == _place(row)]
         shown[place] = np.log10(np.median([one.value(other) for other in cell]))
-        # Ends of the scale are dark.
-        is_dark = not one.low + 0.8 < shown[place] < one.high - 0.8
+        is_dark = abs(norm(shown[place]) - 0.5) > 0.3  # ends of the scale
         axes.text(
             *place[::-1],
             f"{one.told(cell)}\n{_rate(cell)} agree",
@@ -180,7 +201,7 @@ def _panel(axes, one, rows):
     axes.set_xticks(range(len(widths)), widths)
     axes.set_yticks(range(len(noises)), noises)
     axes.set(xlabel="width", ylabel="noise")
-    norm, shown = TwoSlopeNorm(one.change, one.low, one.high), np.clip(shown, one.low, one.high)
+    shown = np.clip(shown, one.low, one.high)
     return axes.imshow(shown, cmap="RdBu_r", norm=norm, aspect="auto")
 
 

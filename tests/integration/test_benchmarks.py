@@ -323,6 +323,10 @@ def test_the_teacher_of_a_thermalisation_made_its_rows(monkeypatch):
     here = np.random.default_rng(0).normal(size=(4, 200))
     near = thermalisation.compared(here[:1], here[1:], 0.0)
     far = thermalisation.compared(here[:1], here[1:] - 100.0, 0.0)
+    # Nor do chains of which one is elsewhere, though their standard error is then as large.
+    one = thermalisation.compared(here[:1], here[1:] - np.array([[0.0], [0.0], [100.0]]), 0.0)
+    assert abs(one["z"]) < 3.0
+    assert not agrees({"log_prob": one, "all": {"rhat_q95": 1.01}})
     assert agrees({"log_prob": near, "all": {"rhat_q95": 1.01}})
     assert not agrees({"log_prob": near, "all": {"rhat_q95": 1.2}})
     assert not agrees({"log_prob": far, "all": {"rhat_q95": 1.01}})
