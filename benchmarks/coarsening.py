@@ -27,7 +27,7 @@ LADDER = PowerPosterior(
     HMC(num_leapfrog_steps=32), num_temperatures=14, power=6, crowded_at=0, keep_rungs=True
 )
 # After so long a ladder ends with the draws it has.
-SECONDS = 390
+SECONDS = 200
 
 
 class Case(NamedTuple):
@@ -62,7 +62,7 @@ def load(name):
     if name == "airfoil":
         model = NTK | {"y_transform": "standardize"}
         return Case("airfoil", airfoil(0.2), (5, 20, 20, 1), model, num_results=1000)
-    problem = subset(neutralino("invariant"), 3000)
+    problem = subset(neutralino("invariant"), 2000)
     return Case("neutralino, invariant inputs", problem, (6, 20, 20, 1), NTK)
 
 
