@@ -80,7 +80,7 @@ def figure(rows, path):
         powers, scores, after = row["powers"], row["scores"], row["calibrated"]
         agreement.plot(powers, row["rhat_q95"], "-o", color="C0")
         agreement.axhline(1.05, color="grey", linestyle="--")
-        agreement.set(title=name, yscale="log", ylabel="R-hat, 95 % of the inputs")
+        agreement.set(title=name, ylabel="R-hat, 95 % of the inputs")
         error.plot(powers, scores["rmse_transformed"], "-o", color="C1", label="RMSE")
         error.plot(powers, [found["spread"] for found in after], "-s", color="C2", label="spread")
         error.set(yscale="log", ylabel="transformed units")
