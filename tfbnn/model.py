@@ -349,10 +349,10 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
     ) -> Array | dict[str, Array]:
         """The log density that is sampled, at parameters theta.
 
-        After a fit with a `likelihood_power` below 1 that is the one of the coarsened posterior, and
-        so is its term log_likelihood. Otherwise it is fully normalised, of the transformed targets given the parameters and of the
+        It is fully normalised, of the transformed targets given the parameters and of the
         parameters in the coordinates they are sampled in; the Jacobian of the target transform is
-        not part of it.
+        not part of it. After a fit with a `likelihood_power` below 1 the likelihood, and so the term
+        log_likelihood, is to this power.
 
         Args:
             theta: Parameters [..., P].

@@ -24,11 +24,9 @@ POWER = 0.1
 @pytest.fixture(scope="module")
 def coarsened():
     """(model, run) of the linear model, whose coarsened posterior is known."""
-    model, kernel = linear_model(), tfbnn.kernels.HMC(num_leapfrog_steps=4)
-    options = RUN | {"kernel": kernel, "num_results": 1500, "num_burnin_steps": 200}
-    return model, model.fit_posterior(
-        *linear_rows(), pretraining=START, likelihood_power=POWER, **options
-    )
+    model = linear_model()
+    options = RUN | {"num_burnin_steps": 200, "jit_compile": False, "likelihood_power": POWER}
+    return model, model.fit_posterior(*linear_rows(), kernel="mala", pretraining=START, **options)
 
 
 def test_draws_are_of_the_coarsened_posterior(coarsened):

@@ -6,7 +6,7 @@ import pytest
 import tfbnn
 from tests.support.linear import closed_form, linear_model, linear_rows, short_fit
 from tfbnn.diagnostics.statistics import mcse_mean
-from tfbnn.kernels import MALA, PowerPosterior
+from tfbnn.kernels import HMC, MALA, PowerPosterior
 
 KERNEL = PowerPosterior(MALA(), num_temperatures=4, power=2, keep_rungs=True)
 POWER = 0.5
@@ -16,8 +16,9 @@ POWER = 0.5
 def ladder(tmp_path_factory):
     """(model, run, folder) of the linear model with half of its likelihood."""
     folder, model = tmp_path_factory.mktemp("ladder") / "run", linear_model()
-    options = dict(num_results=2000, num_burnin_steps=300, output=folder, likelihood_power=POWER)
-    return model, short_fit(model, *linear_rows(), kernel=KERNEL, **options), folder
+    options = dict(num_results=1200, num_burnin_steps=200, output=folder, jit_compile=False)
+    options |= {"kernel": KERNEL, "likelihood_power": POWER}
+    return model, short_fit(model, *linear_rows(), **options), folder
 
 
 def test_every_rung_is_a_coarsened_posterior(ladder):
@@ -57,10 +58,34 @@ def test_a_folder_keeps_all_rungs(ladder):
     np.testing.assert_array_equal(again.posterior.draws, model.posterior.draws)
 
 
-def test_a_run_without_them_says_what_to_do():
-    kernel = PowerPosterior(MALA(), num_temperatures=3)
-    options = dict(num_results=5, num_burnin_steps=5, jit_compile=False)
-    run = short_fit(linear_model(), *linear_rows(), kernel=kernel, **options)
-    with pytest.raises(ValueError, match=r"PowerPosterior\(keep_rungs=True\)"):
-        run.coarsening(*linear_rows())
-    assert "Coarsening" not in run.report()
+@pytest.mark.statistics
+def test_a_rung_of_a_network_is_the_fit_with_its_power():
+    """Predictions and the learned noise scale, by their means; false alarms below 1e-4."""
+    generator = np.random.default_rng(3)
+    x = generator.uniform(-2.0, 2.0, size=(40, 1))
+    y = np.tanh(2.0 * x[:, 0]) + 0.3 * generator.normal(size=40)
+    kernel = PowerPosterior(HMC(num_leapfrog_steps=8), num_temperatures=4, power=1, keep_rungs=True)
+    options = dict(num_chains=4, num_results=2500, num_burnin_steps=500, seed=1)
+    model = tfbnn.BayesianMLP([1, 2, 1], prior=tfbnn.priors.Normal(1.0))
+    rungs = short_fit(model, x, y, kernel=kernel, **options).rungs
+    rung = next(rungs.ensembles())
+    power = rung.spec.likelihood_power
+    short_fit(model, x, y, kernel=HMC(num_leapfrog_steps=16), likelihood_power=power, **options)
+    found, expected = (
+        _seen(tfbnn.BayesianMLP.from_ensemble(e), x) for e in (rung, model.posterior)
+    )
+    for change in (lambda values: values, np.square):
+        one, other = change(found), change(expected)
+        error = np.hypot(mcse_mean(one), mcse_mean(other))
+        z = (one.mean(axis=(0, 1)) - other.mean(axis=(0, 1))) / error
+        assert np.abs(z).max() < 4.5
+    whole = _seen(tfbnn.BayesianMLP.from_ensemble(list(rungs.ensembles())[-1]), x)
+    assert whole.std(axis=(0, 1)).mean() < 0.8 * found.std(axis=(0, 1)).mean()
+
+
+def _seen(model, x):
+    """Predictions at some inputs and log noise scales of all draws [C, S, 6]."""
+    posterior = model.posterior
+    shape = posterior.draws.shape[:2]
+    function = model.predict_draws(x[:5], space="transformed").reshape(*shape, 5)
+    return np.concatenate([function, posterior.log_noise_scale.reshape(*shape, 1)], axis=2)

@@ -127,7 +127,7 @@ class Rungs:
     @property
     def text(self) -> str:
         """A line for the report."""
-        return f"{largest_power_text(self.largest_power)}; run.coarsening(x, y) says what it costs"
+        return largest_power_text(self.largest_power)
 
     def coarsening(self, x: Any, y: Any, noise_scale: Any) -> Coarsening:
         """The Coarsening, scored by rows."""

@@ -105,3 +105,11 @@ def test_lines_fit_the_terminal(diagnosis, monkeypatch):
         monkeypatch.setattr(sys, "stdout", tty.stream)
         report = make_run(diagnosis).report()
     assert 50 < max(map(len, report.splitlines())) <= 60
+
+
+def test_a_run_without_the_draws_of_rungs_has_no_curve(diagnosis):
+    run = make_run(diagnosis)
+    with pytest.raises(ValueError, match=r"PowerPosterior\(keep_rungs=True\)"):
+        run.coarsening(np.zeros((3, 2)), np.zeros(3))
+    assert "Coarsening" not in run.report()
+    assert run.to_dict()["largest_power_that_mixes"] is None

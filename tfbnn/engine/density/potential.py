@@ -142,7 +142,7 @@ class Potential:
         return prior + power * likelihood, of_prior + weight * of_likelihood
 
     def log_likelihood_and_gradient(self, theta, data):
-        """Log likelihood to the power of one [C] in float64 and its gradient [C, P] in the dtype of theta."""
+        """Log likelihood [C] in float64, to the power of one, and its gradient [C, P] as theta's."""
         length = rows_per_block(self.spec, theta.shape[0])
         return value_and_gradient_over_rows(self.row_log_likelihood, theta, data, length)
 

@@ -93,7 +93,7 @@ class Repriorised(_Readout):
     regulariser: float | None = None
 
     def log_prob(self, theta, data, likelihood_weight=1.0):
-        """Log density of phi [C, P]; the posterior's, not that of a power of the likelihood."""
+        """Log density of phi [C, P], with the power of the spec; rungs have no such map."""
         if self._is_normal:
             return self._collapsed_log_prob(theta, data) + self._log_density_of_numbers(theta)
         theta, log_det = self._map(theta, self._posterior(theta, data))
@@ -188,7 +188,7 @@ class Collapsed(_Readout):
         return all_but_readout(self.spec)
 
     def log_prob(self, theta, data, likelihood_weight=1.0):
-        """Log density of the coordinates [C, P']; the posterior's, not that of a power."""
+        """Log density of the coordinates [C, P'], with the power of the spec alone."""
         return self._collapsed_log_prob(self._theta(theta), data)
 
     def value_and_gradient(self, theta, data, likelihood_weight=1.0):

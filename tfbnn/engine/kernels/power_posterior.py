@@ -91,10 +91,10 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
 
     Rung i samples p(D | theta)^t_i p(theta): the likelihood is tempered and the prior is not, from the
     prior at t = 0 to the posterior at t = 1, or to the coarsened posterior of a fit whose
-    `likelihood_power` is below 1: then p(D | theta) has that power already. With t = x^power, x rises in equal steps; where a noise
-    scale is learned, half of the rungs are placed otherwise, see `crowded_at`. Only the last
-    rung's draws, acceptance, step size and divergences are kept and reported; gradients count for
-    all of them. A transition moves all rungs by the inner kernel, each with a step size and a
+    `likelihood_power` is below 1: then p(D | theta) has that power already. With t = x^power, x rises
+    in equal steps; where a noise scale is learned, half of the rungs are placed otherwise, see
+    `crowded_at`. Only the last rung's draws are kept, unless `keep_rungs`, and only its acceptance,
+    step size and divergences are reported; gradients count for all of them. A transition moves all rungs by the inner kernel, each with a step size and a
     diagonal preconditioner of its own, and then offers each of them a swap with another rung, after
     which the inner kernel starts anew: one gradient more, persistent momenta are drawn afresh, and a
     trajectory length that the inner kernel would learn stays at its first value.

@@ -69,7 +69,7 @@ def test_known_noise_to_a_power_is_wider_noise(name, num_rows):
 
 def test_a_target_knows_the_same_of_both():
     """Hessian and Gauss-Newton matrices of SMMALA too, at rungs between the prior and the power."""
-    made, data, theta = readouts.build(9, likelihood=Gaussian(NOISE))
+    made, data, theta = readouts.build(9, likelihood=Gaussian(NOISE), hidden=[2])
     rungs = (0.0, 0.3, 1.0)
     linear_map = as_tensors(identity_map(theta.shape, "float64"))
     one, other = (
