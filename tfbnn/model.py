@@ -237,7 +237,9 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
                 it. A quarter of the warm-up and a few draws are spent on scouting; chains in basins
                 whose posterior mass is 20 nats below the best one's, errors taken off (see `basins`),
                 then go on from draws of it, of as many chains as are there, in copies of the network
-                with hidden units in another order, signs turned where the activation is odd. Warm-up
+                with hidden units in another order, signs turned where the activation is odd. Where
+                masses are known between bounds only, a log density that is P + 20 lower counts, with P
+                parameters: the basin would have to be wider by a factor of e in each of them. Warm-up
                 and sampling follow. Chains then agree on the basin that one of them has found, not by
                 themselves: R-hat says whether they mix there, not whether there are others. The report
                 says which were moved, and where one chain alone had found the basin. A kill while

@@ -133,6 +133,13 @@ def test_a_proposal_that_misses_the_target_is_not_reliable():
     assert not far.is_reliable
 
 
+def test_densities_that_do_not_overlap_at_all_are_no_error():
+    """Warnings are errors: nothing may be divided by numbers that were rounded to zero."""
+    found = bridge(np.linspace(-5.0, 5.0, 40), np.linspace(-1e4, -9e3, 40))
+    assert not found.is_reliable and found.overlap <= 40
+    assert not bridge(np.linspace(-5.0, 5.0, 40), np.full(40, -np.inf)).is_reliable
+
+
 def test_a_density_that_is_zero_around_its_draws_has_no_lower_bound():
     class Thin(Mixture):
         def log_prob(self, theta):
@@ -211,9 +218,9 @@ def test_the_report_says_what_the_average_is():
 
 def test_basins_below_the_best_are_told_with_errors_taken_off():
     found = basins_of([0, 1, 2], [0.0, -25.0, -25.0], [0.1, 0.1, 10.0])
-    assert found.are_below(20.0).tolist() == [False, True, False]
+    assert (found.nats_below(0) > 20.0).tolist() == [False, True, False]
     unsure = basins_of([0, 1, 2], [0.0, -5.0, -45.0], [16.0, 0.1, 0.1])
-    assert unsure.surest == 1 and unsure.are_below(20.0).tolist() == [False, False, True]
+    assert unsure.surest == 1 and (unsure.nats_below(1) > 20.0).tolist() == [False, False, True]
 
 
 @pytest.fixture

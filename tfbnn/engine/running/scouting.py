@@ -102,7 +102,8 @@ def restarted(
         )
     except KeyboardInterrupt:
         return starts._replace(interrupted=True)
-    theta, text = _moved(spec, result.draws, basins, sampling.seed)
+    log_prob = result.sample_stats["lp"].mean(axis=1)
+    theta, text = _moved(spec, result.draws, log_prob, basins, sampling.seed)
     spent = Seconds(pretraining=time.perf_counter() - began)
     return starts._replace(
         theta=theta.astype(spec.dtype),
@@ -127,10 +128,31 @@ def _scouting(sampling: Sampling) -> Sampling:
     )
 
 
-def _moved(spec: ModelSpec, draws: Array, basins: Basins, seed: int) -> tuple[Array, str]:
+def judged(basins: Basins, log_prob: Array, num_parameters: int) -> tuple[int, Array]:
+    """(The best basin, by how many nats each chain is below it [C], less what it is given of doubt).
+
+    By the masses, two errors taken off, where bridge sampling tells them. Else by the log densities,
+    one nat per parameter taken off: to have as much mass after all, a basin so much lower would have
+    to be wider than the best by a factor of e in every parameter.
+
+    Args:
+        basins: Basins of the scouts.
+        log_prob: Their mean log densities [C].
+        num_parameters: P.
+    """
+    if basins.is_bridged.all():
+        return basins.surest, basins.nats_below(basins.surest)[basins.labels]
+    best = int(basins.labels[np.argmax(log_prob)])
+    return best, log_prob[basins.labels == best].mean() - log_prob - num_parameters
+
+
+def _moved(
+    spec: ModelSpec, draws: Array, log_prob: Array, basins: Basins, seed: int
+) -> tuple[Array, str]:
     """(Where chains are to go on [C, P], what was done, in words)."""
-    hopeless = np.flatnonzero(basins.are_below(HOPELESS_NATS)[basins.labels])
-    best = np.flatnonzero(basins.labels == basins.surest)
+    basin, below = judged(basins, log_prob, draws.shape[2])
+    best = np.flatnonzero(basins.labels == basin)
+    hopeless = np.flatnonzero((below > HOPELESS_NATS) & (basins.labels != basin))
     theta = draws[:, -1].copy()
     if not len(hopeless):
         return theta, (
@@ -143,8 +165,6 @@ def _moved(spec: ModelSpec, draws: Array, basins: Basins, seed: int) -> tuple[Ar
         source = draws[best[donor], -1 - (1 + round_) * step]
         generator = seeds.generator(seed, "restart", int(chain))
         theta[chain] = random_copies(spec, source[None], generator)[0]
-    of_moved = basins.log_evidence[basins.labels[hopeless]]
-    gap = float(basins.log_evidence[basins.surest] - of_moved.max())
     found = (
         f"chain {best[0]} alone, so that nothing but one start speaks for it"
         if len(best) == 1
@@ -152,6 +172,7 @@ def _moved(spec: ModelSpec, draws: Array, basins: Basins, seed: int) -> tuple[Ar
     )
     text = named("chain", hopeless)
     return theta, (
-        f"restart='best' moved {text}, {gap:.3g} nats or more below, to the best basin, found by {found}. "
+        f"restart='best' moved {text}, {below[hopeless].min():.3g} nats or more below with all doubts taken "
+        f"off, to the best basin, found by {found}. "
         "R-hat says whether chains mix in there, not whether there are others"
     )

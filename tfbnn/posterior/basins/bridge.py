@@ -60,7 +60,8 @@ def bridge(of_target: Array, of_proposal: Array) -> Bridge:
             return Bridge(np.nan, np.inf, 0.0)
         if abs(value - last) < _TOLERANCE:
             break
-    above, below = (np.exp(terms) for terms in _terms(target, proposal, value, share))
+    # Their sizes do not matter, but the largest must not be rounded to zero.
+    above, below = (np.exp(terms - terms.max()) for terms in _terms(target, proposal, value, share))
     error = _relative_variance(above) / len(above)
     error += _relative_variance(below) / effective_size(below)
     overlap = min(_weight(above), _weight(below) * size / len(below))

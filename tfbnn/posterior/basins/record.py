@@ -135,24 +135,18 @@ class Basins:
         Of the basins that were found; infinite where there is one. Negative where the errors leave
         open which is best.
         """
-        return -float(np.logaddexp.reduce(self._gaps(0)[1:], initial=-np.inf))
+        return -float(np.logaddexp.reduce(-self.nats_below(0)[1:], initial=-np.inf))
 
     @property
     def surest(self) -> int:
         """The basin whose evidence is the largest with two errors taken off."""
         return int(np.argmax(self.log_evidence - _ERRORS * self.log_evidence_stderr))
 
-    def are_below(self, nats: float) -> Array:
-        """Which basins have less than e^-nats of the mass of the surest, two errors taken off [B]."""
-        below: Array = self._gaps(self.surest) < -nats
-        below[self.surest] = False
-        return below
-
-    def _gaps(self, basin: int) -> Array:
-        """How far evidences are above that of a basin at most, two errors added [B]."""
+    def nats_below(self, basin: int) -> Array:
+        """How far evidences are below that of a basin at least, two errors taken off [B]."""
         errors = np.hypot(self.log_evidence_stderr, self.log_evidence_stderr[basin])
-        gaps: Array = self.log_evidence - self.log_evidence[basin] + _ERRORS * errors
-        return gaps
+        below: Array = self.log_evidence[basin] - self.log_evidence - _ERRORS * errors
+        return below
 
     def report(self, width: int | None = None) -> str:
         """Returns basins, weights and what the average over the chains is, as text.

@@ -8,9 +8,11 @@ import tfbnn
 from tests.support.small_runs import assert_same_draws
 from tests.support.two_basins import PRIOR, X
 from tfbnn.engine.running import begin_elsewhere
+from tfbnn.engine.running.scouting import judged
 from tfbnn.exceptions import RunFolderError
 from tfbnn.kernels import HMC, PowerPosterior
 from tfbnn.likelihoods import Gaussian
+from tfbnn.posterior.basins.record import Basins
 from tfbnn.priors import Normal
 from tfbnn.run.definition import Starts
 from tfbnn.run.options import FitOptions
@@ -92,6 +94,24 @@ def test_a_basin_that_one_chain_found_is_said_to_be_so(starting):
 def test_chains_that_are_not_hopeless_stay(starting):
     model, run = fit(restart="best", **starting(LEFT, LEFT))
     assert "moved no chain" in " ".join(run.notes) and np.all(edges(model) < 0)
+
+
+def test_log_densities_judge_where_masses_are_not_known():
+    def basins(bridged):
+        return Basins(
+            labels=np.array([0, 1, 2, 1]),
+            log_evidence=np.array([0.0, -30.0, -300.0]),
+            log_evidence_stderr=np.array([0.5, 0.5, 0.5]) if bridged else np.full(3, 400.0),
+            is_bridged=np.full(3, bridged),
+            rhat_within=np.ones((3, 5, 1)),
+            chain_weights=np.full(4, 0.25),
+        )
+
+    log_prob = np.array([-30.0, 0.0, -300.0, -2.0])
+    best, below = judged(basins(True), log_prob, 100)
+    assert best == 0 and (below > 20.0).tolist() == [False, True, True, True]
+    best, below = judged(basins(False), log_prob, 100)
+    assert best == 1 and below.tolist() == [-71.0, -101.0, 199.0, -99.0]
 
 
 def test_a_run_tells_of_no_other_draws_than_its_own(starting):
