@@ -67,6 +67,10 @@ READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_facto
 MODE = "posterior/mode"  # around which the network was made linear
 ROW_DIGESTS = "constant_data/row_digests"
 SCORES = "constant_data/calibration_scores"
+MISFIT = {
+    "directions": "constant_data/misfit_directions",
+    "squares": "constant_data/misfit_squares",
+}
 
 DATASETS: dict[str, Description] = {
     METADATA: (("|u1",), ("byte",)),
@@ -84,9 +88,11 @@ OPTIONAL_DATASETS: dict[str, Description] = {
     MODE: (("<f4", "<f8"), ("param",)),
     ROW_DIGESTS: (("<u4",), ("digest",)),
     SCORES: (("<f8",), ("score", "target")),
+    MISFIT["directions"]: (("<f4", "<f8"), ("network", "target", "feature", "feature")),
+    MISFIT["squares"]: (("<f8",), ("network", "target", "feature")),
 }
 # What each version added to the datasets; files of the versions before it do not have them.
-ADDED_DATASETS: dict[int, tuple[str, ...]] = {2: (MODE, ROW_DIGESTS, SCORES)}
+ADDED_DATASETS: dict[int, tuple[str, ...]] = {2: (MODE, ROW_DIGESTS, SCORES, *MISFIT.values())}
 
 # Files of a run folder.
 ARRAYS = "arrays"

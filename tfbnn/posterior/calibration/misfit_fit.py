@@ -1,0 +1,142 @@
+"""Finds a `Misfit` out of the rows of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from tfbnn.posterior.calibration.misfit import Misfit
+from tfbnn.posterior.calibration.misfit_features import (
+    misfit_features,
+    misfit_networks,
+    num_features,
+    row_blocks,
+    single_networks,
+)
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import noise_tiles
+from tfbnn.spec.rows import NetworkRows
+from tfbnn.system.arrays import Array
+
+# Of the largest: weight along an axis that is rounding.
+_LEAST_SHARE = 1e-10
+
+Blocks = Callable[[], Iterator[tuple[slice, Array]]]
+
+
+class Axes(NamedTuple):
+    """The two sums of a Misfit as quadratic forms, of one network and target.
+
+    Attributes:
+        directions, squares: As of `Misfit`, but for a factor: [P, P] and [P].
+        leverage: Of the rows [n].
+    """
+
+    directions: Array
+    squares: Array
+    leverage: Array
+
+
+def fit_misfit(
+    ensemble: Ensemble, rows: NetworkRows, scores: Array, judged: Array
+) -> tuple[Misfit, Array]:
+    """The Misfit, and its factors [N, K] at the rows of the fit, each without its own part in it.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        rows: The rows of the fit on the scale the network sees.
+        scores: Theirs, each row left out [N, K].
+        judged: Which of them are known [N, K].
+    """
+    networks = misfit_networks(ensemble)
+    noise = np.empty((networks.num_draws, *rows.y.shape))
+    for place, location, scale in noise_tiles(networks, rows.x, rows.noise):
+        noise[:, place] = np.broadcast_to(cast(Array, scale), location.shape)
+    count, num_targets = num_features(ensemble.spec), rows.y.shape[1]
+    directions = np.empty((len(noise), num_targets, count, count), ensemble.spec.dtype)
+    squares = np.empty(directions.shape[:-1])
+    leverages = np.empty_like(noise)
+    for number, network in enumerate(single_networks(networks)):
+        for target in range(num_targets):
+            found = misfit_axes(
+                _blocks(network, rows.x, target, noise[number, :, target]),
+                np.square(scores[:, target]),
+                judged[:, target],
+            )
+            unit = _unit(found.directions, network, rows.x, target)
+            directions[number, target], squares[number, target] = (
+                unit * found.directions,
+                found.squares,
+            )
+            # At the row itself, whose features are not divided by its noise.
+            own = np.square(unit * noise[number, :, target]) * found.leverage
+            leverages[number, :, target] = own * judged[:, target]
+    misfit = Misfit(directions, squares)
+    return misfit, _factors_without_own(misfit, networks, rows.x, np.square(scores), leverages)
+
+
+def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
+    """The Axes of one network and target.
+
+    The penalty on weights is one for theta, as the prior has it in ntk; elsewhere it decides little
+    where rows do.
+
+    Args:
+        blocks: Iterates over (slice of rows, their features over their noise scale [P, n]).
+        squares: Of scores [N].
+        judged: Which rows have one [N].
+    """
+    precision: Array = sum((features @ features.T for _, features in blocks()), np.array(0.0))
+    precision = precision + np.eye(len(precision))
+    whitening = np.linalg.inv(np.linalg.cholesky(precision))
+    leverage = np.empty(len(squares))
+    above, below = np.zeros_like(precision), np.zeros_like(precision)
+    for rows, features in blocks():
+        white = whitening @ features
+        leverage[rows] = np.maximum(np.square(white).sum(axis=0), np.finfo(np.float64).tiny)
+        # BLAS takes half the time for a product with its own transpose.
+        weighted = white * np.sqrt(judged[rows] / leverage[rows])
+        below += weighted @ weighted.T
+        weighted *= np.sqrt(squares[rows])
+        above += weighted @ weighted.T
+    # Axes on which the sum below is a plain sum of squares, turned so that the one above has no mixed
+    # terms either.
+    lengths, axes = np.linalg.eigh(below)
+    known = lengths > _LEAST_SHARE * lengths[-1]
+    roots = np.sqrt(np.where(known, lengths, 1.0))
+    inner = (axes / roots) * known
+    means, turn = np.linalg.eigh(inner.T @ above @ inner)
+    directions = whitening.T @ (axes * (roots * known)) @ turn
+    return Axes(directions, np.maximum(means, 0.0), leverage)
+
+
+def _blocks(network: Ensemble, x: Array, target: int, noise: Array) -> Blocks:
+    def blocks() -> Iterator[tuple[slice, Array]]:
+        for rows in row_blocks(len(x)):
+            yield rows, misfit_features(network, x[rows])[target] / noise[rows]
+
+    return blocks
+
+
+def _unit(directions: Array, network: Ensemble, x: Array, target: int) -> float:
+    """What directions are multiplied with, so that the sum below is 1 on average over rows."""
+    total = sum(
+        float(np.square(directions.T @ misfit_features(network, x[rows])[target]).sum())
+        for rows in row_blocks(len(x))
+    )
+    return float(np.sqrt(len(x) / total))
+
+
+def _factors_without_own(
+    misfit: Misfit, networks: Ensemble, x: Array, squares: Array, own: Array
+) -> Array:
+    found = np.zeros(squares.shape)
+    for number, network in enumerate(single_networks(networks)):
+        for rows in row_blocks(len(x)):
+            for target, features in enumerate(misfit_features(network, x[rows])):
+                below = own[number, rows, target]
+                above = below * squares[rows, target]
+                found[rows, target] += misfit.mean_square(features, number, target, (above, below))
+    return np.sqrt(found / len(own))
