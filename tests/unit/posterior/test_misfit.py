@@ -270,7 +270,7 @@ EDITS = {
     "negative": (_negative, "must be >= 0"),
     "half": (_half, "go together"),
     "gone": (_gone, "calibration.scale must be"),
-    "fewer": (_fewer, "must be of 3 networks, found 1"),
+    "fewer": (_fewer, "must be of 4 networks, found 1"),
     "without scores": (_no_scores, "go together"),
 }
 

@@ -12,16 +12,16 @@ from tfbnn.posterior.linearised import layers_at
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
-# One network of each of four chains is as good as sixteen (benchmarks/results/pops.md).
-_NUM_NETWORKS = 4
+# As good as 16, of four chains (benchmarks/results/pops.md).
+NUM_NETWORKS = 4
 # Weights of the last layers, as many layers as have no more together. Of all weights features tell more
 # than those of the readout alone; their matrices have the square of this number of entries.
 _MOST_FEATURES = 1000
 _BLOCK_ROWS = 1024
 
 
-def misfit_networks(ensemble: Ensemble) -> Ensemble:
-    """The networks [M, 1, P] whose features are taken: evenly spaced by weight, M at most 4.
+def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
+    """The networks [M, 1, P] whose features are taken: evenly spaced by weight, M at most `count`.
 
     Of four chains of equal weight the last draw of each; of draws around a mode that at the mode.
     """
@@ -29,11 +29,12 @@ def misfit_networks(ensemble: Ensemble) -> Ensemble:
         return ensemble.at_mode
     weighted = ensemble.weighted
     reached = np.cumsum(weighted.draw_weights)
-    places = reached[-1] * np.arange(1, _NUM_NETWORKS + 1) / _NUM_NETWORKS
-    # Half a draw less, so that rounding decides nothing.
-    chosen = np.searchsorted(reached, places - 0.5 * weighted.draw_weights.min())
+    places = reached[-1] * np.arange(1, count + 1) / count
+    # A tenth of a draw less, so that rounding decides nothing.
+    chosen = np.searchsorted(reached, places - 0.1 * weighted.draw_weights.min())
     flat = weighted.draws.reshape(weighted.num_draws, -1)
-    chosen = np.unique(np.minimum(chosen, len(flat) - 1))
+    # They ascend. np.unique would import more of NumPy, which a reader of strangers' files may not.
+    chosen = chosen[np.diff(chosen, prepend=-1) > 0]
     networks = flat[chosen][:, None].astype(np.float64)
     return replace(weighted.with_draws(networks), readouts=None)
 
