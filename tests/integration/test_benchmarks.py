@@ -291,3 +291,12 @@ def test_calibration(run_quickly, tmp_path):
     table, (row,) = run_quickly("calibration", *arguments)
     assert "| wave, 0 | posterior |" in table and "nan" not in table
     assert abs(row["split"]["coverage"][0] - 0.683) < 0.1
+
+
+def test_pops(run_quickly, tmp_path):
+    arguments = ["--tables", "wave", "--runs", str(tmp_path / "runs")]
+    table, (row,) = run_quickly("pops", *arguments)
+    assert "| misfit; all weights |" in table and "nan" not in table
+    assert len(row["scales"]) == 19
+    for found in row["scales"].values():
+        assert abs(found["split"]["coverage"][0] - 0.683) < 0.1
