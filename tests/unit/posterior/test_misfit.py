@@ -327,3 +327,15 @@ def test_compression_drops_the_misfit_too():
     with pytest.warns(UserWarning, match="Call calibrate again"):
         small = case.model.compress(10, "stride")
     assert small.calibration is None
+
+
+def test_the_sums_are_about_one_at_the_rows_of_the_fit():
+    case = Case(200)
+    x = case.ensemble.x_pipeline.forward(case.x)
+    scores = np.ones((200, 1))
+    misfit, _ = fit_misfit(case.ensemble, NetworkRows(x, scores, None), scores, scores > 0)
+    for number, network in enumerate(single_networks(misfit_networks(case.ensemble))):
+        sums = np.square(misfit.directions[number, 0].T @ misfit_features(network, x)[0]).sum(
+            axis=0
+        )
+        assert sums.mean() == pytest.approx(1.0, rel=1e-6)

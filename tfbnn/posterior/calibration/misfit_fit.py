@@ -32,11 +32,13 @@ class Axes(NamedTuple):
     Attributes:
         directions, squares: As of `Misfit`, but for a factor: [P, P] and [P].
         leverage: Of the rows [n].
+        total: The sum below, added up over all rows.
     """
 
     directions: Array
     squares: Array
     leverage: Array
+    total: float
 
 
 def fit_misfit(
@@ -65,12 +67,12 @@ def fit_misfit(
                 np.square(scores[:, target]),
                 judged[:, target],
             )
-            unit = _unit(found.directions, network, rows.x, target)
-            directions[number, target], squares[number, target] = (
-                unit * found.directions,
-                found.squares,
-            )
-            # At the row itself, whose features are not divided by its noise.
+            # At the rows themselves, whose features are not divided by their noise, the sum below is
+            # then about 1 on average.
+            variance = float(np.mean(np.square(noise[number, :, target])))
+            unit = np.sqrt(len(rows.x) / (found.total * variance))
+            directions[number, target] = unit * found.directions
+            squares[number, target] = found.squares
             own = np.square(unit * noise[number, :, target]) * found.leverage
             leverages[number, :, target] = own * judged[:, target]
     misfit = Misfit(directions, squares)
@@ -109,7 +111,9 @@ def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
     inner = (axes / roots) * known
     means, turn = np.linalg.eigh(inner.T @ above @ inner)
     directions = whitening.T @ (axes * (roots * known)) @ turn
-    return Axes(directions, np.maximum(means, 0.0), leverage)
+    of_rows = precision - np.eye(len(precision))
+    total = float(np.sum(directions * (of_rows @ directions)))
+    return Axes(directions, np.maximum(means, 0.0), leverage, total)
 
 
 def _blocks(network: Ensemble, x: Array, target: int, noise: Array) -> Blocks:
@@ -118,15 +122,6 @@ def _blocks(network: Ensemble, x: Array, target: int, noise: Array) -> Blocks:
             yield rows, misfit_features(network, x[rows])[target] / noise[rows]
 
     return blocks
-
-
-def _unit(directions: Array, network: Ensemble, x: Array, target: int) -> float:
-    """What directions are multiplied with, so that the sum below is 1 on average over rows."""
-    total = sum(
-        float(np.square(directions.T @ misfit_features(network, x[rows])[target]).sum())
-        for rows in row_blocks(len(x))
-    )
-    return float(np.sqrt(len(x) / total))
 
 
 def _factors_without_own(
