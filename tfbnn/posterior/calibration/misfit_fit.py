@@ -19,6 +19,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import noise_tiles
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
+from tfbnn.system.threads import on_all_cores
 
 # Of the largest: weight along an axis that is rounding.
 _LEAST_SHARE = 1e-10
@@ -58,25 +59,39 @@ def fit_misfit(
         noise[:, place] = np.broadcast_to(cast(Array, scale), location.shape)
     count, num_targets = num_features(ensemble.spec), rows.y.shape[1]
     directions = np.empty((len(noise), num_targets, count, count), ensemble.spec.dtype)
-    squares = np.empty(directions.shape[:-1])
-    leverages = np.empty_like(noise)
-    for number, network in enumerate(single_networks(networks)):
+    squares, own = np.empty(directions.shape[:-1]), np.empty_like(noise)
+    singles = single_networks(networks)
+
+    def find(number: int) -> None:
         for target in range(num_targets):
+            scale = noise[number, :, target]
             found = misfit_axes(
-                _blocks(network, rows.x, target, noise[number, :, target]),
+                _blocks(singles[number], rows.x, target, scale),
                 np.square(scores[:, target]),
                 judged[:, target],
             )
             # At the rows themselves, whose features are not divided by their noise, the sum below is
             # then about 1 on average.
-            variance = float(np.mean(np.square(noise[number, :, target])))
-            unit = np.sqrt(len(rows.x) / (found.total * variance))
+            unit = np.sqrt(len(scale) / (found.total * float(np.mean(np.square(scale)))))
             directions[number, target] = unit * found.directions
             squares[number, target] = found.squares
-            own = np.square(unit * noise[number, :, target]) * found.leverage
-            leverages[number, :, target] = own * judged[:, target]
+            terms = np.square(unit * scale) * found.leverage
+            own[number, :, target] = terms * judged[:, target]
+
+    on_all_cores(find, range(len(singles)))
     misfit = Misfit(directions, squares)
-    return misfit, _factors_without_own(misfit, networks, rows.x, np.square(scores), leverages)
+
+    def mean_square(number: int) -> Array:
+        values = np.empty(rows.y.shape)
+        for place in row_blocks(len(rows.x)):
+            for target, features in enumerate(misfit_features(singles[number], rows.x[place])):
+                below = own[number, place, target]
+                above = below * np.square(scores[place, target])
+                values[place, target] = misfit.mean_square(features, number, target, (above, below))
+        return values
+
+    factors = np.sqrt(np.mean(on_all_cores(mean_square, range(len(singles))), axis=0))
+    return misfit, factors
 
 
 def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
@@ -122,16 +137,3 @@ def _blocks(network: Ensemble, x: Array, target: int, noise: Array) -> Blocks:
             yield rows, misfit_features(network, x[rows])[target] / noise[rows]
 
     return blocks
-
-
-def _factors_without_own(
-    misfit: Misfit, networks: Ensemble, x: Array, squares: Array, own: Array
-) -> Array:
-    found = np.zeros(squares.shape)
-    for number, network in enumerate(single_networks(networks)):
-        for rows in row_blocks(len(x)):
-            for target, features in enumerate(misfit_features(network, x[rows])):
-                below = own[number, rows, target]
-                above = below * squares[rows, target]
-                found[rows, target] += misfit.mean_square(features, number, target, (above, below))
-    return np.sqrt(found / len(own))
