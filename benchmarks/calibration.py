@@ -11,6 +11,7 @@ are kept beside the table, benchmarks/results/calibration.md.
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -160,9 +161,13 @@ class HeldOut(NamedTuple):
 
     def calibrated(self, ensemble, calibration):
         """Their RowScores under a calibration."""
+        from tfbnn.posterior.calibration.misfit_features import scale_factors
         from tfbnn.posterior.row_scores import calibrated_scores
 
-        return calibrated_scores(ensemble, calibration, self.plain, self.y, self.rows.y, self.trust)
+        factors = scale_factors(replace(ensemble, calibration=calibration), self.rows.x)
+        return calibrated_scores(
+            ensemble, calibration, self.plain, self.y, self.rows.y, self.trust, factors
+        )
 
 
 def of_scores(held_out, scores):

@@ -343,3 +343,12 @@ def test_the_teacher_of_a_thermalisation_made_its_rows(monkeypatch):
     assert not agrees({"log_prob": near, "all": {"rhat_q95": 1.2}})
     assert not agrees({"log_prob": far, "all": {"rhat_q95": 1.01}})
     assert far["rank"] == 1.0 and 0.3 < near["rank"] < 0.7
+
+
+def test_pops(run_quickly, tmp_path):
+    arguments = ["--tables", "wave", "--runs", str(tmp_path / "runs")]
+    table, (row,) = run_quickly("pops", *arguments)
+    assert "| misfit; all weights |" in table and "nan" not in table
+    assert len(row["scales"]) == 19
+    for found in row["scales"].values():
+        assert abs(found["split"]["coverage"][0] - 0.683) < 0.1

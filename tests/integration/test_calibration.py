@@ -66,6 +66,17 @@ def test_the_command_calibrates_a_run_folder_by_its_own_rows(fitted, tmp_path, c
     assert tfbnn.load(tmp_path / "out.h5").calibration.method == "loo"
 
 
+def test_a_run_folder_has_the_rows_for_the_misfit(fitted, tmp_path, capsys):
+    _, folder = fitted
+    table = np.column_stack(rows(100, 5))
+    np.savetxt(tmp_path / "new.csv", table, delimiter=",", header="x1,x2,y", comments="")
+    for data in ([], [str(tmp_path / "new.csv"), "--target", "y"]):
+        out = tmp_path / f"out{len(data)}.h5"
+        assert main(["calibrate", str(folder), *data, "--scale", "misfit", "-o", str(out)]) == 0
+        assert "scaled by the local misfit" in capsys.readouterr().out
+        assert tfbnn.load(out).calibration.scale == "misfit"
+
+
 def test_a_new_fit_has_no_calibration(fitted):
     model, _ = small_fit(num_results=10, num_burnin_steps=10)
     model.calibrate(*rows(200, 5))

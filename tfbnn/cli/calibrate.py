@@ -6,7 +6,7 @@ from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import DATA, add_model_argument, add_role_options, load_model
 from tfbnn.cli.outputs import MODEL, check_output
-from tfbnn.posterior.calibration.record import BY
+from tfbnn.posterior.calibration.record import BY, SCALES
 
 HELP = "make error bars hold as often as they say"
 DESCRIPTION = """\
@@ -34,6 +34,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="groups of rows that are each right by themselves: with small and large predicted "
         "deviations, or inside the training inputs and at their edge; default: all rows together",
     )
+    parser.add_argument(
+        "--scale",
+        choices=SCALES,
+        default=SCALES[0],
+        help="what bars are in proportion to: predicted deviations, or these times the misfit of the "
+        "rows of the fit around each input, for which the model has to be a run folder; default: "
+        "%(default)s",
+    )
     add_role_options(parser)
 
 
@@ -42,11 +50,11 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, MODEL, [args.model, args.data])
     model = load_model(args)
     if args.data is None:
-        calibration = model.calibrate(by=args.by, method="loo")
+        calibration = model.calibrate(by=args.by, method="loo", scale=args.scale)
     else:
         roles = Roles(model.posterior, args.target, args.noise_column)
         x, y, noise = read_rows(model, args.data, roles)
-        calibration = model.calibrate(x, y, noise_scale=noise, by=args.by)
+        calibration = model.calibrate(x, y, noise_scale=noise, by=args.by, scale=args.scale)
     model.save(args.output)
     print(calibration.summary(model.posterior.target_names))
     print(f"{'saved':<13}{args.output}")

@@ -30,7 +30,7 @@ def linearised_outputs(ensemble: Ensemble, x: Array) -> Array:
         x: [n, D].
     """
     spec, tangents = ensemble.spec, ensemble.effective_tangents
-    outputs, layers = _at_mode(ensemble.at_mode, x)
+    outputs, layers = layers_at(ensemble.at_mode, x)
     dtype = np.dtype(spec.dtype)
     kernels = [weights[:, :-1].astype(dtype) for weights, _, _ in layers]
     inputs = [received.astype(dtype) for _, received, _ in layers]
@@ -48,8 +48,8 @@ def linearised_outputs(ensemble: Ensemble, x: Array) -> Array:
     return found
 
 
-def _at_mode(network: Ensemble, x: Array) -> tuple[Array, list[tuple[Array, Array, Array]]]:
-    """The network's outputs [num_outputs, n], and per layer its weights, inputs and slopes.
+def layers_at(network: Ensemble, x: Array) -> tuple[Array, list[tuple[Array, Array, Array]]]:
+    """One network's outputs [num_outputs, n], and per layer its weights, inputs and slopes.
 
     Weights are [out, in + 1], inputs [in + 1, n] with ones behind, slopes of the activation [out, n],
     which of the last layer are ones.

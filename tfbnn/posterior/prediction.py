@@ -11,6 +11,7 @@ import numpy as np
 
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.posterior.averages import moments, weighted_quantiles
+from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
@@ -143,7 +144,7 @@ def predict(
 
     What is wanted, the noise and the backend are those of `BayesianMLP.predict`, checked.
     """
-    networks = moment_networks(ensemble, wanted.space)
+    networks, fitted = moment_networks(ensemble, wanted.space), ensemble
     ensemble = ensemble.weighted.mirrored
     forward = forward_pass(ensemble, len(x), backend)
     trust = trust_levels(ensemble.training_inputs, x) if wanted.calibrated else None
@@ -151,15 +152,16 @@ def predict(
     def summarise(tiles: list[slice]) -> None:
         first, last = tiles[0].start, tiles[-1].stop
         outputs = forward(x[first:last])
+        factors = None if trust is None else scale_factors(fitted, x[first:last])
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
             known = networks.moments(x[rows]) if networks.in_closed_form else None
             tile = _Tile.of(ensemble, outputs[..., places], known, noise, wanted.include_noise)
-            if trust is None:
+            if trust is None or factors is None:
                 summary = _summary(ensemble, tile, wanted)
             else:
-                summary = _calibrated_summary(ensemble, tile, wanted, trust[rows])
+                summary = _calibrated_summary(ensemble, tile, wanted, trust[rows], factors[places])
             mean[rows], stddev[rows] = summary
             if found is not None:
                 found[:, rows] = summary.quantiles
@@ -241,7 +243,7 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
 
 
 def _calibrated_summary(
-    ensemble: Ensemble, tile: _Tile, wanted: Summary, trust: Array
+    ensemble: Ensemble, tile: _Tile, wanted: Summary, trust: Array, factors: Array
 ) -> Prediction:
     """The Prediction of a tile, with noise and the bars of the ensemble's calibration."""
     calibration = cast(Calibration, ensemble.calibration)
@@ -254,11 +256,12 @@ def _calibrated_summary(
         centre, spread = ensemble.y_pipeline.forward(mean), stddev / target_unit(ensemble)
     else:
         centre, spread = _summary(ensemble, tile, Summary(True, space="transformed"))
+    spread = spread * factors
     groups = calibration.groups_of(spread, trust)
     levels = [*central_levels(1), *(wanted.quantiles or ())]
     low, high, *found = inverse(centre + spread * calibration.quantiles(levels, groups))
     stddev, quantiles = 0.5 * (high - low), np.reshape(found, (len(found), *mean.shape))
-    left = calibration.is_left(groups, trust)
+    left = calibration.is_left(groups, trust, factors)
     rows = np.flatnonzero(left.any(axis=1))
     if len(rows):
         plain = _summary(ensemble, tile.taken(rows), wanted)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.posterior.averages import log_mean_exp, moments
+from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.noise import noise_spread, sample_noisy
@@ -67,7 +68,7 @@ def row_scores(
         include_noise: Whether of a new observation, or of the function alone.
         calibrated: Whether under the ensemble's calibration, if it has one; with noise alone.
     """
-    ensemble = ensemble.weighted.mirrored
+    fitted, ensemble = ensemble, ensemble.weighted.mirrored
     calibration = ensemble.calibration if include_noise and calibrated else None
     numbers = [np.empty(rows.y.shape) for _ in RowScores._fields[:-1]]
     found = RowScores._make([*numbers, np.empty(len(y))])
@@ -77,7 +78,10 @@ def row_scores(
         of_tile = _plain(ensemble, y[place], target, location, scale if include_noise else None)
         if calibration is not None:
             trust = trust_levels(ensemble.training_inputs, rows.x[place])
-            of_tile = calibrated_scores(ensemble, calibration, of_tile, y[place], target, trust)
+            factors = scale_factors(fitted, rows.x[place])
+            of_tile = calibrated_scores(
+                ensemble, calibration, of_tile, y[place], target, trust, factors
+            )
         found.assign(place, of_tile)
     return found
 
@@ -113,6 +117,7 @@ def calibrated_scores(
     y: Array,
     target: Array,
     trust: Array,
+    factors: Array,
 ) -> RowScores:
     """The RowScores under a calibration, but for rows outside the training inputs that keep theirs.
 
@@ -123,19 +128,21 @@ def calibrated_scores(
         y: Targets [N, K], original units.
         target: The same, transformed.
         trust: Trust levels [N].
+        factors: `scale_factors` of the rows [N, K].
     """
-    groups = calibration.groups_of(plain.stddev, trust)
-    left = calibration.is_left(groups, trust)
-    score = (target - plain.centre) / plain.stddev
+    spread = plain.stddev * factors
+    groups = calibration.groups_of(spread, trust)
+    left = calibration.is_left(groups, trust, factors)
+    score = (target - plain.centre) / spread
     pit = calibration.probability(score, groups)
     levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
     low, high = calibration.central(1, groups)
-    points = plain.centre + plain.stddev * calibration.quantiles(levels, groups)
+    points = plain.centre + spread * calibration.quantiles(levels, groups)
     equal = np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS)
     # Targets of one row are taken for independent, given their predictions.
-    densities = calibration.log_density(score, groups) - np.log(plain.stddev)
+    densities = calibration.log_density(score, groups) - np.log(spread)
     chosen = {
-        "stddev": 0.5 * (high - low) * plain.stddev,
+        "stddev": 0.5 * (high - low) * spread,
         "pull": normal_quantile(np.clip(pit, _LEAST, 1.0 - _LEAST)),
         "pit": pit,
         "crps": crps(ensemble.y_pipeline.inverse(points), equal, y),

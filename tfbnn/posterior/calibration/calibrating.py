@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE, trust_levels
 from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, left_out_moments
+from tfbnn.posterior.calibration.misfit import Misfit
+from tfbnn.posterior.calibration.misfit_features import misfit_factors
+from tfbnn.posterior.calibration.misfit_fit import fit_misfit
 from tfbnn.posterior.calibration.record import LEVELS, MOST_GROUPS, Calibration, central_levels
 from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution
 from tfbnn.posterior.ensemble import Ensemble
@@ -22,7 +25,11 @@ _NUM_FOLDS = 5
 
 
 def calibrate_by_rows(
-    ensemble: Ensemble, rows: Rows, transformed: NetworkRows, by: str | None
+    ensemble: Ensemble,
+    rows: Rows,
+    transformed: NetworkRows,
+    by: str | None,
+    of_the_fit: NetworkRows | None = None,
 ) -> Calibration:
     """The Calibration by rows that the fit has not seen.
 
@@ -31,16 +38,23 @@ def calibrate_by_rows(
         rows: The rows in original units.
         transformed: The same on the scale the network sees.
         by: None, "stddev" or "trust".
+        of_the_fit: With scale="misfit" the rows of the fit, transformed.
 
     Raises:
         ValueError: For too few rows.
     """
     moments = predict(ensemble, transformed.x, Summary(True, space="transformed"), rows.noise)
-    return calibration_of_moments(ensemble, transformed, moments.mean, moments.stddev, by, "split")
+    scaling = None
+    if of_the_fit is not None:
+        misfit, _ = _misfit(ensemble, of_the_fit, *left_out_moments(ensemble, of_the_fit))
+        scaling = Scaling(misfit, misfit_factors(ensemble, misfit, transformed.x))
+    return calibration_of_moments(
+        ensemble, transformed, moments.mean, moments.stddev, by, "split", scaling
+    )
 
 
 def calibrate_by_leaving_out(
-    ensemble: Ensemble, transformed: NetworkRows, by: str | None
+    ensemble: Ensemble, transformed: NetworkRows, by: str | None, scale: str = "stddev"
 ) -> Calibration:
     """The Calibration by the rows of the fit, each left out in turn; see `left_out_moments`.
 
@@ -48,6 +62,7 @@ def calibrate_by_leaving_out(
         ensemble: Ensemble of a regression.
         transformed: The rows of the fit on the scale the network sees.
         by: None, "stddev", "trust", or "auto": "stddev" where there are rows enough for groups.
+        scale: "stddev" or "misfit".
 
     Raises:
         ValueError: For too few rows, and where more than half of them have so much leverage that
@@ -61,8 +76,35 @@ def calibrate_by_leaving_out(
             "predictions, so that nothing is known of them without themselves. Pass x_calibration "
             "and y_calibration, rows that the fit has not seen."
         )
+    scaling = None
+    if scale == "misfit":
+        misfit, factors = _misfit(ensemble, transformed, mean, stddev, judged)
+        scaling = Scaling(misfit, factors[known])
     transformed = NetworkRows(transformed.x[known], transformed.y[known], None)
-    return calibration_of_moments(ensemble, transformed, mean[known], stddev[known], by, "loo")
+    return calibration_of_moments(
+        ensemble, transformed, mean[known], stddev[known], by, "loo", scaling
+    )
+
+
+def _misfit(
+    ensemble: Ensemble, rows: NetworkRows, mean: Array, stddev: Array, judged: Array
+) -> tuple[Misfit, Array]:
+    """The Misfit, and its factors at the rows of the fit [N, K], each without its own part in it."""
+    count = int(judged.sum(axis=0).min())
+    if count < FEWEST_SCORES:
+        raise ValueError(
+            f"scale='misfit' needs at least {FEWEST_SCORES} rows of the fit that do not decide their "
+            f"own predictions, found {count} of {len(judged)}. Use scale='stddev'."
+        )
+    scores = np.where(judged, (rows.y - mean) / stddev, 0.0)
+    return fit_misfit(ensemble, rows, scores, judged)
+
+
+class Scaling(NamedTuple):
+    """A Misfit, and its factors at the rows that calibrate [N, K]."""
+
+    misfit: Misfit
+    factors: Array
 
 
 def calibration_of_moments(
@@ -72,6 +114,7 @@ def calibration_of_moments(
     stddev: Array,
     by: str | None,
     method: str,
+    scaling: Scaling | None = None,
 ) -> Calibration:
     """The Calibration by rows of which the predictions are known.
 
@@ -81,6 +124,7 @@ def calibration_of_moments(
         mean, stddev: Predictions of them with noise, transformed [N, K].
         by: As in `calibrate_by_leaving_out`.
         method: What they are by, "split" or "loo".
+        scaling: Scaling of the deviations, or None.
 
     Raises:
         ValueError: For too few rows.
@@ -88,8 +132,9 @@ def calibration_of_moments(
     trust = trust_levels(ensemble.training_inputs, rows.x)
     # Outside nothing is calibrated, so those rows say nothing of where it is.
     used = trust > OUTSIDE
-    scores: Array = ((rows.y - mean) / stddev)[used]
-    spread, trust = stddev[used], trust[used]
+    plain: Array = ((rows.y - mean) / stddev)[used]
+    factors = np.ones(plain.shape) if scaling is None else scaling.factors[used]
+    scores, spread, trust = plain / factors, stddev[used] * factors, trust[used]
     if len(scores) < FEWEST_SCORES:
         raise ValueError(
             f"calibrate needs at least {FEWEST_SCORES} rows that are not outside the training inputs, "
@@ -98,7 +143,7 @@ def calibration_of_moments(
     if by is not None and is_auto(by):
         by = "stddev" if len(scores) >= 2 * FEWEST_OF_A_GROUP else None
     groups, edges = _groups(spread, trust, by)
-    within = [np.mean(np.abs(scores) < k, axis=0) for k in LEVELS]
+    within = [np.mean(np.abs(plain) < k, axis=0) for k in LEVELS]
     return Calibration(
         method=method,
         by=by,
@@ -107,6 +152,7 @@ def calibration_of_moments(
         groups=_distributions(scores, groups),
         coverage_before=np.array(within),
         coverage_after=_coverage_of_folds(scores, groups),
+        misfit=None if scaling is None else scaling.misfit,
     )
 
 

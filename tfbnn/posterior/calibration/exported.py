@@ -58,20 +58,18 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
     """The BarConstants of a calibrated ensemble; None without a calibration.
 
     Warns:
-        UserWarning: Where the noise is no constant, and a graph has no bars: it differs from row to
-            row.
+        UserWarning: Where a graph has no bars: the noise is no constant but differs from row to row,
+            or they are scaled by the misfit.
     """
     calibration = ensemble.calibration
     if calibration is None:
         return None
     likelihood = ensemble.spec.likelihood
     if ensemble.row_noise or not isinstance(likelihood, LocationScale):
-        warnings.warn(
-            "The calibrated bars are not exported, as the noise differs from row to row. Use predict "
-            "for them.",
-            UserWarning,
-            stacklevel=3,
-        )
+        _warn("the noise differs from row to row")
+        return None
+    if calibration.misfit is not None:
+        _warn("they are scaled by the misfit, which takes derivatives of networks")
         return None
     outputs = np.zeros((ensemble.num_draws, 1, ensemble.spec.layer_sizes[-1]))
     scale = np.broadcast_to(
@@ -94,4 +92,12 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
         whitening=inputs.whitening_matrix,
         usual=float(inputs.distances[0]),
         largest=(1.0 + MARGIN) * float(inputs.distances[1]),
+    )
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f"The calibrated bars are not exported, as {reason}. Use predict for them.",
+        UserWarning,
+        stacklevel=4,
     )

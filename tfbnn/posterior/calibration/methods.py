@@ -8,7 +8,7 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from tfbnn.data.validation import check_choice
-from tfbnn.posterior.calibration.record import BY, METHODS, Calibration
+from tfbnn.posterior.calibration.record import BY, METHODS, SCALES, Calibration
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.row_digests import num_known
@@ -34,6 +34,7 @@ class CalibrationMethods(SampledModel):
         noise_scale: ArrayLike | None = None,
         by: str | None = None,
         method: str = "split",
+        scale: str = "stddev",
     ) -> Calibration:
         """Makes error bars hold as often as they say, by rows that the fit has not seen.
 
@@ -64,6 +65,15 @@ class CalibrationMethods(SampledModel):
                 fit, each left out in turn by its leverage, the variance of the function there over
                 that of the noise. It is exact for Gaussian noise and a Gaussian posterior in each
                 chain. Needs the model as it was fitted, or of a run folder.
+            scale: What bars are in proportion to. "stddev" (default): the predicted standard
+                deviations. "misfit": these times the root mean square of the scores of the rows of
+                the fit around each input, so that bars grow where the networks fit badly: rows count
+                by how far a network that becomes exact there moves its prediction here, after
+                Swinburne and Perez 2025, Mach. Learn.: Sci. Technol. (POPS, arXiv:2402.01810). Of
+                nearly noise-free targets it tells which errors are large, of plain noise it
+                tells nothing (benchmarks/results/pops.md). Needs the rows of the fit with either
+                method; files grow by four matrices of up to 1000 x 1000 numbers, and exports
+                to ONNX and SavedModel have no calibrated bars.
 
         Returns:
             `Calibration`: num_rows, bars, coverage_before, coverage_after, `summary()`.
@@ -71,8 +81,8 @@ class CalibrationMethods(SampledModel):
         Raises:
             NotFittedError: Before a fit.
             TypeError, ValueError: For unusable rows, too few of them, more than half of them rows of
-                the fit; for class likelihoods; for "loo" without the rows of the fit, with networks
-                that are not sampled, or where most rows decide their own prediction.
+                the fit; for class likelihoods; for "loo" and "misfit" without the rows of the fit or
+                where most rows decide their own prediction; for "loo" with networks that are not sampled, or where most rows decide their own prediction.
 
         Warns:
             UserWarning: Where some of the rows took part in the fit.
@@ -91,6 +101,7 @@ class CalibrationMethods(SampledModel):
         if by not in BY:
             raise ValueError(f"by must be None, 'stddev' or 'trust', received {by!r}.")
         check_choice("method", method, METHODS)
+        check_choice("scale", scale, SCALES)
         if ensemble.spec.has_classes:
             raise ValueError(
                 f"calibrate is about numbers, this model has {type(ensemble.spec.likelihood).__name__}."
@@ -110,7 +121,7 @@ class CalibrationMethods(SampledModel):
                 )
             names = "x_calibration and y_calibration"
             rows = self._rows_of_the_fit(noise_scale, "method='loo'", names)
-            found = calibrate_by_leaving_out(ensemble, ensemble.transform(rows), by)
+            found = calibrate_by_leaving_out(ensemble, ensemble.transform(rows), by, scale)
         elif x_calibration is None or y_calibration is None:
             raise ValueError(
                 "calibrate needs x_calibration and y_calibration, received None. Pass rows that the "
@@ -121,7 +132,13 @@ class CalibrationMethods(SampledModel):
                 ensemble, x_calibration, y_calibration, noise_scale, "calibrate", "calibration "
             )
             _require_new_rows(rows, num_known(ensemble.row_digests, rows))
-            found = calibrate_by_rows(ensemble, rows, transformed, by)
+            of_the_fit = None
+            if scale == "misfit":
+                instead = "scale='stddev', or calibrate the model as it was fitted or a run folder"
+                of_the_fit = ensemble.transform(
+                    self._rows_of_the_fit(None, "scale='misfit'", instead)
+                )
+            found = calibrate_by_rows(ensemble, rows, transformed, by, of_the_fit)
         self._ensemble = replace(ensemble, calibration=found)
         return found
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE
+from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.score_distribution import (
     DF_RANGE,
     FEWEST_SCORES,
@@ -22,6 +23,7 @@ from tfbnn.system.arrays import Array, read_only
 
 METHODS = ("split", "loo")
 BY = (None, "stddev", "trust")
+SCALES = ("stddev", "misfit")
 # Of standard deviations to either side of the mean, as far as coverage is told.
 LEVELS = (1, 2, 3)
 MOST_GROUPS = 3
@@ -31,6 +33,7 @@ _ROWS_OF_NUMBERS = list_of(_NUMBERS, "a list of lists of finite numbers")
 _KINDS: Mapping[str, Kind] = {
     "method": TEXT,
     "by": Kind("null, 'stddev' or 'trust'", lambda value: value in BY),
+    "scale": Kind("'stddev' or 'misfit'", lambda value: value in SCALES),
     "num_rows": POSITIVE,
     "sizes": list_of(POSITIVE, "a list of counts"),
     "edges": _ROWS_OF_NUMBERS,
@@ -53,7 +56,7 @@ class Calibration:
     """What `BayesianMLP.calibrate` found.
 
     Scores are targets less predicted means over predicted standard deviations, noise included, on
-    the scale the network sees. Per target K and group B their distribution says how wide intervals
+    the scale the network sees; with a misfit over their products with its factors. Per target K and group B their distribution says how wide intervals
     have to be, on either side.
 
     Attributes:
@@ -65,6 +68,7 @@ class Calibration:
         coverage_before: Share of the rows within 1, 2 and 3 predicted standard deviations [3, K].
         coverage_after: The same of calibrated intervals, each row judged by a calibration with four
             fifths of the rows, it not among them.
+        misfit: The `Misfit` whose factors multiply predicted standard deviations, or None.
     """
 
     method: str
@@ -74,10 +78,11 @@ class Calibration:
     groups: tuple[tuple[ScoreDistribution, ...], ...]
     coverage_before: Array
     coverage_after: Array
+    misfit: Misfit | None = None
 
     @classmethod
-    def from_json(cls, entries: Any, scores: Array) -> Calibration:
-        """Of what `to_json` and `scores` gave.
+    def from_json(cls, entries: Any, scores: Array, misfit: Misfit | None = None) -> Calibration:
+        """Of what `to_json`, `scores` and `misfit` gave.
 
         Raises:
             TypeError: For entries that are no such record.
@@ -92,6 +97,9 @@ class Calibration:
             for name in ("coverage_before", "coverage_after")
         )
         _require("method", entries["method"] in METHODS, "'split' or 'loo'")
+        _require(
+            "scale", (entries["scale"] == "misfit") == (misfit is not None), "that of the file"
+        )
         _require("sizes", 1 <= len(sizes) <= MOST_GROUPS, f"of 1 to {MOST_GROUPS} groups")
         _require("sizes", min(sizes) >= FEWEST_SCORES, f"at least {FEWEST_SCORES} each")
         _require("sizes", sum(sizes) == len(scores), f"of {len(scores)} scores")
@@ -117,14 +125,22 @@ class Calibration:
             for part, tail in zip(parts, tails)
         )
         return cls(
-            entries["method"], entries["by"], entries["num_rows"], edges, groups, before, after
+            entries["method"],
+            entries["by"],
+            entries["num_rows"],
+            edges,
+            groups,
+            before,
+            after,
+            misfit,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able, all but `scores`."""
+        """JSON-able, all but `scores` and `misfit`."""
         return {
             "method": self.method,
             "by": self.by,
+            "scale": self.scale,
             "num_rows": self.num_rows,
             "sizes": [len(group[0].scores) for group in self.groups],
             "edges": self.edges.tolist(),
@@ -132,6 +148,11 @@ class Calibration:
             "coverage_before": self.coverage_before.tolist(),
             "coverage_after": self.coverage_after.tolist(),
         }
+
+    @property
+    def scale(self) -> str:
+        """What scores are divided by: "stddev", or with the factors of a misfit "misfit"."""
+        return "stddev" if self.misfit is None else "misfit"
 
     @property
     def scores(self) -> Array:
@@ -143,7 +164,8 @@ class Calibration:
         """Group of each prediction [n, K].
 
         Args:
-            stddev: Predicted standard deviations [n, K], noise included, transformed.
+            stddev: What scores are divided by [n, K]: predicted standard deviations, noise included,
+                transformed, times the factors of a misfit.
             trust: Trust levels [n].
         """
         if self.by == "trust":
@@ -168,13 +190,18 @@ class Calibration:
         """Log density of scores [n, K] of these groups: [n, K]."""
         return self._each(scores, groups, ScoreDistribution.log_density)
 
-    def is_left(self, groups: Array, trust: Array) -> Array:
+    def is_left(self, groups: Array, trust: Array, factors: Array) -> Array:
         """Which predictions keep their uncalibrated bars [n, K].
 
         Those outside the training inputs, of which no score told anything: where the calibrated bars
         are the wider ones they hold there, too, else a bar would shrink on the way out.
+
+        Args:
+            groups: [n, K].
+            trust: Trust levels [n].
+            factors: Those of the misfit, else ones [n, K].
         """
-        narrower = (self.bars[..., 0] < 1.0)[groups, np.arange(groups.shape[1])]
+        narrower = self.bars[..., 0][groups, np.arange(groups.shape[1])] * factors < 1.0
         left: Array = narrower & (trust == OUTSIDE)[:, None]
         return left
 
@@ -195,12 +222,13 @@ class Calibration:
     def lines(self, names: Sequence[str] = ()) -> list[str]:
         """The lines of `summary`."""
         lines = [self.text]
+        length = "as long" if self.misfit is None else "the local misfit as long"
         for target in range(self.edges.shape[1]):
             name = f"{names[target]}: " if len(names) > 1 else ""
             for number, group in enumerate(self.bars[:, target]):
                 factors = _listed(f"{factor:.2f}" for factor in group)
                 where = self._group_text(number)
-                lines.append(f"{name}bars of 1, 2, 3 sigma are {factors} times as long{where}")
+                lines.append(f"{name}bars of 1, 2, 3 sigma are {factors} times {length}{where}")
             for told, shares in (
                 ("without", self.coverage_before[:, target]),
                 ("with", self.coverage_after[:, target]),
@@ -214,7 +242,8 @@ class Calibration:
         """One line on what calibrated."""
         how = {"split": "held-out rows", "loo": "rows of the fit, each left out in turn"}
         grouped = "" if self.by is None else f", in {len(self.groups)} groups by {self.by}"
-        return f"by {self.num_rows} {how[self.method]}{grouped}"
+        scaled = "" if self.misfit is None else ", scaled by the local misfit"
+        return f"by {self.num_rows} {how[self.method]}{grouped}{scaled}"
 
     @property
     def in_short(self) -> str:

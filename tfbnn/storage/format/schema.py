@@ -71,6 +71,10 @@ MODE = "posterior/mode"  # around which the network was made linear
 ROW_DIGESTS = "constant_data/row_digests"
 SCORES = "constant_data/calibration_scores"
 RHAT_WITHIN = "constant_data/basins_rhat"
+MISFIT = {
+    "directions": "constant_data/misfit_directions",
+    "squares": "constant_data/misfit_squares",
+}
 
 DATASETS: dict[str, Description] = {
     METADATA: (("|u1",), ("byte",)),
@@ -89,9 +93,13 @@ OPTIONAL_DATASETS: dict[str, Description] = {
     ROW_DIGESTS: (("<u4",), ("digest",)),
     SCORES: (("<f8",), ("score", "target")),
     RHAT_WITHIN: (("<f8",), ("basin", "row", "predicted")),
+    MISFIT["directions"]: (("<f4", "<f8"), ("network", "target", "feature", "feature")),
+    MISFIT["squares"]: (("<f8",), ("network", "target", "feature")),
 }
 # What each version added to the datasets; files of the versions before it do not have them.
-ADDED_DATASETS: dict[int, tuple[str, ...]] = {2: (MODE, ROW_DIGESTS, SCORES, RHAT_WITHIN)}
+ADDED_DATASETS: dict[int, tuple[str, ...]] = {
+    2: (MODE, ROW_DIGESTS, SCORES, RHAT_WITHIN, *MISFIT.values())
+}
 
 # Files of a run folder.
 ARRAYS = "arrays"

@@ -12,6 +12,8 @@ import numpy as np
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.basins.record import Basins
+from tfbnn.posterior.calibration.misfit import Misfit
+from tfbnn.posterior.calibration.misfit_features import misfit_networks, num_features
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.ensemble import Ensemble
@@ -48,6 +50,9 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
         arrays[schema.ROW_DIGESTS] = ensemble.row_digests
     if ensemble.calibration is not None:
         arrays[schema.SCORES] = ensemble.calibration.scores
+        for key, name in schema.MISFIT.items():
+            if ensemble.calibration.misfit is not None:
+                arrays[name] = getattr(ensemble.calibration.misfit, key)
     if ensemble.basins is not None:
         arrays[schema.RHAT_WITHIN] = ensemble.basins.rhat_within
     return arrays
@@ -93,6 +98,7 @@ def from_arrays(
         row_digests=arrays.get(schema.ROW_DIGESTS, np.empty(0, np.uint32)),
     )
     _check_mode(ensemble)
+    _check_networks(ensemble)
     _check_arrays(ensemble, arrays)
     check_metadata(ensemble)
     return ensemble
@@ -109,13 +115,27 @@ def _readouts(arrays: Mapping[str, Array]) -> Readouts | None:
 
 def _calibration(entries: dict[str, Any] | None, arrays: Mapping[str, Array]) -> Calibration | None:
     scores = arrays.get(schema.SCORES)
-    if entries is None and scores is None:
+    if entries is None and scores is None and not set(schema.MISFIT.values()) & set(arrays):
         return None
     if entries is None or scores is None:
         raise ModelFileError(f"{schema.SCORES} and calibration in metadata go together.")
     if not np.isfinite([scores.min(), scores.max()]).all():
         raise ModelFileError(f"{schema.SCORES} must be finite, found NaN or infinity.")
-    return Calibration.from_json(entries, scores)
+    return Calibration.from_json(entries, scores, _misfit(arrays))
+
+
+def _misfit(arrays: Mapping[str, Array]) -> Misfit | None:
+    found = {key: arrays[name] for key, name in schema.MISFIT.items() if name in arrays}
+    if not found:
+        return None
+    if len(found) < len(schema.MISFIT):
+        raise ModelFileError(f"{' and '.join(schema.MISFIT.values())} go together.")
+    for key, values in found.items():
+        if not np.isfinite([values.min(), values.max()]).all():
+            raise ModelFileError(f"{schema.MISFIT[key]} must be finite, found NaN or infinity.")
+    if found["squares"].min() < 0:
+        raise ModelFileError(f"{schema.MISFIT['squares']} must be >= 0, found negative numbers.")
+    return Misfit(**found)
 
 
 def _basins(entries: dict[str, Any] | None, arrays: Mapping[str, Array]) -> Basins | None:
@@ -136,6 +156,19 @@ def _check_mode(ensemble: Ensemble) -> None:
         raise ModelFileError(
             f"{schema.MODE} goes with the draws of one normal distribution, not sampled by a chain, "
             "whole and without readouts."
+        )
+
+
+def _check_networks(ensemble: Ensemble) -> None:
+    """Refuses a misfit of other networks than those of the model."""
+    misfit = None if ensemble.calibration is None else ensemble.calibration.misfit
+    if misfit is None:
+        return
+    expected = misfit_networks(ensemble).num_draws
+    if len(misfit.directions) != expected:
+        raise ModelFileError(
+            f"{schema.MISFIT['directions']} must be of {expected} networks, found "
+            f"{len(misfit.directions)}."
         )
 
 
@@ -171,6 +204,7 @@ def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
         "triangle": (features * (features + 1) // 2,),
         "target": (spec.num_targets,),
         "predicted": (spec.num_predicted,),
+        "feature": (num_features(spec),),
     }
     for dimension, allowed in expected.items():
         if sizes.get(dimension, allowed[0]) not in allowed:

@@ -1,0 +1,118 @@
+"""The features that a `Misfit` is about, of a few networks of an ensemble, and its factors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tfbnn.posterior.calibration.misfit import Misfit
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.linearised import layers_at
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.system.arrays import Array
+
+# As good as 16, of four chains (benchmarks/results/pops.md).
+NUM_NETWORKS = 4
+# Weights of the last layers, as many layers as have no more together. Of all weights features tell more
+# than those of the readout alone; their matrices have the square of this number of entries.
+_MOST_FEATURES = 1000
+_BLOCK_ROWS = 1024
+
+
+def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
+    """The networks [M, 1, P] whose features are taken: evenly spaced by weight, M at most `count`.
+
+    Of four chains of equal weight the last draw of each; of draws around a mode that at the mode.
+    """
+    if ensemble.mode is not None:
+        return ensemble.at_mode
+    weighted = ensemble.weighted
+    reached = np.cumsum(weighted.draw_weights)
+    places = reached[-1] * np.arange(1, count + 1) / count
+    # A tenth of a draw less, so that rounding decides nothing.
+    chosen = np.searchsorted(reached, places - 0.1 * weighted.draw_weights.min())
+    flat = weighted.draws.reshape(weighted.num_draws, -1)
+    # They ascend. np.unique would import more of NumPy, which a reader of strangers' files may not.
+    chosen = chosen[np.diff(chosen, prepend=-1) > 0]
+    networks = flat[chosen][:, None].astype(np.float64)
+    return replace(weighted.with_draws(networks), readouts=None)
+
+
+def num_features(spec: ModelSpec) -> int:
+    """P of a `Misfit`."""
+    sizes = spec.layer_sizes
+    return (
+        sizes[-2] + 1 + sum(sizes[index + 1] * (sizes[index] + 1) for index in _hidden_layers(spec))
+    )
+
+
+def _hidden_layers(spec: ModelSpec) -> list[int]:
+    """Hidden layers whose weights are features, from the last one back."""
+    sizes, chosen = spec.layer_sizes, []
+    count = sizes[-2] + 1
+    for index in reversed(range(len(sizes) - 2)):
+        count += sizes[index + 1] * (sizes[index] + 1)
+        if count > _MOST_FEATURES:
+            break
+        chosen.append(index)
+    return chosen
+
+
+def misfit_features(network: Ensemble, x: Array) -> list[Array]:
+    """Derivatives of each target's mean in theta at transformed inputs x [n, D]: per target [P, n].
+
+    Of the readout only what belongs to the target: all else is zero.
+
+    Args:
+        network: Ensemble of one network.
+        x: [n, D].
+    """
+    spec = network.spec
+    _, layers = layers_at(network, x)
+    scales = [network.input_scales(index)[0].astype(np.float64) for index in range(len(layers))]
+    readout, hidden, _ = layers[-1]
+    found = []
+    for target in range(spec.num_targets):
+        parts = [hidden * scales[-1][:, None]]
+        back = np.repeat(readout[target, :-1, None].astype(np.float64), len(x), axis=1)
+        for index in _hidden_layers(spec):
+            weights, inputs, slopes = layers[index]
+            back *= slopes
+            products = back[:, None] * (inputs * scales[index][:, None])
+            parts.append(products.reshape(-1, len(x)))
+            back = weights[:, :-1].T.astype(np.float64) @ back
+        found.append(np.concatenate(parts))
+    return found
+
+
+def single_networks(networks: Ensemble) -> list[Ensemble]:
+    """The networks of an ensemble [M, 1, P], each as one of its own."""
+    return [networks.with_draws(draws[None]) for draws in networks.draws]
+
+
+def row_blocks(num_rows: int) -> list[slice]:
+    """Slices of rows whose features are looked at together."""
+    return [
+        slice(start, min(start + _BLOCK_ROWS, num_rows))
+        for start in range(0, num_rows, _BLOCK_ROWS)
+    ]
+
+
+def misfit_factors(ensemble: Ensemble, misfit: Misfit, x: Array) -> Array:
+    """Root mean square of scores around transformed inputs x [n, D]: [n, K]."""
+    networks = single_networks(misfit_networks(ensemble))
+    found = np.zeros((len(x), ensemble.spec.num_targets))
+    for rows in row_blocks(len(x)):
+        for number, network in enumerate(networks):
+            for target, features in enumerate(misfit_features(network, x[rows])):
+                found[rows, target] += misfit.mean_square(features, number, target)
+    return np.sqrt(found / len(networks))
+
+
+def scale_factors(ensemble: Ensemble, x: Array) -> Array:
+    """What the calibration of an ensemble multiplies predicted standard deviations with: [n, K]."""
+    misfit = None if ensemble.calibration is None else ensemble.calibration.misfit
+    if misfit is None:
+        return np.ones((len(x), ensemble.spec.num_targets))
+    return misfit_factors(ensemble, misfit, x)

@@ -1,0 +1,139 @@
+"""Finds a `Misfit` out of the rows of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from tfbnn.posterior.calibration.misfit import Misfit
+from tfbnn.posterior.calibration.misfit_features import (
+    misfit_features,
+    misfit_networks,
+    num_features,
+    row_blocks,
+    single_networks,
+)
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import noise_tiles
+from tfbnn.spec.rows import NetworkRows
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import on_all_cores
+
+# Of the largest: weight along an axis that is rounding.
+_LEAST_SHARE = 1e-10
+
+Blocks = Callable[[], Iterator[tuple[slice, Array]]]
+
+
+class Axes(NamedTuple):
+    """The two sums of a Misfit as quadratic forms, of one network and target.
+
+    Attributes:
+        directions, squares: As of `Misfit`, but for a factor: [P, P] and [P].
+        leverage: Of the rows [n].
+        total: The sum below, added up over all rows.
+    """
+
+    directions: Array
+    squares: Array
+    leverage: Array
+    total: float
+
+
+def fit_misfit(
+    ensemble: Ensemble, rows: NetworkRows, scores: Array, judged: Array
+) -> tuple[Misfit, Array]:
+    """The Misfit, and its factors [N, K] at the rows of the fit, each without its own part in it.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        rows: The rows of the fit on the scale the network sees.
+        scores: Theirs, each row left out [N, K].
+        judged: Which of them are known [N, K].
+    """
+    networks = misfit_networks(ensemble)
+    noise = np.empty((networks.num_draws, *rows.y.shape))
+    for place, location, scale in noise_tiles(networks, rows.x, rows.noise):
+        noise[:, place] = np.broadcast_to(cast(Array, scale), location.shape)
+    count, num_targets = num_features(ensemble.spec), rows.y.shape[1]
+    directions = np.empty((len(noise), num_targets, count, count), ensemble.spec.dtype)
+    squares, own = np.empty(directions.shape[:-1]), np.empty_like(noise)
+    singles = single_networks(networks)
+
+    def find(number: int) -> None:
+        for target in range(num_targets):
+            scale = noise[number, :, target]
+            found = misfit_axes(
+                _blocks(singles[number], rows.x, target, scale),
+                np.square(scores[:, target]),
+                judged[:, target],
+            )
+            # At the rows themselves, whose features are not divided by their noise, the sum below is
+            # then about 1 on average.
+            unit = np.sqrt(len(scale) / (found.total * float(np.mean(np.square(scale)))))
+            directions[number, target] = unit * found.directions
+            squares[number, target] = found.squares
+            terms = np.square(unit * scale) * found.leverage
+            own[number, :, target] = terms * judged[:, target]
+
+    on_all_cores(find, range(len(singles)))
+    misfit = Misfit(directions, squares)
+
+    def mean_square(number: int) -> Array:
+        values = np.empty(rows.y.shape)
+        for place in row_blocks(len(rows.x)):
+            for target, features in enumerate(misfit_features(singles[number], rows.x[place])):
+                below = own[number, place, target]
+                above = below * np.square(scores[place, target])
+                values[place, target] = misfit.mean_square(features, number, target, (above, below))
+        return values
+
+    factors = np.sqrt(np.mean(on_all_cores(mean_square, range(len(singles))), axis=0))
+    return misfit, factors
+
+
+def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
+    """The Axes of one network and target.
+
+    The penalty on weights is one for theta, as the prior has it in ntk; elsewhere it decides little
+    where rows do.
+
+    Args:
+        blocks: Iterates over (slice of rows, their features over their noise scale [P, n]).
+        squares: Of scores [N].
+        judged: Which rows have one [N].
+    """
+    precision: Array = sum((features @ features.T for _, features in blocks()), np.array(0.0))
+    precision = precision + np.eye(len(precision))
+    whitening = np.linalg.inv(np.linalg.cholesky(precision))
+    leverage = np.empty(len(squares))
+    above, below = np.zeros_like(precision), np.zeros_like(precision)
+    for rows, features in blocks():
+        white = whitening @ features
+        leverage[rows] = np.maximum(np.square(white).sum(axis=0), np.finfo(np.float64).tiny)
+        # BLAS takes half the time for a product with its own transpose.
+        weighted = white * np.sqrt(judged[rows] / leverage[rows])
+        below += weighted @ weighted.T
+        weighted *= np.sqrt(squares[rows])
+        above += weighted @ weighted.T
+    # Axes on which the sum below is a plain sum of squares, turned so that the one above has no mixed
+    # terms either.
+    lengths, axes = np.linalg.eigh(below)
+    known = lengths > _LEAST_SHARE * lengths[-1]
+    roots = np.sqrt(np.where(known, lengths, 1.0))
+    inner = (axes / roots) * known
+    means, turn = np.linalg.eigh(inner.T @ above @ inner)
+    directions = whitening.T @ (axes * (roots * known)) @ turn
+    of_rows = precision - np.eye(len(precision))
+    total = float(np.sum(directions * (of_rows @ directions)))
+    return Axes(directions, np.maximum(means, 0.0), leverage, total)
+
+
+def _blocks(network: Ensemble, x: Array, target: int, noise: Array) -> Blocks:
+    def blocks() -> Iterator[tuple[slice, Array]]:
+        for rows in row_blocks(len(x)):
+            yield rows, misfit_features(network, x[rows])[target] / noise[rows]
+
+    return blocks
