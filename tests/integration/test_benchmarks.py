@@ -314,7 +314,7 @@ def test_thermalisation(run_quickly, tmp_path):
         # Where noise is plenty and weights are few, chains from anywhere sample the posterior.
         assert row["all"]["rhat_q95"] < 1.2
         assert abs(row["log_prob"]["difference"]) < row["log_prob"]["stddev"]
-        assert 0.0 < max(row["rmse"]) < row["noise"]
+        assert 0.0 < max(row["rmse"]) < 1.3 * min(row["rmse"])
 
 
 def test_the_teacher_of_a_thermalisation_made_its_rows(monkeypatch):
