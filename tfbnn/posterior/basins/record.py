@@ -211,7 +211,9 @@ class Basins:
         with np.errstate(divide="ignore"):
             differ = np.abs(np.log(averaged) - self.log_weights)
         if np.all(differ <= _ALIKE + _ERRORS * self.log_weight_stderr) and self.nats_outside < 0:
-            lines.append("the average over the chains may be the posterior's, within these errors")
+            lines.append(
+                "these errors leave open whether the average over the chains is the posterior's"
+            )
         else:
             shares = ", ".join(f"{weight:.3g}" for weight in averaged)
             lines.append(
