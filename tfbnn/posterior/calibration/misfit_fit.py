@@ -80,18 +80,23 @@ def fit_misfit(
 
     on_all_cores(find, range(len(singles)))
     misfit = Misfit(directions, squares)
+    return misfit, _factors_without_own(misfit, singles, rows.x, np.square(scores), own)
 
+
+def _factors_without_own(
+    misfit: Misfit, networks: list[Ensemble], x: Array, squares: Array, own: Array
+) -> Array:
     def mean_square(number: int) -> Array:
-        values = np.empty(rows.y.shape)
-        for place in row_blocks(len(rows.x)):
-            for target, features in enumerate(misfit_features(singles[number], rows.x[place])):
-                below = own[number, place, target]
-                above = below * np.square(scores[place, target])
-                values[place, target] = misfit.mean_square(features, number, target, (above, below))
+        values = np.empty(squares.shape)
+        for rows in row_blocks(len(x)):
+            for target, features in enumerate(misfit_features(networks[number], x[rows])):
+                below = own[number, rows, target]
+                terms = below * squares[rows, target], below
+                values[rows, target] = misfit.mean_square(features, number, target, terms)
         return values
 
-    factors = np.sqrt(np.mean(on_all_cores(mean_square, range(len(singles))), axis=0))
-    return misfit, factors
+    found: Array = np.mean(on_all_cores(mean_square, range(len(networks))), axis=0)
+    return np.sqrt(found)
 
 
 def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
