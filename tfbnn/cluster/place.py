@@ -7,7 +7,8 @@ from typing import Any
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.crew import LaneTasks, PreparationTask
-from tfbnn.fit.fitting import Job, Place, in_time
+from tfbnn.fit.fitting import Place, in_time
+from tfbnn.fit.job import Job
 from tfbnn.run.course import Judged, Straight
 from tfbnn.run.definition import Starts
 from tfbnn.run.description import (

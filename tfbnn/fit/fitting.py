@@ -6,12 +6,9 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from tfbnn.diagnostics.diagnosis import Diagnosis
-from tfbnn.diagnostics.wording import megabytes
 from tfbnn.exceptions import VerdictWarning
 from tfbnn.fit.assemble import (
     check_can_be_saved,
@@ -26,14 +23,13 @@ from tfbnn.fit.choices.choose import choose
 from tfbnn.fit.ending import calibrated_at_the_end
 from tfbnn.fit.estimate import time_to_take
 from tfbnn.fit.goal import make_goal
+from tfbnn.fit.job import Job
+from tfbnn.fit.notes import notes
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
-from tfbnn.run.course import Goal
-from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import RunDefinition, Starts
-from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import most_results
 from tfbnn.run.progress import Notifier
@@ -41,46 +37,11 @@ from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
 
-# From here on a file is unwieldy, and predictions take their time.
-_MANY_DRAWS, _LARGE_BYTES = 4000, 50e6
-# Rounding noise in a log density above this eats acceptance.
-_ROUNDING_LIMIT = 0.05
-
 Keep = Callable[[Ensemble], None]
-
-
-class Job(NamedTuple):
-    """What a fit comes to, once all that was left open is settled.
-
-    Attributes:
-        definition: RunDefinition.
-        transformed: Its rows on the scale the network sees.
-        settings: Its kernel, with a definite preconditioner.
-        geometry: A line on the preconditioner and why that one.
-        options: FitOptions.
-        goal: When the run is over, or None where it just has a number of draws.
-        began: `time.perf_counter` when it was called for.
-    """
-
-    definition: RunDefinition
-    transformed: TransformedRows
-    settings: Any
-    geometry: str
-    options: FitOptions
-    goal: Goal | None
-    began: float
-
-    def notifier(self, spent: float) -> Notifier:
-        """Who is told of the run, which has taken so many seconds before."""
-        until, options = self.definition.sampling.until, self.options
-        deadline = None
-        if until is not None and until.max_seconds is not None:
-            deadline = Deadline(until.max_seconds, self.began, spent)
-        return Notifier(options.verbose, options.callbacks, deadline)
 
 
 def fit(
@@ -142,7 +103,7 @@ def fit(
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
         geometry=job.geometry,
-        notes=(*_notes(job, starts, ensemble, ladder), *result.notes, *uncalibrated),
+        notes=(*notes(job, starts, ensemble, ladder), *result.notes, *uncalibrated),
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         calibration=None if ensemble is None else ensemble.calibration,
@@ -302,50 +263,3 @@ def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows
             "Pretraining.early_stopping needs validation rows, received validation_data=None. "
             "Pass validation_data=(x, y), or give validation_split."
         )
-
-
-def _notes(
-    job: Job, starts: Starts, ensemble: Ensemble | None, ladder: Ladder | None
-) -> tuple[str, ...]:
-    """What the report says besides numbers: labels, moved chains, gaps of a ladder, short float32."""
-    labels = (job.settings.bias_note, job.definition.spec.coarsening_note, starts.restarted)
-    said = (label for label in labels if label is not None)
-    gaps = () if ladder is None else ladder.notes()
-    return (*said, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
-
-
-def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
-    """A remark on draws that nobody asked for by their number, and that predictions do not need."""
-    if ensemble is None or job.goal is None:
-        return ()
-    count, num_bytes = ensemble.num_draws, ensemble.draws.nbytes
-    if count <= _MANY_DRAWS and num_bytes <= _LARGE_BYTES:
-        return ()
-    return (
-        f"The convergence of {count} draws is known, predictions need fewer: they take "
-        f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress() chooses "
-        "those that predict alike.",
-    )
-
-
-def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
-    """A remark on numerical precision, where the noise is small for float32."""
-    spec = job.definition.spec
-    if ensemble is None or spec.dtype == "float64":
-        return ()
-    _, y, noise = job.transformed.train
-    scale = np.inf if noise is None else float(np.median(noise))
-    if spec.layout.num_noise:
-        learned = float(np.exp(np.median(ensemble.log_noise_scale)))
-        scale = learned if noise is None else np.hypot(learned, scale)
-    elif noise is None and spec.likelihood.noise_scale is not None:
-        scale = float(np.min(spec.likelihood.noise_scale))
-    scale /= spec.likelihood_power**0.5
-    # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
-    rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
-    if rounding < _ROUNDING_LIMIT:
-        return ()
-    return (
-        f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
-        f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'.",
-    )

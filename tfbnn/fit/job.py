@@ -1,0 +1,42 @@
+"""What a fit comes to, once all that was left open is settled."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tfbnn.run.course import Goal
+from tfbnn.run.deadline import Deadline
+from tfbnn.run.definition import RunDefinition
+from tfbnn.run.options import FitOptions
+from tfbnn.run.progress import Notifier
+from tfbnn.spec.rows import TransformedRows
+
+
+class Job(NamedTuple):
+    """What a fit comes to, once all that was left open is settled.
+
+    Attributes:
+        definition: RunDefinition.
+        transformed: Its rows on the scale the network sees.
+        settings: Its kernel, with a definite preconditioner.
+        geometry: A line on the preconditioner and why that one.
+        options: FitOptions.
+        goal: When the run is over, or None where it just has a number of draws.
+        began: `time.perf_counter` when it was called for.
+    """
+
+    definition: RunDefinition
+    transformed: TransformedRows
+    settings: Any
+    geometry: str
+    options: FitOptions
+    goal: Goal | None
+    began: float
+
+    def notifier(self, spent: float) -> Notifier:
+        """Who is told of the run, which has taken so many seconds before."""
+        until, options = self.definition.sampling.until, self.options
+        deadline = None
+        if until is not None and until.max_seconds is not None:
+            deadline = Deadline(until.max_seconds, self.began, spent)
+        return Notifier(options.verbose, options.callbacks, deadline)
