@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.small_runs import RUN, X, Y, small_fit, small_model
+from tests.support.small_runs import RUN, small_model
 from tfbnn.cli import main
 from tfbnn.fit.ending import calibrated_at_the_end
 from tfbnn.posterior.calibration import left_out
@@ -77,14 +77,6 @@ def test_a_run_folder_has_the_rows_for_the_misfit(fitted, tmp_path, capsys):
         assert tfbnn.load(out).calibration.scale == "misfit"
 
 
-def test_a_new_fit_has_no_calibration(fitted):
-    model, _ = small_fit(num_results=10, num_burnin_steps=10)
-    model.calibrate(*rows(200, 5))
-    assert model.calibration is not None
-    model.fit_posterior(X, Y, **(RUN | {"num_results": 10, "num_burnin_steps": 10}))
-    assert model.calibration is None
-
-
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
     """(Model, Run, its folder) of rows that are enough for the fit to end with a calibration."""
@@ -111,7 +103,8 @@ def test_a_run_that_goes_on_ends_as_it_was_begun_or_as_it_is_told(ended):
     model, _, folder = ended
     resumed, _ = tfbnn.resume(folder, verbose=0)
     assert resumed.calibration.to_json() == model.calibration.to_json()
-    other = small_model()
+    # And no calibration outlives the draws that it was of.
+    other = resumed
     run = other.fit_posterior(
         *rows(160, 1), output=folder, resume=True, **(LONG | {"calibrate": False})
     )
@@ -121,11 +114,11 @@ def test_a_run_that_goes_on_ends_as_it_was_begun_or_as_it_is_told(ended):
     np.testing.assert_array_equal(other.posterior.draws, model.posterior.draws)
 
 
-def test_what_few_draws_cannot_tell_is_a_note():
-    model = small_model()
-    run = model.fit_posterior(*rows(160, 1), **(RUN | {"num_results": 10, "num_burnin_steps": 10}))
-    assert model.calibration is None
-    assert any("not calibrated: 10 draws per chain" in note for note in run.notes)
+def test_what_few_draws_cannot_tell_is_a_note(ended):
+    model, _, _ = ended
+    few = replace(model.posterior.picked(lambda values: values[:, :49]), calibration=None)
+    same, (note,) = calibrated_at_the_end(few, model._training_rows)
+    assert same is few and "not calibrated: 49 draws per chain" in note
 
 
 def test_rows_that_decide_their_own_predictions_are_a_note(ended, monkeypatch):
