@@ -30,6 +30,7 @@ def main(arguments=None):
     parser.add_argument("--runs", type=Path, required=True, help="folder of the runs")
     options = parser.parse_args(arguments)
     folder = output_folder(options)
+    options.runs.mkdir(parents=True, exist_ok=True)
     store = Store("pops", options.fresh, folder)
     for name in options.tables:
         for seed in options.seeds:
@@ -49,7 +50,9 @@ def row_of(name, seed, runs, quick):
     model = tfbnn.BayesianMLP([x.shape[1], *HIDDEN.get(name, (50,)), 1])
     folder = runs / f"{name.replace(' ', '_')}-{seed}"
     settings = {"num_chains": 2, "num_results": 60, "num_burnin_steps": 60} if quick else {}
-    model.fit_posterior(x, y, seed=seed, output=folder, resume=folder.exists(), **settings)
+    model.fit_posterior(
+        x, y, seed=seed, output=folder, resume=folder.exists(), calibrate=False, **settings
+    )
     own, new = own_and_new(model, x, y, held_out_of(problem))
     count = len(problem.validation[0]) if problem.validation else len(new.score) // 2
     scales = scales_of(model, own, new)

@@ -205,8 +205,9 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             calibrate: Whether the fit ends with `calibrate(method="loo")`. It does so by stddev from 300
                 rows on: error bars are then held to the rows of the fit, each left out in turn, and
                 `calibrated=False` asks for those of the posterior. "auto" (default): where the noise
-                is learned, and so takes misfit for noise, from 150 rows on. Where the rows cannot
-                tell, the report notes why. It decides no draw.
+                is learned, and so takes misfit for noise, from 150 rows on. Where most rows decide
+                their own predictions, or draws of chains that hardly moved do not tell how much, the
+                report notes it instead. It decides no draw.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
             output: Run folder: draws go there and not into memory, and a run that was killed goes
                 on from there. See "Long runs" in the README. It is made where there is none, and
@@ -334,6 +335,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
                 UserWarning,
                 stacklevel=3,
             )
+        if not run.num_results:
+            return run
         return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
 
     def _basins_of_run(self, of_run: Ensemble | None) -> Basins:

@@ -114,11 +114,14 @@ def test_a_run_that_goes_on_ends_as_it_was_begun_or_as_it_is_told(ended):
     np.testing.assert_array_equal(other.posterior.draws, model.posterior.draws)
 
 
-def test_what_few_draws_cannot_tell_is_a_note(ended):
-    model, _, _ = ended
-    few = replace(model.posterior.picked(lambda values: values[:, :49]), calibration=None)
-    same, (note,) = calibrated_at_the_end(few, model._training_rows)
-    assert same is few and "not calibrated: 49 draws per chain" in note
+def test_what_chains_that_hardly_move_cannot_tell_is_a_note(fitted):
+    """Their variance is none, and rows of the fit would pass for rows that are left out."""
+    model, folder = fitted
+    standing = model.posterior.picked(lambda values: values[:, np.repeat([0, 99, 199], 60)])
+    rows = tfbnn.load(folder)._training_rows
+    same, (note,) = calibrated_at_the_end(replace(standing, calibration=None), rows)
+    assert same.calibration is None
+    assert "not calibrated: method='loo' needs draws whose variance tells the leverage" in note
 
 
 def test_rows_that_decide_their_own_predictions_are_a_note(ended, monkeypatch):

@@ -9,9 +9,6 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.rows import Rows
 
-# Of fewer draws per chain nobody can tell the leverage of a row, which is a variance.
-_FEWEST_DRAWS = 50
-
 
 def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tuple[str, ...]]:
     """(The ensemble with error bars that its rows calibrate, or as it was; a note on why not).
@@ -22,13 +19,8 @@ def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tup
         ensemble: Ensemble of a regression.
         rows: The rows of its fit, original units.
     """
-    if ensemble.num_results < _FEWEST_DRAWS:
-        why = f"{ensemble.num_results} draws per chain do not tell the leverage of a row."
-    else:
-        try:
-            found = calibrate_by_leaving_out(ensemble, ensemble.transform(rows), AUTO)
-        except ValueError as error:
-            why = str(error)
-        else:
-            return replace(ensemble, calibration=found), ()
-    return ensemble, (f"Error bars are those of the posterior, not calibrated: {why}",)
+    try:
+        found = calibrate_by_leaving_out(ensemble, ensemble.transform(rows), AUTO)
+    except ValueError as error:
+        return ensemble, (f"Error bars are those of the posterior, not calibrated: {error}",)
+    return replace(ensemble, calibration=found), ()

@@ -52,9 +52,9 @@ def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
         scale = learned if noise is None else np.hypot(learned, scale)
     elif noise is None and spec.likelihood.noise_scale is not None:
         scale = float(np.min(spec.likelihood.noise_scale))
-    scale /= spec.likelihood_power**0.5
     # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
     rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
+    rounding *= spec.likelihood_power**0.5
     if rounding < _ROUNDING_LIMIT:
         return ()
     return (

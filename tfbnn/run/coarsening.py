@@ -69,7 +69,7 @@ class Coarsening:
 
     @property
     def largest_power(self) -> float | None:
-        """The largest power with an R-hat below 1.05 at 95 % of the reference outputs, if any."""
+        """The largest power up to which R-hat is below 1.05 at 95 % of the reference outputs, if any."""
         return _largest(self.powers, self.rhat)
 
     def summary(self) -> str:
@@ -150,8 +150,9 @@ def share_mixed(rhat: Array) -> Array:
 
 
 def _largest(powers: Array, rhat: Array) -> float | None:
-    mixed = powers[share_mixed(rhat) >= SHARE]
-    return float(mixed[-1]) if mixed.size else None
+    mixes = share_mixed(rhat) >= SHARE
+    count = len(mixes) if mixes.all() else int(np.argmin(mixes))
+    return float(powers[count - 1]) if count else None
 
 
 def largest_power_text(power: float | None) -> str:

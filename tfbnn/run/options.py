@@ -129,8 +129,10 @@ class FitOptions(Numbers):
         check_until(self.until)
         self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
         self._check_pretraining()
-        if not is_auto(self.calibrate):
-            self._set("calibrate", check_flag("calibrate", self.calibrate))
+        if not is_auto(self.calibrate) and not isinstance(self.calibrate, bool):
+            raise TypeError(
+                f"calibrate must be 'auto', True or False, received {self.calibrate!r}."
+            )
         self._check_initial_state()
         self._set("resume", check_flag("resume", self.resume))
         if isinstance(self.num_workers, str):

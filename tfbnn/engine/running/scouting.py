@@ -26,6 +26,7 @@ from tfbnn.run.definition import RunDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
+from tfbnn.run.result import Failures
 from tfbnn.run.session import MemorySession
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import TransformedRows, reference_rows
@@ -91,9 +92,12 @@ def restarted(
     scouts = replace(definition, sampling=_scouting(sampling))
     try:
         result = run_chains(scouts, settings, data, starts, MemorySession(), notify)
-        if result.interrupted or notify.stopped or result.failures:
-            # A chain that failed here fails in the run, too, which names it.
+        if result.interrupted or notify.stopped:
             return starts._replace(interrupted=result.interrupted)
+        if result.failures:
+            spent = Seconds(pretraining=time.perf_counter() - began)
+            text = f"restart='best' moved no chain: {_failed(result.failures)} while scouting"
+            return starts._replace(seconds=starts.seconds + spent, restarted=text)
         target = RowsTarget(spec, transformed.train)
         rows = definition.rows if definition.validation is None else definition.validation
         x_reference = transformed.x_pipeline.forward(reference_rows(rows.x))
@@ -111,6 +115,11 @@ def restarted(
         seconds=starts.seconds + spent,
         restarted=text,
     )
+
+
+def _failed(failures: Failures) -> str:
+    chains, error = next(iter(failures.items()))
+    return f"{named('chain', np.array(chains))} failed ({type(error).__name__}: {error})"
 
 
 def _scouting(sampling: Sampling) -> Sampling:

@@ -34,7 +34,7 @@ def given_starts(spec: ModelSpec, asked: Any, sampling: Sampling) -> InitialStat
     """
     if isinstance(asked, InitialState):
         theta, text = asked
-    elif isinstance(asked, Real):
+    elif isinstance(asked, Real) or (isinstance(asked, np.ndarray) and asked.ndim == 0):
         size = check_number("initial_state", asked, minimum=0)
         theta = _draw(spec, size, sampling)
         text = f"drawn at random: weights from N(0, {size:g}^2)"

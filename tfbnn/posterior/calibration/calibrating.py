@@ -9,7 +9,7 @@ import numpy as np
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE, trust_levels
 from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, left_out_moments
 from tfbnn.posterior.calibration.misfit import Misfit
-from tfbnn.posterior.calibration.misfit_features import misfit_factors
+from tfbnn.posterior.calibration.misfit_features import MOST_FEATURES, misfit_factors, num_features
 from tfbnn.posterior.calibration.misfit_fit import fit_misfit
 from tfbnn.posterior.calibration.record import LEVELS, MOST_GROUPS, Calibration, central_levels
 from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution
@@ -90,6 +90,12 @@ def _misfit(
     ensemble: Ensemble, rows: NetworkRows, mean: Array, stddev: Array, judged: Array
 ) -> tuple[Misfit, Array]:
     """The Misfit, and its factors at the rows of the fit [N, K], each without its own part in it."""
+    size = num_features(ensemble.spec)
+    if size > MOST_FEATURES:
+        raise ValueError(
+            f"scale='misfit' takes at most {MOST_FEATURES} weights per output in the last layer, this "
+            f"model has {size}. Use scale='stddev'."
+        )
     count = int(judged.sum(axis=0).min())
     if count < FEWEST_SCORES:
         raise ValueError(

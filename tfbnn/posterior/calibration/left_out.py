@@ -6,6 +6,7 @@ from typing import cast
 
 import numpy as np
 
+from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.basins.grouping import group_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains, noise_tiles
@@ -15,14 +16,23 @@ from tfbnn.system.arrays import Array
 # Rows whose variance of the function is more than this of that of the noise decide their own
 # prediction, and nothing is known of them without themselves.
 _LARGEST_LEVERAGE = 0.9
+# A variance out of n independent draws is too small by 1 / n of it, on average; with so many rows per
+# weight leverage is at most a tenth on average, however small it seems to be.
+_FEWEST_EFFECTIVE, _ROWS_PER_WEIGHT = 10, 10
 # Share of the rows of which something has to be known: fewer are no sample of all.
 FEWEST_JUDGED = 0.5
 
 
 def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Array, Array]:
-    """As `left_out`, of rows of the fit of an ensemble."""
+    """As `left_out`, of rows of the fit of an ensemble.
+
+    Raises:
+        ValueError: Where the draws do not tell the leverage of rows, and it may be large.
+    """
     ensemble = ensemble.weighted.mirrored
-    weights, groups = ensemble.chain_weights, groups_of_chains(ensemble)
+    weights, function = ensemble.chain_weights, _reference_function(ensemble)
+    groups = group_chains(function)
+    _require_moving_chains(ensemble, function, groups, len(rows.x))
     power = ensemble.spec.likelihood_power
     mean, stddev, judged = (np.empty(rows.y.shape) for _ in range(3))
     for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
@@ -34,8 +44,32 @@ def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arra
 
 def groups_of_chains(ensemble: Ensemble) -> Array:
     """Which chains represent the same functions, `group_chains` at the reference inputs: [C]."""
+    return group_chains(_reference_function(ensemble))
+
+
+def _reference_function(ensemble: Ensemble) -> Array:
     x = ensemble.x_pipeline.forward(ensemble.x_reference)
-    return group_chains(function_of_chains(ensemble, x))
+    return function_of_chains(ensemble, x)
+
+
+def _require_moving_chains(
+    ensemble: Ensemble, function: Array, groups: Array, num_rows: int
+) -> None:
+    """Refuses draws whose variance is not that of the posterior, where it matters.
+
+    The leverages of all rows add up to no more than the number of parameters.
+    """
+    if ensemble.mode is not None or num_rows >= _ROWS_PER_WEIGHT * ensemble.draws.shape[-1]:
+        return
+    sizes = [np.nanmedian(bulk_ess(function[groups == group])) for group in np.unique(groups)]
+    smallest = float(np.nan_to_num(min(sizes)))
+    if smallest < _FEWEST_EFFECTIVE:
+        raise ValueError(
+            "method='loo' needs draws whose variance tells the leverage of rows, "
+            f"{_FEWEST_EFFECTIVE} independent ones or more in each group of chains that agree, these "
+            f"are worth {smallest:.2g}. Run the chains for longer, or pass x_calibration and "
+            "y_calibration, rows that the fit has not seen."
+        )
 
 
 def left_out(
@@ -62,7 +96,7 @@ def left_out(
         target: [n, K].
         location: Predictions of all draws, chain by chain [C * S, n, K].
         scale: Their noise scales, broadcastable to `location`.
-        weights: Of the chains [C], all positive.
+        weights: Of the chains [C]; each group has some.
         groups: Number of the group of each chain [C].
         power: Of the likelihood, in the fit; default 1, the posterior.
     """

@@ -64,7 +64,8 @@ class CalibrationMethods(SampledModel):
             method: "split" (default) by the rows that are given. "loo" takes none: by the rows of the
                 fit, each left out in turn by its leverage, the variance of the function there over
                 that of the noise. It is exact for Gaussian noise and a Gaussian posterior in each
-                chain. Needs the model as it was fitted, or of a run folder.
+                group of chains that represent the same functions. Needs the model as it was fitted,
+                or of a run folder.
             scale: What bars are in proportion to. "stddev" (default): the predicted standard
                 deviations. "misfit": these times the root mean square of the scores of the rows of
                 the fit around each input, so that bars grow where the networks fit badly: rows count
@@ -72,8 +73,9 @@ class CalibrationMethods(SampledModel):
                 Swinburne and Perez 2025, Mach. Learn.: Sci. Technol. (POPS, arXiv:2402.01810). Of
                 nearly noise-free targets it tells which errors are large, of plain noise it
                 tells nothing (benchmarks/results/pops.md). Needs the rows of the fit with either
-                method; files grow by four matrices of up to 1000 x 1000 numbers, and exports
-                to ONNX and SavedModel have no calibrated bars.
+                method, and at most 1000 weights per output in the last layer; files grow by four
+                matrices of up to 1000 x 1000 numbers for each target, and exports to ONNX and
+                SavedModel have no calibrated bars.
 
         Returns:
             `Calibration`: num_rows, bars, coverage_before, coverage_after, `summary()`.
@@ -81,8 +83,10 @@ class CalibrationMethods(SampledModel):
         Raises:
             NotFittedError: Before a fit.
             TypeError, ValueError: For unusable rows, too few of them, more than half of them rows of
-                the fit; for class likelihoods; for "loo" and "misfit" without the rows of the fit or
-                where most rows decide their own prediction; for "loo" with networks that are not sampled, or where most rows decide their own prediction.
+                the fit; for class likelihoods; for "loo" and "misfit" without the rows of the fit,
+                where most rows decide their own prediction, and where chains hardly moved, so that
+                their draws do not tell; for "loo" with networks that are not sampled, but those of
+                `fit_laplace`.
 
         Warns:
             UserWarning: Where some of the rows took part in the fit.

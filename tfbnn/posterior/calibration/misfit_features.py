@@ -14,9 +14,9 @@ from tfbnn.system.arrays import Array
 
 # As good as 16, of four chains (benchmarks/results/pops.md).
 NUM_NETWORKS = 4
-# Weights of the last layers, as many layers as have no more together. Of all weights features tell more
+# Weights of the last layers, as many layers as have no more together, the last in any case. Of all weights features tell more
 # than those of the readout alone; their matrices have the square of this number of entries.
-_MOST_FEATURES = 1000
+MOST_FEATURES = 1000
 _BLOCK_ROWS = 1024
 
 
@@ -53,7 +53,7 @@ def _hidden_layers(spec: ModelSpec) -> list[int]:
     count = sizes[-2] + 1
     for index in reversed(range(len(sizes) - 2)):
         count += sizes[index + 1] * (sizes[index] + 1)
-        if count > _MOST_FEATURES:
+        if count > MOST_FEATURES:
             break
         chosen.append(index)
     return chosen
