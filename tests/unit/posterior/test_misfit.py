@@ -11,6 +11,7 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.linearised import linearised_ensemble
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.likelihoods import Bernoulli, HeteroscedasticGaussian
+from tfbnn.posterior.calibration import calibrating
 from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.misfit_features import (
     misfit_features,
@@ -288,7 +289,7 @@ def test_crafted_files_are_refused(edit, tmp_path):
         tfbnn.load(path)
 
 
-def test_what_has_no_misfit_is_refused():
+def test_what_has_no_misfit_is_refused(monkeypatch):
     case = Case(60)
     other = BayesianMLP.from_ensemble(case.ensemble)
     with pytest.raises(ValueError, match="scale='misfit' needs the training rows"):
@@ -298,6 +299,9 @@ def test_what_has_no_misfit_is_refused():
     few = Case(15)
     with pytest.raises(ValueError, match="at least 20 rows of the fit .* found 15 of 15"):
         few.model.calibrate(*few.rows(50, 4), scale="misfit")
+    monkeypatch.setattr(calibrating, "MOST_FEATURES", 3)
+    with pytest.raises(ValueError, match="takes at most 3 weights per output in the last layer"):
+        case.model.calibrate(method="loo", scale="misfit")
     classes = BayesianMLP.from_ensemble(synthetic_ensemble(likelihood=Bernoulli()))
     with pytest.raises(ValueError, match="calibrate is about numbers"):
         classes.calibrate(*make_rows(50, 2, 1), scale="misfit")

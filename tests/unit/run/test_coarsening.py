@@ -22,7 +22,9 @@ def ladder(apart, **settings):
     return Rungs(TEMPERATURES, draws, ensemble)
 
 
-@pytest.mark.parametrize("apart, power", [((0, 0, 0, 9), 0.1), ((0, 9, 9, 9), None)])
+@pytest.mark.parametrize(
+    "apart, power", [((0, 0, 0, 9), 0.1), ((0, 9, 9, 9), None), ((0, 0, 9, 0), 0.01)]
+)
 def test_the_largest_power_that_mixes(apart, power):
     found = ladder(apart).coarsening(X, Y, None)
     np.testing.assert_array_equal(found.powers, TEMPERATURES[1:])
@@ -30,7 +32,7 @@ def test_the_largest_power_that_mixes(apart, power):
     np.testing.assert_array_equal(found.share_mixed > 0.9, np.array(apart[1:]) == 0)
     assert found.largest_power == power
     last = found.summary().splitlines()[-1]
-    assert ("likelihood_power=0.1" if power else "at none of the powers") in last
+    assert (f"likelihood_power={power}" if power else "at none of the powers") in last
     assert len(found.summary().splitlines()) == 1 + 3 + 1
 
 

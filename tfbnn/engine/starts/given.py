@@ -32,9 +32,11 @@ def given_starts(spec: ModelSpec, asked: Any, sampling: Sampling) -> InitialStat
         ValueError: For a wrong shape, numbers that the dtype does not have, and weights outside the
             box of a Uniform prior.
     """
+    if isinstance(asked, np.ndarray) and asked.ndim == 0:
+        asked = asked.item()
     if isinstance(asked, InitialState):
         theta, text = asked
-    elif isinstance(asked, Real) or (isinstance(asked, np.ndarray) and asked.ndim == 0):
+    elif isinstance(asked, Real):
         size = check_number("initial_state", asked, minimum=0)
         theta = _draw(spec, size, sampling)
         text = f"drawn at random: weights from N(0, {size:g}^2)"

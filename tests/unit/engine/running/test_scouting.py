@@ -1,5 +1,7 @@
 """Restarts: scouts are short, hopeless chains go on where the best are, and a folder changes no bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow_probability as tfp
@@ -7,7 +9,7 @@ import tensorflow_probability as tfp
 import tfbnn
 from tests.support.small_runs import assert_same_draws
 from tests.support.two_basins import PRIOR, X
-from tfbnn.engine.running import begin_elsewhere
+from tfbnn.engine.running import begin_elsewhere, scouting
 from tfbnn.engine.running.scouting import judged
 from tfbnn.exceptions import RunFolderError
 from tfbnn.kernels import HMC, PowerPosterior
@@ -96,6 +98,18 @@ def test_chains_that_are_not_hopeless_stay(starting):
     assert "moved no chain" in " ".join(run.notes) and np.all(edges(model) < 0)
 
 
+def test_a_scout_that_fails_is_named(starting, monkeypatch):
+    scout = scouting.run_chains
+
+    def failing(*arguments):
+        return replace(scout(*arguments), failures={(1,): ArithmeticError("no number")})
+
+    monkeypatch.setattr(scouting, "run_chains", failing)
+    model, run = fit(restart="best", **starting(RIGHT, LEFT))
+    expected = "moved no chain: chain 1 failed (ArithmeticError: no number) while scouting"
+    assert expected in " ".join(run.notes) and expected in model.posterior.provenance.restarted
+
+
 def test_log_densities_judge_where_masses_are_not_known():
     def basins(bridged):
         return Basins(
@@ -120,6 +134,11 @@ def test_a_run_tells_of_no_other_draws_than_its_own(starting):
     other, _ = fit(**chains | {"seed": 4})
     model._ensemble = other.posterior
     with pytest.raises(ValueError, match="as it was fitted anew"):
+        run.basins()
+    # Nor does one that has kept none, of a model that keeps its earlier posterior.
+    run = model.fit_posterior(X[:, None], Y, **(RUN | chains), callbacks=[lambda event: True])
+    assert run.num_results == 0
+    with pytest.raises(tfbnn.NotFittedError):
         run.basins()
 
 

@@ -53,7 +53,8 @@ def test_a_number_draws_weights_for_every_chain():
     weights = theta[:, : layout.num_weights]
     assert stats.kstest(weights.ravel() / 0.25, "norm").pvalue > 1e-3
     assert "0.25" in text and len(np.unique(theta[:, 0])) == 400
-    np.testing.assert_array_equal(given_starts(spec, np.float32(0.25), sampling).theta, theta)
+    for number in (np.float32(0.25), np.array(0.25)):
+        np.testing.assert_array_equal(given_starts(spec, number, sampling).theta, theta)
     fewer = given_starts(spec, 0.25, Sampling(num_chains=2, seed=3)).theta
     np.testing.assert_array_equal(fewer, theta[:2])
     other = given_starts(spec, 0.25, Sampling(num_chains=2, seed=4)).theta
