@@ -56,13 +56,13 @@ What is seen, of one teacher for each cell and runs of a minute, beside other pr
 noise of .03 chains from the library's starts are where the teacher's is, with 100 rows and with
 1000, of 49 to 769 weights; the one exception only ran out of gradients. With 100 rows this holds at
 .01, too. With less noise chains stay where the search for starts left them, as long as these runs
-are. With 1000 rows at .003 all but one are 82 to 3494 nats under the teacher's chain, which with 8 and
-32 units moves freely where it is: the posterior is no obstacle, it is not found. Width helps where rows are few:
-at 100 rows and .003 the chains of 32 and 128 units are all at the teacher's level and short of
-gradients, two of three with 8 units are 93 and 158 nats below. In four of the six cells with lost
-chains at least one other is right, and its log density tells which; the mean of all predicts the
-teacher's function up to five times worse than the teacher's chain does. R-hat of the library's
-chains alone shows every failure."""
+are. With 1000 rows at .003 all but one are 82 to 3494 nats under the teacher's chain, which with 8
+and 32 units moves freely where it is: the posterior is no obstacle, it is not found. Width helps
+where rows are few: at 100 rows and .003 the chains of 32 and 128 units are all at the teacher's
+level and short of gradients, two of three with 8 units are 93 and 158 nats below. In four of the
+six cells with lost chains at least one other is right, and its log density tells which; the mean of
+all predicts the teacher's function up to five times worse than the teacher's chain does. R-hat of
+the library's chains alone shows every failure."""
 
 
 def agrees(row):
