@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from calibration import HIDDEN, NAMES
+from calibration import HIDDEN, NAMES, QUICK
 from common import add_common_options, output_folder, revision
 from pops_report import report
 from pops_scales import held_out_of, own_and_new, scales_of
@@ -49,7 +49,7 @@ def row_of(name, seed, runs, quick):
     x, y = problem.train
     model = tfbnn.BayesianMLP([x.shape[1], *HIDDEN.get(name, (50,)), 1])
     folder = runs / f"{name.replace(' ', '_')}-{seed}"
-    settings = {"num_chains": 2, "num_results": 60, "num_burnin_steps": 60} if quick else {}
+    settings = QUICK if quick else {}
     model.fit_posterior(
         x, y, seed=seed, output=folder, resume=folder.exists(), calibrate=False, **settings
     )
