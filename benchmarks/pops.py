@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from calibration import HIDDEN, NAMES, QUICK
+from calibration import NAMES, QUICK, by_default
 from common import add_common_options, output_folder, revision
 from pops_report import report
 from pops_scales import held_out_of, own_and_new, scales_of
@@ -43,11 +43,8 @@ def main(arguments=None):
 
 def row_of(name, seed, runs, quick):
     """Measures all scales on one table; a dict of JSON values."""
-    import tfbnn
-
-    problem = NAMES[name](0)
+    problem, model, _ = by_default(name)
     x, y = problem.train
-    model = tfbnn.BayesianMLP([x.shape[1], *HIDDEN.get(name, (50,)), 1])
     folder = runs / f"{name.replace(' ', '_')}-{seed}"
     settings = QUICK if quick else {}
     model.fit_posterior(

@@ -21,8 +21,6 @@ def diagnose_ensemble(
         training_rows: The rows of the fit, transformed; by default what was said of them when the
             ensemble was fitted.
     """
-    if x_reference is None:
-        x_reference = ensemble.x_pipeline.forward(ensemble.x_reference)
     function = function_of_chains(ensemble, x_reference)
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
     if provenance.transitions_per_draw > 1:

@@ -86,8 +86,15 @@ def function_draws(ensemble: Ensemble, x: Array) -> Array:
     return location.astype(np.float64)
 
 
-def function_of_chains(ensemble: Ensemble, x: Array) -> Array:
-    """The function values by which chains are compared: [C, S, R, K] at transformed inputs [R, D]."""
+def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
+    """The function values by which chains are compared: [C, S, R, K].
+
+    Args:
+        ensemble: Ensemble.
+        x: Transformed inputs [R, D], by default the reference inputs saved with the ensemble.
+    """
+    if x is None:
+        x = ensemble.x_pipeline.forward(ensemble.x_reference)
     function = function_draws(ensemble, x)
     return function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
 

@@ -115,8 +115,7 @@ class Rungs:
     @cached_property
     def rhat(self) -> Array:
         """R-hat of the function at the reference inputs, at every power [m, R, K]."""
-        x = self.ensemble.x_pipeline.forward(self.ensemble.x_reference)
-        found = [statistics.rhat(function_of_chains(rung, x)) for rung in self.ensembles()]
+        found = [statistics.rhat(function_of_chains(rung)) for rung in self.ensembles()]
         return np.stack(found)
 
     @property

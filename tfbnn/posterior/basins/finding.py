@@ -32,8 +32,7 @@ def basins_of(ensemble: Ensemble, rows: NetworkRows) -> Basins:
     Raises:
         ValueError: As `find_basins`.
     """
-    x_reference = ensemble.x_pipeline.forward(ensemble.x_reference)
-    function = function_of_chains(ensemble, x_reference)
+    function = function_of_chains(ensemble)
     target = RowsTarget(ensemble.spec, rows)
     return find_basins(ensemble.draws, function, target, ensemble.chain_weights)
 

@@ -30,7 +30,7 @@ def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arra
         ValueError: Where the draws do not tell the leverage of rows, and it may be large.
     """
     ensemble = ensemble.weighted.mirrored
-    weights, function = ensemble.chain_weights, _reference_function(ensemble)
+    weights, function = ensemble.chain_weights, function_of_chains(ensemble)
     groups = group_chains(function)
     _require_moving_chains(ensemble, function, groups, len(rows.x))
     power = ensemble.spec.likelihood_power
@@ -44,12 +44,7 @@ def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arra
 
 def groups_of_chains(ensemble: Ensemble) -> Array:
     """Which chains represent the same functions, `group_chains` at the reference inputs: [C]."""
-    return group_chains(_reference_function(ensemble))
-
-
-def _reference_function(ensemble: Ensemble) -> Array:
-    x = ensemble.x_pipeline.forward(ensemble.x_reference)
-    return function_of_chains(ensemble, x)
+    return group_chains(function_of_chains(ensemble))
 
 
 def _require_moving_chains(
