@@ -210,7 +210,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
                 report notes it instead. It decides no draw.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
             output: Run folder: draws go there and not into memory, and a run that was killed goes
-                on from there. See "Long runs" in the README. It is made where there is none, and
+                on from there. See "Long runs" in the documentation. It is made where there is none, and
                 refused where there is something in it, unless `resume`. None (default): draws are
                 kept in memory only.
             resume: Go on with the run in `output`, or begin it there where that is empty or

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tfbnn import __version__
+
 ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs" / "developers" / "decisions"
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
-FOLDERS = (".ci/", "benchmarks/", "docs/", "notebooks/", "tests/", "tfbnn/")
+FOLDERS = (".ci/", "benchmarks/", "docs/", "tests/", "tfbnn/")
 
 pytestmark = pytest.mark.fast
 
@@ -25,5 +27,14 @@ def test_what_a_document_names_exists(document):
 
 
 def test_every_decision_is_in_the_index():
-    index = (DECISIONS / "README.md").read_text(encoding="utf-8")
+    index = (DECISIONS / "index.md").read_text(encoding="utf-8")
     assert sorted(LINK.findall(index)) == sorted(path.name for path in DECISIONS.glob("0*.md"))
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [__version__]
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1300

@@ -1,0 +1,42 @@
+"""Settings of the documentation site: `sphinx-build -W docs site`.
+
+Tutorials are MyST notebooks, executed by every build, and a cell that fails fails the build.
+"""
+
+import sys
+from pathlib import Path
+
+from tfbnn import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+project = "tfbnn"
+author = "The tfbnn developers"
+copyright = "2026, the tfbnn developers"
+release = __version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+# Paths in the repository, such as a table of a benchmark, are files and not pages of the site.
+suppress_warnings = ["myst.xref_missing"]
+
+nb_execution_mode = "force"
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+# Backticks in docstrings are code.
+default_role = "code"
+
+html_theme = "furo"
+html_title = f"tfbnn {release}"
+html_static_path: list[str] = []
