@@ -32,6 +32,8 @@ nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
+napoleon_use_ivar = True
+napoleon_use_rtype = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 # Backticks in docstrings are code.

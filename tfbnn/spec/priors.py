@@ -110,7 +110,7 @@ class WeightPrior(ABC):
 
 @dataclass(frozen=True)
 class HalfNormal(ScalePrior):
-    """s = |z|, z ~ N(0, scale^2)."""
+    """`s = |z|`, z ~ N(0, scale^2)."""
 
     scale: float = 1.0
 
@@ -127,7 +127,7 @@ class HalfNormal(ScalePrior):
 
 @dataclass(frozen=True)
 class HalfCauchy(ScalePrior):
-    """s = |z|, z ~ Cauchy(0, scale)."""
+    """`s = |z|`, z ~ Cauchy(0, scale)."""
 
     scale: float = 1.0
 
@@ -202,7 +202,7 @@ class Normal(WeightPrior):
 
 @dataclass(frozen=True)
 class Laplace(WeightPrior):
-    """Each weight ~ Laplace(0, scale), density exp(-|w| / scale) / (2 scale), default scale 1."""
+    """Each weight ~ Laplace(0, scale), density `exp(-|w| / scale) / (2 scale)`, default scale 1."""
 
     scale: float = 1.0
 

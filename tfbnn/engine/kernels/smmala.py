@@ -167,7 +167,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
     Attributes:
         metric: "softabs" (default) or "gauss_newton". "softabs" is the Hessian H of minus the log
             posterior, with its eigenvalues lam replaced by lam coth(softabs_alpha lam), which is
-            |lam| where that is large. "gauss_newton" is the Fisher information of the likelihood
+            `|lam|` where that is large. "gauss_newton" is the Fisher information of the likelihood
             plus the precision of the prior, positive definite by construction; cheaper, and blind
             to where H is indefinite.
         softabs_alpha: Sharpness of the SoftAbs, default 1. No eigenvalue of G is below
