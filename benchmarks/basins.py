@@ -132,6 +132,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="short pretraining, to try the script")
     parser.add_argument("--runs", type=Path, help="folder for run folders, to go on in")
     options = parser.parse_args()
+    if options.runs is not None:
+        options.runs.mkdir(parents=True, exist_ok=True)
     store = Store("basins", fresh=options.fresh)
     for name in options.only:
         if name in store and not options.again:

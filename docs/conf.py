@@ -6,6 +6,8 @@ Tutorials are MyST notebooks, executed by every build, and a cell that fails fai
 import sys
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 from tfbnn import __version__
 
 HERE = Path(__file__).parent
@@ -38,7 +40,23 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 # Backticks in docstrings are code.
 default_role = "code"
+# "auto" in a docstring is a string.
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"tfbnn {release}"
 html_static_path: list[str] = []
+
+
+def show_examples_as_code(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Examples in docstrings are code without a mark of their own."""
+    for place, line in reversed(list(enumerate(lines))):
+        if line.strip() == "Example:":
+            lines[place : place + 1] = [line.replace("Example:", "Example::"), ""]
+
+
+def setup(app: Sphinx) -> None:
+    # Before napoleon, which would take the example for prose.
+    app.connect("autodoc-process-docstring", show_examples_as_code, priority=400)
