@@ -5,6 +5,7 @@ again, for minutes, to run checks that take seconds. Only `light` makes its own.
 """
 
 import sys
+from pathlib import Path
 
 import nox
 
@@ -65,3 +66,13 @@ def light(session):
 def docs(session):
     """The documentation site, in `site`: tutorials are executed, and a warning is an error."""
     _run(session, "sphinx", "-W", "--keep-going", "-q", "docs", "site")
+
+
+@nox.session(venv_backend="venv")
+@nox.parametrize("kind", ["wheel", "sdist"])
+def release(session, kind):
+    """The archives of a release, in `dist`: each installs by itself, and predicts."""
+    session.run(sys.executable, "-m", "build", f"--{kind}", "--outdir", "dist", external=True)
+    ending = {"wheel": "*.whl", "sdist": "*.tar.gz"}[kind]
+    session.install(str(max(Path("dist").glob(ending), key=lambda path: path.stat().st_mtime)))
+    session.run("python", ".ci/light.py")
