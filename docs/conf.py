@@ -33,6 +33,8 @@ nb_execution_mode = "force"
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+# Progress, and warnings that repeat what a report says.
+nb_output_stderr = "remove"
 
 napoleon_use_ivar = True
 napoleon_use_rtype = False
@@ -45,7 +47,8 @@ smartquotes = False
 
 html_theme = "furo"
 html_title = f"tfbnn {release}"
-html_static_path: list[str] = []
+# So small that the lines of a report, of 100 columns, fit.
+html_theme_options = {"light_css_variables": {"code-font-size": "0.72rem"}}
 
 
 def show_examples_as_code(
