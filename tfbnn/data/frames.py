@@ -6,10 +6,13 @@ as `frame[[label, ...]]`: those of pandas and polars, and the tables of this pac
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from tfbnn.exceptions import DataWarning
+from tfbnn.system.arrays import Array
 
 _MOST_SHOWN = 10
 
@@ -67,6 +70,25 @@ def select_columns(value: Any, expected: tuple[str, ...] | None, what: str) -> A
         )
     labels = list(value.columns)
     return value[[labels[places[name]] for name in expected]]
+
+
+def frame_columns(value: Any) -> Iterator[tuple[bool, Array]]:
+    """Yields for each column of a frame whether its type is that of categories, and its entries [N]."""
+    labels = list(value.columns)
+    kinds = getattr(value, "dtypes", None)
+    for place, kind in enumerate([None] * len(labels) if kinds is None else kinds):
+        entries = np.asarray(value[[labels[place]]])
+        yield _is_category(kind), entries.reshape(-1)
+
+
+def has_categories(value: Any) -> bool:
+    """Whether a column of a frame has the type of categories, which NumPy does not show."""
+    return any(map(_is_category, getattr(value, "dtypes", ())))
+
+
+def _is_category(kind: Any) -> bool:
+    # "category" of pandas; "Categorical" and "Enum(...)" of polars. Neither is imported here.
+    return str(kind).startswith(("category", "Categorical", "Enum"))
 
 
 def column_names_of(y: Any) -> dict[str, list[str]]:
