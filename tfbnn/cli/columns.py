@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tfbnn.data.bad_rows import places_named
@@ -199,7 +199,7 @@ class ModelInputs:
         As a Table, so that messages can name the lines of the file.
         """
         x, names = table.select(self.features), self._ensemble.column_names
-        return x if names is None else replace(x, columns=names)
+        return x if names is None else x.renamed(names)
 
 
 def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Array, Array | None]:

@@ -164,14 +164,14 @@ def _held_out(
     fraction = args.validation_fraction
     count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
-    held_out = np.isin(np.arange(len(table)), order[:count])
+    kept_back = np.isin(np.arange(len(table)), order[:count])
     # A held-out value that no training row has would be refused: nothing was learned of it.
-    for name in set(names) & table.words:
+    for name in [name for name in names if name in table.words]:
         entries = table.column(name).astype(str)
-        held_out &= np.isin(entries, entries[~held_out])
-    if held_out.all() or not held_out.any():
+        kept_back &= np.isin(entries, entries[~kept_back])
+    if kept_back.all() or not kept_back.any():
         raise ValueError(
             "--validation-fraction must leave rows for training and for validation, received "
             f"{fraction:g} of {len(table)} rows. Use for example 0.1."
         )
-    return table.take(~held_out), table.take(held_out)
+    return table.take(~kept_back), table.take(kept_back)

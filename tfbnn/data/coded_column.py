@@ -80,7 +80,8 @@ class Column:
             self._refuse(int(np.argmax(places < 0)), entries, what, argument)
         if self.kind == FLAGS or len(self.values) == 2:
             return places[:, None].astype(np.float64)
-        return np.eye(len(self.values))[places]
+        inputs: Array = np.eye(len(self.values))[places]
+        return inputs
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "kind": self.kind, "values": list(self.values)}

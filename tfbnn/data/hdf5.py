@@ -21,6 +21,8 @@ STANDARD_FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER3
 # h5py has LZF built in.
 _TABLE_FILTERS = (*STANDARD_FILTERS, h5z.FILTER_LZF)
 _LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
+# Of a text of any length there is its length, 4 bytes, and where it is: an address and a number.
+_REFERENCE_BYTES = 4 + 8 + 4
 # What texts of one reading may take: each may be as long as the file, whatever others are.
 _TEXT_BYTES = 2**30
 
@@ -46,7 +48,7 @@ def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
 def size_fault(dataset: h5d.DatasetID) -> str | None:
     """Why a dataset, whose shape is known to be simple, does not hold what it declares, or None."""
     plist, shape = dataset.get_create_plist(), dataset.get_space().get_simple_extent_dims()
-    itemsize = dataset.get_type().get_size()
+    itemsize = _bytes_of(dataset.get_type())
     declared = math.prod(shape) * itemsize
     if plist.get_layout() == h5d.CHUNKED:
         chunk = plist.get_chunk()
@@ -61,6 +63,13 @@ def size_fault(dataset: h5d.DatasetID) -> str | None:
     if whole:
         return None
     return f"declares the shape {list(shape)}, {declared} bytes, but does not hold them"
+
+
+def _bytes_of(kind: h5t.TypeID) -> int:
+    """Bytes of an entry in the file."""
+    if isinstance(kind, h5t.TypeStringID) and kind.is_variable_str():
+        return _REFERENCE_BYTES
+    return int(kind.get_size())
 
 
 def read_hdf5(path: str, texts: bool = False) -> Arrays:

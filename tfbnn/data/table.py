@@ -57,6 +57,15 @@ class Table:
         values = values if words else values.astype(np.float64, copy=False)
         return replace(self, columns=tuple(names), values=values, words=words)
 
+    def renamed(self, names: Names) -> "Table":
+        """The table whose columns are called so, in their order."""
+        new = dict(zip(self.columns, names))
+        words, categories = (
+            frozenset(new[name] for name in found & new.keys())
+            for found in (self.words, self.categories)
+        )
+        return replace(self, columns=tuple(names), words=words, categories=categories)
+
     def numbers(self, names: Names) -> Array:
         """These columns as numbers [N, len(names)], float64.
 
