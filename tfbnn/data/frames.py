@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 
@@ -74,21 +75,26 @@ def select_columns(value: Any, expected: tuple[str, ...] | None, what: str) -> A
 
 def frame_columns(value: Any) -> Iterator[tuple[bool, Array]]:
     """Yields for each column of a frame whether its type is that of categories, and its entries [N]."""
+    if isinstance(value, Table):
+        yield from zip((name in value.categories for name in value.columns), value.values.T)
+        return
     labels = list(value.columns)
+    kinds = getattr(value, "dtypes", [None] * len(labels))
+    for label, kind in zip(labels, kinds):
+        # "category" of pandas; "Categorical" and "Enum(...)" of polars. Neither is imported here.
+        is_category = str(kind).startswith(("category", "Categorical", "Enum"))
+        yield is_category, np.asarray(value[[label]]).reshape(-1)
+
+
+def are_numbers(value: Any) -> bool:
+    """Whether a frame holds nothing but numbers by the types of its columns alone."""
+    if isinstance(value, Table):
+        return not value.words
     kinds = getattr(value, "dtypes", None)
-    for place, kind in enumerate([None] * len(labels) if kinds is None else kinds):
-        entries = np.asarray(value[[labels[place]]])
-        yield _is_category(kind), entries.reshape(-1)
-
-
-def has_categories(value: Any) -> bool:
-    """Whether a column of a frame has the type of categories, which NumPy does not show."""
-    return any(map(_is_category, getattr(value, "dtypes", ())))
-
-
-def _is_category(kind: Any) -> bool:
-    # "category" of pandas; "Categorical" and "Enum(...)" of polars. Neither is imported here.
-    return str(kind).startswith(("category", "Categorical", "Enum"))
+    if kinds is None:
+        return np.asarray(value).dtype.kind in "iuf"
+    # Types of polars have no kind, and are looked at one by one.
+    return all(getattr(kind, "kind", "O") in ("i", "u", "f") for kind in kinds)
 
 
 def column_names_of(y: Any) -> dict[str, list[str]]:

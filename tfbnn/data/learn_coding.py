@@ -7,9 +7,8 @@ import numpy as np
 
 from tfbnn.data.coded_column import FLAGS, MOST_VALUES, TEXTS, Column, is_missing, words_of
 from tfbnn.data.coding import Coding
-from tfbnn.data.frames import distinct_names, frame_columns, has_categories, listed
+from tfbnn.data.frames import are_numbers, distinct_names, frame_columns, listed
 from tfbnn.data.numbers import is_number
-from tfbnn.data.validation import as_rectangle
 from tfbnn.system.arrays import Array
 
 
@@ -26,7 +25,7 @@ def learn_coding(x: Any, argument: str) -> Coding | None:
             values are too many or look like numbers.
     """
     names = distinct_names(x, argument)
-    if names is None or _holds_numbers(x, argument):
+    if names is None or are_numbers(x):
         return None
     columns = (
         _learn_column(name, entries, is_category, argument)
@@ -42,11 +41,6 @@ def learn_coding(x: Any, argument: str) -> Coding | None:
             "of two columns. Rename one of them."
         )
     return coding
-
-
-def _holds_numbers(x: Any, argument: str) -> bool:
-    """Whether nothing needs a code, by the types alone."""
-    return not has_categories(x) and as_rectangle(x, argument, "numbers").dtype.kind in "iuf"
 
 
 def _learn_column(name: str, entries: Array, is_category: bool, argument: str) -> Column:

@@ -79,12 +79,6 @@ class Table:
         """The entries of one column [N]."""
         return self.select([name]).values[:, 0]
 
-    @property
-    def dtypes(self) -> list[str]:
-        """Types of the columns as frames have them: "category", or that of NumPy's array."""
-        plain = str(self.values.dtype)
-        return ["category" if name in self.categories else plain for name in self.columns]
-
     def __getitem__(self, names: list[str]) -> "Table":
         """`select`, as frames have it."""
         return self.select(names)

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import tfbnn
@@ -19,6 +18,7 @@ from tests.support.coded import (
 from tests.support.commands import QUICK, check_refusal
 from tfbnn.data.tables import read_table
 from tfbnn.model import BayesianMLP
+from tfbnn.spec.rows import data_hash, prepare_rows
 
 
 @pytest.fixture(scope="module")
@@ -189,18 +189,7 @@ def test_fit_from_a_table_is_that_from_a_frame(run, folder):
     assert code == 0, err
     model = tfbnn.load(folder / "fitted.h5")
     assert model.spec.layer_sizes == (7, 3, 1)
-    again = BayesianMLP([7, 3, 1], prior=tfbnn.priors.Normal(1.0))
-    again.fit_posterior(
-        FRAME,
-        pd.Series(TARGETS, name="y"),
-        kernel=tfbnn.kernels.HMC(num_leapfrog_steps=2),
-        num_chains=2,
-        num_results=12,
-        num_burnin_steps=12,
-        pretraining=None,
-        jit_compile=False,
-        verbose=0,
-    )
-    np.testing.assert_array_equal(model.posterior.draws, again.posterior.draws)
-    assert model.posterior.coding == again.posterior.coding
+    rows = prepare_rows(model.spec, FRAME, TARGETS, None)
+    assert model.posterior.provenance.data_sha256 == data_hash(rows)
+    assert model.posterior.coding == rows.coding
     assert run("evaluate fitted.h5 t.csv")[0] == 0

@@ -62,7 +62,7 @@ def test_numbers_may_be_called_categories(tmp_path):
     np.savez(tmp_path / "t.npz", year=years, a=np.arange(9.0))
     for name in ("t.csv", "t.npz"):
         table = read_table(tmp_path / name, categories=["year"], texts=True)
-        assert table.dtypes == ["category", "object"]
+        assert table.categories == table.words == {"year"}
         assert learn_coding(table, "x").input_names == ("year=2016", "year=2017", "year=2018", "a")
         assert learn_coding(read_table(tmp_path / name, texts=True), "x") is None
     frame.assign(year=pd.Categorical(years)).to_parquet(tmp_path / "t.parquet")
