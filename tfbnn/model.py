@@ -50,7 +50,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
-        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1].
+        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
+            many inputs a column of text makes.
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
             softplus, gelu, swish or silu, sin, identity. Default "tanh".
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a

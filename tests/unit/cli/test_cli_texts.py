@@ -99,15 +99,15 @@ def test_values_move_no_cursor(run, folder):
 
 @pytest.fixture
 def read_only(run, monkeypatch):
-    """Runs `fit` up to where TensorFlow would start: (exit code, error lines)."""
+    """Runs `fit` up to where TensorFlow would start: lines of standard error."""
 
     def stop():
         raise ValueError("TensorFlow would start")
 
     monkeypatch.setattr("tfbnn.cli.fit.import_tensorflow", stop)
 
-    def fit(options):
-        code, out, err = run(f"fit {options} --target y")
+    def fit(options, target="y"):
+        code, out, err = run(f"fit {options} --target {target}")
         assert (code, out) == (2, "")
         return [line for line in err.splitlines() if "Without -o" not in line]
 
@@ -138,6 +138,12 @@ def test_text_that_differs_in_every_row_is_left_out_in_words(read_only, folder):
     assert "column 'file' of x has 23 different values in 24 rows" in line
     assert "Leave the column out, on the command line with --ignore" in line
     assert "mass, colour (3 values), ok" in read_only("ids.csv --ignore file")[0]
+
+
+def test_classes_go_with_columns_of_text(read_only):
+    first, last = read_only("t.csv --likelihood bernoulli", target="kind")
+    assert "rows: mass, colour (3 values), ok (true or false), mix, y -> kind." in first
+    assert "TensorFlow would start" in last
 
 
 def test_categories_of_numbers(read_only, folder):
