@@ -6,11 +6,10 @@ reference two other values would differ more, a priori, than either does from it
 single input, as a prior that is even in the weights says the same of both, whichever is the 1
 (`drop="if_binary"` of scikit-learn's OneHotEncoder). So do flags, which keep the name of their column.
 
-What is 0 and 1 is standardised to mean 0 and the scale 1/2, that of a flag which is true half of the
-time, whatever its share is (after Gelman 2008, "Scaling regression inputs by dividing by two
-standard deviations", Statistics in Medicine 27, 2865). Divided by its own standard deviation, an
-input that is 1 in one row of a thousand would be 32 there, and the prior would expect the largest
-effects of the rarest values.
+"standardize" divides the inputs of one column by one scale, the root mean square of their standard
+deviations, so that a step from 0 to 1 is as long for each. Divided by its own, an input that is 1 in
+one row of a thousand would be 32 there, and the prior would expect the largest effects of the rarest
+values. Where all values are as frequent, and for a single input, it is what "standardize" always does.
 """
 
 from __future__ import annotations
@@ -28,9 +27,6 @@ from tfbnn.data.frames import distinct_names, frame_columns, listed
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.data.validation import as_matrix, as_rectangle, text_in
 from tfbnn.system.arrays import Array
-
-# Standard deviation of a flag that is true half of the time.
-SCALE = 0.5
 
 
 @dataclass(frozen=True)
@@ -80,15 +76,18 @@ class Coding:
         return as_matrix(np.concatenate(inputs, axis=1), argument)
 
     def even(self, pipeline: Pipeline) -> Pipeline:
-        """The pipeline with one scale for all inputs of 0 and 1, see above."""
-        widths = [(len(column.input_names), column.kind == NUMBERS) for column in self.columns]
-        keep = np.repeat([keeps for _, keeps in widths], [width for width, _ in widths])
-
-        def evened(step: Standardize) -> Standardize:
-            return replace(step, scale=tuple(np.where(keep, step.scale, SCALE).tolist()))
-
-        steps = (evened(s) if isinstance(s, Standardize) else s for s in pipeline.steps)
+        """The pipeline with one scale for all inputs of a column of text, see above."""
+        steps = (self._evened(s) if isinstance(s, Standardize) else s for s in pipeline.steps)
         return Pipeline(tuple(steps))
+
+    def _evened(self, step: Standardize) -> Standardize:
+        scale, start = np.array(step.scale), 0
+        for column in self.columns:
+            inputs = slice(start, start + len(column.input_names))
+            start = inputs.stop
+            if len(column.input_names) > 1:
+                scale[inputs] = np.sqrt(np.mean(scale[inputs] ** 2))
+        return replace(step, scale=tuple(scale.tolist()))
 
     def check_network(self, num_inputs: int, transforms: tuple[str, ...], argument: str) -> None:
         """Refuses a network with another number of inputs, and a logarithm of 0 and 1.

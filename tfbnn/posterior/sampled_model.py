@@ -338,8 +338,8 @@ class SampledModel:
         weights have the standard deviation s_i / sqrt(D): the scales of one fit compare with each
         other, those of the two parameterisations only after this division.
 
-        A column of text has a scale for each of its values, "colour=red", per half of the step from
-        0 to 1: such inputs are not divided by their own standard deviation (`tfbnn.data.coding`).
+        A column of text with three values or more has a scale for each, "colour=red"; as the inputs of
+        one column are standardised alike, these compare with each other (`tfbnn.data.coding`).
 
         An input whose scale is far below the others' says little about the targets. The reverse
         does not hold for every small difference: an input that acts linearly needs smaller weights

@@ -130,15 +130,16 @@ def spec_of(num_inputs=7, **changes):
 
 
 def test_rows_of_a_fit_are_coded_once_and_for_all():
-    held_out = FRAME[["mix", "kind", "ok", "colour", "mass"]][:3]
-    rows, validation = rows_to_fit(spec_of(), FRAME, TARGETS, None, (held_out, TARGETS[:3]))
+    frame = FRAME.assign(colour=np.where(FRAME.index < 5, "green", FRAME["colour"]))
+    held_out = frame[["mix", "kind", "ok", "colour", "mass"]][:3]
+    rows, validation = rows_to_fit(spec_of(), frame, TARGETS, None, (held_out, TARGETS[:3]))
     assert rows.feature_names == validation.feature_names == INPUTS
     assert rows.coding == validation.coding and rows.coding.names == tuple(FRAME)
     np.testing.assert_array_equal(validation.x, rows.x[:3])
     learned = TransformedRows.learn(spec_of(), rows, validation)
-    assert np.take(learned.x_pipeline.steps[0].scale, [1, 2, 3, 4, 5]).tolist() == [0.5] * 5
+    assert len(set(learned.x_pipeline.steps[0].scale[1:4])) == 1
     with pytest.raises(ValueError, match="'colour' of validation x .* received 'violet' in row 3"):
-        rows_to_fit(spec_of(), FRAME, TARGETS, None, (with_text("colour", "violet"), TARGETS))
+        rows_to_fit(spec_of(), frame, TARGETS, None, (with_text("colour", "violet"), TARGETS))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.coded import COLOURS, FRAME, INPUTS, with_text
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.coded_column import FLAGS, MOST_VALUES, NUMBERS, TEXTS, Column
-from tfbnn.data.coding import SCALE, Coding, as_inputs
+from tfbnn.data.coding import Coding, as_inputs
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.transforms import fit_pipeline
 
@@ -195,18 +195,19 @@ def test_a_network_of_another_size_is_told_the_right_one():
         CODING.check_network(7, ("log10", "standardize"), "x")
 
 
-def test_zeros_and_ones_have_one_scale_and_mean_zero():
-    values = CODING.encoded(FRAME, "x")
+def test_all_values_of_a_column_have_one_scale():
+    frame = FRAME.assign(colour=np.where(FRAME.index < 2, "green", FRAME["colour"]))
+    coding = learn_coding(frame, "x")
+    values = coding.encoded(frame, "x")
     plain = fit_pipeline(("standardize",), values, "x")
-    found, coded = CODING.even(plain), [1, 2, 3, 4, 5]
-    assert np.take(found.steps[0].scale, coded).tolist() == [SCALE] * 5
-    assert (
-        np.take(found.steps[0].scale, [0, 6]).tolist()
-        == np.take(plain.steps[0].scale, [0, 6]).tolist()
-    )
+    found = coding.even(plain)
+    (own,), (scale,) = ([np.array(step.scale) for step in p.steps] for p in (plain, found))
+    np.testing.assert_allclose(scale[1:4], np.sqrt(np.mean(own[1:4] ** 2)), rtol=1e-15)
+    assert np.delete(scale, [1, 2, 3]).tolist() == np.delete(own, [1, 2, 3]).tolist()
     assert found.steps[0].mean == plain.steps[0].mean
-    np.testing.assert_allclose(found.forward(values).mean(axis=0), 0.0, atol=1e-12)
-    assert np.ptp(found.forward(values)[:, coded], axis=0).tolist() == [1.0 / SCALE] * 5
+    # Of values that are as frequent as each other it is their own.
+    plain = fit_pipeline(("standardize",), CODING.encoded(FRAME, "x"), "x")
+    np.testing.assert_allclose(CODING.even(plain).steps[0].scale, plain.steps[0].scale, rtol=1e-12)
     assert CODING.even(fit_pipeline((), values, "x")).steps == ()
 
 
