@@ -47,7 +47,8 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     apart = {*labels, *wanted.without}
     left_out = [name for name, array in arrays if not _columns_of(name, array, kinds)]
     others = tuple(name for name in left_out if wanted.columns is None and name not in apart)
-    return wanted.table(names, matrix, words, source=path, texts=texts, left_out=others)
+    rows = {"lines": np.arange(len(matrix)), "unit": "row"}
+    return wanted.table(names, matrix, words, source=path, texts=texts, left_out=others, **rows)
 
 
 def _check_numbers(path: str, name: str, array: Array) -> None:

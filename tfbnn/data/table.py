@@ -23,7 +23,9 @@ class Table:
         source: Where it was read, for messages.
         texts: Columns of labels as they are written, dict name -> array [N] of text, integers or
             booleans.
-        lines: Line of each row in a text file [N], from 1, or None.
+        lines: Line of each row in a text file [N], from 1; of other files its number, from 0; or
+            None.
+        unit: What `lines` counts: "line" or "row".
         left_out: Names of columns that the file has, but without numbers or without a name.
         words: Names of columns that hold text or flags, as they are written, or integers.
         categories: Those of `words` that are to be coded even where they look like numbers.
@@ -34,6 +36,7 @@ class Table:
     source: str = "the table"
     texts: Mapping[str, Array] = field(default_factory=dict)
     lines: Array | None = None
+    unit: str = "line"
     left_out: tuple[str, ...] = ()
     words: frozenset[str] = frozenset()
     categories: frozenset[str] = frozenset()
@@ -100,7 +103,7 @@ class Table:
 
     def line_of(self, row: int) -> str | None:
         """Where a row was read, for messages; None if that is not known."""
-        return None if self.lines is None else f"{self.source}, line {self.lines[row]}"
+        return None if self.lines is None else f"{self.source}, {self.unit} {self.lines[row]}"
 
     def take(self, rows: Array | slice) -> "Table":
         """The table with these rows only: indices, a mask or a slice."""

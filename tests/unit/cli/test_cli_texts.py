@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tfbnn
@@ -56,6 +57,16 @@ def test_commands_take_every_format(run, folder):
 )  # fmt: skip
 def test_what_the_fit_has_not_seen_is_refused_by_its_line(run, command, table, words):
     check_refusal(run(f"{command} model.h5 {table}"), *words)
+
+
+def test_rows_of_other_files_are_counted_from_their_beginning(run, folder):
+    frame = pd.concat([FRAME] * 60, ignore_index=True)
+    columns = {name: frame[name].to_numpy() for name in ("mass", "ok", "mix")}
+    kind, colour = np.asarray(frame["kind"]).astype(str), frame["colour"].to_numpy().astype(str)
+    colour[1234] = "violet"
+    np.savez(folder / "long.npz", **columns, kind=kind, colour=colour)
+    words = "received 'violet' in row 234 (long.npz, row 1234)"
+    check_refusal(run("predict model.h5 long.npz -o out.csv"), words)
 
 
 def test_missing_columns_are_those_of_the_table(run, folder):
