@@ -22,12 +22,17 @@ from tests.support.coded import (
 )
 from tests.support.entries import fake_fit
 from tests.support.model_file_edits import rewrite
-from tfbnn.exceptions import DataWarning, ModelFileError
+from tfbnn.exceptions import DataWarning, ModelFileError, RunFolderError
 from tfbnn.fit.handing_on import known_from
 from tfbnn.hep.process import Process
 from tfbnn.model import BayesianMLP
 from tfbnn.priors import ARD, Normal
-from tfbnn.run.description import definition_to_arrays, definition_to_json, read_definition
+from tfbnn.run.description import (
+    check_same_run,
+    definition_to_arrays,
+    definition_to_json,
+    read_definition,
+)
 from tfbnn.spec.rows import TransformedRows, prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
 from tfbnn.trust import EDGE, OUTSIDE
@@ -176,6 +181,13 @@ def test_a_run_folder_keeps_the_code(tmp_path):
     found = read_definition(RunFolder.open(tmp_path / "run")).rows
     assert found.coding == rows.coding and found.feature_names == INPUTS
     np.testing.assert_array_equal(found.x, rows.x)
+    # The same numbers of other colours are another run.
+    check_same_run(RunFolder.open(tmp_path / "run"), definition)
+    azure = FRAME.assign(colour=FRAME["colour"].replace("blue", "azure"))
+    other = replace(definition, rows=prepare_rows(spec, azure, TARGETS, None))
+    np.testing.assert_array_equal(other.rows.x, rows.x)
+    with pytest.raises(RunFolderError, match="cannot go on as another one: coding is"):
+        check_same_run(RunFolder.open(tmp_path / "run"), other)
     # Runs of releases that coded nothing.
     del content["fixed"]["coding"]
     RunFolder.create(tmp_path / "old", content, definition_to_arrays(definition), 1)
