@@ -50,7 +50,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
-        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1].
+        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
+            many inputs a column of text makes.
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
             softplus, gelu, swish or silu, sin, identity. Default "tanh".
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
@@ -149,7 +150,9 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
         Args:
             x: Inputs [N, D]: NumPy arrays, nested lists, data frames. The names of a frame's
                 columns are kept with the model, which then takes frames with these columns in any
-                order and ignores others; columns of booleans count as 0 and 1.
+                order and ignores others. Columns of text and categories become an input of 0 and 1
+                for each value, one for two values; booleans one. D counts these inputs. The values
+                are kept with the model, which refuses others.
             y: Targets [N, K], or [N] for one target, original units; what is given as [N] is also
                 predicted as [N]. For Categorical class labels [N], text or integers; for Bernoulli
                 0 and 1 or booleans [N, K], or two labels [N]. The labels are kept with the model:
@@ -377,10 +380,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
                 f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
                 f"{list(theta.shape)}."
             )
-        known = (
-            () if self._ensemble is None else (self._ensemble.feature_names, self._ensemble.classes)
-        )
-        rows = prepare_rows(self.spec, x, y, noise_scale, "", *known)
+        known = None if self._ensemble is None else self._ensemble.known
+        rows = prepare_rows(self.spec, x, y, noise_scale, "", known)
         if self._ensemble is not None:
             require_noise(self._ensemble, rows.noise, "log_prob")
         transformed = transform_rows(self.spec, *self._pipelines(), rows)
@@ -405,7 +406,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
     def to_savedmodel(self, path: StrPath) -> None:
         """Writes mean and spread of the function as a TensorFlow SavedModel.
 
-        Its signature "serving_default" takes x [N, D], float64, in original units and gives the
+        Its signature "serving_default" takes x [N, D], float64, in original units (text coded, see
+        `code_inputs`) and gives the
         dict {"mean": [N, K], "stddev": [N, K]}, float64, the numbers of `predict(x)` without noise, in
         columns whatever the shape of the target: transforms and chain weights are inside, the
         columns of classes are their probabilities. Any number of rows runs at bounded memory, tile

@@ -24,7 +24,8 @@ def write_tables_and_models(folder):
     write_csv(folder / "points.csv", ["b", "a"], x[:, ::-1])
     write_csv(folder / "rows.csv", ["a", "b", "y"], np.column_stack([x, y]))
     values = np.column_stack([x, y, np.full(60, 0.3)]).tolist()
-    lines = ["name,a,b,y,sd", *(f"row,{','.join(map(repr, row))}" for row in values)]
+    rows = (f"row {number},{','.join(map(repr, row))}" for number, row in enumerate(values))
+    lines = ["name,a,b,y,sd", *rows]
     (folder / "train.csv").write_text("\n".join(lines) + "\n")
     named = {"feature_names": ("a", "b"), "provenance": {"target_names": ["y"]}}
     for name, settings in {

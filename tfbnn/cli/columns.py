@@ -2,10 +2,13 @@
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tfbnn.data.bad_rows import places_named
+from tfbnn.data.coded_column import NUMBERS
+from tfbnn.data.coding import Coding
+from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.numbers import label_numbers
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
@@ -104,6 +107,19 @@ class Roles:
             )
 
 
+def coding_of(x: Table, initial_state: Any) -> Coding | None:
+    """The Coding that a fit to these inputs will have, or None where all are numbers.
+
+    Args:
+        x: The inputs.
+        initial_state: As in `FitOptions`: a model there has chosen already.
+    """
+    if isinstance(initial_state, Ensemble):
+        return initial_state.coding
+    with places_named(x):
+        return learn_coding(x, "x")
+
+
 def feature_columns(
     ensemble: Ensemble, available: Sequence[str], source: str, *, apart: Collection[str] = ()
 ) -> list[str]:
@@ -122,7 +138,7 @@ def feature_columns(
     Raises:
         ValueError: If columns are missing or there are too many or too few.
     """
-    names, count = ensemble.feature_names, ensemble.spec.num_inputs
+    names, count = ensemble.column_names, ensemble.num_columns
     others = [name for name in available if name not in apart]
     there = set(others)
     missing = [name for name in names or () if name not in there]
@@ -149,14 +165,41 @@ def feature_columns(
     return others
 
 
-def inputs_of(ensemble: Ensemble, table: Table, features: Sequence[str]) -> Table:
-    """The features in a table under the names that the model knows them by.
+class ModelInputs:
+    """The columns of a table that are the inputs of a saved model, once `pick` has seen its names.
 
-    As a Table, so that messages can name the lines of the file.
+    Attributes:
+        features: Their names in the table, in the order of the model.
+        categories: Those that the model knows as text or flags; None where it knows numbers only.
     """
-    x = table.select(features)
-    names = ensemble.feature_names
-    return x if names is None else replace(x, columns=names)
+
+    def __init__(self, ensemble: Ensemble, source: str, apart: Sequence[str] = ()) -> None:
+        """
+        Args:
+            ensemble: Ensemble.
+            source: Name of the table, for messages.
+            apart: Names of columns with another role, which are read, too.
+        """
+        self._ensemble, self._source, self._apart = ensemble, source, apart
+        self.features: list[str] = []
+        self.categories: set[str] | None = None if ensemble.coding is None else set()
+
+    def pick(self, available: Sequence[str]) -> list[str]:
+        """Names of the columns to read, out of those there are; see `feature_columns`."""
+        found = feature_columns(self._ensemble, available, self._source, apart=self._apart)
+        self.features = found
+        if self._ensemble.coding is not None and self.categories is not None:
+            columns = zip(found, self._ensemble.coding.columns)
+            self.categories.update(name for name, column in columns if column.kind != NUMBERS)
+        return [*found, *self._apart]
+
+    def of(self, table: Table) -> Table:
+        """The features under the names that the model knows them by.
+
+        As a Table, so that messages can name the lines of the file.
+        """
+        x, names = table.select(self.features), self._ensemble.column_names
+        return x if names is None else x.renamed(names)
 
 
 def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Array, Array | None]:
@@ -171,23 +214,18 @@ def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Arra
             "The model does not know the name of its target column. Add --target COLUMN."
         )
     labels = Labels.of_model(model, roles.targets) if model.spec.has_classes else None
-    features: list[str] = []
-
-    def pick(available: Sequence[str]) -> list[str]:
-        apart = [*roles.targets, *roles.noise]
-        features.extend(feature_columns(model.posterior, available, path, apart=apart))
-        return [*features, *apart]
-
-    table = read_table(path, columns=pick, labels=labels.names if labels else ())
-    y = labels.read(table) if labels else table.select(roles.targets).values
-    return inputs_of(model.posterior, table, features), y, as_noise(table, roles.noise)
+    inputs = ModelInputs(model.posterior, path, [*roles.targets, *roles.noise])
+    names = labels.names if labels else ()
+    table = read_table(path, inputs.pick, names, categories=inputs.categories)
+    y = labels.read(table) if labels else table.numbers(roles.targets)
+    return inputs.of(table), y, as_noise(table, roles.noise)
 
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:
     """Known standard deviations of the rows: [N] for one column, [N, K] for several, or None."""
     if not names:
         return None
-    return one_as_vector(table.select(names).values)
+    return one_as_vector(table.numbers(names))
 
 
 def one_as_vector(values: Array) -> Array:

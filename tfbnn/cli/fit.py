@@ -1,13 +1,14 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
 import argparse
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tfbnn.cli.columns import Labels, as_noise, fit_columns, one_as_vector
+from tfbnn.cli.columns import Labels, as_noise, coding_of, fit_columns, one_as_vector
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, make_model
@@ -15,8 +16,10 @@ from tfbnn.cli.kernel_options import kernel_argument
 from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.own_folder import own_folder
 from tfbnn.cli.runs import run_to_the_end
+from tfbnn.data.frames import listed
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
+from tfbnn.exceptions import DataWarning
 from tfbnn.fit.estimate import estimated_fit_seconds
 from tfbnn.model import BayesianMLP
 from tfbnn.run.options import FitOptions
@@ -27,9 +30,11 @@ HELP = "sample a network given a table"
 DESCRIPTION = """\
 Sample the posterior of a Bayesian neural network given a table of features and targets.
 
-All numeric columns other than targets and noise are features, unless --features names them. With
---likelihood bernoulli or categorical the target holds class labels: integers or text. Of tables in
-text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines that begin with # are
+All columns other than targets and noise are features, unless --features or --ignore name some.
+Columns of text become an input of 0 and 1 for each of their values, one for two values; the model
+knows these values, and refuses others. Text that differs in every row names rows and is left out.
+With --likelihood bernoulli or categorical the target holds class labels: integers or text. Of tables
+in text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines that begin with # are
 comments, but may name them too.
 Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws \
 go to
@@ -55,14 +60,17 @@ def run(args: argparse.Namespace) -> int:
     labels = Labels.learn(table, label_names) if label_names else None
     num_classes = len(np.unique(labels.read(table))) if labels else 0
     table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
-    model = make_model(args, len(features), len(targets), num_classes)
-    say(f"Read {len(table)} training rows: {', '.join(features)} -> {', '.join(targets)}.")
+    coding = coding_of(table.select(features), asked.initial_state)
+    num_inputs = len(features) if coding is None else coding.num_inputs
+    model = make_model(args, num_inputs, len(targets), num_classes)
+    shown = ", ".join(features if coding is None else [column.brief for column in coding.columns])
+    say(f"Read {len(table)} training rows: {shown} -> {', '.join(targets)}.")
     options |= _own_folder(args, model, asked, len(table))
     import_tensorflow()
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
         """(x, y, noise or None); x is a Table, so that its names are remembered."""
-        y = labels.read(rows) if labels else rows.select(targets).values
+        y = labels.read(rows) if labels else rows.numbers(targets)
         return rows.select(features), one_as_vector(y), as_noise(rows, noise)
 
     options["validation_data"] = parts(held_out) if held_out is not None else None
@@ -100,21 +108,48 @@ def _own_folder(
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
     """The table of training rows, and the names of its features."""
     features, apart = args.features, [*args.target, *args.noise_column]
-    if len(set(apart)) < len(apart) or set(apart) & set(features or ()):
+    others = {*(features or ()), *args.ignore, *args.categories}
+    if len(set(apart)) < len(apart) or set(apart) & others:
         raise ValueError(
             "A column can be only one of feature, target and noise, received targets "
             f"{', '.join(args.target)}, noise {', '.join(args.noise_column) or 'none'}, features "
             f"{', '.join(features or ['all others'])}."
         )
     columns = None if features is None else [*features, *apart]
-    table = read_table(args.data, columns, label_names)
+    table = read_table(
+        args.data,
+        columns,
+        label_names,
+        without=args.ignore,
+        categories=args.categories,
+        texts=True,
+    )
+    # Refuses columns that are not there, or hold no numbers.
+    table.numbers([name for name in apart if name not in table.texts])
     if features is None:
-        # Refuses columns that are not there.
-        table.select([name for name in apart if name not in table.texts])
         features = [name for name in table.columns if name not in apart]
+        features = _without_names_of_rows(table, features)
+    if missing := set(args.categories) - set(features):
+        raise ValueError(
+            f"--categories names features, received {', '.join(sorted(missing))}, which are none: "
+            f"{', '.join(features)}. Leave them out."
+        )
     if not features:
         raise ValueError(f"{table.source} has no feature columns besides {', '.join(apart)}.")
     return table, features
+
+
+def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
+    """The features but text that differs in every row: of new rows nobody would know any."""
+    words = [name for name in features if name in table.words - table.categories]
+    names = [name for name in words if len(set(table.column(name))) == len(table)]
+    if names:
+        warnings.warn(
+            f"{table.source}: left out, as their text differs in every row: {listed(names)}.",
+            DataWarning,
+            stacklevel=2,
+        )
+    return [name for name in features if name not in names]
 
 
 def _held_out(
@@ -122,17 +157,21 @@ def _held_out(
 ) -> tuple[Table, Table | None]:
     """(Training table, validation table or None)."""
     if args.validation is not None:
-        return table, read_table(args.validation, names, label_names)
+        held_out = read_table(args.validation, names, label_names, categories=table.words)
+        return table, held_out
     if args.validation_fraction is None:
         return table, None
     fraction = args.validation_fraction
     count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
-    if not 0 < count < len(table):
+    order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
+    kept_back = np.isin(np.arange(len(table)), order[:count])
+    # A held-out value that no training row has would be refused: nothing was learned of it.
+    for name in [name for name in names if name in table.words]:
+        entries = table.column(name).astype(str)
+        kept_back &= np.isin(entries, entries[~kept_back])
+    if kept_back.all() or not kept_back.any():
         raise ValueError(
             "--validation-fraction must leave rows for training and for validation, received "
             f"{fraction:g} of {len(table)} rows. Use for example 0.1."
         )
-    seed = getattr(args, "seed", 0)
-    order = np.random.default_rng(seed).permutation(len(table))
-    # Sorted, so that the training rows keep their order in the file.
-    return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
+    return table.take(~kept_back), table.take(kept_back)

@@ -150,7 +150,24 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("data", metavar="DATA", help=DATA)
     add("--target", action="append", required=True, metavar="COL", help="target; may be repeated")
-    add("--features", type=comma_list, metavar="A,B,...", help="default: all other numeric columns")
+    features = group.add_mutually_exclusive_group()
+    features.add_argument(
+        "--features",
+        type=comma_list,
+        metavar="A,B,...",
+        help="default: all other columns of numbers, text and flags",
+    )
+    features.add_argument(
+        "--ignore", type=comma_list, default=[], metavar="A,B,...", help="columns to leave out"
+    )
+    add(
+        "--categories",
+        type=comma_list,
+        default=[],
+        metavar="A,B,...",
+        help="features that are names although they look like numbers, such as years; columns of "
+        "text are categories anyhow",
+    )
     add(
         "--noise-column",
         action="append",

@@ -53,6 +53,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
         "chain_weights": ensemble.chain_weights,
         "weighting": weighting_note(ensemble),
         "feature_names": ensemble.feature_names,
+        "coding": ensemble.coding and ensemble.coding.to_json(),
         "vector_target": ensemble.vector_target,
         "row_noise": ensemble.row_noise,
         "classes": ensemble.classes,
@@ -89,7 +90,11 @@ def _lines(ensemble: Ensemble) -> Iterator[tuple[str, Any]]:
     if ensemble.calibration is not None:
         for number, line in enumerate(ensemble.calibration.lines(ensemble.target_names)):
             yield "" if number else "Calibrated", line
-    yield "Features", ", ".join(ensemble.feature_names or ["names unknown"])
+    if ensemble.coding is None:
+        yield "Features", ", ".join(ensemble.feature_names or ["names unknown"])
+    else:
+        yield "Features", ", ".join(map(str, ensemble.coding.columns))
+        yield "Inputs", ", ".join(ensemble.coding.input_names)
     yield "Targets", ", ".join(provenance.target_names or ["names unknown"])
     if ensemble.classes is not None:
         yield "Classes", ", ".join(map(str, ensemble.classes))

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.cli.columns import Roles, as_noise, feature_columns, inputs_of
+from tfbnn.cli.columns import ModelInputs, Roles, as_noise
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import (
     add_model_argument,
@@ -146,26 +146,25 @@ def _pieces(
 ) -> Iterator[Iterator[tuple[Table, Array | None]]]:
     """Yields an iterator over (x, noise or None) of successive rows."""
 
-    def pick(available: Sequence[str]) -> list[str]:
-        return [*feature_columns(ensemble, available, path, apart=noise), *noise]
+    inputs = ModelInputs(ensemble, path, noise)
 
     def split(table: Table) -> tuple[Table, Array | None]:
-        features = table.columns[: ensemble.spec.num_inputs]
-        return inputs_of(ensemble, table, features), as_noise(table, noise)
+        return inputs.of(table), as_noise(table, noise)
 
     if not is_csv(path):
-        table = read_table(path, columns=pick)
+        table = read_table(path, inputs.pick, categories=inputs.categories)
         starts = range(0, len(table), _ROWS_AT_ONCE)
         yield (split(table.take(slice(start, start + _ROWS_AT_ONCE))) for start in starts)
         return
     with open_csv(path) as rows:
-        names = pick(rows.columns)
+        names = inputs.pick(rows.columns)
         lines = iter(rows)
         first = list(itertools.islice(lines, _ROWS_AT_ONCE))
         if not first:
             raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
         rest = iter(lambda: list(itertools.islice(lines, _ROWS_AT_ONCE)), [])
-        yield (split(table_of(rows, piece, names)) for piece in itertools.chain([first], rest))
+        pieces = itertools.chain([first], rest)
+        yield (split(table_of(rows, piece, names, inputs.categories)) for piece in pieces)
 
 
 @contextlib.contextmanager

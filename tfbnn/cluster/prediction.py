@@ -28,7 +28,8 @@ def predict(
     Args:
         model_path: File written by `BayesianMLP.save`, on storage that all workers share under the
             same path.
-        x: `dask.array` [N, D] of inputs, in blocks of whole rows.
+        x: `dask.array` [N, D] of inputs, in blocks of whole rows; of a model with columns of text
+            the numbers of `BayesianMLP.code_inputs`.
         include_noise, space: As in `BayesianMLP.predict`. Known noise scales of rows cannot be
             given, so that a model that was fitted with them has no include_noise=True here.
 

@@ -10,7 +10,8 @@ import numpy as np
 from tfbnn.system.arrays import Array
 from tfbnn.system.extras import required
 
-# (name, array), or None for what is no array of numbers, text or booleans. Names may come twice.
+# (name, array), or None for what is no array of numbers, text or booleans; text is of str, never of
+# bytes. Names may come twice.
 Arrays = list[tuple[str, Array | None]]
 
 # A RuntimeError of zipfile says that the file is encrypted.
@@ -47,9 +48,18 @@ def read_npz(path: str) -> Arrays:
 def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:
     """One array, or None for one of objects, which is a pickle and is refused by NumPy."""
     try:
-        return file[name]
+        return decoded(file[name])
     except ValueError:
         return None
+
+
+def decoded(array: Array) -> Array:
+    """An array with text in place of bytes of UTF-8.
+
+    Raises:
+        ValueError: For other bytes.
+    """
+    return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
 
 
 def read_parquet(path: str) -> Arrays:
@@ -72,14 +82,21 @@ def read_parquet(path: str) -> Arrays:
 
 
 def _from_arrow(column: Any) -> Array | None:
-    """One column as an array: numbers, booleans, or objects that are text or None."""
+    """One column as an array: numbers, booleans, or objects that are text or None.
+
+    A dictionary is what pandas makes of categories: integers in it are names, and so are text here.
+    """
     from pyarrow import types
 
     kind = column.type
     if types.is_decimal(kind):
         # Each number by itself, as Python rounds it; missing ones become NaN.
         return np.array(column.to_pylist(), dtype=np.float64)
-    text = kind.value_type if types.is_dictionary(kind) else kind
+    is_category = types.is_dictionary(kind)
+    text = kind.value_type if is_category else kind
+    if is_category and types.is_integer(text):
+        entries = column.to_pylist()
+        return np.array([None if entry is None else str(entry) for entry in entries], dtype=object)
     known = (types.is_integer, types.is_floating, types.is_boolean)
     if types.is_string(text) or types.is_large_string(text) or any(test(kind) for test in known):
         array: Array = column.to_numpy()

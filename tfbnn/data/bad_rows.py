@@ -1,7 +1,7 @@
 """Where a bad row stands: by number, and in the file and column it was read from, where known."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tfbnn.data.frames import column_names
@@ -43,8 +43,24 @@ class BadRowError(ValueError):
         line_of, names = getattr(x, "line_of", None), column_names(x)
         if callable(line_of):
             self.line = line_of(self.row)
-        if names is not None and self.column is not None and self.argument.endswith("x"):
+        self.name_column(names)
+
+    def name_column(self, names: Sequence[str] | None) -> None:
+        """Takes the name of the column from those of the inputs, unless it is known already."""
+        if names is None or self.column is None or self.name is not None:
+            return
+        if self.argument.endswith("x"):
             self.name = names[self.column]
+
+
+@contextlib.contextmanager
+def columns_named(names: Sequence[str] | None) -> Iterator[None]:
+    """Lets a BadRowError from the body name its column by the names of the inputs, or None."""
+    try:
+        yield
+    except BadRowError as error:
+        error.name_column(names)
+        raise
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ Lines = Sequence[Line]
 Names = Sequence[str]
 
 TEXT_ADVICE = (
-    "the column holds no numbers. Text can be class labels only, in a fit with --likelihood "
+    "the column holds no numbers. Text can be a feature, and class labels in a fit with --likelihood "
     "categorical or bernoulli"
 )
 
@@ -93,19 +93,24 @@ class CsvRows:
             self._refuse_bad_cell(lines, names, places)
         return values.reshape(len(lines), len(places))
 
-    def texts(self, lines: Lines, names: Names) -> dict[str, Array]:
+    def texts(self, lines: Lines, names: Names, *, are_labels: bool = True) -> dict[str, Array]:
         """The named columns of some rows as they are written: dict name -> text array.
+
+        Args:
+            lines, names: As in `numbers`.
+            are_labels: Whether they are labels, or features, for messages.
 
         Raises:
             ValueError: If a column is missing or there twice, or a cell is empty.
         """
         places = column_places(names, self.columns, self.source)
+        what, instead = ("label", "") if are_labels else ("value", ", or fit without the column")
         for line, cells in lines:
             for name, place in zip(names, places):
                 if not cells[place].strip():
                     raise ValueError(
-                        f"{self.source}, line {line}, column {name}: expected a label, got an "
-                        "empty cell; repair or remove the row."
+                        f"{self.source}, line {line}, column {name}: expected a {what}, got an "
+                        f"empty cell; repair or remove the row{instead}."
                     )
         return {
             name: np.array([cells[place].strip() for _, cells in lines])

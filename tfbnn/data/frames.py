@@ -6,10 +6,14 @@ as `frame[[label, ...]]`: those of pandas and polars, and the tables of this pac
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
+from tfbnn.system.arrays import Array
 
 _MOST_SHOWN = 10
 
@@ -67,6 +71,30 @@ def select_columns(value: Any, expected: tuple[str, ...] | None, what: str) -> A
         )
     labels = list(value.columns)
     return value[[labels[places[name]] for name in expected]]
+
+
+def frame_columns(value: Any) -> Iterator[tuple[bool, Array]]:
+    """Yields for each column of a frame whether its type is that of categories, and its entries [N]."""
+    if isinstance(value, Table):
+        yield from zip((name in value.categories for name in value.columns), value.values.T)
+        return
+    labels = list(value.columns)
+    kinds = getattr(value, "dtypes", [None] * len(labels))
+    for label, kind in zip(labels, kinds):
+        # "category" of pandas; "Categorical" and "Enum(...)" of polars. Neither is imported here.
+        is_category = str(kind).startswith(("category", "Categorical", "Enum"))
+        yield is_category, np.asarray(value[[label]]).reshape(-1)
+
+
+def are_numbers(value: Any) -> bool:
+    """Whether a frame holds nothing but numbers by the types of its columns alone."""
+    if isinstance(value, Table):
+        return not value.words
+    kinds = getattr(value, "dtypes", None)
+    if kinds is None:
+        return np.asarray(value).dtype.kind in "iuf"
+    # Types of polars have no kind, and are looked at one by one.
+    return all(getattr(kind, "kind", "O") in ("i", "u", "f") for kind in kinds)
 
 
 def column_names_of(y: Any) -> dict[str, list[str]]:

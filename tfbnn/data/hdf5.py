@@ -6,12 +6,14 @@ memory holds, and call filters loaded from libraries. Model files, which allow l
 """
 
 import math
+import os
 from collections.abc import Collection, Iterator
 
 import h5py
+import numpy as np
 from h5py import h5d, h5g, h5l, h5o, h5s, h5t, h5z
 
-from tfbnn.data.array_files import Arrays
+from tfbnn.data.array_files import Arrays, decoded
 from tfbnn.system.arrays import Array
 
 MAX_CHUNK_BYTES = 64 * 2**20
@@ -19,6 +21,10 @@ STANDARD_FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER3
 # h5py has LZF built in.
 _TABLE_FILTERS = (*STANDARD_FILTERS, h5z.FILTER_LZF)
 _LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
+# Of a text of any length there is its length, 4 bytes, and where it is: an address and a number.
+_REFERENCE_BYTES = 4 + 8 + 4
+# What texts of one reading may take: each may be as long as the file, whatever others are.
+_TEXT_BYTES = 2**30
 
 
 def is_hard_link(group: h5g.GroupID, name: bytes) -> bool:
@@ -42,7 +48,7 @@ def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
 def size_fault(dataset: h5d.DatasetID) -> str | None:
     """Why a dataset, whose shape is known to be simple, does not hold what it declares, or None."""
     plist, shape = dataset.get_create_plist(), dataset.get_space().get_simple_extent_dims()
-    itemsize = dataset.get_type().get_size()
+    itemsize = _bytes_of(dataset.get_type())
     declared = math.prod(shape) * itemsize
     if plist.get_layout() == h5d.CHUNKED:
         chunk = plist.get_chunk()
@@ -59,20 +65,31 @@ def size_fault(dataset: h5d.DatasetID) -> str | None:
     return f"declares the shape {list(shape)}, {declared} bytes, but does not hold them"
 
 
-def read_hdf5(path: str) -> Arrays:
-    """The datasets of the root group of an HDF5 file, None for what is no column of numbers.
+def _bytes_of(kind: h5t.TypeID) -> int:
+    """Bytes of an entry in the file."""
+    if isinstance(kind, h5t.TypeStringID) and kind.is_variable_str():
+        return _REFERENCE_BYTES
+    return int(kind.get_size())
+
+
+def read_hdf5(path: str, texts: bool = False) -> Arrays:
+    """The datasets of the root group of an HDF5 file, None for what is no column.
+
+    Args:
+        path: The file.
+        texts: Whether columns may be of text and booleans, too, or of numbers only (default).
 
     Raises:
         ValueError: When it is none, or an entry is a link, or a dataset not kept whole in it.
     """
     try:
         with h5py.File(path, "r") as file:
-            return list(_root_datasets(h5o.open(file.id, b"/")))
+            return list(_root_datasets(h5o.open(file.id, b"/"), texts, os.path.getsize(path)))
     except (OSError, RuntimeError, KeyError, ValueError, MemoryError) as error:
         raise ValueError(f"{path} is not a readable HDF5 file ({error}).") from error
 
 
-def _root_datasets(root: h5g.GroupID) -> Iterator[tuple[str, Array | None]]:
+def _root_datasets(root: h5g.GroupID, texts: bool, size: int) -> Iterator[tuple[str, Array | None]]:
     for key in root:
         name = key.decode(errors="replace")
         if not is_hard_link(root, key):
@@ -80,17 +97,36 @@ def _root_datasets(root: h5g.GroupID) -> Iterator[tuple[str, Array | None]]:
         node = h5o.open(root, key)
         if isinstance(node, h5d.DatasetID):
             fault = reach_fault(node, _TABLE_FILTERS)
-            if fault is None and (is_column := _holds_columns(node)):
+            if fault is None and (is_column := _holds_columns(node, texts)):
                 fault = size_fault(node)
             if fault is not None:
                 raise ValueError(f"{name} {fault}")
-            yield name, h5py.Dataset(node)[()] if is_column else None
+            yield name, _read(h5py.Dataset(node), size) if is_column else None
 
 
-def _holds_columns(dataset: h5d.DatasetID) -> bool:
+def _holds_columns(dataset: h5d.DatasetID, texts: bool) -> bool:
     space, kind = dataset.get_space(), dataset.get_type()
-    return (
-        space.get_simple_extent_type() == h5s.SIMPLE
-        and space.get_simple_extent_ndims() in (1, 2)
-        and isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID))
-    )
+    if space.get_simple_extent_type() != h5s.SIMPLE:
+        return False
+    if isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)):
+        return space.get_simple_extent_ndims() in (1, 2)
+    is_text = isinstance(kind, h5t.TypeStringID) or kind == h5t.py_create(bool)
+    return texts and space.get_simple_extent_ndims() == 1 and is_text
+
+
+def _read(dataset: h5py.Dataset, size: int) -> Array:
+    """The array of a dataset in a file of `size` bytes.
+
+    Texts of any length lie in the file by themselves, and any number of entries may name one of
+    them: so they are read a few at a time, until they are more than the file can hold.
+    """
+    kind = h5py.check_string_dtype(dataset.dtype)
+    if kind is None or kind.length is not None:
+        return decoded(dataset[()])
+    step, texts, taken = max(1, _TEXT_BYTES // size), [], 0
+    for start in range(0, len(dataset), step):
+        texts += dataset[start : start + step].tolist()
+        taken += sum(map(len, texts[start:]))
+        if taken > size:
+            raise ValueError(f"{dataset.name[1:]} has texts that are longer than the file")
+    return np.array([text.decode("utf-8") for text in texts], dtype=object)

@@ -1,4 +1,4 @@
-"""A table in memory: named columns of numbers, and of class labels."""
+"""A table in memory: named columns of numbers, of text and flags, and of class labels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,19 +12,23 @@ from tfbnn.system.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns of finite numbers.
+    """Named columns, of finite numbers unless text was asked for.
 
     A table passes for a data frame where tfbnn takes one: it has `columns`, and NumPy converts it
     to its values. So `model.fit_posterior(table.select(names), ...)` remembers the names.
 
     Attributes:
         columns: Column names, M of them.
-        values: Array [N, M], float64.
+        values: Array [N, M], float64; of objects where some columns are among `words`.
         source: Where it was read, for messages.
         texts: Columns of labels as they are written, dict name -> array [N] of text, integers or
             booleans.
-        lines: Line of each row in a text file [N], from 1, or None.
+        lines: Line of each row in a text file [N], from 1; of other files its number, from 0; or
+            None.
+        unit: What `lines` counts: "line" or "row".
         left_out: Names of columns that the file has, but without numbers or without a name.
+        words: Names of columns that hold text or flags, as they are written, or integers.
+        categories: Those of `words` that are to be coded even where they look like numbers.
     """
 
     columns: tuple[str, ...]
@@ -32,7 +36,10 @@ class Table:
     source: str = "the table"
     texts: Mapping[str, Array] = field(default_factory=dict)
     lines: Array | None = None
+    unit: str = "line"
     left_out: tuple[str, ...] = ()
+    words: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -44,15 +51,36 @@ class Table:
         """The table with these columns only, in this order.
 
         Raises:
+            ValueError: If a column is not there.
+        """
+        self._refuse([name for name in names if name in self.left_out])
+        kind = "columns" if self.words else "columns of numbers"
+        values = self.values[:, column_places(names, self.columns, self.source, kind=kind)]
+        words = self.words & set(names)
+        values = values if words else values.astype(np.float64, copy=False)
+        return replace(self, columns=tuple(names), values=values, words=words)
+
+    def renamed(self, names: Names) -> "Table":
+        """The table whose columns are called so, in their order."""
+        new = dict(zip(self.columns, names))
+        words, categories = (
+            frozenset(new[name] for name in found & new.keys())
+            for found in (self.words, self.categories)
+        )
+        return replace(self, columns=tuple(names), words=words, categories=categories)
+
+    def numbers(self, names: Names) -> Array:
+        """These columns as numbers [N, len(names)], float64.
+
+        Raises:
             ValueError: If a column is not there, or holds no numbers.
         """
-        for name in names:
-            if name in self.left_out:
-                raise ValueError(
-                    f"{self.source}, column {name}: expected numbers, but {TEXT_ADVICE}."
-                )
-        places = column_places(names, self.columns, self.source, kind="columns of numbers")
-        return replace(self, columns=tuple(names), values=self.values[:, places])
+        self._refuse([name for name in names if name in self.words])
+        return self.select(names).values
+
+    def column(self, name: str) -> Array:
+        """The entries of one column [N]."""
+        return self.select([name]).values[:, 0]
 
     def __getitem__(self, names: list[str]) -> "Table":
         """`select`, as frames have it."""
@@ -66,11 +94,16 @@ class Table:
         """
         if all(name in self.texts for name in names):
             return np.column_stack([self.texts[name] for name in names])
-        return self.select(names).values
+        return self.numbers(names)
+
+    def _refuse(self, names: Names) -> None:
+        """Refuses columns without numbers where numbers are needed."""
+        for name in names:
+            raise ValueError(f"{self.source}, column {name}: expected numbers, but {TEXT_ADVICE}.")
 
     def line_of(self, row: int) -> str | None:
         """Where a row was read, for messages; None if that is not known."""
-        return None if self.lines is None else f"{self.source}, line {self.lines[row]}"
+        return None if self.lines is None else f"{self.source}, {self.unit} {self.lines[row]}"
 
     def take(self, rows: Array | slice) -> "Table":
         """The table with these rows only: indices, a mask or a slice."""

@@ -1,4 +1,4 @@
-"""Reads tables of named numeric columns, and of class labels: text such as CSV, and arrays.
+"""Reads tables of named columns, of numbers, text and class labels: text such as CSV, and arrays.
 
 Files are data only: nothing is ever unpickled. To work through a table in text of any length at
 constant memory, see `tfbnn.data.csv_tables`.
@@ -6,25 +6,31 @@ constant memory, see `tfbnn.data.csv_tables`.
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 
-from tfbnn.data.array_files import Arrays, read_npz, read_parquet
+from tfbnn.data.array_files import read_npz, read_parquet
+from tfbnn.data.array_tables import table_of_arrays
 from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
 from tfbnn.data.frames import listed
 from tfbnn.data.numbers import is_number
 from tfbnn.data.table import Table
+from tfbnn.data.wanted import Choice, Wanted
 from tfbnn.exceptions import DataWarning
-from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
-# Names of the columns to read, or what picks them from the names there are; None for all.
-Choice = Names | Callable[[tuple[str, ...]], Names] | None
 
-
-def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Table:
+def read_table(
+    path: StrPath,
+    columns: Choice = None,
+    labels: Names = (),
+    *,
+    without: Names = (),
+    categories: Collection[str] | None = None,
+    texts: bool = False,
+) -> Table:
     """Reads a table; the end of the file's name says in which format.
 
     `.csv`, `.tsv`, `.txt`, `.dat`, no ending, each also with `.gz` behind, or "-" for standard
@@ -34,15 +40,18 @@ def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Tab
     needs the extra `parquet`.
 
     Columns without any number (names, dates, flags) or without a name (the index that pandas
-    writes) are left out, unless they are asked for.
+    writes) are left out, unless they are asked for, or `texts`.
 
     Args:
         path: File name, or "-".
         columns: Names of the columns to read, in this order; others are not even looked at. Or a
             function that picks them from the tuple of names there are. None (default) reads all
             that hold numbers and have a name, and warns of others.
-        labels: Names of columns that hold class labels: any text, integers or booleans; in HDF5
-            integers only.
+        labels: Names of columns that hold class labels: any text, integers or booleans.
+        without: Names of columns that are not read.
+        categories: Names of columns that are read as they are written, as text, even where they
+            look like numbers; the function in `columns` may add some. None (default): no column.
+        texts: Whether columns that hold text and no number, or flags, are read so, too.
 
     Returns:
         Table.
@@ -66,7 +75,7 @@ def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Tab
         )
     if path != "-" and not os.path.exists(path):
         raise FileNotFoundError(f"No file {path}; give the path of a table.")
-    table = _READERS[suffix](path, columns, labels)
+    table = _READERS[suffix](path, Wanted(columns, labels, without, categories, texts))
     if not table.columns:
         raise ValueError(f"{table.source} has no column of numbers; expected at least one.")
     if not len(table):
@@ -81,10 +90,23 @@ def read_table(path: StrPath, columns: Choice = None, labels: Names = ()) -> Tab
     return table
 
 
-def table_of(rows: CsvRows, lines: Lines, names: Names) -> Table:
-    """A Table of the named columns of some rows of a table in text."""
-    numbers = np.array([line for line, _ in lines], dtype=np.int64)
-    return Table(tuple(names), rows.numbers(lines, names), rows.source, lines=numbers)
+def table_of(
+    rows: CsvRows, lines: Lines, names: Names, categories: Collection[str] | None = None
+) -> Table:
+    """A Table of the named columns of some rows of a table in text; `categories` as they are written."""
+    words = [name for name in names if name in (categories or ())]
+    wanted = Wanted(names, (), (), categories, texts=False)
+    return _of_lines(rows, lines, tuple(names), words, wanted)
+
+
+def _of_lines(
+    rows: CsvRows, lines: Lines, names: tuple[str, ...], words: Collection[str], wanted: Wanted
+) -> Table:
+    """The Table of columns of a table in text, some of them `words`."""
+    numbers = rows.numbers(lines, [name for name in names if name not in words])
+    written = rows.texts(lines, [name for name in names if name in words], are_labels=False)
+    places = np.array([line for line, _ in lines], dtype=np.int64)
+    return wanted.table(names, numbers, written, source=rows.source, lines=places)
 
 
 def is_csv(path: StrPath) -> bool:
@@ -101,23 +123,24 @@ def _suffix(path: StrPath) -> str:
     return inner if suffix == ".gz" and inner in _TEXT else suffix
 
 
-def _chosen(columns: Choice, available: tuple[str, ...], labels: Names) -> tuple[str, ...]:
-    """Names of the columns of numbers to read."""
-    names = available if columns is None else columns(available) if callable(columns) else columns
-    return tuple(name for name in names if name not in labels)
-
-
-def _read_csv(path: str, columns: Choice, labels: Names) -> Table:
+def _read_csv(path: str, wanted: Wanted) -> Table:
     with open_csv(path) as rows:
-        names, lines, left_out = _chosen(columns, rows.columns, labels), list(rows), set()
-        if columns is None and lines:
+        column_places(wanted.without, rows.columns, rows.source)
+        names, lines, left_out = wanted.chosen(rows.columns), list(rows), set()
+        words = {name for name in names if name in (wanted.categories or ())}
+        if lines and (wanted.texts or wanted.columns is None):
             # pandas writes an index without a name: it is no feature.
-            named = [name for name in names if name]
-            places = column_places(named, rows.columns, rows.source)
-            kept = [name for name, place in zip(named, places) if _has_number(lines, place)]
-            left_out, names = set(names) - set(kept), tuple(kept)
-        texts, others = rows.texts(lines, labels), filter(left_out.__contains__, rows.columns)
-        return replace(table_of(rows, lines, names), texts=texts, left_out=tuple(others))
+            named = [name for name in names if name and name not in words]
+            places = zip(named, column_places(named, rows.columns, rows.source))
+            odd = {name: place for name, place in places if not _has_number(lines, place)}
+            if wanted.texts:
+                words |= {name for name, place in odd.items() if _has_text(lines, place)}
+            if wanted.columns is None:
+                left_out = {name for name in names if not name} | (odd.keys() - words)
+        kept = tuple(name for name in names if name not in left_out)
+        texts, found = rows.texts(lines, wanted.labels), filter(left_out.__contains__, rows.columns)
+        table = _of_lines(rows, lines, kept, words, wanted)
+        return replace(table, texts=texts, left_out=tuple(found))
 
 
 def _has_number(lines: Lines, place: int) -> bool:
@@ -126,85 +149,23 @@ def _has_number(lines: Lines, place: int) -> bool:
     return any(is_number(cell) or is_number(cell.replace(",", ".", 1)) for cell in cells)
 
 
-def _read_npz(path: str, columns: Choice, labels: Names) -> Table:
-    return _from_arrays(path, read_npz(path), columns, labels)
+def _has_text(lines: Lines, place: int) -> bool:
+    return any(cells[place].strip() for _, cells in lines)
 
 
-def _read_hdf5(path: str, columns: Choice, labels: Names) -> Table:
+def _read_npz(path: str, wanted: Wanted) -> Table:
+    return table_of_arrays(path, read_npz(path), wanted)
+
+
+def _read_hdf5(path: str, wanted: Wanted) -> Table:
     from tfbnn.data.hdf5 import read_hdf5
 
-    return _from_arrays(path, read_hdf5(path), columns, labels)
+    texts = bool(wanted.labels) or wanted.may_be_text
+    return table_of_arrays(path, read_hdf5(path, texts), wanted)
 
 
-def _read_parquet(path: str, columns: Choice, labels: Names) -> Table:
-    return _from_arrays(path, read_parquet(path), columns, labels)
-
-
-def _from_arrays(path: str, arrays: Arrays, columns: Choice, labels: Names) -> Table:
-    """A Table of named arrays."""
-    written = [name for name, _ in arrays]
-    found = [column for name, array in arrays for column in _columns_of(name, array)]
-    available = tuple(name for name, _ in found)
-    no_columns = set(written) - set(available)
-    names = _chosen(columns, available, labels)
-    for name in names:
-        if name in no_columns:
-            raise ValueError(
-                f"{path}, column {name}: expected one column of numbers, got something else. "
-                f"The columns of a two-dimensional array are called {name}_0, {name}_1, ..."
-            )
-    numbers = [found[place][1] for place in column_places(names, available, path)]
-    texts = {
-        name: _labels(path, *arrays[place])
-        for name, place in zip(labels, column_places(labels, written, path))
-    }
-    _check_lengths(path, dict(zip(names, numbers)) | texts)
-    values = [np.asarray(array, dtype=np.float64) for array in numbers]
-    matrix = np.column_stack(values) if values else np.empty((0, 0))
-    left_out = [name for name, array in arrays if not _columns_of(name, array)]
-    others = tuple(name for name in left_out if columns is None and name not in labels)
-    table = Table(names, matrix, path, texts, left_out=others)
-    bad = np.argwhere(~np.isfinite(table.values))
-    if len(bad):
-        row, column = bad[0]
-        raise ValueError(
-            f"{path}, row {row} (the first is 0), column {names[column]}: expected a finite "
-            f"number, got {table.values[row, column]}; repair or remove the row."
-        )
-    return table
-
-
-def _columns_of(name: str, array: Array | None) -> list[tuple[str, Array]]:
-    """The columns of numbers in an array, none for other arrays."""
-    if array is None or array.dtype.kind not in "iuf" or array.ndim not in (1, 2):
-        return []
-    if array.ndim == 1:
-        return [(name, array)]
-    return [(f"{name}_{number}", column) for number, column in enumerate(array.T)]
-
-
-def _labels(path: str, name: str, array: Array | None) -> Array:
-    if array is None or array.ndim != 1 or array.dtype.kind not in "iufbUO":
-        raise ValueError(
-            f"{path}, column {name}: expected one column of labels, text, integers or booleans, "
-            "got something else."
-        )
-    if array.dtype.kind != "O":
-        return array
-    for row, entry in enumerate(array):
-        if not isinstance(entry, str):
-            raise ValueError(
-                f"{path}, row {row} (the first is 0), column {name}: expected a label, got "
-                f"{entry!r}; repair or remove the row."
-            )
-    return array.astype(str)
-
-
-def _check_lengths(path: str, arrays: Mapping[str, Array]) -> None:
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"{path}: all columns must have the same number of rows, but {found}.")
+def _read_parquet(path: str, wanted: Wanted) -> Table:
+    return table_of_arrays(path, read_parquet(path), wanted)
 
 
 _TEXT = ("", ".csv", ".tsv", ".txt", ".dat")

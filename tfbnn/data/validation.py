@@ -35,8 +35,10 @@ def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array
         ValueError: For a wrong shape, no rows or columns, NaN or infinity.
     """
     array = as_rectangle(value, name, "numbers")
-    if column_names(value) is not None:
+    names = column_names(value)
+    if names is not None:
         array = _flags_as_numbers(array)
+    _refuse_text(array, name, names)
     array = as_float_array(array, name)
     wanted = f"[N, {num_columns}]" if num_columns is not None else "[N, D]"
     if array.ndim != 2:
@@ -226,6 +228,31 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         raise TypeError(
             f"{name} must be a rectangular array of {content}, received rows of different lengths."
         ) from error
+
+
+def text_in(array: Array) -> int | None:
+    """The number of the first column of an array that holds text, or None."""
+    if array.dtype.kind in "UST":
+        return 0
+    columns = array.T if array.dtype.kind == "O" and array.ndim == 2 else ()
+    for place, column in enumerate(columns):
+        if any(isinstance(entry, (str, bytes)) for entry in column):
+            return place
+    return None
+
+
+def _refuse_text(array: Array, name: str, names: tuple[str, ...] | None) -> None:
+    """Refuses text, in the words for inputs: those of a frame are coded, if the fit had them so."""
+    place = text_in(array)
+    if place is None:
+        return
+    if names is not None:
+        where = f"column {names[place]!r}, where it has seen none"
+        advice = "Pass the columns of the fit, or fit with the text in them."
+    else:
+        where = f"column {place}" if array.dtype.kind == "O" else f"an array of {array.dtype}"
+        advice = "Convert it, or pass a data frame (pandas, polars): its columns of text are coded."
+    raise TypeError(f"{name} must hold real numbers, received text in {where}. {advice}")
 
 
 def _flags_as_numbers(array: Array) -> Array:

@@ -167,6 +167,7 @@ def _described(definition: RunDefinition, transformed: TransformedRows) -> dict[
         "row_noise": rows.noise is not None,
         "classes": rows.classes,
         "vector_target": rows.vector_target,
+        "coding": rows.coding,
     }
 
 

@@ -13,8 +13,8 @@ from tfbnn.spec.rows import Known
 _SAME = ("layer_sizes", "activations", "parameterization", "x_transform", "y_transform")
 
 
-def known_from(spec: ModelSpec, initial_state: Any) -> Known:
-    """What is known of rows before they come; nothing, unless chains start from an Ensemble.
+def known_from(spec: ModelSpec, initial_state: Any) -> Known | None:
+    """What is known of rows before they come; None, unless chains start from an Ensemble.
 
     Args:
         spec: ModelSpec of the fit, as asked for. A transform of the targets that is open in it will
@@ -25,7 +25,7 @@ def known_from(spec: ModelSpec, initial_state: Any) -> Known:
         ValueError: When the ensemble is one of another network, or of other transforms.
     """
     if not isinstance(initial_state, Ensemble):
-        return Known()
+        return None
     there = initial_state.spec
     is_open = spec.is_open or "y_transform" in {choice.what for choice in spec.choices}
     for name in _SAME:
@@ -33,7 +33,7 @@ def known_from(spec: ModelSpec, initial_state: Any) -> Known:
             _refuse_difference(name, getattr(spec, name), getattr(there, name))
     _refuse_difference("likelihood", *map(_without_prior, (spec.likelihood, there.likelihood)))
     transforms = initial_state.x_pipeline, initial_state.y_pipeline
-    return Known(initial_state.feature_names, initial_state.classes, transforms)
+    return initial_state.known._replace(transforms=transforms)
 
 
 def _without_prior(likelihood: Likelihood) -> tuple[str, dict[str, Any]]:

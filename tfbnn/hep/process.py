@@ -54,6 +54,11 @@ class Process:
             )
         if not isinstance(self.inputs, dict) or not all(isinstance(n, str) for n in self.inputs):
             raise TypeError(f"inputs must be a dict name -> SLHA place, received {self.inputs!r}.")
+        if ensemble.coding is not None:
+            raise ValueError(
+                "A process takes numbers out of SLHA files, received a model with columns of text or "
+                f"flags: {', '.join(column.name for column in ensemble.coding.coded)}. Fit without."
+            )
         names = ensemble.feature_names or tuple(self.inputs)
         if set(names) != set(self.inputs) or len(names) != spec.num_inputs:
             raise ValueError(

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.data.frames import select_columns
-from tfbnn.data.validation import as_matrix
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, line_styles, styled_figure
+from tfbnn.posterior.checks import untransformed_inputs
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array
@@ -39,8 +38,7 @@ def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Fi
     ensemble = model.posterior
     x = ensemble.x_reference
     if x_reference is not None:
-        x_reference = select_columns(x_reference, ensemble.feature_names, "x_reference")
-        x = as_matrix(x_reference, "x_reference", num_columns=ensemble.spec.num_inputs)
+        x = untransformed_inputs(ensemble, x_reference, "x_reference")
     x = x[evenly_spaced(len(x), 3)]
     draws = model.predict_draws(x, space="transformed")
     draws = draws.reshape(ensemble.num_chains, ensemble.num_results, len(x), -1)[..., 0]

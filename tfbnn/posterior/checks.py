@@ -2,10 +2,10 @@
 
 from numpy.typing import ArrayLike
 
-from tfbnn.data.bad_rows import places_named
+from tfbnn.data.bad_rows import columns_named, places_named
+from tfbnn.data.coding import as_inputs
 from tfbnn.data.frames import column_names, select_columns
 from tfbnn.data.transforms import checked_forward
-from tfbnn.data.validation import as_matrix
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.rows import NetworkRows, Rows, check_range, prepare_rows
 from tfbnn.system.arrays import Array
@@ -17,12 +17,29 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
-    x = select_columns(x, ensemble.feature_names, "x")
+    x = select_columns(x, ensemble.column_names, "x")
     with places_named(x):
-        matrix = as_matrix(x, "x", num_columns=ensemble.spec.num_inputs)
-        transformed = checked_forward(ensemble.x_pipeline, matrix, "x")
-        check_range(ensemble.spec, "x", transformed)
+        inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
+        with columns_named(inputs.names):
+            transformed = checked_forward(ensemble.x_pipeline, inputs.values, "x")
+            check_range(ensemble.spec, "x", transformed)
     return transformed
+
+
+def untransformed_inputs(ensemble: Ensemble, x: ArrayLike, name: str = "x") -> Array:
+    """Inputs [N, D] in original units, float64, with columns of text coded.
+
+    Args:
+        ensemble: Ensemble.
+        x: As in `BayesianMLP.predict`.
+        name: What messages call it.
+
+    Raises:
+        TypeError, ValueError: Where the ensemble cannot take them.
+    """
+    x = select_columns(x, ensemble.column_names, name)
+    with places_named(x):
+        return as_inputs(x, name, ensemble.spec.num_inputs, ensemble.coding).values
 
 
 def checked_rows(
@@ -47,11 +64,10 @@ def checked_rows(
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
-    x = select_columns(x, ensemble.feature_names, f"{name}x")
+    x = select_columns(x, ensemble.column_names, f"{name}x")
     if set(column_names(y) or ()) == set(ensemble.target_names):
         y = select_columns(y, tuple(ensemble.target_names), f"{name}y")
-    known = ensemble.feature_names, ensemble.classes
-    rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, *known)
+    rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, ensemble.known)
     require_noise(ensemble, rows.noise, what)
     with places_named(x):
         return rows, ensemble.transform(rows)

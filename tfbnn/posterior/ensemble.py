@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tfbnn.data.coding import Coding
 from tfbnn.data.labels import Classes, label_array
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
@@ -20,7 +21,7 @@ from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import WeightPrior
-from tfbnn.spec.rows import NetworkRows, Rows, transform_rows
+from tfbnn.spec.rows import Known, NetworkRows, Rows, transform_rows
 from tfbnn.system.arrays import Array, read_only
 from tfbnn.system.extras import required
 
@@ -39,7 +40,7 @@ class Ensemble:
         x_reference: Up to 200 rows [R, D] in original units, validation rows if there were any,
             at which function-space diagnostics are taken.
         training_inputs: Range, mean and covariance of the transformed training inputs.
-        feature_names: Names of the input columns, or None.
+        feature_names: Names of the inputs, or None; of a coded column such as "colour=red".
         row_noise: Whether the fit was given a known noise scale per row.
         classes: Class labels, in the order of their numbers, or None for other targets.
         vector_target: Whether the one target was fitted as [N], so that predictions for users
@@ -55,6 +56,8 @@ class Ensemble:
         calibration: Of the predictive distribution with noise, or None. It is about these draws
             under these weights, and does not follow them where they change.
         basins: Where the chains are, as `BayesianMLP.basins` found, or None.
+        coding: How the columns of users' tables become inputs where some hold no numbers, or None.
+            All arrays in here are of inputs.
     """
 
     spec: ModelSpec
@@ -76,6 +79,7 @@ class Ensemble:
     row_digests: Array = field(default_factory=lambda: np.empty(0, np.uint32))
     calibration: Calibration | None = None
     basins: Basins | None = None
+    coding: Coding | None = None
 
     def __post_init__(self) -> None:
         for name in ("draws", "chain_weights", "x_reference", "row_digests"):
@@ -102,6 +106,21 @@ class Ensemble:
     def draw_weights(self) -> Array:
         """Weight of every draw, chain by chain [C * S]."""
         return np.repeat(self.chain_weights / self.num_results, self.num_results)
+
+    @property
+    def known(self) -> Known:
+        """What the model knows of rows that come later."""
+        return Known(self.feature_names, self.classes, self.coding)
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of the columns of users' tables that the inputs come from, or None."""
+        return self.known.column_names
+
+    @property
+    def num_columns(self) -> int:
+        """How many of these there are."""
+        return self.spec.num_inputs if self.coding is None else len(self.coding.columns)
 
     @property
     def input_names(self) -> tuple[str, ...]:

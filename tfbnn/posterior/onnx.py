@@ -69,7 +69,11 @@ def write_onnx(
         producer_name="tfbnn",
         producer_version=__version__,
     )
-    known = {"feature_names": ensemble.feature_names, "classes": ensemble.classes}
+    known: dict[str, Any] = {
+        "feature_names": ensemble.feature_names,
+        "classes": ensemble.classes,
+        "coding": ensemble.coding and ensemble.coding.to_json(),
+    }
     texts = {name: json.dumps(value) for name, value in known.items() if value is not None}
     onnx.helper.set_model_props(model, texts)
     with replacing(path) as temporary:

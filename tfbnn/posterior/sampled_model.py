@@ -14,7 +14,12 @@ from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.calibration.exported import bar_constants
-from tfbnn.posterior.checks import checked_inputs, checked_rows, require_noise
+from tfbnn.posterior.checks import (
+    checked_inputs,
+    checked_rows,
+    require_noise,
+    untransformed_inputs,
+)
 from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import moment_networks
@@ -110,7 +115,8 @@ class SampledModel:
         the second label.
 
         Args:
-            x: Inputs [N, D]; of a data frame the columns of the fit, found by name.
+            x: Inputs [N, D]; of a data frame the columns of the fit, found by name. After a fit to
+                columns of text, a data frame with them, or the numbers of `code_inputs`.
             include_noise: False (default): the spread of the function (epistemic). True: of a new
                 observation. With Student-t noise under "log10" a mean and standard deviation in
                 original units do not exist and are infinite; quantiles do. Refused for classes:
@@ -167,6 +173,25 @@ class SampledModel:
         if not return_trust:
             return prediction
         return replace(prediction, trust=trust_levels(ensemble.training_inputs, x))
+
+    def code_inputs(self, x: ArrayLike) -> Array:
+        """Inputs as the numbers that they become where columns of text and flags are coded.
+
+        They are what exports, `tfbnn.cluster.predict` and programs without data frames take; each
+        method of this class that takes inputs takes them, too. Their names are in
+        `posterior.input_names`: "colour=red".
+
+        Args:
+            x: Inputs, as in `predict`.
+
+        Returns:
+            Array [N, D], float64, in original units: transforms come later.
+
+        Raises:
+            NotFittedError: Before a fit.
+            TypeError, ValueError: For unusable inputs, among them values that the fit has not seen.
+        """
+        return untransformed_inputs(self._fitted(), x)
 
     def predict_classes(self, x: ArrayLike) -> Array:
         """Class labels of the largest mean probability; of Bernoulli targets that above one half.
@@ -312,6 +337,9 @@ class SampledModel:
         ntk the network multiplies the kernel by s_i / sqrt(D) for D inputs, so that the effective
         weights have the standard deviation s_i / sqrt(D): the scales of one fit compare with each
         other, those of the two parameterisations only after this division.
+
+        A column of text with three values or more has a scale for each, "colour=red"; as the inputs of
+        one column are standardised alike, these compare with each other (`tfbnn.data.coding`).
 
         An input whose scale is far below the others' says little about the targets. The reverse
         does not hold for every small difference: an input that acts linearly needs smaller weights
@@ -491,9 +519,9 @@ class SampledModel:
     def to_onnx(self, path: StrPath) -> None:
         """Writes mean and spread of the function as an ONNX file; needs the extra `onnx`.
 
-        Input "x" [N, D] and outputs "mean", "stddev" [N, K], of a calibrated model "lower", "median",
+        Input "x" [N, D], numbers as of `code_inputs`, and outputs "mean", "stddev" [N, K], of a calibrated model "lower", "median",
         "upper", too, are those of `to_savedmodel`; names of
-        inputs and classes are in the file's metadata, as JSON. Operations are of operator set 17.
+        inputs, codes of text and classes are in the file's metadata, as JSON. Operations are of operator set 17.
         All draws of all rows of a call are computed at once, so memory grows with draws x widest
         layer x N: pass large tables in pieces. "gelu" of a float64 network is exact to 1e-7, as
         runtimes have its error function for float32 alone.

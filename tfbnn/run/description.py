@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tfbnn.data.coding import Coding
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import RunFolderError
 from tfbnn.posterior.provenance import Provenance
@@ -43,6 +44,7 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
             "training rows": data_hash(rows),
             "validation rows": None if validation is None else data_hash(validation),
             "classes": _listed(rows.classes),
+            "coding": rows.coding and rows.coding.to_json(),
             "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
             "kernel": definition.kernel,
             "pretraining": pretraining and settings_to_json(pretraining),
@@ -78,6 +80,7 @@ def read_definition(folder: RunFolder) -> RunDefinition:
             arrays=folder.arrays,
             feature_names=description["feature_names"],
             classes=fixed["classes"],
+            coding=_read_coding(fixed),
             # Runs of the first format do not say it: their models predict [N, K].
             vector_target=bool(description.get("vector_target", False)),
         )
@@ -236,6 +239,7 @@ def _read_rows(
     arrays: Mapping[str, Array],
     feature_names: Any,
     classes: Any,
+    coding: Coding | None,
     vector_target: bool,
 ) -> Rows:
     return Rows(
@@ -245,7 +249,13 @@ def _read_rows(
         feature_names and tuple(feature_names),
         classes and tuple(classes),
         vector_target,
+        coding=coding,
     )
+
+
+def _read_coding(fixed: dict[str, Any]) -> Coding | None:
+    entries = fixed.get("coding")  # earlier releases knew of none
+    return None if entries is None else Coding.from_json(entries)
 
 
 def _read_transforms(fixed: dict[str, Any]) -> tuple[Pipeline, Pipeline] | None:

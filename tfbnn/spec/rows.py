@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError, places_named
-from tfbnn.data.frames import distinct_names, select_columns
+from tfbnn.data.bad_rows import BadRowError, columns_named, places_named
+from tfbnn.data.coding import Coding, as_inputs
+from tfbnn.data.frames import select_columns
 from tfbnn.data.labels import Classes, as_labels, class_numbers, learn_classes
+from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
-from tfbnn.data.validation import as_matrix, as_row_noise, as_targets, check_rows
+from tfbnn.data.validation import as_row_noise, as_targets, check_rows
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
@@ -24,7 +26,8 @@ class Rows:
 
     Of class labels, y holds the numbers, places in `classes`, which is None for other targets.
     `vector_target` says whether y came as [N]. `transforms` are those of inputs and targets where an
-    earlier model hands them on; else None: the rows teach their own.
+    earlier model hands them on; else None: the rows teach their own. `coding` is that of the columns
+    which x comes from where they are not all of numbers, else None; `feature_names` are of the inputs.
     """
 
     x: Array
@@ -34,18 +37,25 @@ class Rows:
     classes: Classes | None = None
     vector_target: bool = False
     transforms: tuple[Pipeline, Pipeline] | None = None
+    coding: Coding | None = None
 
 
 class Known(NamedTuple):
-    """What an earlier model knows of rows; None each, without one.
+    """What an earlier fit knows of rows; None each where it knows nothing.
 
     Attributes:
-        feature_names, classes, transforms: As of `Rows`.
+        feature_names, classes, coding, transforms: As of `Rows`.
     """
 
-    feature_names: tuple[str, ...] | None = None
-    classes: Classes | None = None
+    feature_names: tuple[str, ...] | None
+    classes: Classes | None
+    coding: Coding | None
     transforms: tuple[Pipeline, Pipeline] | None = None
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of the columns that the inputs come from, or None."""
+        return self.feature_names if self.coding is None else self.coding.names
 
 
 class NetworkRows(NamedTuple):
@@ -62,20 +72,21 @@ def rows_to_fit(
     y: Any,
     noise_scale: Any,
     validation_data: Any,
-    earlier: Known = Known(),
+    earlier: Known | None = None,
 ) -> tuple[Rows, Rows | None]:
     """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
 
     Args:
         spec: ModelSpec.
         x, y, noise_scale, validation_data: What the user passed.
-        earlier: What is Known of the rows.
+        earlier: What is Known of the rows, or None: they say themselves.
 
     Raises:
         TypeError, ValueError: Where the model cannot take them.
     """
-    rows = prepare_rows(spec, x, y, noise_scale, "", *earlier[:2])
-    rows = replace(rows, transforms=earlier.transforms)
+    rows = prepare_rows(spec, x, y, noise_scale, "", earlier)
+    if earlier is not None:
+        rows = replace(rows, transforms=earlier.transforms)
     if validation_data is None:
         return rows, None
     if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
@@ -85,8 +96,8 @@ def rows_to_fit(
         )
     x, y, *noise = validation_data
     noise_scale = noise[0] if noise else None
-    known = rows.feature_names, rows.classes
-    return rows, prepare_rows(spec, x, y, noise_scale, "validation ", *known)
+    known = Known(rows.feature_names, rows.classes, rows.coding)
+    return rows, prepare_rows(spec, x, y, noise_scale, "validation ", known)
 
 
 def prepare_rows(
@@ -95,8 +106,7 @@ def prepare_rows(
     y: Any,
     noise_scale: Any,
     name: str = "",
-    feature_names: tuple[str, ...] | None = None,
-    classes: Classes | None = None,
+    known: Known | None = None,
 ) -> Rows:
     """Checks one set of rows.
 
@@ -104,26 +114,33 @@ def prepare_rows(
         spec: ModelSpec.
         x, y, noise_scale: What the user passed.
         name: Prefix of what messages call them.
-        feature_names: Names of the inputs that are known from the fit: columns of a frame are taken
-            by these, whatever their order, and others are ignored.
-        classes: Known class labels; without them the rows themselves say what the classes are.
+        known: What is Known of them from the fit: columns of a frame are taken by their names,
+            whatever their order, and others are ignored. None: the rows themselves say how columns
+            are called and coded, and what the classes are.
 
     Returns:
         Rows.
     """
-    x = select_columns(x, feature_names, f"{name}x")
-    names = distinct_names(x, f"{name}x")
+    classes = None if known is None else known.classes
+    x = select_columns(x, None if known is None else known.column_names, f"{name}x")
     with places_named(x):
-        inputs = as_matrix(x, f"{name}x", num_columns=spec.num_inputs)
+        if known is None:
+            coding = learn_coding(x, f"{name}x")
+            if coding is not None:
+                coding.check_network(spec.num_inputs, spec.x_transform, f"{name}x")
+        else:
+            coding = known.coding
+        inputs = as_inputs(x, f"{name}x", spec.num_inputs, coding)
         if spec.has_classes:
             labels = as_labels(y, f"{name}y", num_targets=spec.num_targets)
             classes = classes or learn_classes(labels, spec.num_classes, f"{name}y")
             targets = class_numbers(labels, classes, f"{name}y")
         else:
             targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
-        check_rows(**{f"{name}x": inputs, f"{name}y": targets})
-        noise = prepare_noise(spec, noise_scale, len(inputs))
-    return Rows(inputs, targets, noise, names, classes, np.ndim(y) == 1)
+        check_rows(**{f"{name}x": inputs.values, f"{name}y": targets})
+        noise = prepare_noise(spec, noise_scale, len(targets))
+    is_vector = np.ndim(y) == 1
+    return Rows(inputs.values, targets, noise, inputs.names, classes, is_vector, coding=coding)
 
 
 def prepare_noise(spec: ModelSpec, noise_scale: Any, num_rows: int) -> Array | None:
@@ -140,11 +157,12 @@ def transform_rows(
     spec: ModelSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows, name: str = ""
 ) -> NetworkRows:
     """Rows, which messages call x and y after `name`, as NetworkRows in the range of the dtype."""
-    x = checked_forward(x_pipeline, rows.x, f"{name}x")
-    y = checked_forward(y_pipeline, rows.y, f"{name}y")
-    noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
-    for argument, values in (("x", x), ("y", y), ("noise_scale", noise)):
-        check_range(spec, f"{name}{argument}", values)
+    with columns_named(rows.feature_names):
+        x = checked_forward(x_pipeline, rows.x, f"{name}x")
+        y = checked_forward(y_pipeline, rows.y, f"{name}y")
+        noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
+        for argument, values in (("x", x), ("y", y), ("noise_scale", noise)):
+            check_range(spec, f"{name}{argument}", values)
     return NetworkRows(x, y, noise)
 
 
@@ -170,7 +188,10 @@ class TransformedRows(NamedTuple):
     def learn(cls, spec: ModelSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
         """Fits the transforms of `spec` to training Rows, unless they have some, and applies them."""
         if rows.transforms is None:
-            x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
+            with columns_named(rows.feature_names):
+                x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
+            if rows.coding is not None:
+                x_pipeline = rows.coding.even(x_pipeline)
             y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
         else:
             x_pipeline, y_pipeline = rows.transforms

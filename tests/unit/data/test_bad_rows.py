@@ -54,7 +54,7 @@ BAD_X = {
     "dates in objects": (objects(pd.Timestamp("2024-01-01")), TypeError, ["numbers"]),
     "strings": (X.astype(str), TypeError, ["real numbers", "<U"]),
     "bytes": (X.astype("S8"), TypeError, ["real numbers", "S8"]),
-    "strings in objects": (objects("1.0"), TypeError, ["strings"]),
+    "strings in objects": (objects("1.0"), TypeError, ["text in column 1"]),
     "ragged": (ragged(), TypeError, ["rectangular", "different lengths"]),
     "ragged in objects": (objects([1.0, 2.0]), TypeError, ["rectangular"]),
     "records": (np.zeros(NUM_ROWS, "f8,f8"), TypeError, ["real numbers"]),
@@ -70,10 +70,10 @@ BAD_X = {
     "a dict": ({"a": [1.0], "b": [2.0]}, TypeError, ["array of numbers", "dict"]),
     "a set": ({1.0, 2.0}, TypeError, ["numbers"]),
     "a generator": ((row for row in X), TypeError, ["numbers"]),
-    "frame with strings": (
-        pd.DataFrame({"a": X[:, 0], "b": ["u"] * NUM_ROWS}),
+    "frame with text among numbers": (
+        pd.DataFrame({"a": X[:, 0], "b": ["u", *X[1:, 1]]}),
         TypeError,
-        ["strings"],
+        ["text"],
     ),
     "frame with booleans among numbers": (
         pd.DataFrame({"a": X[:, 0], "b": [True, *X[1:, 1]]}),

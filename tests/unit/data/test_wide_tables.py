@@ -1,9 +1,12 @@
 """Tables of thousands of columns: the work grows with their number, not with its square."""
 
+import numpy as np
 import pytest
 
 from tfbnn.cli.columns import feature_columns
 from tfbnn.data.csv_tables import CsvRows, column_places
+from tfbnn.data.learn_coding import learn_coding
+from tfbnn.data.table import Table
 
 NUM_COLUMNS = 200
 
@@ -36,6 +39,16 @@ def test_finding_the_features_of_a_model(names, synthetic_ensemble):
     ensemble = synthetic_ensemble((NUM_COLUMNS, 1), feature_names=names())
     assert feature_columns(ensemble, names(), "t.csv", apart=["y"]) == [*names()]
     assert Name.compared <= 4 * NUM_COLUMNS  # one for the list that is compared here
+
+
+def test_coding_one_column_of_text(names):
+    values = np.ones((4, NUM_COLUMNS + 1), dtype=object)
+    values[:, 0] = ["u", "v", "u", "v"]
+    table = Table(("sex", *names()), values, words=frozenset(["sex"]))
+    coding = learn_coding(table, "x")
+    assert coding.input_names[0] == "sex=v"
+    assert coding.encoded(table, "x").shape == (4, NUM_COLUMNS + 1)
+    assert Name.compared <= 4 * NUM_COLUMNS
 
 
 def test_a_header_longer_than_a_cell_may_be():

@@ -45,10 +45,11 @@ METADATA_KINDS: dict[str, type | UnionType] = {
     "vector_target": bool,
     "calibration": dict | None,
     "basins": dict | None,
+    "coding": list | None,
 }
 # What each version added to the metadata, with what files of the versions before it mean.
 ADDED_METADATA: dict[int, dict[str, Any]] = {
-    2: {"vector_target": False, "calibration": None, "basins": None}
+    2: {"vector_target": False, "calibration": None, "basins": None, "coding": None}
 }
 THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"

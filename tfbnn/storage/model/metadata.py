@@ -6,6 +6,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from tfbnn.data.coding import Coding
 from tfbnn.data.labels import check_classes
 from tfbnn.data.transforms import Pipeline
 from tfbnn.diagnostics.fit_check import rows_check_from_json
@@ -31,9 +32,9 @@ def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
         provenance = provenance.stating(created_at=created_at)
     metadata = {name: getattr(ensemble, name) for name in schema.METADATA_KINDS}
     metadata["provenance"] = provenance
-    for name in ("spec", "x_pipeline", "y_pipeline", "provenance", "calibration", "basins"):
-        if metadata[name] is not None:
-            metadata[name] = metadata[name].to_json()
+    for name, value in metadata.items():
+        if hasattr(value, "to_json"):
+            metadata[name] = value.to_json()
     return np.frombuffer(to_json(metadata), np.uint8)
 
 
@@ -72,6 +73,7 @@ def decode_metadata(array: Array | h5py.Dataset, version: int) -> dict[str, Any]
     parsed["provenance"] = Provenance.from_json(metadata["provenance"])
     for name in ("feature_names", "classes"):
         parsed[name] = None if metadata[name] is None else tuple(metadata[name])
+    parsed["coding"] = None if metadata["coding"] is None else Coding.from_json(metadata["coding"])
     return parsed
 
 
@@ -85,6 +87,11 @@ def check_metadata(ensemble: Ensemble) -> None:
     if names is not None and not _is_texts(names, spec.num_inputs):
         raise ModelFileError(
             f"feature_names must be {spec.num_inputs} texts, found {names!r:.200}."
+        )
+    if ensemble.coding is not None and names != ensemble.coding.input_names:
+        raise ModelFileError(
+            f"feature_names must be {ensemble.coding.input_names!r:.200} by the coding of the columns, "
+            f"found {names!r:.200}."
         )
     if ensemble.vector_target and spec.num_targets != 1:
         raise ModelFileError(

@@ -1,0 +1,287 @@
+"""Models of columns of text: every entry point takes frames, tables and coded numbers alike."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfbnn
+from tests.support.builders import definition_of, plain_spec
+from tests.support.coded import (
+    COLOURS,
+    FRAME,
+    INPUTS,
+    NUM_ROWS,
+    TARGETS,
+    coded_ensemble,
+    with_text,
+)
+from tests.support.entries import fake_fit
+from tests.support.model_file_edits import rewrite
+from tfbnn.exceptions import DataWarning, ModelFileError, RunFolderError
+from tfbnn.fit.handing_on import known_from
+from tfbnn.hep.process import Process
+from tfbnn.model import BayesianMLP
+from tfbnn.priors import ARD, Normal
+from tfbnn.run.description import (
+    check_same_run,
+    definition_to_arrays,
+    definition_to_json,
+    read_definition,
+)
+from tfbnn.spec.rows import TransformedRows, prepare_rows, rows_to_fit
+from tfbnn.storage import RunFolder
+from tfbnn.trust import EDGE, OUTSIDE
+
+PRIOR = [{"kernel": ARD(), "bias": Normal()}, Normal()]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return BayesianMLP.from_ensemble(coded_ensemble(prior=PRIOR))
+
+
+def answers(model, x):
+    """What the entry points say that need no TensorFlow."""
+    return [
+        model.predict(x, include_noise=True).stddev.tolist(),
+        model.predict_draws(x).tolist(),
+        model.evaluate(x, TARGETS)["rmse"],
+        model.diagnose(x).rhat_function.tolist(),
+        model.code_inputs(x).tolist(),
+    ]
+
+
+def test_frames_and_coded_numbers_give_the_same_answers(model):
+    numbers = model.posterior.coding.encoded(FRAME, "x")
+    expected = answers(model, numbers)
+    assert answers(model, FRAME) == expected
+    assert answers(model, FRAME[[*FRAME][::-1]]) == expected
+    assert answers(model, FRAME.astype({"colour": "category", "kind": "str"})) == expected
+    with pytest.warns(DataWarning, match="ignored: 'year'"):
+        assert answers(model, FRAME.assign(year=3)) == expected
+
+
+def test_polars_frames_are_taken(model):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({name: FRAME[name].to_list() for name in FRAME})
+    assert answers(model, frame) == answers(model, FRAME)
+
+
+def test_what_the_fit_has_not_seen_is_refused_everywhere(model):
+    violet = with_text("colour", "violet")
+    for call in (
+        lambda: model.predict(violet),
+        lambda: model.predict_draws(violet),
+        lambda: model.evaluate(violet, TARGETS),
+        lambda: model.diagnose(violet),
+        lambda: model.stack_chains(violet, TARGETS),
+        lambda: model.compress(5, "stride", x_reference=violet),
+        lambda: model.code_inputs(violet),
+    ):
+        with pytest.raises(ValueError, match=r"'colour' of (validation )?x .*'violet' in row 3\."):
+            call()
+    with pytest.raises(ValueError, match=r"must have the columns \[.*without 'colour'"):
+        model.predict(FRAME.drop(columns="colour"))
+
+
+def test_faults_of_numbers_have_the_name_of_their_column(model):
+    with pytest.raises(ValueError, match=r"x must be finite.*row 3, column 6 \('mix'\)"):
+        model.predict(with_text("mix", np.nan))
+    narrow = BayesianMLP.from_ensemble(coded_ensemble(dtype="float32"))
+    with pytest.raises(ValueError, match=r"float32.*row 3, column 6 \('mix'\)"):
+        narrow.predict(with_text("mix", 1e300))
+
+
+def test_a_model_of_numbers_says_that_it_has_seen_no_text(synthetic_ensemble):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=("mass", "colour")))
+    with pytest.raises(TypeError, match="text in column 'colour', where it has seen none"):
+        model.predict(FRAME[["mass", "colour"]])
+    with pytest.raises(TypeError, match="text in column 1. Convert it, or pass a data frame"):
+        model.predict(FRAME[["mass", "colour"]].to_numpy())
+
+
+def test_relevance_and_trust_are_of_inputs(model):
+    assert model.relevance().names == INPUTS
+    assert "colour=naïve λ" in str(model.relevance())
+    usual = model.predict(FRAME, return_trust=True).trust
+    assert (usual >= EDGE).all()
+    # Numbers that no table becomes: two colours at once.
+    strange = model.code_inputs(FRAME)[:1]
+    strange[:, 1:4] = 1.0
+    assert model.predict(strange, return_trust=True).trust.tolist() == [OUTSIDE]
+
+
+def test_a_flag_that_was_never_true_is_outside():
+    with pytest.warns(DataWarning, match="of x are constant"):
+        ensemble = coded_ensemble(FRAME.assign(ok=False))
+    model = BayesianMLP.from_ensemble(ensemble)
+    frame = FRAME.assign(ok=np.arange(NUM_ROWS) == 2)
+    trust = model.predict(frame, return_trust=True).trust
+    assert trust[2] == OUTSIDE and (np.delete(trust, 2) >= EDGE).all()
+
+
+# ----------------------------------------------------------------------------------------
+# Rows of a fit
+# ----------------------------------------------------------------------------------------
+
+
+def spec_of(num_inputs=7, **changes):
+    return plain_spec((num_inputs, 3, 1), **({"x_transform": "standardize"} | changes))
+
+
+def test_rows_of_a_fit_are_coded_once_and_for_all():
+    frame = FRAME.assign(colour=np.where(FRAME.index < 5, "green", FRAME["colour"]))
+    held_out = frame[["mix", "kind", "ok", "colour", "mass"]][:3]
+    rows, validation = rows_to_fit(spec_of(), frame, TARGETS, None, (held_out, TARGETS[:3]))
+    assert rows.feature_names == validation.feature_names == INPUTS
+    assert rows.coding == validation.coding and rows.coding.names == tuple(FRAME)
+    np.testing.assert_array_equal(validation.x, rows.x[:3])
+    learned = TransformedRows.learn(spec_of(), rows, validation)
+    assert len(set(learned.x_pipeline.steps[0].scale[1:4])) == 1
+    with pytest.raises(ValueError, match="'colour' of validation x .* received 'violet' in row 3"):
+        rows_to_fit(spec_of(), frame, TARGETS, None, (with_text("colour", "violet"), TARGETS))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (spec_of(5), "5 inputs, as the network has, received 5 columns that make 7: 'colour' 3"),
+        (spec_of(x_transform="log10"), "x_transform 'log10' takes positive inputs"),
+    ],
+)
+def test_networks_that_do_not_go_with_the_columns(spec, words):
+    with pytest.raises(ValueError, match=words):
+        prepare_rows(spec, FRAME, TARGETS, None)
+
+
+def test_a_model_that_chains_start_from_has_coded_the_columns():
+    earlier = coded_ensemble(prior=Normal(1.0))
+    known = known_from(earlier.spec, earlier)
+    fewer = FRAME[FRAME["colour"] != "green"]
+    rows, _ = rows_to_fit(earlier.spec, fewer, TARGETS[: len(fewer)], None, None, known)
+    assert rows.coding == earlier.coding and rows.feature_names == INPUTS
+    assert rows.transforms == (earlier.x_pipeline, earlier.y_pipeline)
+    # Coded numbers keep the names, without which no file could be written.
+    numbers = earlier.coding.encoded(FRAME, "x")
+    rows, _ = rows_to_fit(earlier.spec, numbers, TARGETS, None, None, known)
+    assert rows.feature_names == INPUTS
+
+
+def test_a_run_folder_keeps_the_code(tmp_path):
+    spec = spec_of()
+    rows = prepare_rows(spec, FRAME, TARGETS, None)
+    definition = replace(definition_of(spec, rows.x, rows.y), rows=rows)
+    content = definition_to_json(definition)
+    RunFolder.create(tmp_path / "run", content, definition_to_arrays(definition), 1)
+    found = read_definition(RunFolder.open(tmp_path / "run")).rows
+    assert found.coding == rows.coding and found.feature_names == INPUTS
+    np.testing.assert_array_equal(found.x, rows.x)
+    # The same numbers of other colours are another run.
+    check_same_run(RunFolder.open(tmp_path / "run"), definition)
+    azure = FRAME.assign(colour=FRAME["colour"].replace("blue", "azure"))
+    other = replace(definition, rows=prepare_rows(spec, azure, TARGETS, None))
+    np.testing.assert_array_equal(other.rows.x, rows.x)
+    with pytest.raises(RunFolderError, match="cannot go on as another one: coding is"):
+        check_same_run(RunFolder.open(tmp_path / "run"), other)
+    # Runs of releases that coded nothing.
+    del content["fixed"]["coding"]
+    RunFolder.create(tmp_path / "old", content, definition_to_arrays(definition), 1)
+    assert read_definition(RunFolder.open(tmp_path / "old")).rows.coding is None
+
+
+@pytest.mark.tensorflow
+def test_a_fit_keeps_the_code_with_the_model(engine, tmp_path):
+    model = BayesianMLP([7, 5, 1], prior=Normal(1.0))
+    fake_fit(model, FRAME, TARGETS, validation_data=(FRAME[:5], TARGETS[:5]))
+    model.save(tmp_path / "model.h5")
+    loaded = tfbnn.load(tmp_path / "model.h5")
+    assert loaded.posterior.coding == model.posterior.coding
+    np.testing.assert_array_equal(loaded.posterior.x_reference, model.code_inputs(FRAME[:5]))
+    np.testing.assert_array_equal(loaded.predict(FRAME).mean, model.predict(FRAME).mean)
+    theta = model.posterior.draws[0, 0]
+    assert model.log_prob(theta, FRAME, TARGETS) == model.log_prob(
+        theta, model.code_inputs(FRAME), TARGETS
+    )
+    with pytest.raises(ValueError, match="columns that make 7.*Begin layer_sizes with 7"):
+        fake_fit(BayesianMLP([5, 5, 1]), FRAME, TARGETS)
+
+
+# ----------------------------------------------------------------------------------------
+# Model files
+# ----------------------------------------------------------------------------------------
+
+names = st.text(max_size=8)
+values = st.lists(
+    st.text(min_size=1, max_size=8).filter(lambda t: t == t.strip() and t.casefold() != "nan"),
+    min_size=2,
+    max_size=5,
+    unique=True,
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(name=names, values=values)
+def test_a_code_comes_back_out_of_a_file_and_gives_the_same_numbers(tmp_path_factory, name, values):
+    entries = pd.Categorical(np.array(values * 3, dtype=object))
+    frame = pd.DataFrame({name: entries, f"{name}.": np.arange(len(entries)) / 7})
+    ensemble = coded_ensemble(frame, np.arange(float(len(frame))))
+    path = tmp_path_factory.getbasetemp() / "hypothesis.h5"
+    BayesianMLP.from_ensemble(ensemble).save(path)
+    loaded = tfbnn.load(path)
+    assert loaded.posterior.coding == ensemble.coding
+    numbers = ensemble.coding.encoded(frame, "x")
+    np.testing.assert_array_equal(loaded.code_inputs(frame), numbers)
+    np.testing.assert_array_equal(loaded.predict(frame).mean, loaded.predict(numbers).mean)
+
+
+COLUMN = {"name": "colour", "kind": "texts", "values": list(COLOURS)}
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (rewrite("coding", value=None), None),
+        (rewrite("coding", value="colour"), "coding in metadata has the wrong type"),
+        (rewrite("coding", value=[]), "coding must have a column"),
+        (rewrite("coding", value=[COLUMN]), "feature_names must be .* by the coding"),
+        (rewrite("coding", 1, "values", value=["a", "b", "c"]), "feature_names must be .* by the"),
+        (rewrite("coding", 1, "values", value=["a", "a"]), "different values"),
+        (rewrite("coding", 1, "kind", value="code"), "which values each column"),
+        (rewrite("coding", 1, "more", value=1), "name, kind and values"),
+        (rewrite("coding", 1, value=7), "name, kind and values"),
+        (rewrite("feature_names", value=None), "feature_names must be .* found None"),
+        (rewrite("feature_names", 1, value="colour=red"), "feature_names must be"),
+    ],
+)
+def test_a_crafted_code_is_refused(model, tmp_path, edit, message):
+    import h5py
+
+    from tfbnn.storage import seal
+
+    model.save(tmp_path / "model.h5")
+    with h5py.File(tmp_path / "model.h5", "r+") as file:
+        edit(file)
+    seal(tmp_path / "model.h5")
+    if message is None:
+        loaded = tfbnn.load(tmp_path / "model.h5")
+        assert loaded.posterior.feature_names == INPUTS and loaded.posterior.coding is None
+    else:
+        with pytest.raises(ModelFileError, match=rf"(?s)model\.h5.*{message}"):
+            tfbnn.load(tmp_path / "model.h5")
+
+
+def test_onnx_files_say_what_the_numbers_are(model, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    model.to_onnx(tmp_path / "model.onnx")
+    said = {p.key: json.loads(p.value) for p in onnx.load(tmp_path / "model.onnx").metadata_props}
+    assert said["feature_names"] == [*INPUTS] and said["coding"][1] == COLUMN
+
+
+def test_a_process_of_slha_files_takes_numbers(model):
+    with pytest.raises(ValueError, match="columns of text or flags: colour, ok, kind"):
+        Process((1, 2), model, "fb", 13000.0, {})
