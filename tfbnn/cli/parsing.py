@@ -69,9 +69,23 @@ def _parsed(
     for text in takewhile("--".__ne__, rest):
         _check_option(command, text.partition("=")[0])
     args, unknown = parser.parse_known_args(argv)
+    unknown = _into_list(command, args, unknown)
     if unknown:
         command.error(_complaint(command, argv, unknown))
     return args
+
+
+def _into_list(command: Parser, args: argparse.Namespace, unknown: list[str]) -> list[str]:
+    """Adds arguments to a list of the command's, which ends for argparse at the first option.
+
+    Returns:
+        Those that are none.
+    """
+    lists = [act for act in command._actions if not act.option_strings and act.nargs == "*"]
+    if not lists:
+        return unknown
+    getattr(args, lists[0].dest).extend(text for text in unknown if not text.startswith("-"))
+    return [text for text in unknown if text.startswith("-")]
 
 
 def _innermost(
