@@ -31,7 +31,8 @@ FLOORS = (
     ("engine.running",),
     ("fit",),
     ("model",),
-    ("cli", "cluster", "hep"),
+    ("hep",),
+    ("cli", "cluster"),
     ("__main__",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

@@ -117,6 +117,32 @@ def test_fit_that_is_stopped_too_early(run, monkeypatch, folder):
     assert "nothing is saved" in err and not (folder / "none.h5").exists()
 
 
+def test_a_folder_of_processes_is_fitted_and_gone_on_with(run, monkeypatch, folder):
+    options = "--no-pretraining --no-jit-compile --kernel hmc --num-leapfrog-steps 1"
+    (folder / "made.toml").write_text(f"""
+energy = 13000
+table = "rows.csv"
+target = "y"
+unit = "fb"
+fit = "{" ".join(QUICK)} {options}"
+inputs = {{a = "MASS 1000022", b = "NMIX 1 1"}}
+[[process]]
+pids = [1000022, 1000022]
+""")
+    monkeypatch.setattr("tfbnn.cli.own_folder._LONG_SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        stop_in("sampling", patch)
+        code, _, err = run("slha make made.toml -o made")
+    assert code == 85 and "The same command" in err and not (folder / "made").exists()
+    code, out, err = run("slha make made.toml -o made")
+    assert code == 0 and "Going on with made.fits" in err and "Verdict" in out
+    assert not (folder / "made.fits").exists()
+    (process,) = tfbnn.hep.CrossSectionPredictor(folder / "made").processes.values()
+    ensemble = process.model.posterior
+    assert ensemble.feature_names == ("a", "b") and ensemble.num_results == 12
+    assert run("slha eval made --table rows.csv")[1].count("\n") == 61
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [

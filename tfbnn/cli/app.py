@@ -11,6 +11,7 @@ from typing import Any
 from tfbnn.cli import calibrate, demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.cli.parsing import Parser, parse
+from tfbnn.cli.slha import command as slha
 from tfbnn.exceptions import ChainError
 from tfbnn.system.aside import exit_at_once
 from tfbnn.system.signals import ignore_signals, signals_held
@@ -27,6 +28,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "plot": plot,
     "info": info,
     "resume": resuming,
+    "slha": slha,
 }
 _MAX_LINES, _MAX_CHARACTERS = 3, 1000
 

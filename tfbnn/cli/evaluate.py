@@ -28,6 +28,9 @@ Use rows that the fit has not seen."""
 _LINES = (
     ("rmse", "RMSE", "original units"),
     ("r2", "R2", "original units, 1 is perfect"),
+    ("relative_error_median", "Relative error, median", "of the mean prediction"),
+    ("relative_error_mean", "Relative error, mean", "of the mean prediction"),
+    ("relative_error_q90", "Relative error, 90 %", "of the rows have less"),
     ("rmse_log10", "RMSE of log10", "decades"),
     ("r2_log10", "R2 of log10", "1 is perfect"),
     ("crps", "CRPS", "original units, 0 is perfect"),

@@ -4,16 +4,18 @@ An output never replaces an input, a table never a model and a model nothing but
 of its name says what it is.
 """
 
+import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfbnn.data.table_files import ENDINGS, ending_of
+from tfbnn.data.table_files import ENDINGS, Writer, csv_writer, ending_of, table_writer
 from tfbnn.storage import RunFolder
 from tfbnn.storage.format.sealing import is_sealed
-from tfbnn.system.atomic import check_writable
+from tfbnn.system.atomic import check_writable, open_text
+from tfbnn.system.streams import data_output
 
 # Standard output.
 STREAM = "-"
@@ -71,6 +73,19 @@ def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()
         _check_folder(path)
     elif not (kind is TABLE and is_device(path)):
         _check_file(path, kind)
+
+
+@contextlib.contextmanager
+def written_table(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
+    """Yields what takes the rows of a table: of a file, a pipe or standard output (None, "-")."""
+    if path is None or path == STREAM:
+        yield csv_writer(data_output(), columns)
+    elif is_device(path):
+        with open_text(path) as stream:
+            yield csv_writer(stream, columns)
+    else:
+        with table_writer(path, columns) as write:
+            yield write
 
 
 def is_device(path: str) -> bool:

@@ -18,6 +18,12 @@ class Parser(argparse.ArgumentParser):
         settings.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
+    @property
+    def commands(self) -> dict[str, "Parser"]:
+        """The parsers of its own commands by their names, if it has any."""
+        found = (act for act in self._actions if isinstance(act, argparse._SubParsersAction))
+        return {name: parser for action in found for name, parser in action.choices.items()}
+
     def error(self, message: str) -> NoReturn:
         say(f"{self.prog}: error: {message}\nTry '{self.prog} --help'.")
         raise SystemExit(BAD_INPUT)
@@ -47,15 +53,51 @@ def parse(
         SystemExit: For a bad command line, after saying what is wrong with it, in the name of the
             command that was given; and after --help.
     """
-    place = next((place for place, text in enumerate(argv) if text in commands), len(argv))
-    command = commands.get("".join(argv[place : place + 1]), parser)
+    command, rest = _innermost(commands, argv)
+    return _parsed(parser, argv, command or parser, rest)
+
+
+def parse_options(command: Parser, argv: Sequence[str]) -> argparse.Namespace:
+    """The parsed arguments of one command, without its name; raises as `parse`."""
+    return _parsed(command, argv, command, argv)
+
+
+def _parsed(
+    parser: Parser, argv: Sequence[str], command: Parser, rest: Sequence[str]
+) -> argparse.Namespace:
     # First, because one that is misspelt may be missing as well.
-    for text in takewhile("--".__ne__, argv[place + 1 :]):
+    for text in takewhile("--".__ne__, rest):
         _check_option(command, text.partition("=")[0])
     args, unknown = parser.parse_known_args(argv)
+    unknown = _into_list(command, args, unknown)
     if unknown:
         command.error(_complaint(command, argv, unknown))
     return args
+
+
+def _into_list(command: Parser, args: argparse.Namespace, unknown: list[str]) -> list[str]:
+    """Adds arguments to a list of the command's, which ends for argparse at the first option.
+
+    Returns:
+        Those that are none.
+    """
+    lists = [act for act in command._actions if not act.option_strings and act.nargs == "*"]
+    if not lists:
+        return unknown
+    getattr(args, lists[0].dest).extend(text for text in unknown if not text.startswith("-"))
+    return [text for text in unknown if text.startswith("-")]
+
+
+def _innermost(
+    commands: Mapping[str, Parser], argv: Sequence[str]
+) -> tuple[Parser | None, Sequence[str]]:
+    """The parser of the command that was given, or of one of its own, and what follows its name."""
+    place = next((place for place, text in enumerate(argv) if text in commands), None)
+    if place is None:
+        return None, ()
+    command, rest = commands[argv[place]], argv[place + 1 :]
+    inner, behind = _innermost(command.commands, rest)
+    return (command, rest) if inner is None else (inner, behind)
 
 
 def _check_option(command: Parser, name: str) -> None:

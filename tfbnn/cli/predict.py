@@ -4,7 +4,9 @@ import argparse
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,17 +19,14 @@ from tfbnn.cli.options import (
     load_model,
     number,
 )
-from tfbnn.cli.outputs import STREAM, TABLE, check_output, is_device
+from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.data.csv_tables import open_csv
 from tfbnn.data.table import Table
-from tfbnn.data.table_files import Writer, csv_writer, table_writer
 from tfbnn.data.tables import is_csv, read_table, table_of
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Prediction
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import open_text
-from tfbnn.system.streams import data_output
 
 _ROWS_AT_ONCE = 1000
 
@@ -88,6 +87,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="column with the known standard deviation of each row, for --include-noise after a "
         "fit with such a column; default: the name used in the fit",
     )
+    parser.add_argument(
+        "--keep",
+        type=comma_list,
+        default=[],
+        metavar="COL,COL,...",
+        help="repeat these columns of POINTS before the others, such as an id",
+    )
+    parser.add_argument(
+        "--named",
+        action="store_true",
+        help="name columns after the target where there is only one, too: xsec_fb_mean, ...",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -98,23 +109,46 @@ def run(args: argparse.Namespace) -> int:
     noise = noise if args.include_noise else []
     has_labels = model.spec.has_classes and args.space == "original"
     spreads = ["stddev", *(f"q{value!r}" for value in args.quantiles or ())]
-    columns = _columns(model, spreads, has_labels)
+    columns = _columns(model, spreads, has_labels, args.named)
     if args.trust:
         columns.append("trust")
+    twice = [name for name in args.keep if name in columns or args.keep.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"--keep {twice[0]}: two columns of the output would have this name. Leave it out, or "
+            "rename it; --named gives the others longer names."
+        )
     predict = partial(
         model.predict, include_noise=args.include_noise, quantiles=args.quantiles or None
     )
     predict = partial(predict, space=args.space, return_trust=args.trust)
     predict = partial(predict, calibrated=False if args.uncalibrated else "auto")
     with (
-        _pieces(args.points, model.posterior, noise) as pieces,
-        _written(args.output, columns) as write,
+        _pieces(args.points, model.posterior, noise, args.keep) as pieces,
+        written_table(args.output, [*args.keep, *columns]) as write,
     ):
-        for x, row_noise in pieces:
-            prediction = predict(x, noise_scale=row_noise).columns
-            labels = model.posterior.most_probable(prediction.mean) if has_labels else None
-            write(_values(prediction), labels)
+        for piece in pieces:
+            prediction = predict(piece.x, noise_scale=piece.noise).columns
+            labels = [model.posterior.most_probable(prediction.mean)] if has_labels else []
+            write(_values(prediction), _side_by_side([*piece.kept, *labels]))
     return DONE
+
+
+class _Piece(NamedTuple):
+    """Some rows: inputs, known noise or None, and each of the columns that are kept [n, 1]."""
+
+    x: Table
+    noise: Array | None
+    kept: list[Array]
+
+
+def _side_by_side(columns: Sequence[Array]) -> Array | None:
+    """Columns of one array: of text where they are not all of a kind; None where there are none."""
+    if not columns:
+        return None
+    kinds = {column.dtype.kind for column in columns}
+    is_alike = len(kinds) == 1 or kinds <= {"i", "u", "f"}
+    return np.column_stack([column if is_alike else column.astype(str) for column in columns])
 
 
 def _values(prediction: Prediction) -> Array:
@@ -126,10 +160,15 @@ def _values(prediction: Prediction) -> Array:
     return values if prediction.trust is None else np.column_stack([values, prediction.trust])
 
 
-def _columns(model: SampledModel, spreads: Sequence[str], has_labels: bool) -> list[str]:
-    """Names of the columns: mean, stddev, ..; of a classifier class, p_a, p_a_stddev, p_b, .."""
+def _columns(
+    model: SampledModel, spreads: Sequence[str], has_labels: bool, is_named: bool
+) -> list[str]:
+    """Names of the columns: mean, stddev, ..; of a classifier class, p_a, p_a_stddev, p_b, ..
+
+    The target stands before them where there are several, or where that is asked for.
+    """
     names, classes, spec = model.posterior.target_names, model.classes or (), model.spec
-    prefixes = [""] if len(names) == 1 else [f"{name}_" for name in names]
+    prefixes = [f"{name}_" for name in names] if is_named or len(names) > 1 else [""]
     if not spec.has_classes:
         return [f"{prefix}{name}" for prefix in prefixes for name in ("mean", *spreads)]
     shown = classes if spec.num_predicted > spec.num_targets else classes[1:]
@@ -142,42 +181,41 @@ def _columns(model: SampledModel, spreads: Sequence[str], has_labels: bool) -> l
 
 @contextlib.contextmanager
 def _pieces(
-    path: str, ensemble: Ensemble, noise: Sequence[str]
-) -> Iterator[Iterator[tuple[Table, Array | None]]]:
-    """Yields an iterator over (x, noise or None) of successive rows."""
+    path: str, ensemble: Ensemble, noise: Sequence[str], keep: Sequence[str]
+) -> Iterator[Iterator[_Piece]]:
+    """Yields an iterator over successive rows."""
+    others = [name for name in keep if name not in {*(ensemble.column_names or ()), *noise}]
+    inputs = ModelInputs(ensemble, path, [*noise, *others])
 
-    inputs = ModelInputs(ensemble, path, noise)
+    def pick(available: Sequence[str]) -> list[str]:
+        return [name for name in inputs.pick(available) if name not in others]
 
-    def split(table: Table) -> tuple[Table, Array | None]:
-        return inputs.of(table), as_noise(table, noise)
+    def split(table: Table) -> _Piece:
+        kept = [table.labels([name]) for name in keep]
+        return _Piece(inputs.of(table), as_noise(table, noise), kept)
 
     if not is_csv(path):
-        table = read_table(path, inputs.pick, categories=inputs.categories)
+        table = read_table(path, pick, others, categories=inputs.categories)
         starts = range(0, len(table), _ROWS_AT_ONCE)
         yield (split(table.take(slice(start, start + _ROWS_AT_ONCE))) for start in starts)
         return
     with open_csv(path) as rows:
-        names = inputs.pick(rows.columns)
+        names = pick(rows.columns)
         lines = iter(rows)
         first = list(itertools.islice(lines, _ROWS_AT_ONCE))
         if not first:
             raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
         rest = iter(lambda: list(itertools.islice(lines, _ROWS_AT_ONCE)), [])
         pieces = itertools.chain([first], rest)
-        yield (split(table_of(rows, piece, names, inputs.categories)) for piece in pieces)
-
-
-@contextlib.contextmanager
-def _written(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
-    """Yields what takes the rows of the table: a file, a pipe or standard output."""
-    if path is None or path == STREAM:
-        yield csv_writer(data_output(), columns)
-    elif is_device(path):
-        with open_text(path) as stream:
-            yield csv_writer(stream, columns)
-    else:
-        with table_writer(path, columns) as write:
-            yield write
+        yield (
+            split(
+                replace(
+                    table_of(rows, piece, names, inputs.categories),
+                    texts=rows.texts(piece, keep),
+                )
+            )
+            for piece in pieces
+        )
 
 
 def _quantiles(text: str) -> list[float]:

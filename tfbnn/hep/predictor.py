@@ -1,4 +1,4 @@
-"""Cross sections in the calling convention of GAMBIT's ColliderBit back ends.
+"""Cross sections in the calling convention of GAMBIT's ColliderBit back ends, and of many points.
 
 A back end has `set_parameters(dict)`, `import_slha_string(text)` and `get_xsection((pid1, pid2))`,
 which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "trust_level"
@@ -6,23 +6,37 @@ which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "tru
 """
 
 import os
-from typing import cast
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from tfbnn.data.validation import check_number
-from tfbnn.hep.process import FB, Pids, Process, pid_pair
+import numpy as np
+
+from tfbnn.data.validation import check_flag, check_number
+from tfbnn.exceptions import DataWarning
+from tfbnn.hep.cross_sections import CrossSections, predicted
+from tfbnn.hep.inputs import input_columns
+from tfbnn.hep.other_errors import errors_of_points, in_quadrature
+from tfbnn.hep.process import Pids, Process, pid_pair
 from tfbnn.hep.process_folder import read_processes
-from tfbnn.hep.slha import place_text, read_places
+from tfbnn.hep.slha import Place, place_text, read_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
-_QUANTILES = [0.16, 0.5, 0.84]
-
 
 class CrossSectionPredictor:
-    """Cross sections of several processes at one point of a model's parameter space at a time.
+    """Cross sections of several processes: of one point of a model's parameter space, or of many.
+
+    Many processes of a computer may read one folder at the same time, also while it is replaced.
+    Each has the models in its own memory, and computes large batches on all its cores: under MPI
+    set OMP_NUM_THREADS=1, where the launcher does not say how many ranks share a host.
 
     Args:
-        folder: Folder that `write_processes` wrote.
+        folder: Folder that `write_processes` or 'tfbnn slha make' wrote.
+        processes: Pairs of PDG codes to load, in any order; None (default): all.
+        other_errors: Whether `get_xsection` adds errors of other origin than the network to its
+            own; default False.
+        untrusted: True for folders of strangers, as in `tfbnn.load`; default False.
 
     Attributes:
         processes: Dict (pid1, pid2), sorted -> Process.
@@ -30,6 +44,7 @@ class CrossSectionPredictor:
 
     Raises:
         FileNotFoundError: When there is no such folder.
+        ValueError: For a process that it does not hold.
         ModelFileError: When something in it is not what it says.
 
     Example:
@@ -37,36 +52,62 @@ class CrossSectionPredictor:
         predictor.import_slha("point.slha")
         result = predictor.get_xsection((1000022, 1000023))
         result["central"], result["tot_err_down"], result["tot_err_up"]    # fb
+
+        scan = predictor.predict(pandas.read_csv("points.csv"))            # all points at once
+        scan.central, scan.err_down, scan.err_up, scan.trust               # [points, processes]
     """
 
-    def __init__(self, folder: StrPath):
-        self.processes = read_processes(folder)
+    def __init__(
+        self,
+        folder: StrPath,
+        processes: Iterable[Pids] | None = None,
+        *,
+        other_errors: bool = False,
+        untrusted: bool = False,
+    ):
+        pids = None if processes is None else [pid_pair(pair) for pair in processes]
+        self._adds_other_errors = check_flag("other_errors", other_errors)
+        self.processes = read_processes(folder, pids, untrusted=untrusted)
         self.parameters: dict[str, float] = {}
-        self._places = {
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Where the inputs of all processes stand in SLHA: dict name -> (block, index, ..)."""
+        return {
             name: place
             for process in self.processes.values()
             for name, place in process.inputs.items()
         }
 
-    def set_parameters(self, parameters: dict[str, float]) -> None:
-        """Sets inputs of the networks by name, in the units of the fit; the others stay.
+    def set_parameters(self, parameters: dict[str, float], *, keep: bool = True) -> None:
+        """Sets inputs of the networks by name, in the units of the fit.
 
         Args:
             parameters: Dict name -> number. "energy", the centre-of-mass energy in GeV, is known
                 besides the inputs: once it is set, processes at another energy are refused.
+            keep: True (default), as GAMBIT has it: what is not named stays as it was, be it of an
+                earlier point. False: it is forgotten, so that a process that lacks it says so.
 
         Raises:
             TypeError, ValueError: For unknown names, and for values that are not finite numbers.
+
+        Warns:
+            DataWarning: When a part of the row of a mixing matrix stays: a row is one unit vector.
         """
         if not isinstance(parameters, dict):
             raise TypeError(f"parameters must be a dict, received {type(parameters).__name__}.")
-        unknown = [name for name in parameters if name not in self._places and name != "energy"]
+        places = self.places
+        unknown = [name for name in parameters if name not in places and name != "energy"]
         if unknown:
             raise ValueError(
                 f"No process has the input {', '.join(map(repr, unknown))}. Known: "
-                f"{', '.join(['energy', *self._places])}."
+                f"{', '.join(['energy', *places])}."
             )
         values = {name: check_number(name, value) for name, value in parameters.items()}
+        if check_flag("keep", keep):
+            self._warn_of_mixed_rows(values)
+        else:
+            self.parameters.clear()
         self.parameters.update(values)
 
     def import_slha(self, path: StrPath) -> None:
@@ -84,7 +125,15 @@ class CrossSectionPredictor:
             ImportError: When the package pyslha is not installed.
             TypeError, ValueError: When the text is not SLHA or lacks an input of a process.
         """
-        self.parameters.update(read_places(text, self._places))
+        self.parameters.update(self.read_slha_string(text))
+
+    def read_slha_string(self, text: str) -> dict[str, float]:
+        """The inputs of all processes in SLHA text, dict name -> value; sets nothing.
+
+        Raises:
+            ImportError, TypeError, ValueError: As `import_slha_string`.
+        """
+        return read_places(text, self.places)
 
     def get_xsection(self, pids: Pids) -> dict[str, float]:
         """The cross section of one process at the present point.
@@ -96,44 +145,115 @@ class CrossSectionPredictor:
             Dict of "central", the median of the predictive distribution in fb; "tot_err_down" and
             "tot_err_up", the distances from there to its 16 % and 84 % quantiles in fb, both
             >= 0; "trust_level": 1 inside the training data, 0 at their edge, -1 outside
-            (`tfbnn.trust`).
+            (`tfbnn.trust`). With `other_errors` the errors of other origin that the folder has are
+            added to these two in quadrature, and "network_err_down", "network_err_up",
+            "other_err_down" and "other_err_up" are the parts.
 
         Raises:
             ValueError: For an unknown process, one at another energy, or inputs that are not set.
         """
         process = self._process(pids)
-        prediction = process.model.predict(
-            [self._point(process)],
-            include_noise=process.include_noise,
-            quantiles=_QUANTILES,
-            return_trust=True,
-        )
-        quantiles = cast(Array, prediction.columns.quantiles)
-        trust = cast(Array, prediction.trust)
-        low, central, high = (quantiles[:, 0, 0] * FB[process.unit]).tolist()
-        return {
-            "central": central,
-            "tot_err_down": central - low,
-            "tot_err_up": high - central,
-            "trust_level": int(trust[0]),
+        self._check_energy(process)
+        found = self._cross_sections([process], np.array([self._point(process)]), process.inputs)
+        result = {
+            "central": found.central.item(),
+            "tot_err_down": found.err_down.item(),
+            "tot_err_up": found.err_up.item(),
+            "trust_level": int(found.trust.item()),
+        }
+        if not self._adds_other_errors:
+            return result
+        return result | {
+            "tot_err_down": found.total_down.item(),
+            "tot_err_up": found.total_up.item(),
+            "network_err_down": found.err_down.item(),
+            "network_err_up": found.err_up.item(),
+            "other_err_down": found.other_down.item(),
+            "other_err_up": found.other_up.item(),
         }
 
     def get_xsections(self) -> dict[Pids, dict[str, float]]:
         """The cross sections of all processes: dict (pid1, pid2), sorted -> as `get_xsection`."""
         return {pids: self.get_xsection(pids) for pids in self.processes}
 
+    def predict(
+        self,
+        points: Any,
+        *,
+        processes: Iterable[Pids] | None = None,
+        errors: Mapping[str, Any] | None = None,
+    ) -> CrossSections:
+        """The cross sections of many points at once, whatever the present point is.
+
+        Args:
+            points: Inputs of N points by name, in the units of the fit: a data frame, or a dict
+                name -> numbers [N]. Other columns are not looked at.
+            processes: Pairs of PDG codes, in any order; None (default): all of the folder.
+            errors: Relative errors of other origin: dict name -> number, (down, up), or an array
+                [N] or [N, 2] with one of each point. They take the place of those of the same
+                name in the folder.
+
+        Returns:
+            `CrossSections` with arrays [N, P]: central, err_down, err_up, other_down, other_up and
+            their sums in quadrature total_down, total_up, in fb; trust.
+
+        Raises:
+            TypeError, ValueError: For an unknown process, a missing column, or unusable numbers.
+        """
+        pids = self.processes if processes is None else processes
+        chosen = [self._process(pair) for pair in pids]
+        names = list(dict.fromkeys(name for process in chosen for name in process.inputs))
+        return self._cross_sections(
+            chosen, input_columns(points, names, self.places), names, errors
+        )
+
+    def _cross_sections(
+        self,
+        processes: Sequence[Process],
+        values: Array,
+        names: Iterable[str],
+        errors: Mapping[str, Any] | None = None,
+    ) -> CrossSections:
+        """The cross sections of processes at values [N, M] of the inputs of these names."""
+        places, num_points = {name: place for place, name in enumerate(names)}, len(values)
+        of_points = errors_of_points(errors, num_points)
+        columns = []
+        for process in processes:
+            found = predicted(process, values[:, [places[name] for name in process.inputs]])
+            down, up = in_quadrature((dict(process.errors) | of_points).values(), num_points)
+            other = found.central * down, found.central * up
+            columns.append((found.central, found.down, found.up, *other, found.trust))
+        stacked = (np.column_stack(parts) for parts in zip(*columns))
+        return CrossSections(tuple(process.pids for process in processes), *stacked)
+
+    def _warn_of_mixed_rows(self, values: Mapping[str, float]) -> None:
+        """Warns of rows of mixing matrices that would be of two points."""
+        rows = {name: place[:2] for name, place in self.places.items() if len(place) == 3}
+        new = {rows[name] for name in values if name in rows}
+        stays = [name for name in rows if rows[name] in new and name not in values]
+        stays = [name for name in stays if name in self.parameters]
+        if stays:
+            warnings.warn(
+                f"set_parameters has some of a row of mixings: {', '.join(stays)} stay as they were "
+                "before. Set the row as a whole, or pass keep=False.",
+                DataWarning,
+                stacklevel=3,
+            )
+
     def _process(self, pids: Pids) -> Process:
         pids = pid_pair(pids)
         if pids not in self.processes:
             known = ", ".join(map(str, self.processes))
             raise ValueError(f"There is no process {pids}. Known: {known}.")
-        process, energy = self.processes[pids], self.parameters.get("energy")
+        return self.processes[pids]
+
+    def _check_energy(self, process: Process) -> None:
+        energy = self.parameters.get("energy")
         if energy not in (None, process.energy):
             raise ValueError(
-                f"The process {pids} is at {process.energy:g} GeV, the parameter energy is "
+                f"The process {process.pids} is at {process.energy:g} GeV, the parameter energy is "
                 f"{energy:g} GeV. Use networks fitted at that energy."
             )
-        return process
 
     def _point(self, process: Process) -> list[float]:
         """The present point as a row, in the order of the columns of the fit."""

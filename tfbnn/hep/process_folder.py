@@ -4,150 +4,156 @@
     FOLDER/1000022_1000023-1f0c9a63b7d2e485.h5, ...   the models, under names of no other write
 
 A new index takes the place of the old one in one step, and each names files of its own, so that
-models and what they mean never come from two writes. The first folders had no hashes, and files
-without the second part of the name.
+models and what they mean never come from two writes.
 """
 
 import contextlib
-import json
 import os
-import re
 import secrets
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Collection, Iterable
 
+from tfbnn.data.validation import check_choice
 from tfbnn.exceptions import ModelFileError
+from tfbnn.hep import process_index
 from tfbnn.hep.process import Pids, Process, check_together, pid_pair
+from tfbnn.hep.process_index import Entry, Index, index_errors, read_index
 from tfbnn.model import load
 from tfbnn.storage.format.sealing import check_seal
-from tfbnn.system.atomic import replacing
 from tfbnn.system.paths import StrPath
 
-_INDEX, _FORMAT, _VERSION = "processes.json", "tfbnn cross sections", 1
-_FILE_NAME = re.compile(r"-?[0-9]+_-?[0-9]+-[0-9a-f]{16}\.h5")
-_Index = dict[str, Any]
+# What may become of processes that are in the folder already.
+EXISTING = ("replace", "refuse", "add", "update")
 
 
-def write_processes(folder: StrPath, processes: Iterable[Process]) -> None:
-    """Writes a folder for `CrossSectionPredictor`; processes that are there already are replaced.
+def write_processes(
+    folder: StrPath, processes: Iterable[Process], *, existing: str = "replace"
+) -> None:
+    """Writes a folder for `CrossSectionPredictor`.
 
-    They are replaced as one: whoever reads the folder, after a crash or a full disk too, finds all
-    of the old processes or all of the new ones. To add to a folder, pass the values of its
-    `CrossSectionPredictor(folder).processes` too.
+    Processes are replaced as one: whoever reads the folder, after a crash or a full disk too, finds
+    all of the old processes or all of the new ones.
 
     Args:
         folder: Path; made where there is none.
         processes: Processes, no two with the same particles.
+        existing: What becomes of processes that the folder holds already. "replace" (default): all
+            of them go, those of other particles too. "refuse": nothing is written where there are
+            any. "add": they stay, and others of the same particles are refused. "update": they
+            stay, but for those of the same particles, which are replaced.
 
     Raises:
         TypeError, ValueError: For processes that contradict each other.
-        FileExistsError: When `folder` is a file.
+        FileExistsError: When `folder` is a file, or holds what `existing` protects.
         OSError: When something cannot be written; what was there is intact.
     """
     processes, folder = list(processes), os.fspath(folder)
     if not processes or not all(isinstance(process, Process) for process in processes):
         raise TypeError(f"processes must be at least one Process, received {processes!r:.200}.")
+    check_folder(folder, [process.pids for process in processes], existing)
+    if existing in ("add", "update") and _has_index(folder):
+        new = {process.pids: process for process in processes}
+        processes = [*(read_processes(folder) | new).values()]
     check_together(processes)
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise FileExistsError(f"{folder!r} is not a folder. Choose another path for the processes.")
     os.makedirs(folder, exist_ok=True)
     files = [os.path.join(folder, _new_file_name(process.pids)) for process in processes]
     old_files = _files_of(folder)
     try:
         entries = [_write(process, path) for process, path in zip(processes, files)]
-        index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
-        with replacing(os.path.join(folder, _INDEX)) as temporary:
-            with open(temporary, "w", encoding="utf-8") as file:
-                json.dump(index, file, indent=1)
+        process_index.write_index(folder, entries)
     finally:
         # However this ended, and at whatever point, the index that is there now is what counts.
         _remove({*old_files, *files} - {*_files_of(folder)})
 
 
-def read_processes(folder: StrPath) -> dict[Pids, Process]:
+def check_folder(folder: StrPath, pids: Collection[Pids], existing: str) -> None:
+    """Refuses a folder that cannot take processes, or holds what `existing` protects.
+
+    Args:
+        folder: Path.
+        pids: Particles of the processes to be written.
+        existing: As in `write_processes`.
+
+    Raises:
+        TypeError, ValueError: For an unknown word.
+        ModelFileError: When the folder has an index that cannot be read, but for "replace".
+        FileExistsError: As in `write_processes`.
+    """
+    check_choice("existing", existing, EXISTING)
+    folder = os.fspath(folder)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise FileExistsError(f"{folder!r} is not a folder. Choose another path for the processes.")
+    if existing not in ("refuse", "add") or not _has_index(folder):
+        return
+    found = read_index(folder)
+    with index_errors(folder):
+        there = [pid_pair(entry["pids"]) for entry in found["processes"]]
+    taken = [pair for pair in there if existing == "refuse" or pair in set(pids)]
+    if taken:
+        raise FileExistsError(
+            f"{folder!r} holds processes already: {', '.join(map(str, taken))}. Choose another "
+            "folder, or for `existing` 'add' (they stay), 'update' (those of the same particles are "
+            "replaced) or 'replace' (all go)."
+        )
+
+
+def read_processes(
+    folder: StrPath, pids: Collection[Pids] | None = None, *, untrusted: bool = False
+) -> dict[Pids, Process]:
     """Reads the folder that `write_processes` wrote: dict of sorted PDG codes -> Process.
+
+    Args:
+        folder: Path.
+        pids: Sorted PDG codes of the processes to read; None (default): all.
+        untrusted: As in `tfbnn.load`.
 
     Raises:
         FileNotFoundError: When there is no such folder, index or model file.
-        ModelFileError: When one of them is not what it says.
+        ValueError: When a process is not there.
+        ModelFileError: When something in the folder is not what it says.
     """
-    folder, index = os.fspath(folder), _read_index(folder)
+    folder, index = os.fspath(folder), read_index(folder)
     while True:
         try:
-            with _index_errors(folder):
-                processes = [_process(index, entry, folder) for entry in index["processes"]]
+            with index_errors(folder):
+                wanted = {pid_pair(entry["pids"]): entry for entry in index["processes"]}
+            if pids is not None:
+                _check_known(pids, wanted)
+                wanted = {pair: entry for pair, entry in wanted.items() if pair in pids}
+            with index_errors(folder):
+                if len(wanted) < len(index["processes"]) and pids is None:
+                    raise ValueError("there are two processes of the same particles")
+                processes = [_read(index, entry, folder, untrusted) for entry in wanted.values()]
                 check_together(processes)
             return {process.pids: process for process in processes}
         except FileNotFoundError:
             # Somebody may have replaced all of them since the index was read.
-            latest = _read_index(folder)
+            latest = read_index(folder)
             if latest == index:
                 raise
             index = latest
 
 
-def _read_index(folder: StrPath) -> _Index:
-    """The index of a folder, of a version that this release knows."""
-    path = os.path.join(folder, _INDEX)
-    if not os.path.isfile(path):
-        raise FileNotFoundError(
-            f"{os.fspath(folder)!r} has no {_INDEX}. Pass a folder that tfbnn.hep.write_processes "
-            "wrote."
-        )
-    with _index_errors(folder):
-        with open(path, encoding="utf-8") as file:
-            index: _Index = json.load(file)
-        if index["format"] != _FORMAT or index["format_version"] not in range(_VERSION + 1):
-            raise ValueError(f"this release reads {_FORMAT!r} version 0 to {_VERSION}")
-        return index
+def _check_known(pids: Collection[Pids], known: Collection[Pids]) -> None:
+    for pair in pids:
+        if pair not in known:
+            raise ValueError(f"There is no process {pair}. Known: {', '.join(map(str, known))}.")
 
 
-@contextlib.contextmanager
-def _index_errors(folder: StrPath) -> Iterator[None]:
-    """Turns what a damaged index provokes into a ModelFileError that names it."""
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise ModelFileError(
-            f"{os.path.join(folder, _INDEX)!r} is not a readable index of processes "
-            f"({type(error).__name__}: {error!s:.200}). Write it again with "
-            "tfbnn.hep.write_processes."
-        ) from error
-
-
-def _write(process: Process, path: str) -> dict[str, Any]:
+def _write(process: Process, path: str) -> Entry:
     """The entry of a process in the index, once its model is written."""
     process.model.save(path)
-    return {
-        "pids": process.pids,
-        "file": os.path.basename(path),
-        "sha256": _hash(path),
-        "unit": process.unit,
-        "energy_gev": process.energy,
-        "inputs": [{"name": name, "slha": place} for name, place in process.inputs.items()],
-        "include_noise": process.include_noise,
-        "description": process.description,
-    }
+    return process_index.entry_of(process, path, _hash(path))
 
 
-def _process(index: _Index, entry: dict[str, Any], folder: str) -> Process:
-    path = _path_of(index, entry, folder)
+def _read(index: Index, entry: Entry, folder: str, untrusted: bool) -> Process:
+    path = os.path.join(folder, process_index.file_of(index, entry))
     if index["format_version"] and _hash(path) != entry["sha256"]:
         raise ModelFileError(
-            f"{path!r} is not the model that {_INDEX} was written with: another took its place. "
-            "Write the processes again with tfbnn.hep.write_processes."
+            f"{path!r} is not the model that {process_index.NAME} was written with: another took "
+            "its place. Write the processes again with tfbnn.hep.write_processes."
         )
-    return Process(
-        pids=pid_pair(entry["pids"]),
-        model=load(path),
-        unit=entry["unit"],
-        energy=entry["energy_gev"],
-        inputs={item["name"]: item["slha"] for item in entry["inputs"]},
-        include_noise=entry["include_noise"],
-        description=entry["description"],
-    )
+    settings = process_index.settings_of(index, entry)
+    return Process(model=load(path, untrusted=untrusted), **settings)
 
 
 def _hash(path: str) -> str:
@@ -158,25 +164,21 @@ def _hash(path: str) -> str:
             raise ModelFileError(f"{path!r}: {error}") from error
 
 
+def _has_index(folder: str) -> bool:
+    return os.path.lexists(os.path.join(folder, process_index.NAME))
+
+
 def _new_file_name(pids: Pids) -> str:
     return f"{pids[0]}_{pids[1]}-{secrets.token_hex(8)}.h5"
-
-
-def _path_of(index: _Index, entry: dict[str, Any], folder: str) -> str:
-    """Path of a model: in the folder itself, whatever the index says."""
-    first, second = pid_pair(entry["pids"])
-    name = entry["file"] if index["format_version"] else f"{first}_{second}.h5"
-    if index["format_version"] and not _FILE_NAME.fullmatch(name):
-        raise ValueError(f"file must be a name that write_processes gives, found {name!r:.80}")
-    return os.path.join(folder, name)
 
 
 def _files_of(folder: str) -> list[str]:
     """Paths of the models that the index of a folder names, none where there is no sound one."""
     try:
-        with _index_errors(folder):
-            index = _read_index(folder)
-            return [_path_of(index, entry, folder) for entry in index["processes"]]
+        with index_errors(folder):
+            index = read_index(folder)
+            names = [process_index.file_of(index, entry) for entry in index["processes"]]
+            return [os.path.join(folder, name) for name in names]
     except (FileNotFoundError, ModelFileError):
         return []
 

@@ -9,6 +9,7 @@ from tfbnn.system.extras import required
 
 Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 
+_INDEX = re.compile(r"-?[0-9]+")
 _HEADER = re.compile(r"block\s+(?P<name>\w+)(\s+q\s*=\s*(?P<scale>\S+))?", re.IGNORECASE)
 
 
@@ -25,6 +26,20 @@ def check_place(place: Any) -> Place:
             f"('MASS', 1000022) or ('NMIX', 1, 1), received {place!r}."
         )
     return (place[0].upper(), *place[1:])
+
+
+def place_of_text(text: str) -> Place:
+    """The place that `place_text` wrote.
+
+    Raises:
+        TypeError: For anything but the name of a block followed by integers.
+    """
+    name, *indices = text.split() or [""]
+    if not all(_INDEX.fullmatch(index) for index in indices):
+        raise TypeError(
+            f"An SLHA place must be like 'MASS 1000022' or 'NMIX 1 1', received {text!r}."
+        )
+    return check_place((name, *map(int, indices)))
 
 
 def place_text(place: Iterable[str | int]) -> str:

@@ -42,6 +42,7 @@ def evaluate(
     target, pull = transformed.y, rows.pull
     scores = {
         **_errors("", y, rows.mean),
+        **_relative_errors(y, rows.mean),
         **_errors("_transformed", target, rows.centre),
         **(_log_densities(ensemble, y, target, rows) if include_noise else {}),
         "crps": np.mean(rows.crps, axis=0),
@@ -91,6 +92,18 @@ def _errors(scale: str, y: Array, predicted: Array) -> dict[str, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         r2 = np.where(spread > 0, 1.0 - (rmse / spread) ** 2, np.nan)
     return {f"rmse{scale}": rmse, f"r2{scale}": r2}
+
+
+def _relative_errors(y: Array, predicted: Array) -> dict[str, Array]:
+    """|predicted / y - 1|: mean, median and 90 % quantile; nothing unless all targets are positive."""
+    if not (y > 0).all():
+        return {}
+    errors = np.abs(predicted / y - 1.0)
+    return {
+        "relative_error_mean": np.mean(errors, axis=0),
+        "relative_error_median": np.median(errors, axis=0),
+        "relative_error_q90": np.quantile(errors, 0.9, axis=0),
+    }
 
 
 def simplify(value: Any) -> Any:

@@ -258,16 +258,18 @@ class SampledModel:
 
         Returns:
             Dict of floats (arrays [K] per target where there are several targets): rmse, r2 of the
-            mean in original units; rmse_transformed, r2_transformed; rmse_log10, r2_log10 where
-            "log10" is used; log_predictive_density of the mixture of all draws, mean per row, in
-            original units (Jacobian included), and log_predictive_density_transformed;
+            mean in original units; where all targets are positive relative_error_median,
+            relative_error_mean and relative_error_q90 of |mean / y - 1| over the rows;
+            rmse_transformed, r2_transformed; rmse_log10, r2_log10 where "log10" is used;
+            log_predictive_density of the mixture of all draws, mean per row, in original units
+            (Jacobian included), and log_predictive_density_transformed;
             log_predictive_density_moment_matched of the normal with the same mean and standard
             deviation, transformed; crps in original units; coverage {k: share of targets within k
             standard deviations, noise included, transformed}, k = 1..5; pull_width, the standard
             deviation of those standardised residuals; n_effective, the median effective number of
             draws behind the predictions (of all chains with a weight, as if it were the same);
-            num_rows. Calibrated, standardised residuals are normal quantiles of the probability of a
-            smaller target, and densities those of the Student's t that fits the scores.
+            num_rows. Calibrated, standardised residuals are normal quantiles of the probability of
+            a smaller target, and densities those of the Student's t that fits the scores.
 
             Of classes: accuracy of the most probable class; brier, the squared distance of
             probabilities and truth summed over all classes, two for a Bernoulli target, 0 to 2

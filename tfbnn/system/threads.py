@@ -9,16 +9,27 @@ from typing import Any
 
 from tfbnn.system.aside import Item, Result, each_aside
 
+# How many ranks of a job share this host, as Open MPI, Intel MPI and MPICH, and MVAPICH say it.
+_LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE")
+
 
 def num_cores() -> int:
     """Number of processor cores this process may use.
 
-    The cores it is pinned to, or fewer where OMP_NUM_THREADS says so, as for BLAS.
+    The cores it is pinned to, or fewer where OMP_NUM_THREADS says so, as for BLAS, or where an MPI
+    launcher says that others of its ranks share the host: never more than its share of all cores.
     """
-    pinned = hasattr(os, "sched_getaffinity")
-    allowed = len(os.sched_getaffinity(0)) if pinned else os.cpu_count() or 1
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(allowed, int(asked)) if asked.isdecimal() and int(asked) > 0 else allowed
+    cores = os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    ranks = max(_whole_number(name) for name in _LOCAL_RANKS)
+    asked = _whole_number("OMP_NUM_THREADS") or allowed
+    return max(1, min(allowed, asked, cores // max(ranks, 1)))
+
+
+def _whole_number(variable: str) -> int:
+    """What an environment variable says, 0 where it is no whole number."""
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

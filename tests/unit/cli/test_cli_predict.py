@@ -13,6 +13,7 @@ from tests.support.commands import check_refusal
 from tfbnn.cli import main
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
+from tfbnn.likelihoods import Bernoulli
 from tfbnn.model import BayesianMLP
 
 
@@ -106,3 +107,70 @@ def test_a_vector_is_written_as_a_column_is(run, folder, synthetic_ensemble):
     options = "points.csv --quantiles 0.1,0.9 --include-noise --trust"
     assert run(f"predict vector.h5 {options}") == run(f"predict model.h5 {options}")
     assert run("predict vector.h5 points.csv")[1].startswith("mean,stddev\n")
+
+
+@pytest.fixture
+def named(folder):
+    """A table with an id of text, and a column that is neither id nor input."""
+    (folder / "ids.csv").write_text('id,run,b,a\npoint 1,007,1.50,2\n"p,2",8,-1,0.5\n')
+    return "ids.csv"
+
+
+def test_columns_can_be_kept_as_they_are_written(run, named):
+    code, out, _ = run(f"predict model.h5 {named} --keep id,run,b")
+    assert code == 0
+    lines, plain = out.splitlines(), run(f"predict model.h5 {named}")[1].splitlines()
+    assert lines[0] == "id,run,b,mean,stddev"
+    assert lines[1] == f"point 1,007,1.50,{plain[1]}"
+    assert lines[2] == f'"p,2",8,-1,{plain[2]}'
+
+
+@pytest.mark.parametrize("model", ["model.h5", "nameless.h5"])
+def test_columns_of_arrays_can_be_kept(run, folder, model, synthetic_ensemble):
+    ensemble = synthetic_ensemble(layer_sizes=(2, 1), num_results=2)
+    BayesianMLP.from_ensemble(ensemble).save(folder / "nameless.h5")
+    columns = {"id": np.array([7, 9]), "a": np.array([2.0, 0.5]), "b": np.array([1.5, -1.0])}
+    np.savez(folder / "ids.npz", **columns)
+    assert run(f"predict {model} ids.npz --keep id -o kept.npz")[0] == 0
+    with np.load(folder / "kept.npz") as kept:
+        assert list(kept) == ["id", "mean", "stddev"] and kept["id"].tolist() == [7, 9]
+    # An input is kept, too, where it is known which columns are inputs.
+    if model == "model.h5":
+        assert run(f"predict {model} ids.npz --keep b,id -o kept.npz")[0] == 0
+        with np.load(folder / "kept.npz") as kept:
+            assert kept["b"].tolist() == [1.5, -1.0] and kept["id"].tolist() == [7, 9]
+
+
+def test_classes_stand_behind_what_is_kept(run, named, folder, synthetic_ensemble):
+    """Flags beside numbers would become numbers."""
+    settings = {"likelihood": Bernoulli(), "classes": (False, True), "feature_names": ("a", "b")}
+    BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / "flags.h5")
+    lines = run(f"predict flags.h5 {named} --keep id,run")[1].splitlines()
+    assert lines[0].startswith("id,run,class,p_True")
+    columns = {"id": np.array([7, 9]), "a": np.array([2.0, 0.5]), "b": np.array([1.5, -1.0])}
+    np.savez(folder / "flags.npz", **columns)
+    rows = run("predict flags.h5 flags.npz --keep id")[1].splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == ["7", "9"]
+    assert {row.split(",")[1] for row in rows} <= {"True", "False"}
+    assert [row.split(",")[-3] for row in lines[1:]] == [row.split(",")[-3] for row in rows]
+
+
+def test_columns_can_be_named_after_the_target(run, folder, synthetic_ensemble):
+    settings = {"feature_names": ("a", "b"), "provenance": {"target_names": ["xsec_fb"]}}
+    BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / "target.h5")
+    options = "points.csv --quantiles 0.1 --trust"
+    header = run(f"predict target.h5 {options} --named")[1].splitlines()[0]
+    assert header == "xsec_fb_mean,xsec_fb_stddev,xsec_fb_q0.1,trust"
+    assert run(f"predict target.h5 {options}")[1].splitlines()[0] == "mean,stddev,q0.1,trust"
+
+
+@pytest.mark.parametrize(
+    ("keep", "words"),
+    [
+        ("id,id", ["--keep id", "two columns"]),
+        ("nobody", ["nobody"]),
+        ("mean", ["--keep mean", "--named"]),
+    ],
+)
+def test_columns_that_cannot_be_kept(run, named, keep, words):
+    check_refusal(run(f"predict model.h5 {named} --keep {keep}"), *words)

@@ -2,36 +2,13 @@
 
 import pytest
 
-from tests.support.cross_sections import CHARGINO, MASS, MIXING, NEUTRALINOS
-from tfbnn import BayesianMLP
-from tfbnn.hep import CrossSectionPredictor, Process, write_processes
-
-LOG = ["log10", "standardize"]
+from tests.support.cross_sections import made_up_processes
+from tfbnn.hep import CrossSectionPredictor, write_processes
 
 
 @pytest.fixture(scope="module")
-def processes(synthetic_ensemble):
-    def model(**settings):
-        return BayesianMLP.from_ensemble(synthetic_ensemble(y_transform=LOG, **settings))
-
-    return [
-        Process(
-            pids=NEUTRALINOS[::-1],
-            model=model(feature_names=("m", "n11"), vector_target=True),
-            unit="fb",
-            energy=13000,
-            inputs={"n11": MIXING, "m": MASS},
-            description="made up",
-        ),
-        Process(
-            pids=CHARGINO,
-            model=model(seed=1, row_noise=True),
-            unit="pb",
-            energy=8000,
-            inputs={"m": MASS, "m_c": ("mass", 1000024)},
-            include_noise=False,
-        ),
-    ]
+def processes():
+    return made_up_processes()
 
 
 @pytest.fixture

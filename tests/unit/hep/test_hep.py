@@ -115,6 +115,13 @@ def test_bad_parameters_change_nothing(predictor, parameters, error, message):
     [
         ({"unit": "nb"}, ValueError, "unit must be one of"),
         ({"energy": 0}, ValueError, "energy must be > 0"),
+        ({"energy": 13}, ValueError, "which is 0.013 TeV. For 13 TeV pass 13000"),
+        ({"energy": 100.0}, ValueError, "For 100 TeV pass 100000"),
+        ({"errors": {"scale": -0.1}}, ValueError, "must be >= 0"),
+        ({"errors": [0.1]}, TypeError, "errors must be a dict"),
+        ({"calculation": 1}, TypeError, "must be a Calculation"),
+        ({"citation": None}, TypeError, "citation must be text"),
+        ({"doi": "doi:10.1000/182"}, ValueError, "doi must be like '10.1000/182'"),
         ({"pids": (1,)}, TypeError, "two PDG codes"),
         ({"inputs": {"m": MASS}}, ValueError, r"the 2 inputs of the model, \['m', 'n11'\]"),
         ({"inputs": {"m": MASS, "n11": "NMIX"}}, TypeError, "an SLHA place must"),

@@ -10,7 +10,7 @@ import tfbnn
 from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.data.transforms import Pipeline
-from tfbnn.hep import CrossSectionPredictor, Process, write_processes
+from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
 from tfbnn.hep.process import FB
 
 
@@ -20,6 +20,52 @@ def test_a_folder_can_be_added_to(folder, predictor, processes):
     again = CrossSectionPredictor(folder).processes
     assert list(again) == [NEUTRALINOS, CHARGINO, (1000022, 1000022)]
     assert [process.description for process in again.values()] == ["made up", "", "more"]
+
+
+@pytest.mark.parametrize(
+    "existing, pids, expected",
+    [
+        ("replace", NEUTRALINOS, [NEUTRALINOS]),
+        ("update", NEUTRALINOS, [NEUTRALINOS, CHARGINO]),
+        ("update", (1, 2), [NEUTRALINOS, CHARGINO, (1, 2)]),
+        ("add", (1, 2), [NEUTRALINOS, CHARGINO, (1, 2)]),
+        ("add", NEUTRALINOS, None),
+        ("refuse", (1, 2), None),
+    ],
+)
+def test_what_is_there_is_kept_as_asked(folder, processes, existing, pids, expected):
+    new = Process(**vars(processes[0]) | {"pids": pids, "description": "new"})
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    if expected is None:
+        with pytest.raises(FileExistsError, match=r"holds processes already: \(1000022, 1000023\)"):
+            write_processes(folder, [new], existing=existing)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        return
+    write_processes(folder, [new], existing=existing)
+    found = CrossSectionPredictor(folder).processes
+    assert list(found) == expected and found[pids].description == "new"
+
+
+@pytest.mark.parametrize("existing", ["refuse", "add", "update", "replace"])
+def test_an_empty_folder_takes_any(tmp_path, processes, existing):
+    write_processes(tmp_path, processes, existing=existing)
+    assert list(CrossSectionPredictor(tmp_path).processes) == [NEUTRALINOS, CHARGINO]
+    with pytest.raises(ValueError, match="existing must be one of"):
+        write_processes(tmp_path, processes, existing="overwrite")
+
+
+def test_all_that_is_known_of_a_process_is_kept(folder, processes):
+    known = {
+        "calculation": Calculation(qcd_order=1, pdf_id=90400),
+        "errors": {"scale": 0.05, "pdf": (0.03, 0.02)},
+        "citation": "Beenakker et al.",
+        "doi": "10.1103/PhysRevLett.83.3780",
+    }
+    write_processes(folder, [Process(**vars(processes[0]) | known), processes[1]])
+    first, second = CrossSectionPredictor(folder).processes.values()
+    assert first.errors == {"scale": (0.05, 0.05), "pdf": (0.03, 0.02)}
+    assert all(getattr(first, name) == known[name] for name in ("calculation", "citation", "doi"))
+    assert (second.calculation, second.errors, second.citation) == (None, {}, "")
 
 
 def test_processes_must_not_contradict_each_other(tmp_path, processes):
@@ -46,6 +92,10 @@ def test_processes_must_not_contradict_each_other(tmp_path, processes):
         lambda index: index["processes"][0].update(file=7),
         lambda index: index["processes"][0].pop("file"),
         lambda index: index["processes"][0].pop("sha256"),
+        lambda index: index["processes"][0].pop("errors"),
+        lambda index: index["processes"][0].update(xsection={"order": 1}),
+        lambda index: index["processes"][0].update(energy_gev=13),
+        lambda index: index["processes"].append(index["processes"][0]),
     ],
 )
 def test_a_damaged_index_is_refused(folder, change):
@@ -157,6 +207,20 @@ def test_a_model_that_is_not_of_its_index_is_refused(folder, processes):
         CrossSectionPredictor(folder)
 
 
+def test_folders_of_the_second_version_are_read(folder, processes):
+    """They say nothing of the calculation, other errors and whom to cite."""
+    before, path = central(folder), folder / "processes.json"
+    index = json.loads(path.read_text())
+    index["format_version"] = 1
+    for entry in index["processes"]:
+        for name in ("xsection", "errors", "citation", "doi"):
+            del entry[name]
+    path.write_text(json.dumps(index))
+    assert central(folder) == before
+    found = CrossSectionPredictor(folder).processes[NEUTRALINOS]
+    assert (found.calculation, found.errors, found.doi) == (None, {}, "")
+
+
 def as_it_was(folder):
     """Makes a folder of the first version: models by their particles, and no hashes."""
     path = folder / "processes.json"
@@ -165,7 +229,8 @@ def as_it_was(folder):
     for entry in index["processes"]:
         name = "{}_{}.h5".format(*entry["pids"])
         (folder / entry.pop("file")).rename(folder / name)
-        del entry["sha256"]
+        for later in ("sha256", "xsection", "errors", "citation", "doi"):
+            del entry[later]
     path.write_text(json.dumps(index))
 
 

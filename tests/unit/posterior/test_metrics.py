@@ -258,6 +258,27 @@ def test_scores_are_floats_for_one_target_and_arrays_for_several(synthetic_ensem
     assert 0 < case.scores["n_effective"] <= 2 * case.ensemble.num_draws
 
 
+@each_configuration
+def test_relative_errors_are_those_of_the_mean_prediction(synthetic_ensemble, configuration):
+    case = Case(synthetic_ensemble(**configuration))
+    mean = case.model.predict(case.x).columns.mean
+    errors = np.abs(mean / case.y - 1.0)
+    np.testing.assert_allclose(case.scores["relative_error_mean"], errors.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(
+        case.scores["relative_error_median"], np.median(errors, axis=0), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        case.scores["relative_error_q90"], np.quantile(errors, 0.9, axis=0), rtol=1e-6
+    )
+
+
+def test_there_are_no_relative_errors_where_a_target_is_not_positive(synthetic_ensemble):
+    case = Case(synthetic_ensemble())
+    y = case.y.copy()
+    y[0] = 0.0
+    assert not [name for name in case.model.evaluate(case.x, y) if name.startswith("relative")]
+
+
 def test_targets_may_be_a_vector(synthetic_ensemble):
     case = Case(synthetic_ensemble())
     assert case.model.evaluate(case.x, case.y[:, 0]) == case.scores

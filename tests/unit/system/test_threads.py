@@ -46,6 +46,27 @@ def test_the_number_of_threads_respects_the_environment(asked, expected, monkeyp
     assert num_cores() == expected
 
 
+@pytest.mark.parametrize(
+    "variable", ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"]
+)
+def test_ranks_of_mpi_share_the_cores_of_a_host(variable, monkeypatch):
+    """Else 64 ranks would start 64 threads each."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8))
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    found = []
+    for ranks in ("1", "4", "8", "64", "many"):
+        monkeypatch.setenv(variable, ranks)
+        found.append(num_cores())
+    assert found == [8, 2, 1, 1, 8]
+    # A rank that is pinned to its own cores has them all.
+    monkeypatch.setenv(variable, "4")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(2))
+    assert num_cores() == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert num_cores() == 1
+
+
 def threads_of_blas():
     from threadpoolctl import threadpool_info
 

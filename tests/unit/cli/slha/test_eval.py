@@ -1,0 +1,244 @@
+"""`tfbnn slha eval`: spectra and tables in, tables, JSON and XSECTION blocks out."""
+
+import json
+
+import numpy as np
+import pyslha
+import pytest
+
+from tests.support.commands import check_refusal
+from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM, made_up_processes
+from tests.support.without_tensorflow import command_without_tensorflow
+from tfbnn.data.tables import read_table
+from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
+
+MASSES = (-2.5, -1.0, 3.0)
+TABLE = "name,m,n11,m_c,pdf_rel\n" + "".join(
+    f"p {number},{mass},1.75,4,{0.1 * number}\n" for number, mass in enumerate(MASSES)
+)
+HEADER = "point,pid1,pid2,energy_GeV,central_fb,err_down_fb,err_up_fb,trust"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Folders of processes, spectra and a table with the same points."""
+    folder = tmp_path_factory.mktemp("eval")
+    first, second = made_up_processes()
+    known = {
+        "calculation": Calculation(qcd_order=1),
+        "errors": {"scale": 0.3},
+        "citation": "Nobody et al.",
+        "doi": "10.1000/182",
+    }
+    first = Process(**vars(first) | known)
+    write_processes(folder / "gauginos", [first, Process(**vars(second) | known)])
+    write_processes(folder / "plain", made_up_processes())
+    (folder / "spectra").mkdir()
+    for number, mass in enumerate(MASSES):
+        text = SPECTRUM.replace("-2.5 ", f"{mass} ")
+        (folder / "spectra" / f"{number}.slha").write_text(text)
+    (folder / "spectra" / "notes.txt").write_text("not a spectrum")
+    (folder / "points.csv").write_text(TABLE)
+    return folder
+
+
+def expected(folder, pids, mass):
+    predictor = CrossSectionPredictor(folder / "gauginos")
+    predictor.set_parameters({"m": mass, "n11": 1.75, "m_c": 4.0})
+    return [*predictor.get_xsection(pids).values()]
+
+
+def test_one_spectrum_on_standard_output(run, folder):
+    code, out, err = run("slha eval gauginos spectra/0.slha")
+    assert code == 0
+    header, *lines = out.splitlines()
+    assert header == HEADER
+    cells = [line.split(",") for line in lines]
+    assert [row[:4] for row in cells] == [
+        ["spectra/0.slha", "1000022", "1000023", "13000"],
+        ["spectra/0.slha", "-1000024", "1000022", "8000"],
+    ]
+    for row, pids in zip(cells, (NEUTRALINOS, CHARGINO)):
+        np.testing.assert_allclose([*map(float, row[4:])], expected(folder, pids, -2.5), rtol=1e-6)
+    assert "2 cross sections of 1 point, predicted in" in err
+    assert err.count("Cite: Nobody et al., doi:10.1000/182") == 1
+
+
+def test_spectra_and_tables_are_alike(run, folder):
+    options = "--process 1000023,1000022 --trusted"
+    assert run(f"slha eval gauginos spectra -o spectra.csv {options}")[:2] == (0, "")
+    assert run(f"slha eval gauginos --table points.csv -o points.npz {options}")[0] == 0
+    by_file = read_table(folder / "spectra.csv", labels=["point"])
+    by_row = read_table(folder / "points.npz", labels=["point"])
+    assert by_file.columns == by_row.columns and len(by_file) == 3
+    np.testing.assert_allclose(by_file.values, by_row.values, rtol=1e-7)
+    assert by_file.texts["point"].tolist() == [f"spectra/{number}.slha" for number in range(3)]
+    assert by_row.texts["point"].tolist() == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "gauginos --trusted spectra/0.slha --json spectra/1.slha",
+        "--json gauginos spectra/0.slha spectra/1.slha --trusted",
+        "gauginos spectra/0.slha --json spectra/1.slha",
+    ],
+)
+def test_options_may_stand_between_spectra(run, command):
+    code, out, _ = run(f"slha eval {command}")
+    assert code == 0
+    points = [row["point"] for row in json.loads(out)["cross_sections"]]
+    assert points == ["spectra/0.slha"] * 2 + ["spectra/1.slha"] * 2
+
+
+def test_points_of_a_table_have_names_and_errors_of_their_own(run, folder):
+    command = "slha eval gauginos --table points.csv --id name --json --process 1000022,1000023"
+    code, out, _ = run(f"{command} --error pdf=pdf_rel --error scale=0.4,0")
+    assert code == 0
+    content = json.loads(out)
+    assert content["cite"] == ["Nobody et al., doi:10.1000/182"]
+    rows = content["cross_sections"]
+    assert [row["point"] for row in rows] == ["p 0", "p 1", "p 2"]
+    for number, row in enumerate(rows):
+        assert (row["pid1"], row["pid2"]) == NEUTRALINOS and type(row["trust"]) is int
+        sizes = np.hypot(0.1 * number, [0.4, 0.0]) * row["central_fb"]
+        others = [row["other_err_down_fb"], row["other_err_up_fb"]]
+        np.testing.assert_allclose(others, sizes, rtol=1e-6)
+        total = np.hypot(row["err_up_fb"], row["other_err_up_fb"])
+        assert row["tot_err_up_fb"] == pytest.approx(total)
+
+
+def test_errors_of_the_folder_are_added_on_request(run, folder):
+    out = run("slha eval gauginos spectra/0.slha --add-errors")[1]
+    names, row = (line.split(",") for line in out.splitlines()[:2])
+    values = dict(zip(names[4:], map(float, row[4:])))
+    assert values["other_err_up_fb"] == pytest.approx(0.3 * values["central_fb"])
+    network = expected(folder, NEUTRALINOS, -2.5)
+    assert values["err_down_fb"] == pytest.approx(network[1])
+
+
+def test_copies_have_the_blocks_and_the_originals_stay(run, folder):
+    before = {path.name: path.read_bytes() for path in (folder / "spectra").iterdir()}
+    code, out, _ = run("slha eval gauginos spectra -w copies --trusted")
+    assert (code, out) == (0, "")
+    assert {path.name: path.read_bytes() for path in (folder / "spectra").iterdir()} == before
+    assert sorted(path.name for path in (folder / "copies").iterdir()) == [
+        f"{number}.slha" for number in range(3)
+    ]
+    for number, mass in enumerate(MASSES):
+        text = (folder / "copies" / f"{number}.slha").read_text()
+        assert text.encode().startswith(before[f"{number}.slha"])
+        found = pyslha.readSLHA(text).xsections
+        for pids in (NEUTRALINOS, CHARGINO):
+            value = found[2212, 2212, *pids].xsecs[0].value
+            assert value == pytest.approx(expected(folder, pids, mass)[0] / 1000, rel=1e-6)
+    # Again in place, when asked to.
+    check_refusal(
+        run("slha eval gauginos copies -w copies"), "is there already, and 2 more", "--ov"
+    )
+    again = {path.name: path.read_bytes() for path in (folder / "copies").iterdir()}
+    assert run("slha eval gauginos copies -w copies --overwrite")[0] == 0
+    assert {path.name: path.read_bytes() for path in (folder / "copies").iterdir()} == again
+
+
+def test_one_copy_is_a_file_and_a_table_can_go_with_it(run, folder):
+    code, out, _ = run("slha eval gauginos spectra/0.slha -w one.out -o one.csv --add-errors")
+    assert (code, out) == (0, "") and len(read_table(folder / "one.csv", labels=["point"])) == 2
+    assert "XSECTION" in (folder / "one.out").read_text()
+    up = read_table(folder / "one.csv", ["tot_err_up_fb"]).values[0, 0] / 1000
+    assert f"+{up:.3g}, trust" in (folder / "one.out").read_text()
+
+
+def test_bytes_that_are_no_text_stay_as_they_are(run, folder):
+    odd = b"# \xe9 by a spectrum generator of 2004\r\n" + SPECTRUM.encode()
+    (folder / "odd.slha").write_bytes(odd)
+    assert run("slha eval gauginos odd.slha -w odd.out")[0] == 0
+    assert (folder / "odd.out").read_bytes().startswith(odd)
+
+
+def test_cross_sections_of_others_in_a_copy_are_told(run, folder):
+    block = "XSECTION 13000 2212 2212 2 1000022 1000023\n 0 1 0 1 1 0 0.5 Prospino 2.1\n"
+    (folder / "full.slha").write_text(SPECTRUM + block)
+    code, _, err = run("slha eval gauginos full.slha -w full.out")
+    assert code == 0 and "another code" in err
+    assert block in (folder / "full.out").read_text()
+
+
+def test_bad_spectra_are_named_and_can_be_left_out(run, folder):
+    (folder / "mixed").mkdir()
+    (folder / "mixed" / "a.spc").write_text("Block MASS\n")
+    (folder / "mixed" / "b.SLHA").write_text(SPECTRUM)
+    check_refusal(run("slha eval gauginos mixed"), "mixed/a.spc", "no entry MASS", "--skip-bad")
+    code, out, err = run("slha eval gauginos mixed --skip-bad")
+    assert code == 0 and "Left out: mixed/a.spc" in err
+    assert len(out.splitlines()) == 3 and "mixed/b.SLHA" in out
+    check_refusal(run("slha eval gauginos mixed/a.spc --skip-bad -o none.csv"))
+    assert not (folder / "none.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("gauginos", ["expected SPECTRA or --table"]),
+        ("gauginos spectra --table points.csv", ["expected SPECTRA or --table"]),
+        ("gauginos spectra --id name", ["--id goes with --table"]),
+        ("gauginos --table points.csv -w copies", ["-w writes copies of spectra"]),
+        ("gauginos spectra --error pdf=pdf_rel", ["names a column"]),
+        ("gauginos spectra --error 0.05", ["expected NAME=X", "tfbnn slha eval --help"]),
+        ("gauginos spectra --error pdf=-0.1", [">= 0"]),
+        ("gauginos spectra --process 1000022", ["two PDG codes"]),
+        ("gauginos spectra --process 1,2", ["no process (1, 2)", "tfbnn slha eval: error"]),
+        ("gauginos absent.slha", ["No file absent.slha"]),
+        ("gauginos gauginos", ["has no file that ends in one of"]),
+        ("spectra spectra", ["has no processes.json"]),
+        ("plain spectra -w other", ["order of the calculation", "qcd_order = 1"]),
+        ("gauginos spectra -o spectra/0.slha", ["would be lost"]),
+        ("gauginos spectra -o points.csv/x.csv", ["points.csv"]),
+        ("gauginos --table points.csv -o points.csv", ["would be lost"]),
+        ("gauginos spectra/0.slha -w spectra/0.slha", ["is there already"]),
+        ("gauginos spectra/0.slha -w spectra", ["is there already"]),
+        ("gauginos spectra spectra/0.slha -w twice", ["2 spectra would be twice/0.slha"]),
+        ("gauginos --table points.csv --id nobody", ["nobody"]),
+        ("gauginos --table points.csv --error pdf=nobody", ["nobody"]),
+        ("gauginos spectra --tabel x", ["unknown option --tabel. Did you mean '--table'?"]),
+    ],
+)
+def test_what_is_refused(run, folder, command, words):
+    before = sorted(path.name for path in folder.iterdir())
+    check_refusal(run(f"slha eval {command}"), *words)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_an_input_that_the_table_lacks_is_named(run, folder):
+    (folder / "few.csv").write_text("m,n11\n1,2\n")
+    check_refusal(run("slha eval gauginos --table few.csv"), "few.csv has no column m_c")
+    assert run("slha eval gauginos --table few.csv --process 1000022,1000023")[0] == 0
+
+
+def test_a_folder_tells_what_it_holds(run):
+    code, out, err = run("slha info gauginos")
+    assert (code, err) == (0, "")
+    first, second = out.split("\n\n")
+    assert first.startswith("1000022 1000023 at 13000 GeV, fitted in fb\n")
+    for words in (
+        "m (MASS 1000022), n11 (NMIX 1 1)",
+        "scale: -30 % +30 %",
+        "qcd_order 1",
+        "10.1000",
+    ):
+        assert words in first
+    assert "of the function alone" in second and "fitted in pb" in second
+    assert "XSECTION" not in run("slha info plain")[1]
+    content = json.loads(run("slha info gauginos --json")[1])
+    assert [process["energy"] for process in content] == [13000.0, 8000.0]
+    assert content[0]["inputs"] == {"m": ["MASS", 1000022], "n11": ["NMIX", 1, 1]}
+    assert content[0]["calculation"]["qcd_order"] == 1
+    check_refusal(run("slha info spectra"), "has no processes.json")
+
+
+def test_tables_need_nothing_but_numpy_and_h5py(folder):
+    done = command_without_tensorflow(
+        folder, *"slha eval gauginos --table points.csv --trusted".split()
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 7

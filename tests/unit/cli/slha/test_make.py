@@ -1,0 +1,203 @@
+"""`tfbnn slha make`: out of models and tables, and nothing lost on the way."""
+
+from functools import partial
+
+import pytest
+
+from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.cross_sections import NEUTRALINOS
+from tfbnn.cli import fit, resuming
+from tfbnn.exceptions import ChainError
+from tfbnn.hep import CrossSectionPredictor
+from tfbnn.model import load
+from tfbnn.storage import RunFolder
+
+INPUTS = 'inputs = {a = "MASS 1000022", b = "NMIX 1 1"}\n'
+DEFAULTS = f"energy = 13000\nunit = 'fb'\n{INPUTS}"
+MODEL = '[[process]]\npids = [1000022, 1000023]\nmodel = "named.h5"\n'
+TABLE = '[[process]]\npids = [1, 2]\ntable = "rows.csv"\ntarget = "y"\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_tables_and_models(tmp_path)
+    (tmp_path / "model.toml").write_text(DEFAULTS + MODEL)
+    (tmp_path / "table.toml").write_text(DEFAULTS + TABLE)
+    (tmp_path / "both.toml").write_text(DEFAULTS + MODEL + TABLE)
+    return tmp_path
+
+
+class Fits:
+    """Stands for 'tfbnn fit' and 'tfbnn resume': each saves a copy of a model.
+
+    Attributes:
+        calls: Name of the command and its arguments, of each call.
+        codes: What the next calls end with; 0 when there are no more.
+        keeps_run: Whether there is a run folder as long as a run is not over.
+    """
+
+    def __init__(self, model):
+        self._model, self.calls, self.codes, self.keeps_run = model, [], [], True
+
+    def run(self, name, args):
+        self.calls.append((name, args))
+        code = self.codes.pop(0) if self.codes else 0
+        self._model.save(args.model_file)  # what there is, whatever the end
+        if name == "resuming":
+            RunFolder.remove(args.folder)
+        elif code == 85 and self.keeps_run:
+            RunFolder.create(f"{args.model_file}.run", {}, {}, 1)
+        if code == 1:
+            raise ChainError("All chains failed.")
+        return code
+
+
+@pytest.fixture
+def fits(monkeypatch, folder):
+    fits = Fits(load(folder / "named.h5"))
+    for module in (fit, resuming):
+        name = module.__name__.rpartition(".")[2]
+        monkeypatch.setattr(module, "run", partial(fits.run, name))
+    return fits
+
+
+def pids_in(folder):
+    return list(CrossSectionPredictor(folder).processes)
+
+
+def test_models_become_processes(run, folder):
+    code, out, err = run("slha make model.toml -o made")
+    assert (code, out) == (0, "")
+    assert "Wrote (1000022, 1000023) to made." in err and "tfbnn slha eval made" in err
+    (process,) = CrossSectionPredictor(folder / "made").processes.values()
+    assert (process.unit, process.energy) == ("fb", 13000.0)
+    assert process.inputs == {"a": ("MASS", 1000022), "b": ("NMIX", 1, 1)}
+
+
+def test_tables_are_fitted(run, folder, fits):
+    (folder / "table.toml").write_text(DEFAULTS + TABLE + 'fit = "--layers 3,4 --seed 5"\n')
+    code, _, err = run("slha make table.toml -o made/ --strict")
+    assert code == 0 and "Fit 1 of 1: (1, 2), y of rows.csv." in err
+    ((name, args),) = fits.calls
+    assert (name, args.data, args.target, args.features) == ("fit", "rows.csv", ["y"], ["a", "b"])
+    assert (args.layers, args.seed, args.strict) == ([3, 4], 5, True)
+    assert pids_in(folder / "made") == [(1, 2)]
+    assert not (folder / "made.fits").exists()  # the folder has the model now
+
+
+def test_models_and_tables_keep_their_order(run, folder, fits):
+    assert run("slha make both.toml -o made")[0] == 0
+    assert pids_in(folder / "made") == [NEUTRALINOS, (1, 2)]
+
+
+def test_a_verdict_is_the_exit_code(run, folder, fits):
+    fits.codes = [3]
+    assert run("slha make table.toml -o made --strict")[0] == 3
+    assert pids_in(folder / "made") == [(1, 2)]
+
+
+def test_a_stopped_fit_is_gone_on_with(run, folder, fits):
+    text = DEFAULTS + TABLE + TABLE.replace("[1, 2]", "[3, 4]")
+    (folder / "two.toml").write_text(text + 'fit = "--seed 2"\n')
+    fits.codes = [0, 85]
+    code, _, err = run("slha make two.toml -o made")
+    assert code == 85 and "The same command, tfbnn slha make, goes on" in err
+    assert not (folder / "made").exists()
+    code, _, err = run("slha make two.toml -o made --strict")
+    assert code == 0 and "is there already: the same rows" in err
+    assert [name for name, _ in fits.calls] == ["fit", "fit", "resuming"]
+    resumed = fits.calls[-1][1]
+    assert resumed.folder == f"{resumed.model_file}.run" and resumed.strict
+    assert pids_in(folder / "made") == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize("code", [85, 1])
+def test_a_part_of_the_draws_is_not_taken_for_all(run, folder, fits, code):
+    fits.codes, fits.keeps_run = [code], False
+    assert run("slha make table.toml -o made")[0] == code
+    assert not (folder / "made.fits").exists()
+    assert run("slha make table.toml -o made")[0] == 0
+    assert [name for name, _ in fits.calls] == ["fit", "fit"]
+
+
+@pytest.mark.parametrize("change", ["rows", "columns", "options"])
+def test_a_fit_of_something_else_is_not_taken(run, folder, fits, change):
+    fits.codes = [85]
+    assert run("slha make table.toml -o made")[0] == 85
+    if change == "rows":
+        with open(folder / "rows.csv", "a") as file:
+            file.write("1,2,3\n")
+    more = {
+        "rows": "",
+        "columns": INPUTS.replace("a =", "c =").replace("b =", "a =").replace("c =", "b ="),
+        "options": 'fit = "--seed 2"\n',
+    }
+    (folder / "table.toml").write_text(DEFAULTS + TABLE + more[change])
+    fits.calls.clear()
+    run("slha make table.toml -o made")
+    assert [name for name, _ in fits.calls] == ["fit"]
+
+
+@pytest.mark.parametrize(
+    ("existing", "code", "expected"),
+    [
+        ("", 2, [NEUTRALINOS]),
+        ("--existing refuse", 2, [NEUTRALINOS]),
+        ("--existing add", 0, [NEUTRALINOS, (1, 2)]),
+        ("--existing update", 0, [NEUTRALINOS, (1, 2)]),
+        ("--existing replace", 0, [(1, 2)]),
+    ],
+)
+def test_a_folder_is_touched_only_as_asked(run, folder, fits, existing, code, expected):
+    run("slha make model.toml -o made")
+    found = run(f"slha make table.toml -o made {existing}")
+    assert found[0] == code and pids_in(folder / "made") == expected
+    assert len(fits.calls) == (code == 0)  # a refusal costs no fit
+    if code:
+        check_refusal(found, "holds processes already", "'add'")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (DEFAULTS + TABLE.replace('"y"', '"z"'), ["rows.csv has no column z"]),
+        (DEFAULTS + TABLE.replace("rows", "none"), ["none.csv"]),
+        (DEFAULTS.replace("b =", "c =") + TABLE, ["rows.csv has no column c"]),
+        (DEFAULTS.replace("b =", "c =") + MODEL, ["['a', 'b']", "['a', 'c']"]),
+        (DEFAULTS + TABLE + 'fit = "--layer 3"', ["unknown option --layer", "'--layers'"]),
+        (DEFAULTS + TABLE + 'fit = "--layers x"', ["widths such as 20,20", "tfbnn fit --help"]),
+        (DEFAULTS + TABLE + 'fit = "-o x.h5"', ["-o is not for a description"]),
+        (DEFAULTS + TABLE + 'fit = "--output=x"', ["--output=x is not for a description"]),
+        (DEFAULTS + TABLE + 'fit = "extra"', ["unexpected argument 'extra'"]),
+        (DEFAULTS + MODEL.replace("named", "two"), ["one target"]),
+        (DEFAULTS + MODEL.replace("named", "none"), ["none.h5"]),
+        (DEFAULTS + MODEL.replace("named.h5", "rows.csv"), ["rows.csv"]),
+        (DEFAULTS.replace("13000", "13") + MODEL, ["For 13 TeV pass 13000"]),
+        ("", ["describes no process"]),
+    ],
+)
+def test_what_is_refused_costs_no_fit(run, folder, fits, text, words):
+    (folder / "bad.toml").write_text(text)
+    before = sorted(path.name for path in folder.iterdir())
+    check_refusal(run("slha make bad.toml -o made"), *words)
+    assert sorted(path.name for path in folder.iterdir()) == before and not fits.calls
+
+
+def test_inputs_are_not_written_over(run, folder):
+    check_refusal(run("slha make model.toml -o model.toml"), "would be lost")
+    check_refusal(run("slha make model.toml -o rows.csv"), "rows.csv")
+    check_refusal(run("slha make none.toml -o made"), "none.toml")
+    check_refusal(run("slha make model.toml"), "-o", "tfbnn slha make --help")
+
+
+def test_strangers_models_are_read_apart(run, folder, monkeypatch):
+    asked = []
+
+    def spy(path, *, untrusted=False):
+        asked.append(untrusted)
+        return load(path)
+
+    monkeypatch.setattr("tfbnn.cli.slha.make.load", spy)
+    run("slha make model.toml -o made")
+    run("slha make model.toml -o mine --trusted")
+    assert asked == [True, False]

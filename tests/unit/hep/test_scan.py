@@ -1,0 +1,190 @@
+"""Many points at once: the numbers of one by one, errors of other origin, columns by name."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.support.builders import make_rows
+from tests.support.cross_sections import CHARGINO, NEUTRALINOS
+from tfbnn.data.table import Table
+from tfbnn.exceptions import DataWarning
+from tfbnn.hep import CrossSectionPredictor, Process, write_processes
+
+NAMES = ("m_c", "n11", "m")
+POINTS = dict(zip(NAMES, make_rows(30, 3, 1)[0].T))
+
+
+def one_by_one(predictor, pids):
+    found = []
+    for row in zip(*POINTS.values()):
+        predictor.set_parameters(dict(zip(NAMES, row)))
+        result = predictor.get_xsection(pids)
+        found.append([*result.values()])
+    return np.array(found)
+
+
+def test_many_points_are_what_each_is_alone(predictor):
+    found = predictor.predict(POINTS)
+    assert found.pids == (NEUTRALINOS, CHARGINO) and len(found) == 30
+    for place, pids in enumerate(found.pids):
+        parts = (found.central, found.err_down, found.err_up, found.trust)
+        together = np.column_stack([part[:, place] for part in parts])
+        np.testing.assert_allclose(together, one_by_one(predictor, pids), rtol=1e-6)
+
+
+def test_one_process_needs_its_own_inputs_only(predictor):
+    found = predictor.predict({"m": [1.0, 2.0], "n11": [1.0, 3.0]}, processes=[NEUTRALINOS[::-1]])
+    assert found.pids == (NEUTRALINOS,) and found.central.shape == (2, 1)
+    with pytest.raises(ValueError, match=r"no column m_c \(MASS 1000024\)"):
+        predictor.predict({"m": [1.0], "n11": [1.0]})
+
+
+def test_frames_and_dicts_are_alike(predictor):
+    table = Table(("other", *NAMES), np.column_stack([np.zeros(30), *POINTS.values()]))
+    for name in ("central", "err_up", "trust"):
+        expected = getattr(predictor.predict(POINTS), name)
+        np.testing.assert_array_equal(getattr(predictor.predict(table), name), expected)
+
+
+@pytest.mark.parametrize(
+    "points, error, message",
+    [
+        (np.ones((2, 3)), TypeError, "data frame or a dict"),
+        ({"m": [1.0], "n11": [1.0, 2.0], "m_c": [1.0]}, ValueError, r"n11 \[2\]"),
+        ({"m": 1.0, "n11": 1.0, "m_c": 1.0}, ValueError, "one number per point"),
+        ({"m": [np.nan], "n11": [1.0], "m_c": [1.0]}, ValueError, "must be finite"),
+    ],
+)
+def test_points_that_are_none(predictor, points, error, message):
+    with pytest.raises(error, match=message):
+        predictor.predict(points)
+
+
+# ----------------------------------------------------------------------------------------
+# Errors of other origin.
+# ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def uncertain(tmp_path, processes):
+    """The folder with errors of other origin of its first process."""
+    errors = {"scale": 0.3, "pdf": (0.4, 0.0)}
+    first = Process(**vars(processes[0]) | {"errors": errors})
+    write_processes(tmp_path / "uncertain", [first, processes[1]])
+    return tmp_path / "uncertain"
+
+
+def test_errors_of_other_origin_stand_apart_and_add_in_quadrature(uncertain, predictor):
+    found, plain = CrossSectionPredictor(uncertain).predict(POINTS), predictor.predict(POINTS)
+    np.testing.assert_array_equal(found.err_up, plain.err_up)
+    np.testing.assert_allclose(found.other_down[:, 0], 0.5 * found.central[:, 0])
+    np.testing.assert_allclose(found.other_up[:, 0], 0.3 * found.central[:, 0])
+    assert (found.other_down[:, 1] == 0).all()
+    np.testing.assert_allclose(found.total_down**2, found.err_down**2 + found.other_down**2)
+    np.testing.assert_array_equal(found.total_up[:, 1], plain.err_up[:, 1])
+
+
+def test_errors_of_points_take_the_place_of_those_of_the_folder(uncertain):
+    each = np.linspace(0.0, 1.0, 30)
+    sides = np.column_stack([each, 2 * each])
+    predictor = CrossSectionPredictor(uncertain)
+    found = predictor.predict(POINTS, errors={"pdf": 0.0, "scale": each, "alphas": sides})
+    np.testing.assert_allclose(found.other_down, np.sqrt(2) * each[:, None] * found.central)
+    np.testing.assert_allclose(found.other_up, np.sqrt(5) * each[:, None] * found.central)
+
+
+@pytest.mark.parametrize(
+    "errors, error, message",
+    [
+        ({"pdf": np.ones(29)}, ValueError, r"shape \[30\] or \[30, 2\]"),
+        ({"pdf": -np.ones(30)}, ValueError, "at point 0"),
+        ({"pdf": -0.1}, ValueError, ">= 0"),
+        ({"pdf": (0.1, 0.1, 0.1)}, ValueError, "down, up"),
+        ({1: 0.1}, TypeError, "dict name"),
+        ([0.1], TypeError, "dict name"),
+    ],
+)
+def test_errors_that_are_none(predictor, errors, error, message):
+    with pytest.raises(error, match=message):
+        predictor.predict(POINTS, errors=errors)
+
+
+def test_one_point_has_them_where_that_was_asked_for(uncertain, predictor):
+    point = {"m": 1.0, "n11": 1.0, "m_c": 1.0}
+    predictor.set_parameters(point)
+    plain = predictor.get_xsection(NEUTRALINOS)
+    silent, asked = (CrossSectionPredictor(uncertain, other_errors=on) for on in (False, True))
+    for each in (silent, asked):
+        each.set_parameters(point)
+    assert silent.get_xsection(NEUTRALINOS) == plain
+    found = asked.get_xsection(NEUTRALINOS)
+    assert found["central"] == plain["central"]
+    assert found["network_err_up"] == plain["tot_err_up"]
+    assert found["other_err_up"] == pytest.approx(0.3 * found["central"])
+    assert found["tot_err_up"] == pytest.approx(
+        np.hypot(found["network_err_up"], found["other_err_up"])
+    )
+
+
+# ----------------------------------------------------------------------------------------
+# The present point.
+# ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows_of_mixings(tmp_path, processes):
+    """A predictor whose two inputs are a row of a mixing matrix."""
+    inputs = {"m": ("NMIX", 1, 1), "n11": ("NMIX", 1, 2)}
+    write_processes(tmp_path / "mixings", [Process(**vars(processes[0]) | {"inputs": inputs})])
+    return CrossSectionPredictor(tmp_path / "mixings")
+
+
+def test_half_a_row_of_mixings_of_an_earlier_point_is_told(rows_of_mixings):
+    rows_of_mixings.set_parameters({"m": 1.0})
+    rows_of_mixings.set_parameters({"m": 0.5, "n11": 0.5})
+    with pytest.warns(DataWarning, match="n11 stay as they were"):
+        rows_of_mixings.set_parameters({"m": 0.6})
+
+
+def test_what_was_set_before_can_be_forgotten(rows_of_mixings, predictor):
+    rows_of_mixings.set_parameters({"m": 0.5, "n11": 0.5})
+    rows_of_mixings.set_parameters({"m": 0.6}, keep=False)
+    with pytest.raises(ValueError, match=r"needs n11 \(NMIX 1 2\), not set yet"):
+        rows_of_mixings.get_xsection(NEUTRALINOS)
+    predictor.set_parameters({"m": 1.0, "n11": 1.0})
+    with pytest.raises(ValueError, match="Known"):
+        predictor.set_parameters({"x": 1.0}, keep=False)
+    assert predictor.parameters == {"m": 1.0, "n11": 1.0}  # as a refusal leaves them
+
+
+def test_only_the_processes_that_are_asked_for_are_read(folder, processes):
+    (folder / next(folder.glob("-1000024*")).name).write_bytes(b"nobody reads it")
+    predictor = CrossSectionPredictor(folder, processes=[NEUTRALINOS[::-1]])
+    assert list(predictor.processes) == [NEUTRALINOS]
+    with pytest.raises(ValueError, match=r"no process \(1, 2\). Known: \(1000022, 1000023\)"):
+        CrossSectionPredictor(folder, processes=[(2, 1)])
+
+
+@pytest.mark.processes
+def test_many_processes_of_a_computer_read_one_folder_while_it_is_replaced(folder, processes):
+    """As ranks of MPI do."""
+    code = """
+import sys
+from tfbnn.hep import CrossSectionPredictor
+for _ in range(5):
+    predictor = CrossSectionPredictor(sys.argv[1])
+    predictor.set_parameters({"m": 1.0, "n11": 1.0, "m_c": 1.0})
+    found = predictor.get_xsections()
+print(found)
+"""
+    command = [sys.executable, "-c", code, str(folder)]
+    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    while any(rank.poll() is None for rank in ranks):
+        write_processes(folder, processes)
+    outputs = {rank.communicate()[0] for rank in ranks}
+    assert [rank.returncode for rank in ranks] == [0] * 3
+    predictor = CrossSectionPredictor(folder)
+    predictor.set_parameters({"m": 1.0, "n11": 1.0, "m_c": 1.0})
+    assert outputs == {f"{predictor.get_xsections()}\n"}

@@ -1,0 +1,1 @@
+"""`tfbnn slha`: folders of cross-section networks, and cross sections of SLHA spectra."""

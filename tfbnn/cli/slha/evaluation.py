@@ -1,0 +1,200 @@
+"""`tfbnn slha eval`: cross sections of SLHA spectra, or of a table of points."""
+
+import argparse
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tfbnn.cli.console import DONE, print_json, say
+from tfbnn.cli.options import comma_list, number
+from tfbnn.cli.outputs import TABLE, check_output, written_table
+from tfbnn.cli.slha.points import of_spectra, of_table
+from tfbnn.cli.slha.results import Results, citations, columns_of
+from tfbnn.cli.slha.spectra import ENDINGS, Copies, find_spectra
+from tfbnn.data.numbers import is_number
+from tfbnn.data.table_files import Writer
+from tfbnn.diagnostics.wording import counted
+from tfbnn.hep.predictor import CrossSectionPredictor
+from tfbnn.hep.process import Pids, Process, pid_pair
+from tfbnn.hep.xsection_blocks import check_calculations
+
+HELP = "cross sections of SLHA spectra, or of a table of points"
+DESCRIPTION = """\
+Give the cross sections of SLHA spectra, or of the points of a table, for all processes of a folder
+that 'tfbnn slha make' wrote: medians in fb, distances to the 16 % and 84 % quantiles, and trust, 1
+inside the training data, 0 at their edge, -1 outside. One row per point and process, as CSV on
+standard output unless -o, -w or --json say something else. Reading SLHA needs the extra 'hep';
+nothing needs TensorFlow."""
+
+EPILOG = """\
+examples:
+  tfbnn slha eval gauginos/ point.slha
+  tfbnn slha eval gauginos/ spectra/ -o scan.csv                # a folder of them
+  tfbnn slha eval gauginos/ spectra/ -w with_xsections/         # copies with XSECTION blocks
+  tfbnn slha eval gauginos/ --table points.csv --id name --process 1000022,1000023 -o scan.csv
+  tfbnn slha eval gauginos/ --table points.csv --error pdf=pdf_rel --error scale=0.05,0.04"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    add = parser.add_argument
+    add("folder", metavar="FOLDER", help="folder of processes")
+    add(
+        "spectra",
+        metavar="SPECTRA",
+        nargs="*",
+        help=f"SLHA files, or folders, of which all files that end in {', '.join(ENDINGS)}",
+    )
+    add("--table", metavar="POINTS", help="a table with the inputs in place of spectra")
+    add("--id", dest="id_column", metavar="COL", help="column of the table that names its points")
+    add(
+        "--process",
+        action="append",
+        type=_pids,
+        metavar="PID,PID",
+        help="this process only; may be repeated",
+    )
+    add("-o", dest="output", metavar="OUT.csv", help="table to write, in the format of its ending")
+    add("--json", action="store_true", help="print JSON")
+    add(
+        "-w",
+        "--write",
+        metavar="PLACE",
+        help="write copies of the spectra with XSECTION blocks: to this file where one spectrum is "
+        "named, else to this folder",
+    )
+    add("--overwrite", action="store_true", help="replace files that -w finds there")
+    add(
+        "--add-errors",
+        action="store_true",
+        help="add the errors of other origin that the folder has, in quadrature, and show the parts",
+    )
+    add(
+        "--error",
+        action="append",
+        default=[],
+        type=_error,
+        metavar="NAME=X",
+        help="a relative error of other origin to be added, in place of one of that name in the "
+        "folder: a number, two for down and up with a comma, or a column of the table",
+    )
+    add(
+        "--skip-bad",
+        action="store_true",
+        help="leave out spectra that lack something, and say which",
+    )
+    add(
+        "--trusted",
+        action="store_true",
+        help="the folder is your own: read its models in this process, which is faster",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reads, predicts in batches, writes."""
+    spectra, errors = _check_arguments(args), dict(args.error)
+    check_output(args.output, TABLE, [args.folder, args.table, *spectra])
+    predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
+    processes = [*predictor.processes.values()]
+    copies = _copies(args, spectra, processes)
+    if args.table is None:
+        batches = of_spectra(predictor, spectra, errors, args.skip_bad)
+    else:
+        batches = of_table(predictor, args.table, args.id_column, errors)
+    with_others, seconds = bool(args.add_errors or errors), 0.0
+    with _table(args, columns_of(with_others)) as write:
+        results = Results(processes, with_others, write, copies, args.json)
+        for batch in batches:
+            began = time.perf_counter()
+            sections = predictor.predict(batch.inputs, errors=batch.errors)
+            seconds += time.perf_counter() - began
+            results.take(batch.names, sections)
+        if not results.num_points:
+            raise ValueError("No point is left. Repair the spectra.")
+    if args.json:
+        print_json({"cross_sections": results.records, "cite": citations(processes)})
+    _tell(results, processes, seconds, args.write)
+    return DONE
+
+
+def _check_arguments(args: argparse.Namespace) -> list[str]:
+    """The spectra, none for a table; refuses options that contradict each other."""
+    if (args.table is None) == (not args.spectra):
+        raise ValueError("expected SPECTRA or --table POINTS, one of them.")
+    if args.table is None:
+        for name, value in args.error:
+            if isinstance(value, str):
+                raise ValueError(
+                    f"--error {name}={value} names a column, which spectra do not have. Pass a "
+                    "number, or a --table."
+                )
+        if args.id_column is not None:
+            raise ValueError("--id goes with --table: points of spectra are named by their files.")
+        return find_spectra(args.spectra)
+    if args.write is not None:
+        raise ValueError("-w writes copies of spectra, which a table has none of. Use -o.")
+    return []
+
+
+def _copies(
+    args: argparse.Namespace, spectra: list[str], processes: Sequence[Process]
+) -> Copies | None:
+    """Where -w writes, looked at before any work is done."""
+    if args.write is None:
+        return None
+    check_calculations(processes)
+    copies = Copies.of(args.write, args.spectra, spectra)
+    copies.check(spectra, args.overwrite)
+    return copies
+
+
+@contextlib.contextmanager
+def _table(args: argparse.Namespace, columns: Sequence[str]) -> Iterator[Writer | None]:
+    """Yields what takes the rows of a table, if there is to be one."""
+    if args.output is None and (args.json or args.write is not None):
+        yield None
+        return
+    with written_table(args.output, columns) as write:
+        yield write
+
+
+def _tell(
+    results: Results, processes: Sequence[Process], seconds: float, place: str | None
+) -> None:
+    number = results.num_points * len(processes)
+    say(
+        f"{counted(number, 'cross section')} of {counted(results.num_points, 'point')}, predicted "
+        f"in {seconds:.2f} s, {1000 * seconds / number:.3g} ms each."
+    )
+    if place is not None:
+        say(f"Wrote copies with XSECTION blocks to {place}: {results.num_points} in all.")
+    if results.num_strangers:
+        say(
+            f"Warning: {results.num_strangers} of them also have cross sections of another code for "
+            "the same process and energy, which stay. SModelS takes the largest of one order."
+        )
+    for text in citations(processes):
+        say(f"Cite: {text}")
+
+
+def _pids(text: str) -> Pids:
+    wanted = "two PDG codes with a comma, such as 1000022,1000023"
+    codes = [number(entry, int, wanted) for entry in comma_list(text)]
+    if len(codes) != 2:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, received {text!r}")
+    return pid_pair(codes)
+
+
+def _error(text: str) -> tuple[str, Any]:
+    """(name, number or (down, up) or name of a column)."""
+    name, separator, value = text.partition("=")
+    if not (name and separator and value):
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=X, such as scale=0.05, scale=0.05,0.04 or pdf=COLUMN, received {text!r}"
+        )
+    parts = value.split(",")
+    if len(parts) > 2 or not all(map(is_number, parts)):
+        return name, value
+    sides = tuple(map(float, parts))
+    return name, sides if len(sides) == 2 else sides[0]

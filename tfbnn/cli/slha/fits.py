@@ -1,0 +1,116 @@
+"""Networks that `tfbnn slha make` fits: one `tfbnn fit` per process, which can be gone on with.
+
+    FOLDER.fits/1000022_1000023-1f0c9a63b7d2e485.h5        a finished fit
+    FOLDER.fits/1000022_1000023-1f0c9a63b7d2e485.h5.run    one that was stopped
+
+The second half of a name stands for the rows, columns and options of the fit, so that a model is
+never taken for that of other rows.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import shlex
+from typing import NoReturn
+
+from tfbnn.cli import fit, resuming
+from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, FAILED, say
+from tfbnn.cli.parsing import Parser, parse_options
+from tfbnn.data.tables import read_table
+from tfbnn.hep.description import ProcessPlan
+from tfbnn.run.preparation import has_begun
+
+# Of 'tfbnn fit': what the description or this command says.
+_TAKEN = ("-o", "--target", "--features", "--output", "--resume", "--json", "--help", "-h")
+
+
+class _FitParser(Parser):
+    """The options of a fit as a description has them."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"fit: {message} See tfbnn fit --help.")
+
+
+class Fit:
+    """The fit of one process.
+
+    Args:
+        plan: ProcessPlan with a table.
+        folder: Of the process folder that is made.
+        strict: Whether the fit is to end with 3 where its model is not usable for error bars.
+
+    Attributes:
+        path: Of the fitted model.
+
+    Raises:
+        FileNotFoundError: When there is no such table.
+        ValueError: For options that no fit has, and tables without the columns.
+    """
+
+    def __init__(self, plan: ProcessPlan, folder: str, strict: bool):
+        self._folder = fits_folder(folder)
+        name = "{}_{}".format(*plan.pids)
+        self.path = os.path.join(self._folder, f"{name}-{_fingerprint(plan)}.h5")
+        self._run_folder = f"{self.path}.run"
+        self._args = _arguments(plan, self.path, strict)
+
+    def run(self) -> int:
+        """Fits, goes on with a fit that was stopped, or finds it done; returns the exit code."""
+        is_stopped = has_begun(self._run_folder)
+        if os.path.exists(self.path) and not is_stopped:
+            say(f"{self.path} is there already: the same rows, columns and options.")
+            return DONE
+        os.makedirs(self._folder, exist_ok=True)
+        code = FAILED
+        try:
+            code = self._resume() if is_stopped else fit.run(self._args)
+        finally:
+            if code not in (DONE, DIAGNOSTICS_FAILED) and not has_begun(self._run_folder):
+                self.remove()  # the draws that it had when it ended, which look like all of them
+        return code
+
+    def _resume(self) -> int:
+        parser = _FitParser(prog="tfbnn resume")
+        resuming.add_options(parser)
+        options = [self._run_folder, "-o", self.path, *(["--strict"] if self._args.strict else [])]
+        return resuming.run(parse_options(parser, options))
+
+    def remove(self) -> None:
+        """Removes the model."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+            os.rmdir(self._folder)
+
+
+def fits_folder(folder: str) -> str:
+    """Where models are until all of them are fitted."""
+    return f"{folder.rstrip('/')}.fits"
+
+
+def _arguments(plan: ProcessPlan, path: str, strict: bool) -> argparse.Namespace:
+    """The arguments of 'tfbnn fit' for a process, its table looked at."""
+    words = shlex.split(plan.fit)
+    for word in words:
+        if word.partition("=")[0] in _TAKEN:
+            raise ValueError(
+                f"fit: {word} is not for a description, which has table, target and inputs. Leave it out."
+            )
+    parser = _FitParser(prog="tfbnn fit")
+    fit.add_options(parser)
+    more = ["--strict"] if strict else []
+    args = parse_options(
+        parser, [str(plan.table), f"--target={plan.target}", *words, "-o", path, *more]
+    )
+    args.features = list(plan.inputs)  # names may hold commas
+    read_table(args.data, [*args.features, *args.target, *args.noise_column])
+    return args
+
+
+def _fingerprint(plan: ProcessPlan) -> str:
+    """16 digits that stand for the rows, columns and options of a fit."""
+    with open(str(plan.table), "rb") as file:
+        rows = hashlib.file_digest(file, "sha256").hexdigest()
+    parts = [rows, plan.target, list(plan.inputs), shlex.split(plan.fit)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,129 @@
+"""Cross sections as XSECTION blocks of SLHA text.
+
+    XSECTION  13000 2212 2212 2 1000022 1000023
+       0 1 0  1  1 0  0.0123 tfbnn 0.1.0 # pb, -0.0004 +0.0004, trust 1
+
+The format is the one proposed at Les Houches in 2013 (see `tfbnn.hep.Calculation`): after the order,
+scales and parton densities the cross section in pb, and what computed it. It has no place for
+errors. Lines of shifted values would be taken for cross sections: of several of one order SModelS
+keeps the largest. So errors stand in a comment.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tfbnn.data.numbers import is_number
+from tfbnn.hep.process import FB, Pids, Process, pid_pair
+from tfbnn.system.extras import required
+from tfbnn.system.version import __version__
+
+_PROTONS = (2212, 2212)
+_CODE = "tfbnn"
+# Where the name of the code stands in a line of a block.
+_CODE_PLACE = 7
+# Of two particles out of two protons.
+_HEADER = re.compile(
+    r"XSECTION\s+(?P<energy>\S+)\s+2212\s+2212\s+2\s+(?P<first>-?\d+)\s+(?P<second>-?\d+)\s*(#.*)?",
+    re.IGNORECASE,
+)
+
+
+class Entry(NamedTuple):
+    """What is written of one process: central value and errors (down, up) in fb, and trust."""
+
+    process: Process
+    central: float
+    down: float
+    up: float
+    trust: int
+
+
+def check_calculations(processes: Iterable[Process]) -> None:
+    """Refuses processes of which it is not known how they were computed: a block has to say so."""
+    unknown = [process.pids for process in processes if process.calculation is None]
+    if unknown:
+        raise ValueError(
+            f"XSECTION blocks state the order of the calculation, which is not known of "
+            f"{', '.join(map(str, unknown))}. Give these processes a Calculation, in a description "
+            "'xsection = {qcd_order = 1}', and write their folder again."
+        )
+
+
+def with_blocks(text: str, entries: Iterable[Entry]) -> tuple[str, list[Pids]]:
+    """SLHA text with one XSECTION block per entry at its end; needs the package pyslha.
+
+    What tfbnn wrote before of the same processes goes; all else stays as it is, byte by byte.
+
+    Args:
+        text: SLHA text.
+        entries: Entries, of processes with a calculation.
+
+    Returns:
+        (text, processes of which another code's cross sections at the same energy stay).
+    """
+    entries = list(entries)
+    kept, strangers = _without_ours(text, {_key(entry.process) for entry in entries})
+    kept = kept.rstrip("\n") + "\n" if kept.strip() else ""
+    blocks = "\n".join(map(_block, entries))
+    others = [entry.process.pids for entry in entries if _key(entry.process) in strangers]
+    return f"{kept}\n{blocks}\n", others
+
+
+def _block(entry: Entry) -> str:
+    pyslha = required("pyslha", "Writing SLHA needs pyslha", "hep", "write CSV")
+    process, calculation = entry.process, entry.process.calculation
+    if calculation is None:
+        raise ValueError(f"The calculation of {process.pids} is not known.")
+    block = pyslha.Process(_PROTONS, process.pids)
+    value = float(entry.central) / FB["pb"]
+    block.add_xsec(process.energy, **calculation.columns, value=value, code=[_CODE, __version__])
+    text: str = pyslha.writeSLHAXSections({(*_PROTONS, *process.pids): block})
+    down, up = entry.down / FB["pb"], entry.up / FB["pb"]
+    return f"{text} # pb, -{down:.3g} +{up:.3g}, trust {entry.trust}\n"
+
+
+def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tuple[float, Pids]]]:
+    """The text without what tfbnn wrote of some processes, and those that others wrote of."""
+    strangers: set[tuple[float, Pids]] = set()
+    kept: list[str] = []
+    for header, lines in _sections(text):
+        key = _key_of(header)
+        if key in keys:
+            ours = [line for line in lines if _is_ours(line)]
+            rest = [line for line in lines if not _is_ours(line)]
+            if any(line.partition("#")[0].strip() for line in rest):
+                strangers.add(key)
+            elif ours:
+                continue  # nothing of others in it
+            lines = rest
+        kept += [header, *lines]
+    return "".join(kept), strangers
+
+
+def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields the header of each section and the lines that follow; before the first it is empty."""
+    header, lines = "", []
+    for line in text.splitlines(keepends=True):
+        if line[:1].isspace() or line.startswith("#"):
+            lines.append(line)
+        else:
+            yield header, lines
+            header, lines = line, []
+    yield header, lines
+
+
+def _key(process: Process) -> tuple[float, Pids]:
+    return process.energy, process.pids
+
+
+def _key_of(header: str) -> tuple[float, Pids] | None:
+    """Energy and sorted particles of what stands below a header, None of anything else."""
+    match = _HEADER.fullmatch(header.strip())
+    if match is None or not is_number(match["energy"]):
+        return None
+    return float(match["energy"]), pid_pair((int(match["first"]), int(match["second"])))
+
+
+def _is_ours(line: str) -> bool:
+    return line.partition("#")[0].split()[_CODE_PLACE : _CODE_PLACE + 1] == [_CODE]
