@@ -18,6 +18,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import did_you_mean
 
 
 def fit_columns(
@@ -130,8 +131,8 @@ def feature_columns(
         return list(names)
     if names is not None and len(missing) < len(names):
         raise ValueError(
-            f"{source} has no column {', '.join(missing)}; the model needs {', '.join(names)}. "
-            "Rename or add the columns."
+            f"{source} has no column {', '.join(missing)}; the model needs {', '.join(names)}."
+            f"{did_you_mean(missing[0], others)} Rename or add the columns."
         )
     if len(others) != count:
         wanted = f" ({', '.join(names)})" if names is not None else ""
