@@ -237,11 +237,19 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
     if value is None or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} must be an array of {content}, received {type(value).__name__}.")
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except ValueError as error:
         raise TypeError(
             f"{name} must be a rectangular array of {content}, received rows of different lengths."
         ) from error
+    if array.dtype.kind == "O" and not array.ndim:
+        # Datasets of TensorFlow, loaders of PyTorch, generators: every draw needs all rows at once.
+        batches = " Of batches (x, y) make arrays: x, y = map(np.concatenate, zip(*batches))."
+        raise TypeError(
+            f"{name} must be an array of {content}, received {type(value).__name__}."
+            f"{batches if hasattr(value, '__iter__') else ''}"
+        )
+    return array
 
 
 def _flags_as_numbers(array: Array) -> Array:
