@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
@@ -52,7 +51,8 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
     Args:
         layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1].
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
-            softplus, gelu, swish or silu, sin, identity. Default "tanh".
+            softplus, gelu, swish or silu, sin, identity or linear. Default "tanh". Functions of
+            these names of TensorFlow, Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
             list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
             kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
@@ -70,7 +70,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             more than two decades. With a noise scale that is given, which counts in these units,
             it is "standardize"; None for the class labels of Bernoulli and Categorical, which take
             no other. Each fit chooses anew; `spec` is what the last one chose.
-        dtype: "float32" (default) or "float64".
+        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
 
     What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
     rows, never on a clock.
@@ -89,13 +89,13 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
         self,
         layer_sizes: Sequence[int],
         *,
-        activation: str | Sequence[str] = "tanh",
+        activation: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = "tanh",
         prior: Any = "auto",
         likelihood: Likelihood = Gaussian("learned"),
         parameterization: str = "auto",
         x_transform: str | Sequence[str] | None = "standardize",
         y_transform: str | Sequence[str] | None = "auto",
-        dtype: npt.DTypeLike = "float32",
+        dtype: Any = "float32",
     ) -> None:
         spec = make_spec(
             layer_sizes,
@@ -105,7 +105,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             parameterization=parameterization,
             x_transform=x_transform,
             y_transform=y_transform,
-            dtype=_dtype_name(dtype),
+            dtype=dtype,
         )
         check_prior_sizes(spec)
         super().__init__(spec)
@@ -546,15 +546,6 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callab
     definition, arguments = read_run(folder, **options)
     model = BayesianMLP.from_spec(definition.spec)
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
-
-
-def _dtype_name(dtype: npt.DTypeLike) -> Any:
-    if dtype is None or isinstance(dtype, str):
-        return dtype
-    try:
-        return np.dtype(dtype).name
-    except TypeError:
-        return dtype
 
 
 def _chain_error(
