@@ -38,7 +38,7 @@ from tfbnn.system.signals import signals_interrupt
 if TYPE_CHECKING:
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.posterior.ensemble import Ensemble
-    from tfbnn.run.options import FitOptions
+    from tfbnn.run.options import FitOptions, Restart
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
 
@@ -140,7 +140,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
         commit_interval: float = 30.0,
         num_workers: int | str = "auto",
         jit_compile: bool = True,
-        restart: str | None = None,
+        restart: Restart | None = None,
         verbose: int | str = "auto",
         callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
     ) -> Run:
