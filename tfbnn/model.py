@@ -23,7 +23,9 @@ from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
+from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.sampled_model import networks_of
+from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.prior_sizes import check_prior_sizes
@@ -31,6 +33,7 @@ from tfbnn.spec.rows import Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
+from tfbnn.system.keywords import explains_keywords
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
 
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
+class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
@@ -85,6 +88,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
         mean, stddev = model.predict(x_new)
     """
 
+    @explains_keywords(OF_MODEL)
     def __init__(
         self,
         layer_sizes: Sequence[int],
@@ -117,6 +121,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             choices = self._ensemble.provenance.choices or ()
         print_fn(describe_model(self.spec, choices))
 
+    @explains_keywords(OF_FIT)
     def fit_posterior(
         self,
         x: Any,
@@ -319,7 +324,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
         error = _chain_error(result.failures, options.output) if result.failures else None
         if result.interrupted:
             if error is not None:
-                warnings.warn(str(error), UserWarning, stacklevel=3)
+                warnings.warn(str(error), UserWarning, stacklevel=4)
             raise KeyboardInterrupt from error
         if error is not None:
             raise error
@@ -333,7 +338,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             warnings.warn(
                 f"The run was stopped before its first draw; the model {has}.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not run.num_results:
             return run
