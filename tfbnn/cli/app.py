@@ -10,6 +10,7 @@ from typing import Any
 
 from tfbnn.cli import calibrate, demo, diagnose, evaluate, fit, info, plot, predict, resuming
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
+from tfbnn.cli.derived import compress, export, stack
 from tfbnn.cli.parsing import Parser, parse
 from tfbnn.exceptions import ChainError
 from tfbnn.system.aside import exit_at_once
@@ -27,6 +28,9 @@ _COMMANDS: dict[str, ModuleType] = {
     "plot": plot,
     "info": info,
     "resume": resuming,
+    "compress": compress,
+    "stack": stack,
+    "export": export,
 }
 _MAX_LINES, _MAX_CHARACTERS = 3, 1000
 

@@ -160,6 +160,12 @@ def inputs_of(ensemble: Ensemble, table: Table, features: Sequence[str]) -> Tabl
     return x if names is None else replace(x, columns=names)
 
 
+def read_inputs(ensemble: Ensemble, path: str) -> Table:
+    """Reads the features of a table for a saved model; other columns are ignored."""
+    table = read_table(path, columns=lambda names: feature_columns(ensemble, names, path))
+    return inputs_of(ensemble, table, table.columns)
+
+
 def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Array, Array | None]:
     """Reads features, targets and noise of a table for a saved model.
 

@@ -31,6 +31,9 @@ COMMANDS = (
     "plot",
     "info",
     "resume",
+    "compress",
+    "stack",
+    "export",
 )
 
 
