@@ -8,7 +8,18 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from tfbnn.cli import calibrate, demo, diagnose, evaluate, fit, info, plot, predict, resuming
+from tfbnn.cli import (
+    calibrate,
+    completion,
+    demo,
+    diagnose,
+    evaluate,
+    fit,
+    info,
+    plot,
+    predict,
+    resuming,
+)
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.cli.derived import compress, export, stack
 from tfbnn.cli.parsing import Parser, parse
@@ -31,6 +42,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "compress": compress,
     "stack": stack,
     "export": export,
+    "completion": completion,
 }
 _MAX_LINES, _MAX_CHARACTERS = 3, 1000
 
@@ -83,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        args = parse(*_parsers(), argv)
+        args = parse(*parsers(), argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     code: int = 0
@@ -102,7 +114,7 @@ def _run(argv: Sequence[str]) -> int:
         return FAILED if isinstance(error, ChainError) else BAD_INPUT
 
 
-def _parsers() -> tuple[Parser, dict[str, Parser]]:
+def parsers() -> tuple[Parser, dict[str, Parser]]:
     """The parser of the program, and those of its commands."""
     parser = Parser(prog="tfbnn", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"tfbnn {__version__}")
@@ -117,6 +129,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
         command = commands.add_parser(name, help=module.HELP, **texts)
         module.add_options(command)
         command.set_defaults(run=module.run)
+    parser.set_defaults(program=parser)  # `completion` is about all of it
     return parser, commands.choices
 
 

@@ -34,6 +34,7 @@ COMMANDS = (
     "compress",
     "stack",
     "export",
+    "completion",
 )
 
 
