@@ -75,24 +75,25 @@ def _of_pretraining() -> Iterator[tuple[str, str]]:
         yield field.name, text
 
 
-def _renamed(name: str) -> str:
-    return f"It is called {name} here."
-
-
 _KERNEL = "It is a setting of the kernel, for example kernel=tfbnn.kernels.HMC({}=..)."
+
+# Arguments of a fit, and options of the command, by the names that they have elsewhere.
+RENAMED = {
+    **dict.fromkeys(("draws", "num_samples", "n_samples", "samples"), "num_results"),
+    **dict.fromkeys(("tune", "warmup", "num_warmup", "burnin"), "num_burnin_steps"),
+    **dict.fromkeys(("thin", "thinning"), "num_steps_between_results"),
+    **dict.fromkeys(("cores", "n_jobs", "workers"), "num_workers"),
+    **dict.fromkeys(("random_seed", "random_state", "rng"), "seed"),
+    **dict.fromkeys(("progressbar", "progress_bar", "quiet", "silent"), "verbose"),
+    **dict.fromkeys(("initvals", "init"), "initial_state"),
+}
 
 # Keyword arguments of a fit.
 OF_FIT = {
     **dict(_of_pretraining()),
-    **dict.fromkeys(("draws", "num_samples", "n_samples", "samples"), _renamed("num_results")),
-    **dict.fromkeys(("tune", "warmup", "num_warmup", "burnin"), _renamed("num_burnin_steps")),
-    **dict.fromkeys(("thin", "thinning"), _renamed("num_steps_between_results")),
-    **dict.fromkeys(("cores", "n_jobs", "workers"), _renamed("num_workers")),
-    **dict.fromkeys(("random_seed", "random_state", "rng"), _renamed("seed")),
-    **dict.fromkeys(("progressbar", "progress_bar"), _renamed("verbose")),
+    **{name: f"It is called {here} here." for name, here in RENAMED.items()},
     **dict.fromkeys(("step", "sampler", "optimizer"), "What samples is the kernel=."),
     **dict.fromkeys(("loss", "metrics"), "The loss is the model's likelihood= and prior=."),
-    **dict.fromkeys(("initvals", "init"), _renamed("initial_state")),
     **{
         name: _KERNEL.format(name)
         for name in ("step_size", "num_leapfrog_steps", "target_accept_prob", "preconditioner")
