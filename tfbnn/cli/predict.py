@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import numpy as np
-
 from tfbnn.cli.columns import Roles, as_noise, feature_columns, inputs_of
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import (
@@ -23,8 +21,7 @@ from tfbnn.data.table import Table
 from tfbnn.data.table_files import Writer, csv_writer, table_writer
 from tfbnn.data.tables import is_csv, read_table, table_of
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import Prediction
-from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.posterior.prediction_frame import value_names, values_of
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import open_text
 from tfbnn.system.streams import data_output
@@ -97,8 +94,9 @@ def run(args: argparse.Namespace) -> int:
     noise = Roles(model.posterior, noise=args.noise_column).noise
     noise = noise if args.include_noise else []
     has_labels = model.spec.has_classes and args.space == "original"
-    spreads = ["stddev", *(f"q{value!r}" for value in args.quantiles or ())]
-    columns = _columns(model, spreads, has_labels)
+    columns = value_names(model.posterior, args.quantiles or (), args.space)
+    if has_labels:
+        columns = _class_columns(model.posterior) + columns
     if args.trust:
         columns.append("trust")
     predict = partial(
@@ -113,31 +111,14 @@ def run(args: argparse.Namespace) -> int:
         for x, row_noise in pieces:
             prediction = predict(x, noise_scale=row_noise).columns
             labels = model.posterior.most_probable(prediction.mean) if has_labels else None
-            write(_values(prediction), labels)
+            write(values_of(prediction), labels)
     return DONE
 
 
-def _values(prediction: Prediction) -> Array:
-    """Numbers [N, columns]: for each target mean, stddev, quantiles, then the trust level."""
-    found = () if prediction.quantiles is None else prediction.quantiles
-    parts = [prediction.mean, prediction.stddev, *found]
-    # [N, K, statistics], so that all about one target stands together.
-    values = np.stack(parts, axis=2).reshape(len(prediction.mean), -1)
-    return values if prediction.trust is None else np.column_stack([values, prediction.trust])
-
-
-def _columns(model: SampledModel, spreads: Sequence[str], has_labels: bool) -> list[str]:
-    """Names of the columns: mean, stddev, ..; of a classifier class, p_a, p_a_stddev, p_b, .."""
-    names, classes, spec = model.posterior.target_names, model.classes or (), model.spec
-    prefixes = [""] if len(names) == 1 else [f"{name}_" for name in names]
-    if not spec.has_classes:
-        return [f"{prefix}{name}" for prefix in prefixes for name in ("mean", *spreads)]
-    shown = classes if spec.num_predicted > spec.num_targets else classes[1:]
-    what = "p" if has_labels else "logit"
-    values = [f"{prefix}{what}_{label}" for prefix in prefixes for label in shown]
-    endings = ["", *(f"_{name}" for name in spreads)]
-    labels = [f"{prefix}class" for prefix in prefixes] if has_labels else []
-    return labels + [f"{value}{ending}" for value in values for ending in endings]
+def _class_columns(ensemble: Ensemble) -> list[str]:
+    """Names of the columns of most probable classes, one for each target."""
+    names = ensemble.target_names
+    return ["class"] if len(names) == 1 else [f"{name}_class" for name in names]
 
 
 @contextlib.contextmanager
