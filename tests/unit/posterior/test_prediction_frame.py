@@ -5,15 +5,15 @@ import sys
 import numpy as np
 import pytest
 
+import tfbnn
 from tests.support.builders import make_rows
 from tfbnn.likelihoods import Bernoulli, Categorical
-from tfbnn.model import BayesianMLP
 
 X = make_rows(7, 2, 1)[0]
 
 
 def model_of(synthetic_ensemble, **settings):
-    return BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
+    return tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
 
 
 def test_without_pandas_the_message_says_what_to_install(fitted, monkeypatch):
