@@ -51,7 +51,9 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"tfbnn.{_EXPORTS[name]}"), name)
     if name in _SUBMODULES:
         return importlib.import_module(f"tfbnn.{name}")
-    raise AttributeError(f"module 'tfbnn' has no attribute {name!r}.")
+    from tfbnn.system.words import did_you_mean
+
+    raise AttributeError(f"module 'tfbnn' has no attribute {name!r}.{did_you_mean(name, __all__)}")
 
 
 def __dir__() -> list[str]:

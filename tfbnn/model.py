@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
@@ -24,7 +23,9 @@ from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
+from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.sampled_model import networks_of
+from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.prior_sizes import check_prior_sizes
@@ -32,6 +33,7 @@ from tfbnn.spec.rows import Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
+from tfbnn.system.keywords import explains_keywords
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
 
@@ -39,21 +41,22 @@ from tfbnn.system.signals import signals_interrupt
 if TYPE_CHECKING:
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.posterior.ensemble import Ensemble
-    from tfbnn.run.options import FitOptions
+    from tfbnn.run.options import FitOptions, Restart
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
 
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
+class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
         layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
             many inputs a column of text makes.
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
-            softplus, gelu, swish or silu, sin, identity. Default "tanh".
+            softplus, gelu, swish or silu, sin, identity or linear. Default "tanh". Functions of
+            these names of TensorFlow, Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
             list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
             kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
@@ -71,7 +74,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             more than two decades. With a noise scale that is given, which counts in these units,
             it is "standardize"; None for the class labels of Bernoulli and Categorical, which take
             no other. Each fit chooses anew; `spec` is what the last one chose.
-        dtype: "float32" (default) or "float64".
+        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
 
     What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
     rows, never on a clock.
@@ -86,17 +89,18 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
         mean, stddev = model.predict(x_new)
     """
 
+    @explains_keywords(OF_MODEL)
     def __init__(
         self,
         layer_sizes: Sequence[int],
         *,
-        activation: str | Sequence[str] = "tanh",
+        activation: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = "tanh",
         prior: Any = "auto",
         likelihood: Likelihood = Gaussian("learned"),
         parameterization: str = "auto",
         x_transform: str | Sequence[str] | None = "standardize",
         y_transform: str | Sequence[str] | None = "auto",
-        dtype: npt.DTypeLike = "float32",
+        dtype: Any = "float32",
     ) -> None:
         spec = make_spec(
             layer_sizes,
@@ -106,7 +110,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             parameterization=parameterization,
             x_transform=x_transform,
             y_transform=y_transform,
-            dtype=_dtype_name(dtype),
+            dtype=dtype,
         )
         check_prior_sizes(spec)
         super().__init__(spec)
@@ -118,6 +122,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             choices = self._ensemble.provenance.choices or ()
         print_fn(describe_model(self.spec, choices))
 
+    @explains_keywords(OF_FIT)
     def fit_posterior(
         self,
         x: Any,
@@ -141,7 +146,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
         commit_interval: float = 30.0,
         num_workers: int | str = "auto",
         jit_compile: bool = True,
-        restart: str | None = None,
+        restart: Restart | None = None,
         verbose: int | str = "auto",
         callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
     ) -> Run:
@@ -322,7 +327,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
         error = _chain_error(result.failures, options.output) if result.failures else None
         if result.interrupted:
             if error is not None:
-                warnings.warn(str(error), UserWarning, stacklevel=3)
+                warnings.warn(str(error), UserWarning, stacklevel=4)
             raise KeyboardInterrupt from error
         if error is not None:
             raise error
@@ -336,7 +341,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
             warnings.warn(
                 f"The run was stopped before its first draw; the model {has}.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not run.num_results:
             return run
@@ -548,15 +553,6 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callab
     definition, arguments = read_run(folder, **options)
     model = BayesianMLP.from_spec(definition.spec)
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
-
-
-def _dtype_name(dtype: npt.DTypeLike) -> Any:
-    if dtype is None or isinstance(dtype, str):
-        return dtype
-    try:
-        return np.dtype(dtype).name
-    except TypeError:
-        return dtype
 
 
 def _chain_error(

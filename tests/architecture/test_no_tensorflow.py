@@ -118,8 +118,10 @@ def test_every_exported_name_exists():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'tfbnn' has no attribute 'BayesianMPL'"):
+    with pytest.raises(AttributeError, match="no attribute 'BayesianMPL'. Did you mean 'Bay.*MLP'"):
         tfbnn.BayesianMPL  # noqa: B018
+    with pytest.raises(AttributeError, match="'tfbnn' has no attribute 'xyzzy'.$"):
+        tfbnn.xyzzy  # noqa: B018
 
 
 @pytest.mark.parametrize(

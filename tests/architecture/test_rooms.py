@@ -47,6 +47,7 @@ MAY_IMPORT = {
     "threadpoolctl": ("system.threads",),
     "h5py": ("storage", "data.hdf5", "data.table_files"),
     "matplotlib": ("plots",),
+    "pandas": ("posterior.prediction_frame",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
     "rich": ("run.live",),

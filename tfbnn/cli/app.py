@@ -8,8 +8,20 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from tfbnn.cli import calibrate, demo, diagnose, evaluate, fit, info, plot, predict, resuming
+from tfbnn.cli import (
+    calibrate,
+    completion,
+    demo,
+    diagnose,
+    evaluate,
+    fit,
+    info,
+    plot,
+    predict,
+    resuming,
+)
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
+from tfbnn.cli.derived import compress, export, stack
 from tfbnn.cli.parsing import Parser, parse
 from tfbnn.cli.slha import command as slha
 from tfbnn.exceptions import ChainError
@@ -28,6 +40,10 @@ _COMMANDS: dict[str, ModuleType] = {
     "plot": plot,
     "info": info,
     "resume": resuming,
+    "compress": compress,
+    "stack": stack,
+    "export": export,
+    "completion": completion,
     "slha": slha,
 }
 _MAX_LINES, _MAX_CHARACTERS = 3, 1000
@@ -81,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        args = parse(*_parsers(), argv)
+        args = parse(*parsers(), argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     code: int = 0
@@ -100,7 +116,7 @@ def _run(argv: Sequence[str]) -> int:
         return FAILED if isinstance(error, ChainError) else BAD_INPUT
 
 
-def _parsers() -> tuple[Parser, dict[str, Parser]]:
+def parsers() -> tuple[Parser, dict[str, Parser]]:
     """The parser of the program, and those of its commands."""
     parser = Parser(prog="tfbnn", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"tfbnn {__version__}")
@@ -115,6 +131,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
         command = commands.add_parser(name, help=module.HELP, **texts)
         module.add_options(command)
         command.set_defaults(run=module.run)
+    parser.set_defaults(program=parser)  # `completion` is about all of it
     return parser, commands.choices
 
 

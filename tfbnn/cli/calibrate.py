@@ -3,7 +3,7 @@
 import argparse
 
 from tfbnn.cli.columns import Roles, read_rows
-from tfbnn.cli.console import DONE
+from tfbnn.cli.derived.saving import add_saving_options, save_and_tell
 from tfbnn.cli.options import DATA, add_model_argument, add_role_options, load_model
 from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.posterior.calibration.record import BY, SCALES
@@ -26,9 +26,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"{DATA}; of a run folder it may be left out, for its own rows",
     )
     parser.add_argument(
-        "-o", dest="output", metavar="OUT.h5", required=True, help="model file to write"
-    )
-    parser.add_argument(
         "--by",
         choices=[name for name in BY if name],
         help="groups of rows that are each right by themselves: with small and large predicted "
@@ -43,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "%(default)s",
     )
     add_role_options(parser)
+    add_saving_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,7 +53,5 @@ def run(args: argparse.Namespace) -> int:
         roles = Roles(model.posterior, args.target, args.noise_column)
         x, y, noise = read_rows(model, args.data, roles)
         calibration = model.calibrate(x, y, noise_scale=noise, by=args.by, scale=args.scale)
-    model.save(args.output)
-    print(calibration.summary(model.posterior.target_names))
-    print(f"{'saved':<13}{args.output}")
-    return DONE
+    summary = calibration.summary(model.posterior.target_names)
+    return save_and_tell(model, args, summary, calibration.to_json())

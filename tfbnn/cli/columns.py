@@ -21,6 +21,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import did_you_mean
 
 
 def fit_columns(
@@ -146,8 +147,8 @@ def feature_columns(
         return list(names)
     if names is not None and len(missing) < len(names):
         raise ValueError(
-            f"{source} has no column {', '.join(missing)}; the model needs {', '.join(names)}. "
-            "Rename or add the columns."
+            f"{source} has no column {', '.join(missing)}; the model needs {', '.join(names)}."
+            f"{did_you_mean(missing[0], others)} Rename or add the columns."
         )
     if len(others) != count:
         wanted = f" ({', '.join(names)})" if names is not None else ""
@@ -200,6 +201,12 @@ class ModelInputs:
         """
         x, names = table.select(self.features), self._ensemble.column_names
         return x if names is None else x.renamed(names)
+
+
+def read_inputs(ensemble: Ensemble, path: str) -> Table:
+    """Reads the features of a table for a saved model; other columns are ignored."""
+    inputs = ModelInputs(ensemble, path)
+    return inputs.of(read_table(path, inputs.pick, categories=inputs.categories))
 
 
 def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Array, Array | None]:

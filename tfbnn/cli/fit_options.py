@@ -12,6 +12,7 @@ from tfbnn.cli.options import (
     DATA,
     Group,
     Option,
+    Words,
     add_all,
     add_results_options,
     comma_list,
@@ -20,11 +21,15 @@ from tfbnn.cli.options import (
     number,
 )
 from tfbnn.cli.settings import field_options
+from tfbnn.data.transforms import TRANSFORMS
 from tfbnn.model import BayesianMLP, load
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.spec import likelihoods
+from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.likelihoods import LEARNED
+from tfbnn.spec.model_spec import DTYPES, PARAMETERIZATIONS
 from tfbnn.spec.priors import HierarchicalNormal, Laplace, Normal, WeightPrior
 from tfbnn.spec.settings_json import Pretraining
 
@@ -55,18 +60,11 @@ def _y_transforms(text: str) -> str | list[str] | None:
 
 
 def _noise_scale(text: str) -> str | float | list[float]:
-    if text == "learned":
+    if text == LEARNED:
         return text
     wanted = "a number, one per target with commas, or learned"
     scales: list[float] = [number(entry, float, wanted) for entry in text.split(",")]
     return scales[0] if len(scales) == 1 else scales
-
-
-def _parsed_prior(text: str) -> str:
-    if text not in (AUTO, *_PRIORS):
-        names = ", ".join((AUTO, *_PRIORS))
-        raise argparse.ArgumentTypeError(f"expected one of {names}, received {text!r}")
-    return text
 
 
 def _batch_size(text: str) -> int | None:
@@ -82,16 +80,25 @@ _PRIORS: dict[str, type[WeightPrior]] = {
 }
 _TRANSFORMS = "log10 and standardize with commas, or none"
 _NETWORK = (
-    Option("activation", "default tanh; or one per hidden layer: tanh,relu", "NAME", _one_or_list),
+    Option(
+        "activation",
+        "default tanh; or one per hidden layer: tanh,relu",
+        "NAME",
+        Words(tuple(ACTIVATIONS), _one_or_list),
+    ),
     Option(
         "parameterization",
         "standard, ntk, which suits every width, or auto (default): ntk unless a prior is given",
         "NAME",
+        Words((AUTO, *PARAMETERIZATIONS)),
     ),
 )
 _PRIOR = (
     Option(
-        "prior", f"of all weights: {', '.join(_PRIORS)}, or auto (default)", "NAME", _parsed_prior
+        "prior",
+        f"of all weights: {', '.join(_PRIORS)}, or auto (default)",
+        "NAME",
+        Words((AUTO, *_PRIORS)),
     ),
     Option("prior_scale", "scale of a normal (default) or Laplace prior, default 1", "S", float),
 )
@@ -100,12 +107,22 @@ _NOISE_SCALE = Option(
     "standard deviation of the noise on the transformed scale: a number, one per target with "
     "commas, or learned (default)",
     "S",
-    _noise_scale,
+    Words((LEARNED,), _noise_scale),
 )
 _SCALES = (
-    Option("x_transform", f"{_TRANSFORMS}; default standardize", "NAMES", _transforms),
-    Option("y_transform", f"{_TRANSFORMS}; default auto: by the targets", "NAMES", _y_transforms),
-    Option("dtype", "float32 (default) or float64", "NAME"),
+    Option(
+        "x_transform",
+        f"{_TRANSFORMS}; default standardize",
+        "NAMES",
+        Words(("none", *TRANSFORMS), _transforms),
+    ),
+    Option(
+        "y_transform",
+        f"{_TRANSFORMS}; default auto: by the targets",
+        "NAMES",
+        Words((AUTO, "none", *TRANSFORMS), _y_transforms),
+    ),
+    Option("dtype", "float32 (default) or float64", "NAME", Words(DTYPES)),
 )
 _DOCSTRING = BayesianMLP.fit_posterior.__doc__
 # As `fit` and `resume` have them.
@@ -118,7 +135,9 @@ _SAMPLING = [
     ),
     *PACE,
 ]
-_BATCH_SIZE = Option("batch_size", "rows per step, default 32; 0 or full: all", "N", _batch_size)
+_BATCH_SIZE = Option(
+    "batch_size", "rows per step, default 32; 0 or full: all", "N", Words(("full",), _batch_size)
+)
 _OTHERS = [field.name for field in fields(Pretraining) if field.name != _BATCH_SIZE.name]
 _PRETRAINING = [*field_options(Pretraining, Pretraining.__doc__, _OTHERS), _BATCH_SIZE]
 _INITIAL_STATE = Option(

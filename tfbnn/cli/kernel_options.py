@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 
 from tfbnn.cli.options import flag, given
-from tfbnn.cli.settings import described, field_option
+from tfbnn.cli.settings import described, field_option, kernel_words
 from tfbnn.engine.kernels import available, resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
@@ -19,9 +19,8 @@ from tfbnn.spec.choices import AUTO, is_auto
 
 def add_kernel_options(group: argparse._ArgumentGroup) -> None:
     """Adds --kernel and the settings of all kernels."""
-    names = ", ".join(available())
-    text = f"auto (default) or {names}"
-    group.add_argument("--kernel", default=AUTO, metavar="NAME", help=text)
+    text = f"auto (default) or {', '.join(available())}"
+    group.add_argument("--kernel", default=AUTO, metavar="NAME", type=kernel_words(AUTO), help=text)
     for name, owners in _settings().items():
         field_option(owners, name, _help(name, owners)).add(group)
 

@@ -2,15 +2,45 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tfbnn.model import BayesianMLP, load
+from tfbnn.system.words import did_you_mean
 
 Group: TypeAlias = argparse._ActionsContainer
 
 DATA = "text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input"
+
+
+@dataclass(frozen=True)
+class Words:
+    """A `type` of argparse that knows words: it makes a value of them, and shells complete them.
+
+    Attributes:
+        known: The words.
+        make: Makes the value, of these words or of what else it may be; None (default): the value is
+            the word, and there are no others.
+    """
+
+    known: tuple[str, ...]
+    make: Callable[[str], Any] | None = None
+
+    def __call__(self, text: str) -> Any:
+        """The value of a text. Raises argparse.ArgumentTypeError for one that has none."""
+        if self.make is not None:
+            return self.make(text)
+        if text not in self.known:
+            raise unknown_word(text, self.known)
+        return text
+
+
+def unknown_word(text: str, known: Sequence[str]) -> argparse.ArgumentTypeError:
+    """The error for a word that is none of those known."""
+    return argparse.ArgumentTypeError(
+        f"expected one of {', '.join(known)}, received {text!r}.{did_you_mean(text, known)}"
+    )
 
 
 @dataclass(frozen=True)

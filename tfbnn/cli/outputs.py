@@ -38,7 +38,9 @@ class Kind:
 
 MODEL = Kind("a model", (".h5", ".hdf5"), sealed=True)
 TABLE = Kind("a table", ENDINGS)
+ONNX = Kind("an ONNX file", (".onnx",))
 FOLDER = Kind("a folder of results")
+NEW_FOLDER = Kind("a SavedModel")
 
 
 def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()) -> None:
@@ -69,8 +71,13 @@ def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()
     run = RunFolder.around(path)
     if run is not None:
         raise ValueError(f"-o {path} lies in the run folder {run}. Choose another place.")
-    if kind is FOLDER:
+    if kind in (FOLDER, NEW_FOLDER):
         _check_folder(path)
+        if kind is NEW_FOLDER and os.path.isdir(path) and os.listdir(path):
+            raise ValueError(
+                f"-o {path} is a folder that holds something; {kind.name} goes into one of its own. "
+                "Choose another name."
+            )
     elif not (kind is TABLE and is_device(path)):
         _check_file(path, kind)
 

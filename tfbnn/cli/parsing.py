@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
 from tfbnn.cli.help_text import HelpFormatter
+from tfbnn.cli.options import flag
+from tfbnn.spec.habits import RENAMED
 from tfbnn.system.words import did_you_mean
 
 
@@ -103,14 +105,17 @@ def _innermost(
 def _check_option(command: Parser, name: str) -> None:
     options = command._option_string_actions
     if name.startswith("--") and name not in options:
-        command.error(f"unknown option {name}.{did_you_mean(name, options)}")
+        elsewhere = name.removeprefix("--").replace("-", "_")
+        here = flag(RENAMED.get(elsewhere, elsewhere))
+        meant = did_you_mean(here if here in options else name, options)
+        command.error(f"unknown option {name}.{meant}")
 
 
 def _complaint(command: Parser, argv: Sequence[str], unknown: Sequence[str]) -> str:
     """What to say of arguments that a command does not know."""
-    for flag, entries in _lists(command._option_string_actions, argv):
+    for option, entries in _lists(command._option_string_actions, argv):
         if len(entries) > 1:
-            return f"{flag} takes one list, with commas: {flag} {','.join(entries)}."
+            return f"{option} takes one list, with commas: {option} {','.join(entries)}."
     return f"unexpected argument {unknown[0]!r}."
 
 
@@ -118,8 +123,8 @@ def _lists(
     options: dict[str, argparse.Action], argv: Sequence[str]
 ) -> Iterator[tuple[str, list[str]]]:
     """Yields, for options that take a list, what follows them that its entries may be."""
-    for place, flag in enumerate(argv):
-        action = options.get(flag)
+    for place, option in enumerate(argv):
+        action = options.get(option)
         if action is None or "," not in str(action.metavar) or not callable(action.type):
             continue
         entries = []
@@ -131,4 +136,4 @@ def _lists(
             except (ValueError, argparse.ArgumentTypeError):
                 break
             entries.append(text)
-        yield flag, entries
+        yield option, entries

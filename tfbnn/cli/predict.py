@@ -24,8 +24,7 @@ from tfbnn.data.csv_tables import open_csv
 from tfbnn.data.table import Table
 from tfbnn.data.tables import is_csv, read_table, table_of
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import Prediction
-from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.posterior.prediction_frame import target_prefixes, value_names, values_of
 from tfbnn.system.arrays import Array
 
 _ROWS_AT_ONCE = 1000
@@ -108,8 +107,9 @@ def run(args: argparse.Namespace) -> int:
     noise = Roles(model.posterior, noise=args.noise_column).noise
     noise = noise if args.include_noise else []
     has_labels = model.spec.has_classes and args.space == "original"
-    spreads = ["stddev", *(f"q{value!r}" for value in args.quantiles or ())]
-    columns = _columns(model, spreads, has_labels, args.named)
+    columns = value_names(model.posterior, args.quantiles or (), args.space, args.named)
+    if has_labels:
+        columns = _class_columns(model.posterior, args.named) + columns
     if args.trust:
         columns.append("trust")
     twice = [name for name in args.keep if name in columns or args.keep.count(name) > 1]
@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
         for piece in pieces:
             prediction = predict(piece.x, noise_scale=piece.noise).columns
             labels = [model.posterior.most_probable(prediction.mean)] if has_labels else []
-            write(_values(prediction), _side_by_side([*piece.kept, *labels]))
+            write(values_of(prediction), _side_by_side([*piece.kept, *labels]))
     return DONE
 
 
@@ -151,32 +151,9 @@ def _side_by_side(columns: Sequence[Array]) -> Array | None:
     return np.column_stack([column if is_alike else column.astype(str) for column in columns])
 
 
-def _values(prediction: Prediction) -> Array:
-    """Numbers [N, columns]: for each target mean, stddev, quantiles, then the trust level."""
-    found = () if prediction.quantiles is None else prediction.quantiles
-    parts = [prediction.mean, prediction.stddev, *found]
-    # [N, K, statistics], so that all about one target stands together.
-    values = np.stack(parts, axis=2).reshape(len(prediction.mean), -1)
-    return values if prediction.trust is None else np.column_stack([values, prediction.trust])
-
-
-def _columns(
-    model: SampledModel, spreads: Sequence[str], has_labels: bool, is_named: bool
-) -> list[str]:
-    """Names of the columns: mean, stddev, ..; of a classifier class, p_a, p_a_stddev, p_b, ..
-
-    The target stands before them where there are several, or where that is asked for.
-    """
-    names, classes, spec = model.posterior.target_names, model.classes or (), model.spec
-    prefixes = [f"{name}_" for name in names] if is_named or len(names) > 1 else [""]
-    if not spec.has_classes:
-        return [f"{prefix}{name}" for prefix in prefixes for name in ("mean", *spreads)]
-    shown = classes if spec.num_predicted > spec.num_targets else classes[1:]
-    what = "p" if has_labels else "logit"
-    values = [f"{prefix}{what}_{label}" for prefix in prefixes for label in shown]
-    endings = ["", *(f"_{name}" for name in spreads)]
-    labels = [f"{prefix}class" for prefix in prefixes] if has_labels else []
-    return labels + [f"{value}{ending}" for value in values for ending in endings]
+def _class_columns(ensemble: Ensemble, is_named: bool) -> list[str]:
+    """Names of the columns of most probable classes, one for each target."""
+    return [f"{prefix}class" for prefix in target_prefixes(ensemble, is_named)]
 
 
 @contextlib.contextmanager

@@ -5,11 +5,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from tfbnn.cli.options import Option, auto_or_int
+from tfbnn.cli.options import Option, Words, auto_or_int, unknown_word
+from tfbnn.engine.kernels import available, kernel_named
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.run.until import Until, until_of_text
+from tfbnn.spec.choices import AUTO
 from tfbnn.system.paths import StrPath
 
 
@@ -25,10 +27,9 @@ _VALUES: dict[tuple[Any, ...], tuple[str, Callable[[str], Any]]] = {
     (int,): ("N", int),
     (float,): ("X", float),
     (str,): ("NAME", str),
-    (int, str): ("N|auto", auto_or_int),
+    (int, str): ("N|auto", Words((AUTO,), auto_or_int)),
     get_args(StrPath): ("PATH", str),
-    (Kernel,): ("NAME", str),
-    (Until, str): ("ess=X,rhat=X,...", _until),
+    (Until, str): ("ess=X,rhat=X,...", Words((AUTO, "none"), _until)),
 }
 # What the docstrings say of settings whose default is None, in a sentence of its own.
 _NONE = "None (default): "
@@ -58,8 +59,22 @@ def field_option(owners: Iterable[type], name: str, text: str) -> Option:
         off = all(getattr(owner, name) is False for owner in owners)
         return Option(name, text, action="store_true" if off else argparse.BooleanOptionalAction)
     if kinds == (Kernel,):
-        text += "; its options are taken as well"
+        return Option(name, f"{text}; its options are taken as well", "NAME", kernel_words())
+    if _has_words(kinds[0]):
+        return Option(name, text, "NAME", Words(get_args(kinds[0])))
     return Option(name, text, *_VALUES[kinds])
+
+
+def kernel_words(*others: str) -> Words:
+    """The names of kernels, and others; names of their classes will do as well."""
+    known = (*others, *available())
+
+    def make(text: str) -> str:
+        if text not in others and kernel_named(text) is None:
+            raise unknown_word(text, known)
+        return text
+
+    return Words(known, make)
 
 
 def described(text: str | None, name: str) -> str:
@@ -79,12 +94,20 @@ def described(text: str | None, name: str) -> str:
 def _kinds(owner: type, name: str) -> tuple[Any, ...]:
     """The types of a setting besides None."""
     annotation = get_type_hints(owner)[name]
-    kinds = tuple(kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType)
+    members = () if _has_words(annotation) else get_args(annotation)
+    kinds = tuple(kind for kind in members or (annotation,) if kind is not NoneType)
     if kinds == (bool, str):  # "auto" is an option that is not given
         kinds = (bool,)
-    if kinds != (bool,) and kinds not in _VALUES:
+    if kinds not in (*_VALUES, (bool,), (Kernel,)) and not (
+        len(kinds) == 1 and _has_words(kinds[0])
+    ):
         raise TypeError(
-            f"{owner.__name__}.{name} must be annotated as bool, int, float, str or Kernel, or one "
-            f"of them or None, received {annotation}: options are made of it."
+            f"{owner.__name__}.{name} must be annotated as bool, int, float, str, Literal or Kernel, "
+            f"or one of them or None, received {annotation}: options are made of it."
         )
     return kinds
+
+
+def _has_words(annotation: Any) -> bool:
+    """Whether it is a Literal, whose arguments are words, not types."""
+    return get_origin(annotation) is Literal

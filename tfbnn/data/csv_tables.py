@@ -19,6 +19,7 @@ from tfbnn.data.text_lines import TextLines
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import open_text, replacing
 from tfbnn.system.paths import StrPath
+from tfbnn.system.words import did_you_mean
 
 # Line number and cells.
 Line = tuple[int, list[str]]
@@ -218,8 +219,8 @@ def column_places(
     missing = [name for name in names if name not in places]
     if missing:
         raise ValueError(
-            f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}. "
-            "Rename the columns or choose others."
+            f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}."
+            f"{did_you_mean(missing[0], columns)} Rename the columns or choose others."
         )
     if len(places) < len(columns):
         count = Counter(columns)

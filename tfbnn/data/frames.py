@@ -14,6 +14,7 @@ import numpy as np
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import did_you_mean
 
 _MOST_SHOWN = 10
 
@@ -57,7 +58,7 @@ def select_columns(value: Any, expected: tuple[str, ...] | None, what: str) -> A
     if missing:
         raise ValueError(
             f"{what} must have the columns [{listed(expected)}], received [{listed(names)}], "
-            f"without {listed(missing)}. Rename or add the columns."
+            f"without {listed(missing)}.{did_you_mean(missing[0], names)} Rename or add the columns."
         )
     _refuse_repeated(names, expected, what)
     wanted = set(expected)

@@ -17,6 +17,7 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import listed
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import did_you_mean
 
 # (kind, *names of tensors or numbers) -> name of the result.
 Operation = Callable[..., str]
@@ -273,6 +274,7 @@ def parse_names(value: Any, argument: str) -> tuple[str, ...]:
         if name not in TRANSFORMS:
             raise ValueError(
                 f"{argument} must hold names out of {sorted(TRANSFORMS)}, received {name!r}."
+                f"{did_you_mean(name, TRANSFORMS)}"
             )
     return tuple(names)
 

@@ -5,7 +5,7 @@ Every message says what was expected, what came, and what to do.
 
 import numbers
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import column_names
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import did_you_mean, name_of
 
 Limit = float | None
 
@@ -186,11 +187,26 @@ def check_flag(name: str, value: Any) -> bool:
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """Returns `value`, or raises when it is not one of `choices`."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {sorted(choices)}, received {name}={value!r}.")
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {sorted(choices)}, received {name}={value!r}.")
-    return value
+    if isinstance(value, str) and value in choices:
+        return value
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(
+        f"{name} must be one of {sorted(choices)}, received {name}={value!r}."
+        f"{did_you_mean(name_of(value), choices)}"
+    )
+
+
+def unknown_settings(wanted: str, classes: Iterable[str], value: Any) -> TypeError:
+    """The error for what is no settings object: a name, a class, one of another library.
+
+    Args:
+        wanted: What was expected, up to the list of classes.
+        classes: Names of the classes.
+        value: What came.
+    """
+    names = sorted(classes)
+    meant = did_you_mean(name_of(value), [f"{name}()" for name in names])
+    return TypeError(f"{wanted} {names}, received {value!r}.{meant}")
 
 
 def as_float_array(value: Any, name: str) -> Array:
@@ -223,11 +239,19 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
     if value is None or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} must be an array of {content}, received {type(value).__name__}.")
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except ValueError as error:
         raise TypeError(
             f"{name} must be a rectangular array of {content}, received rows of different lengths."
         ) from error
+    if array.dtype.kind == "O" and not array.ndim:
+        # Datasets of TensorFlow, loaders of PyTorch, generators: every draw needs all rows at once.
+        batches = " Of batches (x, y) make arrays: x, y = map(np.concatenate, zip(*batches))."
+        raise TypeError(
+            f"{name} must be an array of {content}, received {type(value).__name__}."
+            f"{batches if hasattr(value, '__iter__') else ''}"
+        )
+    return array
 
 
 def text_in(array: Array) -> int | None:

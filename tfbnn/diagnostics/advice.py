@@ -30,6 +30,8 @@ _HIGH_ACCEPTANCE, _LOW_ACCEPTANCE = 0.9, 0.2
 _MOST_TIMES = 16
 # Chains that would need more than these will not leave their modes in a run that anybody waits for.
 _MOST_DRAWS = 100_000
+# What weighs chains that do not mix.
+_STACK = "tfbnn stack MODEL.h5 VALIDATION.csv -o STACKED.h5"
 
 
 def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
@@ -235,7 +237,7 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
         return Remedy(num_results=num_results)
     if num_results > _MOST_DRAWS:
         why = "the chains stay in modes of their own, which more draws do not mend"
-        return Remedy(f"model.stack_chains: {why}", f"model.stack_chains, in Python: {why}")
+        return Remedy(f"model.stack_chains: {why}", f"{_STACK}: {why}")
     return Remedy("or model.stack_chains", num_results=num_results)
 
 

@@ -182,7 +182,7 @@ def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
         warnings.warn(
             f"Verdict on these draws: {diagnosis.headline}. See run.report().",
             VerdictWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     return diagnosis
 

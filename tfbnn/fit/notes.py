@@ -35,8 +35,8 @@ def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
         return ()
     return (
         f"The convergence of {count} draws is known, predictions need fewer: they take "
-        f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress() chooses "
-        "those that predict alike.",
+        f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress(), or tfbnn "
+        "compress, chooses those that predict alike.",
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import moment_networks, target_unit
 from tfbnn.posterior.noise import NOISE_POINTS, noise_spread, sample_noisy
+from tfbnn.posterior.prediction_frame import FrameLabels, to_frame
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
@@ -45,12 +46,14 @@ class Prediction:
         quantiles: [Q, N, K] or [Q, N], or None.
         trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless asked
             for.
+        labels: What `to_frame` calls columns and rows.
     """
 
     mean: Array
     stddev: Array
     quantiles: Array | None = None
     trust: Array | None = None
+    labels: FrameLabels | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))
@@ -59,6 +62,23 @@ class Prediction:
     def columns(self) -> Prediction:
         """The same with a column per target, [N, K], whatever the shape of the fitted target."""
         return self if self.mean.ndim == 2 else self.shaped(lambda values: values[..., None])
+
+    def to_frame(self) -> Any:
+        """A pandas.DataFrame with a row for each row of x, and its index where x was a frame.
+
+        Columns are those of `tfbnn predict`: mean, stddev, q0.16, trust, with the name of the target
+        before them where there are several; of classes p_LABEL, p_LABEL_stddev, and so on.
+
+        Raises:
+            ImportError: When pandas is not installed.
+            ValueError: For what `model.predict` did not give.
+
+        Example:
+            table = frame.join(model.predict(frame, quantiles=[0.16, 0.84]).to_frame())
+        """
+        if self.labels is None:
+            raise ValueError("Only what model.predict gives has names for the columns of a frame.")
+        return to_frame(self, self.labels)
 
     def shaped(self, shape: Callable[[Array], Array]) -> Prediction:
         """The same with `shape` of mean, stddev and quantiles."""

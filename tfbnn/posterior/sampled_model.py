@@ -31,6 +31,7 @@ from tfbnn.posterior.prediction import (
     predict,
     row_tiles,
 )
+from tfbnn.posterior.prediction_frame import labels_of
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, prepare_noise
 from tfbnn.system.arrays import Array
@@ -140,13 +141,13 @@ class SampledModel:
         Returns:
             `Prediction` with mean and stddev [N] or [N, K], quantiles [Q, N] or [Q, N, K] or None,
             trust [N] or None; it unpacks as `mean, stddev = model.predict(x)`. Its `columns` is the
-            same with [N, K] in any case.
+            same with [N, K] in any case, `to_frame()` a data frame of pandas.
 
         Raises:
             NotFittedError: Before a fit.
             TypeError, ValueError: For unusable inputs.
         """
-        ensemble = self._fitted()
+        ensemble, given = self._fitted(), x
         x = checked_inputs(ensemble, x)
         check_flag("include_noise", include_noise)
         check_flag("return_trust", return_trust)
@@ -170,9 +171,9 @@ class SampledModel:
             ]
         wanted = Summary(include_noise, quantiles, space, calibrated)
         prediction = predict(ensemble, x, wanted, noise, backend).shaped(ensemble.as_fitted)
-        if not return_trust:
-            return prediction
-        return replace(prediction, trust=trust_levels(ensemble.training_inputs, x))
+        trust = trust_levels(ensemble.training_inputs, x) if return_trust else None
+        labels = labels_of(ensemble, given, quantiles, space)
+        return replace(prediction, trust=trust, labels=labels)
 
     def code_inputs(self, x: ArrayLike) -> Array:
         """Inputs as the numbers that they become where columns of text and flags are coded.

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _LEAST = {
     "seed": 0,
 }
 
-RESTARTS = ("best",)
+Restart: TypeAlias = Literal["best"]
 
 # Draws per chain where a run is told neither how many nor when it has enough.
 _WITHOUT_UNTIL = 1000
@@ -36,7 +36,7 @@ class Numbers:
     num_burnin_steps: int = 1000
     num_steps_between_results: int = 0
     jit_compile: bool = True
-    restart: str | None = None
+    restart: Restart | None = None
 
     # Names of those that may be "auto".
     _may_be_open: ClassVar[tuple[str, ...]] = ()
@@ -49,7 +49,7 @@ class Numbers:
             self._set(name, check_integer(name, getattr(self, name), minimum=minimum))
         self._set("jit_compile", check_flag("jit_compile", self.jit_compile))
         if self.restart is not None:
-            check_choice("restart", self.restart, RESTARTS)
+            check_choice("restart", self.restart, get_args(Restart))
             if self.num_chains < 2:
                 raise ValueError(
                     f"restart={self.restart!r} moves chains to basins that others have found, received "

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tfbnn.data.validation import check_number
+from tfbnn.system.words import did_you_mean
 
 # Nothing is known of fewer draws per chain, and a run that is given more keeps at least so many.
 FIRST_LOOK = 100
@@ -79,7 +80,7 @@ def until_of_text(text: str) -> Until | str | None:
         except ValueError:
             raise ValueError(
                 f"until must be auto, none or {','.join(f'{one}=X' for one in names)}, each at most "
-                f"once, received {text!r}."
+                f"once, received {text!r}.{'' if name in names else did_you_mean(name, names)}"
             ) from None
     return Until(**settings)
 

@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.transforms import parse_names
-from tfbnn.data.validation import check_choice, check_integer, check_number
+from tfbnn.data.validation import check_choice, check_integer, check_number, unknown_settings
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import Layout, make_layout
+from tfbnn.spec.other_libraries import activation_name, dtype_name
 from tfbnn.spec.priors import ScalePrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
 _MAX_LAYERS, _MAX_WIDTH = 64, 65536
+
+PARAMETERIZATIONS = ("standard", "ntk")
+DTYPES = ("float32", "float64")
 
 # A transform of the targets that rows are to choose.
 OPEN = (AUTO,)
@@ -27,7 +31,7 @@ OPEN = (AUTO,)
 # Those that a file holds as users pass them in.
 _PLAIN_SETTINGS = ("parameterization", "x_transform", "y_transform", "dtype")
 
-_REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
+REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
 
 
 @dataclass(frozen=True)
@@ -176,8 +180,8 @@ class ModelSpec:
         spec = make_spec(
             entry["layer_sizes"],
             activation=entry["activations"],
-            prior=[settings_from_json(prior, _REGISTRY) for prior in entry["priors"]],
-            likelihood=settings_from_json(entry["likelihood"], _REGISTRY),
+            prior=[settings_from_json(prior, REGISTRY) for prior in entry["priors"]],
+            likelihood=settings_from_json(entry["likelihood"], REGISTRY),
             **{name: entry[name] for name in _PLAIN_SETTINGS},
         )
         if spec.is_open or spec.choices:
@@ -205,10 +209,8 @@ def make_spec(
     """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
     sizes = _layer_sizes(layer_sizes)
     if not any(isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()):
-        names = sorted(likelihoods.REGISTRY)
-        raise TypeError(
-            f"likelihood must be one of tfbnn.likelihoods {names}, received {likelihood!r}."
-        )
+        wanted = "likelihood must be one of tfbnn.likelihoods"
+        raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
     likelihood.check_outputs(sizes[-1])
     settled = settle(sizes, prior, parameterization, likelihood, y_transform)
     prior, parameterization, likelihood, y_transform, choices = settled
@@ -217,10 +219,10 @@ def make_spec(
         activations=_activations(activation, num_hidden=len(sizes) - 2),
         priors=priors.resolve_priors(prior, num_layers=len(sizes) - 1),
         likelihood=likelihood,
-        parameterization=check_choice("parameterization", parameterization, {"standard", "ntk"}),
+        parameterization=check_choice("parameterization", parameterization, PARAMETERIZATIONS),
         x_transform=parse_names(x_transform, "x_transform"),
         y_transform=_y_transform(y_transform, likelihood),
-        dtype=check_choice("dtype", dtype, {"float32", "float64"}),
+        dtype=check_choice("dtype", dtype_name(dtype), DTYPES),
         choices=choices,
     )
     unscaled = [
@@ -261,13 +263,17 @@ def _layer_sizes(layer_sizes: Any) -> tuple[int, ...]:
 
 def _activations(activation: Any, num_hidden: int) -> tuple[str, ...]:
     if not isinstance(activation, (list, tuple)):
-        return (check_choice("activation", activation, ACTIVATIONS),) * num_hidden
+        return (_activation(activation),) * num_hidden
     if len(activation) != num_hidden:
         raise ValueError(
             f"activation must be one name or {num_hidden}, one per hidden layer, received "
             f"{len(activation)}."
         )
-    return tuple(check_choice("activation", name, ACTIVATIONS) for name in activation)
+    return tuple(map(_activation, activation))
+
+
+def _activation(activation: Any) -> str:
+    return check_choice("activation", activation_name(activation), ACTIVATIONS)
 
 
 def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[str, ...]:

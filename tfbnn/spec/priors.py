@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.validation import check_number
+from tfbnn.data.validation import check_number, unknown_settings
 from tfbnn.system.arrays import Array
 
 # Every class by its name, as files have it; a family lists those who inherit from it.
@@ -296,9 +296,7 @@ REGISTRY["LayerPrior"] = LayerPrior
 def check_scale_prior(prior: object) -> None:
     """Refuses anything that is not a prior of a positive scale."""
     if not isinstance(prior, ScalePrior):
-        raise TypeError(
-            f"scale_prior must be one of tfbnn.priors {sorted(SCALE_PRIORS)}, received {prior!r}."
-        )
+        raise unknown_settings("scale_prior must be one of tfbnn.priors", SCALE_PRIORS, prior)
 
 
 def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
@@ -362,7 +360,5 @@ def _layer_prior(entry: Any) -> LayerPrior:
 
 def _weight_prior(prior: object) -> WeightPrior:
     if not isinstance(prior, WeightPrior):
-        raise TypeError(
-            f"prior must be made of tfbnn.priors {sorted(WEIGHT_PRIORS)}, received {prior!r}."
-        )
+        raise unknown_settings("prior must be made of tfbnn.priors", WEIGHT_PRIORS, prior)
     return prior

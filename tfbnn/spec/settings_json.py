@@ -6,11 +6,14 @@ other settings, so one pair of functions writes and reads them.
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from tfbnn.data.validation import check_integer, check_number
+from tfbnn.data.validation import check_choice, check_integer, check_number
+
+# How the learning rate goes on.
+Schedule: TypeAlias = Literal["constant", "cosine"]
 
 
 def settings_to_json(settings: Any) -> dict[str, Any]:
@@ -100,7 +103,7 @@ class Pretraining:
     epochs: int = 500
     batch_size: int | None = 32
     learning_rate: float = 1e-3
-    learning_rate_schedule: str = "constant"
+    learning_rate_schedule: Schedule = "constant"
     early_stopping: int | None = None
     newton_iterations: int | str = "auto"
     num_starts: int | None = None
@@ -111,11 +114,7 @@ class Pretraining:
         if self.batch_size is not None:
             self._check_integer("batch_size", minimum=1)
         check_number("learning_rate", self.learning_rate, above=0)
-        if self.learning_rate_schedule not in ("constant", "cosine"):
-            raise ValueError(
-                "learning_rate_schedule must be 'constant' or 'cosine', received "
-                f"{self.learning_rate_schedule!r}."
-            )
+        check_choice("learning_rate_schedule", self.learning_rate_schedule, get_args(Schedule))
         if self.early_stopping is not None:
             self._check_integer("early_stopping", minimum=1)
         if not (isinstance(self.newton_iterations, str) and self.newton_iterations == "auto"):

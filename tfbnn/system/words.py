@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 # Control characters, halves of characters, separators of lines that are none on a terminal.
 _CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
@@ -12,9 +11,23 @@ _LAYOUT = "\n\t"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence such as " Did you mean 'hmc'?", or nothing where no known word is near."""
-    near = get_close_matches(word, list(known), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    """A sentence such as " Did you mean 'hmc'?", or nothing where no known word is near.
+
+    Small and capital letters count alike.
+    """
+    from difflib import get_close_matches  # which predictions have no need of
+
+    by_letters = {one.lower(): one for one in known}
+    near = get_close_matches(word.lower(), by_letters, n=1)
+    return f" Did you mean {by_letters[near[0]]!r}?" if near else ""
+
+
+def name_of(value: object) -> str:
+    """What people call a value: text itself, a function or class by its name, all else by its class."""
+    if isinstance(value, str):
+        return value
+    name = getattr(value, "__name__", None)
+    return name if isinstance(name, str) else type(value).__name__
 
 
 def without_controls(text: str) -> str:

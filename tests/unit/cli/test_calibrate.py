@@ -53,6 +53,13 @@ def test_info_tells_of_the_calibration(run, folder):
     assert json.loads(run("info named.h5 --json")[1])["calibration"] is None
 
 
+def test_calibrate_as_json(run, folder):
+    told = json.loads(run("calibrate named.h5 new.csv --json -o told.h5")[1])
+    record = tfbnn.load(folder / "told.h5").calibration
+    assert told["num_rows"] == record.num_rows > 150
+    assert (told["saved"], told["bytes"]) == ("told.h5", (folder / "told.h5").stat().st_size)
+
+
 def test_what_calibrate_refuses(run, folder):
     check_refusal(run("calibrate named.h5 -o out.h5"), "method='loo'", "training rows")
     check_refusal(run("calibrate named.h5 new.csv --scale misfit -o out.h5"), "run folder")

@@ -87,7 +87,10 @@ def test_chains_that_no_run_would_bring_together_are_weighed(run):
     for times, is_absurd in ((1, False), (20, True)):
         long = np.tile(draws, (1, times, 1)), np.tile(function_draws, (1, times, 1, 1))
         (problem,) = diagnose(*long, {}).problems
-        for interface, first in ((PYTHON, "model.stack_chains: "), (shell, "model.stack_chains, ")):
+        for interface, first in (
+            (PYTHON, "model.stack_chains: "),
+            (shell, "tfbnn stack MODEL.h5 "),
+        ):
             words = problem.remedy.words(interface)
             assert words.startswith(first) == is_absurd and ("num" in words) != is_absurd
             assert ("stay in modes of their own" in words) == is_absurd

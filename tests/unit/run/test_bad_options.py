@@ -1,5 +1,6 @@
 """Bad arguments of `fit_posterior`, and what is left of a model whose fit failed."""
 
+import inspect
 import os
 
 import numpy as np
@@ -117,6 +118,15 @@ def test_a_run_stopped_before_the_first_draw_leaves_the_first_posterior(fitted, 
         run = fake_fit(fitted)
     assert run.num_results == 0 and "too few draws" in run.report()
     assert fitted.posterior is before
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("num_kept, told", [(0, "stopped before"), (40, "Verdict on these")])
+def test_warnings_are_about_the_line_that_fits(fitted, engine, num_kept, told):
+    engine.num_kept = num_kept
+    with pytest.warns(UserWarning, match=told) as caught:
+        fake_fit(fitted, num_results=40)
+    assert {one.filename for one in caught} == {inspect.getsourcefile(fake_fit)}
 
 
 @pytest.mark.tensorflow

@@ -22,7 +22,7 @@ from tfbnn.spec.settings_json import settings_from_json, settings_to_json
         ({"learning_rate": np.nan}, ValueError, "learning_rate must be > 0"),
         ({"learning_rate": "1e-3"}, TypeError, "learning_rate must be a number"),
         ({"learning_rate_schedule": "linear"}, ValueError, "learning_rate_schedule .*'linear'"),
-        ({"learning_rate_schedule": None}, ValueError, "learning_rate_schedule .*None"),
+        ({"learning_rate_schedule": None}, TypeError, "learning_rate_schedule .*None"),
         ({"early_stopping": 0}, ValueError, "early_stopping must be at least 1"),
         ({"early_stopping": True}, TypeError, "early_stopping must be an integer"),
         ({"newton_iterations": -1}, ValueError, "newton_iterations .*-1"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfbnn.system.words import did_you_mean, without_controls
+from tfbnn.system.words import did_you_mean, name_of, without_controls
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,16 @@ def test_controls_come_out_as_escapes(text, shown):
 def test_a_near_word_is_suggested_and_no_other():
     assert did_you_mean("hcm", ["hmc", "nuts"]) == " Did you mean 'hmc'?"
     assert did_you_mean("gibbs", ["hmc", "nuts"]) == ""
+
+
+def test_capital_letters_count_as_small_ones():
+    assert did_you_mean("ReLU", ["relu", "tanh"]) == " Did you mean 'relu'?"
+    assert did_you_mean("gaussian", ["Gaussian()", "StudentT()"]) == " Did you mean 'Gaussian()'?"
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [("hmc", "hmc"), (len, "len"), (dict, "dict"), (3.5, "float"), (None, "NoneType")],
+)
+def test_what_a_value_is_called(value, name):
+    assert name_of(value) == name

@@ -27,22 +27,27 @@ def resolve_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, type) and kernel in KERNELS.values():
         return kernel()
     if isinstance(kernel, str):
-        # Class names are understood too, in any case.
-        plain = {_plain(name): KERNELS[name] for name in KERNELS}
-        plain |= {_plain(name): found for name, found in kernel_classes().items()}
-        if _plain(kernel) not in plain:
+        found = kernel_named(kernel)
+        if found is None:
             raise ValueError(
                 f"kernel must be one of {available()} in this version, received {kernel!r}."
                 f"{did_you_mean(kernel, available())} Any other TFP kernel can be given as a callable "
                 "target_log_prob_fn -> TransitionKernel."
             )
-        return plain[_plain(kernel)]()
+        return found()
     if callable(kernel):
         return CallableKernel(kernel)
     raise TypeError(
         f"kernel must be one of the names {available()}, an instance from tfbnn.kernels, or a "
         f"callable target_log_prob_fn -> TransitionKernel, received {kernel!r}."
     )
+
+
+def kernel_named(name: str) -> type[Kernel] | None:
+    """The settings' class of a name, of a kernel or of its class, in any case; None: there is none."""
+    plain = {_plain(known): KERNELS[known] for known in KERNELS}
+    plain |= {_plain(known): found for known, found in kernel_classes().items()}
+    return plain.get(_plain(name))
 
 
 def _plain(name: str) -> str:

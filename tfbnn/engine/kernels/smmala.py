@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tfbnn.exceptions import StartError
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
+MetricName: TypeAlias = Literal["softabs", "gauss_newton"]
 # Matrices P x P that a program holds for a chain: Hessian, eigenvectors, and the roots of both points
 # in the results before and after the accept step.
 _MATRICES = 12
@@ -189,7 +190,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
         Girolami and Calderhead 2011, J. R. Stat. Soc. B 73, 123. Betancourt 2013, arXiv:1212.4693.
     """
 
-    metric: str = "softabs"
+    metric: MetricName = "softabs"
     softabs_alpha: float = 1.0
 
     accept_targets = (0.7, 0.7)
@@ -198,7 +199,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("metric", self.metric, ("softabs", "gauss_newton"))
+        check_choice("metric", self.metric, get_args(MetricName))
         check_number("softabs_alpha", self.softabs_alpha, above=0)
         if self.preconditioner not in ("auto", "identity"):
             raise ValueError(

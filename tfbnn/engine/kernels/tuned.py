@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
 from tfbnn.data.validation import check_choice, check_flag, check_number
 from tfbnn.engine.basis.libraries import Results, Tensor
@@ -16,7 +16,7 @@ _LARGEST_WHITENING = 4000
 # on two cores: 3.4 P / (N K) gradients), and while the factor stays in the processor's cache.
 _LARGEST_AUTO_WHITENING = 1500
 _LINES_PER_PARAMETER = 4
-PRECONDITIONERS = ("auto", "identity", "diagonal", "gauss_newton")
+Preconditioner: TypeAlias = Literal["auto", "identity", "diagonal", "gauss_newton"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class TunedKernel(Kernel):
     step_size: float | None = None
     adapt_step_size: bool = False
     target_accept_prob: float | None = None
-    preconditioner: str = "auto"
+    preconditioner: Preconditioner = "auto"
 
     def __post_init__(self) -> None:
         if self.step_size is not None:
@@ -56,7 +56,7 @@ class TunedKernel(Kernel):
         check_flag("adapt_step_size", self.adapt_step_size)
         if self.target_accept_prob is not None:
             check_number("target_accept_prob", self.target_accept_prob, above=0, below=1)
-        check_choice("preconditioner", self.preconditioner, PRECONDITIONERS)
+        check_choice("preconditioner", self.preconditioner, get_args(Preconditioner))
         if self.no_whitening and self.preconditioner == "gauss_newton":
             raise ValueError(
                 f"preconditioner of {type(self).__name__} must be 'auto', 'diagonal' or 'identity', "
@@ -91,7 +91,7 @@ class TunedKernel(Kernel):
             return replace(self, preconditioner="diagonal"), f"diagonal: {self.no_whitening}"
         size, lines = spec.layout.num_parameters, num_rows * spec.layer_sizes[-1]
         affordable = size <= min(_LARGEST_AUTO_WHITENING, lines / _LINES_PER_PARAMETER)
-        chosen = "gauss_newton" if affordable else "diagonal"
+        chosen: Preconditioner = "gauss_newton" if affordable else "diagonal"
         cost = "no more than a gradient" if affordable else "too much"
         why = f"whitening costs {cost} for N = {num_rows}, P = {size}"
         return replace(self, preconditioner=chosen), f"{chosen}, chosen because {why}"

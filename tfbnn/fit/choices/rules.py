@@ -15,6 +15,7 @@ import numpy as np
 
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
+from tfbnn.engine.kernels.tuned import Preconditioner
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
@@ -148,7 +149,7 @@ def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     else:
         told = "class labels are" if pilot is None else f"the pilot's noise of {noise:.2g} is"
         length, why = _NOISY_STEPS, f"{told} no reason for more"
-    preconditioner = "auto" if sizes.are_narrow(noise) else "diagonal"
+    preconditioner: Preconditioner = "auto" if sizes.are_narrow(noise) else "diagonal"
     settings = HMC(
         num_leapfrog_steps=length, target_accept_prob=_ACCEPT, preconditioner=preconditioner
     )

@@ -1,0 +1,66 @@
+"""`tfbnn completion`: what a shell needs to complete commands, options, their words and files.
+
+The package shtab writes it, once: the shell then asks no Python.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+
+from tfbnn.cli.console import DONE
+from tfbnn.cli.options import Words
+from tfbnn.system.extras import required
+
+HELP = "let the shell complete commands and options"
+DESCRIPTION = """\
+Print what makes a shell complete the commands of tfbnn, their options, what these may be, and names
+of files. Needs the package shtab (tfbnn[completion]), and nothing once it is printed: make it anew
+after an update."""
+
+EPILOG = """\
+examples:
+  tfbnn completion bash > ~/.local/share/bash-completion/completions/tfbnn
+  tfbnn completion zsh > ~/.zfunc/_tfbnn       # with fpath+=~/.zfunc before compinit in ~/.zshrc
+  tfbnn completion tcsh > ~/.tfbnn.tcsh        # with source ~/.tfbnn.tcsh in ~/.tcshrc"""
+
+# What the value of an option is called where it is a path: FOLDER, OUT.h5.
+_PATH = re.compile(r"FILE|FOLDER|PATH|DATA|DIR|\.\w")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="which shell")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the script."""
+    shtab = required("shtab", "Completion needs the package shtab", "completion")
+    for action in all_actions(args.program):
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action._choices_actions:  # zsh shows it, a paragraph otherwise
+                action.choices[choice.dest].description = choice.help
+        if isinstance(action.type, Words):
+            action.choices = action.type.known
+        elif takes_path(action):
+            vars(action)["complete"] = shtab.FILE
+    print(shtab.complete(args.program, shell=args.shell))
+    return DONE
+
+
+def all_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Arguments and options of a parser, and of those of its commands."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from all_actions(command)
+
+
+def takes_path(action: argparse.Action) -> bool:
+    """Whether the value of an argument or option is the path of a file or folder.
+
+    Arguments are, unless they have choices; of options the name of the value says so.
+    """
+    if action.choices is not None or action.nargs == 0:
+        return False
+    return not action.option_strings or bool(_PATH.search(str(action.metavar)))

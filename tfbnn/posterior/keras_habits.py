@@ -1,0 +1,57 @@
+"""The methods of a model that users of Keras look for; what it has otherwise, their error says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.config import config_of, spec_of_config
+from tfbnn.spec.habits import ATTRIBUTES
+
+
+class KerasHabits(SampledModel):
+    """What a model says of itself in Keras' words."""
+
+    def count_params(self) -> int:
+        """The number of parameters P that are sampled: weights, and scales of noise and priors.
+
+        So many entries has a draw, `model.posterior.draws` [C, S, P]; `summary` gives both numbers.
+        """
+        return self.spec.layout.num_parameters
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of this model as a JSON-able dict, for `from_config`; nothing of its fit.
+
+        What was "auto" still is, so that a copy chooses by its own rows. Of a loaded model they
+        are what its fit came to: a file knows no other.
+        """
+        return config_of(self._asked)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """The model, not fitted yet, that `get_config` describes.
+
+        Args:
+            config: All entries that `get_config` gives. Priors and likelihoods are found by the
+                names of their classes, those of your own once they are defined.
+
+        Raises:
+            TypeError, ValueError: For anything else.
+
+        Example:
+            copy = tfbnn.BayesianMLP.from_config(model.get_config())
+        """
+        return cls.from_spec(spec_of_config(config))
+
+    if not TYPE_CHECKING:  # to a type checker a class with this method has every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """AttributeError for what there is not, as without; of known habits with a remedy."""
+            if name in ATTRIBUTES:
+                raise AttributeError(
+                    f"A {type(self).__name__} has no {name!r}. {ATTRIBUTES[name]}",
+                    name=name,
+                    obj=self,
+                )
+            # Raises again what brought us here, which of a property may be a NotFittedError.
+            return super().__getattribute__(name)
