@@ -17,12 +17,17 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
+    return checked_points(ensemble, x)[1]
+
+
+def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
+    """(Inputs [N, D] in original units, what `checked_inputs` gives)."""
     x = select_columns(x, ensemble.feature_names, "x")
     with places_named(x):
         matrix = as_matrix(x, "x", num_columns=ensemble.spec.num_inputs)
         transformed = checked_forward(ensemble.x_pipeline, matrix, "x")
         check_range(ensemble.spec, "x", transformed)
-    return transformed
+    return matrix, transformed
 
 
 def checked_rows(
