@@ -155,7 +155,7 @@ def _search(definition: RunDefinition, transformed: TransformedRows, options: Fi
     try:
         starts = starts_of(definition, transformed, data, notify, Search())
     finally:
-        notify.progress.close()
+        notify.close()
     log_prob = log_prob_of(spec, data, starts.theta)
     if not np.isfinite(log_prob).all():
         raise StartError(

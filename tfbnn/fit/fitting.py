@@ -161,7 +161,7 @@ class Place:
                 )
                 result = replace(result, interrupted=True)
             finally:
-                notify.progress.close()
+                notify.close()
         return starts, result
 
 

@@ -1,0 +1,1 @@
+"""Who passes on what events tell of a run: callbacks of Keras, loggers."""
