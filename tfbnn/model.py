@@ -262,7 +262,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods):
                 run: where it watches "val_loss", before the chains move.
 
         Returns:
-            A `Run`: timings, acceptance, diagnosis, `report()`.
+            A `Run`: timings, acceptance, diagnosis, `report()`, `history`.
 
         Raises:
             TypeError, ValueError: For unusable data or settings, before anything is compiled: of

@@ -226,3 +226,10 @@ def test_a_matrix_that_is_not_finite_is_refused(monkeypatch):
     )
     with pytest.raises(tfbnn.StartError, match="not positive definite and finite"):
         fitted("fit_laplace")
+
+
+@each_fit
+def test_a_baseline_has_a_history(fit):
+    _, record = shared(fit)
+    assert list(record.history) == ["pretraining", "newton"]
+    assert record.history["pretraining"]["epoch"][-1] == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from tfbnn.diagnostics.diagnosis import rows_texts
 from tfbnn.diagnostics.fit_check import RowsCheck
 from tfbnn.diagnostics.wording import LABEL_WIDTH, text_width, wrapped
+from tfbnn.run.listeners.history import Columns
 from tfbnn.system.arrays import Array
 
 
@@ -27,6 +28,7 @@ class Baseline:
         seconds: Dict of wall-clock seconds: startup, compile, pretraining, rest.
         rows: Agreement with the training rows, None where the fit was interrupted before.
         stopped: Whether it was stopped before its end.
+        history: What happened, as that of a `Run`; its phases are "pretraining" and "newton".
     """
 
     name: str
@@ -37,6 +39,7 @@ class Baseline:
     seconds: dict[str, float]
     rows: RowsCheck | None
     stopped: bool
+    history: dict[str, Columns] = field(default_factory=dict)
 
     verdict: ClassVar[str] = "not sampled"
 

@@ -13,6 +13,7 @@ import numpy as np
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
+from tfbnn.run.listeners.history import History
 from tfbnn.run.listeners.keras_callbacks import KerasListener, is_keras_callback
 from tfbnn.run.time_to_go import TimeToGo
 from tfbnn.run.wording import TITLES, fitted, of_end, of_phase, of_silence
@@ -157,14 +158,16 @@ class Notifier:
         verbose: int | str = 0,
         callbacks: Sequence[Any] = (),
         deadline: Deadline | None = None,
+        history: History | None = None,
     ) -> None:
         """
         Args:
             verbose: As in `Progress`.
             callbacks: Callables or callbacks of Keras; one that raises is called no more.
             deadline: When the time of the run is over, or None.
+            history: Takes down all events, or None.
         """
-        self.progress = Progress(verbose)
+        self.progress, self._history = Progress(verbose), history
         self.callbacks = [
             KerasListener(one) if is_keras_callback(one) else one for one in callbacks
         ]
@@ -200,6 +203,8 @@ class Notifier:
 
     def __call__(self, event: Event) -> bool:
         self.progress(event)
+        if self._history is not None:
+            self._history(event)
         self._warn_of_standing_chains(event)
         for callback in list(self.callbacks):
             self._is_asked_to_stop |= self._call(callback, partial(callback, event.to_dict()))

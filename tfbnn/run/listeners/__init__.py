@@ -1,1 +1,1 @@
-"""Who passes on what events tell of a run: callbacks of Keras, loggers."""
+"""Who keeps or passes on what events tell of a run: its history, callbacks of Keras, loggers."""
