@@ -13,6 +13,7 @@ from tfbnn.diagnostics.fit_check import RowsCheck
 from tfbnn.diagnostics.wording import LABEL_WIDTH, text_width, wrapped
 from tfbnn.run.listeners.history import Columns
 from tfbnn.system.arrays import Array
+from tfbnn.system.notebooks import folded
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,13 @@ class Baseline:
     history: dict[str, Columns] = field(default_factory=dict)
 
     verdict: ClassVar[str] = "not sampled"
+
+    def __repr__(self) -> str:
+        return f"Baseline: {self.verdict}, {self.label}\nprint(report()) says more"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: these lines, and the report on request."""
+        return folded(repr(self), self.report(width=100))
 
     def report(self, *, width: int | None = None) -> str:
         """Returns the report as text.

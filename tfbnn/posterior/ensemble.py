@@ -83,6 +83,9 @@ class Ensemble:
         statistics = {name: read_only(values) for name, values in self.sample_stats.items()}
         object.__setattr__(self, "sample_stats", statistics)
 
+    def __repr__(self) -> str:
+        return f"<Ensemble: theta {list(self.draws.shape)}, {', '.join(self.sample_stats)}>"
+
     @property
     def num_chains(self) -> int:
         return len(self.draws)

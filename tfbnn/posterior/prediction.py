@@ -30,6 +30,8 @@ _TILE_VALUES = 4_000_000
 # there have to be at least, for the threads.
 _TILES_PER_PASS = 4
 _LEAST_PASSES = 8
+# Numbers of an array that a Prediction shows whole.
+_MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,11 @@ class Prediction:
     stddev: Array
     quantiles: Array | None = None
     trust: Array | None = None
+
+    def __repr__(self) -> str:
+        shown = {name: value for name, value in vars(self).items() if value is not None}
+        with np.printoptions(precision=4, threshold=_MOST_SHOWN, edgeitems=3):
+            return f"Prediction({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))

@@ -18,6 +18,9 @@ from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.run.listeners.history import Columns
 from tfbnn.spec.choices import Choice, choices_to_json
 from tfbnn.system.arrays import Array
+from tfbnn.system.notebooks import folded
+
+_NOTEBOOK_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,21 @@ class Run:
     ended: str | None = None
     find_basins: Callable[[], Basins] | None = None
     history: dict[str, Columns] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        kernel, seconds = self.kernel.partition("(")[0], sum(self.seconds.values())
+        verdict = self.verdict if self.diagnosis is None else self.diagnosis.headline
+        lines = [
+            f"Run: {verdict}",
+            f"{self.num_chains} chains x {self.num_results} draws by {kernel} in {seconds:.1f} s",
+        ]
+        if self.ended is not None:
+            lines.append(self.ended)
+        return "\n".join([*lines, "print(run.report()) says more"])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: these lines, and the report on request."""
+        return folded(repr(self), self.report(width=_NOTEBOOK_WIDTH))
 
     def basins(self) -> Basins:
         """Which chains represent the same functions, and how much of the posterior is there.
