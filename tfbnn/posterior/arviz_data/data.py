@@ -76,7 +76,7 @@ def _warn_of_weights(ensemble: Ensemble) -> None:
     note = weighting_note(ensemble)
     if note is not None:
         warnings.warn(
-            f"ArviZ gives all chains the same weight; those of this model are {note}. Use "
+            f"ArviZ gives all chains the same weight, but these are {note}. Use "
             "model.compress(...).posterior.to_arviz(...) for draws that need no weights.",
             UserWarning,
             stacklevel=4,

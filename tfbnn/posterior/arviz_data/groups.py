@@ -56,7 +56,8 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, found: AtRows) 
         name, what = "probability", "of the second label or of each class"
     groups["posterior"].variables[name] = _of_columns(found.function, side, what)
     what = "class numbers" if ensemble.spec.has_classes else "original units"
-    observations = _of_columns(found.observations, "target", f"a new observation, {what}")
+    what = f"{', '.join(ensemble.target_names)}: {what}"
+    observations = _of_columns(found.observations, "target", what)
     noisy = Group({"y": observations}, {"calibrated": _calibration_text(ensemble)})
     constants = {"x": Variable((_ROW, "feature"), points.x, "inputs")}
     if points.noise is not None:
@@ -109,6 +110,7 @@ def _origin(ensemble: Ensemble) -> dict[str, Any]:
         "biased": origin.bias,
         "coarsened": spec.coarsening_note,
         "compressed": None if origin.compression is None else origin.compression.method,
+        "calibration": None if ensemble.calibration is None else ensemble.calibration.in_short,
         "chain_weights": ensemble.chain_weights.tolist(),
         "weighting": weighting_note(ensemble),
         "initial_state": origin.initial_state,

@@ -3,6 +3,7 @@
 import json
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -194,6 +195,7 @@ def test_rows_without_targets_are_predictions():
     data = ensemble.to_arviz(x)
     given = ensemble.to_arviz(x, y)["posterior_predictive"]["y"]
     np.testing.assert_array_equal(data["predictions"]["y"], given)
+    assert given.attrs["description"] == "width: original units"
     constants = data["predictions_constant_data"]["x"]
     np.testing.assert_array_equal(constants.sel(feature="mass"), x[:, 0])
     assert "f" in data["posterior"] and "observed_data" not in data
@@ -210,6 +212,13 @@ def test_attributes_say_where_draws_come_from():
     assert attributes["warmup"] == "its draws are not kept" and "biased" not in attributes
     coarse = replace(ensemble, spec=replace(ensemble.spec, likelihood_power=0.5))
     assert "coarsened posterior" in coarse.to_arviz()["posterior"].attrs["coarsened"]
+
+
+def test_new_observations_are_not_calibrated_and_say_so():
+    calibrated = replace(synthetic_ensemble(), calibration=SimpleNamespace(in_short="by 9 rows"))
+    data = calibrated.to_arviz(rows_of(calibrated)[0])
+    assert data["predictions"].attrs["calibrated"].startswith("no: draws of the posterior pred")
+    assert data["posterior"].attrs["calibration"] == "by 9 rows"
 
 
 def test_draws_of_collapsed_readouts_are_networks_like_others():
