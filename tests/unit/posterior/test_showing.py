@@ -8,9 +8,12 @@ import pytest
 
 import tfbnn
 from tests.support.builders import synthetic_ensemble
+from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.prediction import Prediction
 from tfbnn.posterior.provenance import Provenance
+from tfbnn.posterior.relevance import Relevance
+from tfbnn.posterior.stacking.stacking import Stacking
 
 
 class Tags(HTMLParser):
@@ -80,6 +83,18 @@ def test_draws_and_diagnoses_show_no_arrays():
     diagnosis = diagnose_ensemble(ensemble)
     assert repr(diagnosis) == f"<Diagnosis: {diagnosis.headline}>"
     assert "recommended thinning" in diagnosis._repr_html_()
+
+
+def test_what_methods_find_is_told_in_a_line_or_a_table():
+    weights = np.array([0.75, 0.25])
+    found = Stacking(weights, "stacking on validation rows", -1.0, -0.9, 40)
+    assert repr(found) == "<Stacking: weights 0.750 0.250, stacking on validation rows>"
+    scales = np.array([1.0, 0.2])
+    table = repr(Relevance(("mass", "mix"), scales, scales, scales, True))
+    assert table.splitlines()[1].startswith("mass ") and "array" not in table
+    shares = np.full((3, 1), 0.683)
+    found = Calibration("loo", None, 300, np.empty((0, 1)), (), shares, shares)
+    assert repr(found).startswith("<Calibration: by 300 rows of the fit, each left out in turn; b")
 
 
 def test_predictions_show_some_numbers_and_only_what_is_there():
