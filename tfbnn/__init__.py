@@ -19,6 +19,7 @@ _EXPORTS = {
     "resume": "model",
     "Pretraining": "spec.settings_json",
     "Until": "run.until",
+    "LogMetrics": "run.listeners.log_metrics",
     "ChainError": "exceptions",
     "NotFittedError": "exceptions",
     "ModelFileError": "exceptions",

@@ -148,7 +148,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
         jit_compile: bool = True,
         restart: Restart | None = None,
         verbose: int | str = "auto",
-        callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+        callbacks: Sequence[Any] = (),
     ) -> Run:
         """Samples the posterior given the rows (x, y).
 
@@ -261,10 +261,16 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
                 draws, unless it has an earlier posterior. An event has the phase ("pretraining",
                 "newton", "warmup", "sampling"), "transition" of "num_transitions" in "unit",
                 "seconds" and "eta_seconds" of the phase, "total_eta_seconds" of the run, NaN where
-                unknown, and what `tfbnn.run.events` says of each phase.
+                unknown, and what `tfbnn.run.events` says of each phase. With `until`, the latest
+                "rhat" and "ess" are there from the first look at the draws on, "num_judged" of them
+                per chain; before it they are NaN. A callback of Keras, such as CSVLogger, TensorBoard
+                or EarlyStopping, takes every event for an epoch, one of ADAM where that may stop
+                early. Its logs have the numbers that `tfbnn.LogMetrics` names, each while there is
+                one: EarlyStopping("ess", mode="max", patience=2) counts looks. What it stops is the
+                run: where it watches "val_loss", before the chains move.
 
         Returns:
-            A `Run`: timings, acceptance, diagnosis, `report()`.
+            A `Run`: timings, acceptance, diagnosis, `report()`, `history`.
 
         Raises:
             TypeError, ValueError: For unusable data or settings, before anything is compiled: of
@@ -509,7 +515,7 @@ def resume(
     commit_interval: float = 30.0,
     num_workers: int | str = "auto",
     verbose: int | str = "auto",
-    callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+    callbacks: Sequence[Any] = (),
 ) -> tuple[BayesianMLP, Run]:
     """Goes on with the run in a folder, which has all that is needed; finished runs are left.
 

@@ -51,6 +51,8 @@ MAY_IMPORT = {
     "dask": ("cluster",),
     "distributed": ("cluster",),
     "rich": ("run.live",),
+    "arviz": ("posterior.arviz_data", "posterior.stacking.psis"),
+    "xarray": ("posterior.arviz_data",),
 }
 MOST_ENTRIES = 22
 
@@ -122,6 +124,7 @@ def test_every_room_stands_on_those_below():
         ("posterior.prediction", "def later():\n    from scipy.special import ndtri"),
         ("posterior.ensemble", "from tfbnn.storage.model import file"),
         ("posterior.ensemble", "def later():\n    from tfbnn.model import BayesianMLP"),
+        ("posterior.ensemble", "arviz = required('arviz', 'to_arviz needs ArviZ', 'arviz')"),
         ("run.session", "from tfbnn.engine.kernels.hmc import HMC"),
         ("cli.fit", "from tfbnn import kernels"),
         ("cli.fit", "import tfbnn"),

@@ -226,3 +226,12 @@ def test_a_matrix_that_is_not_finite_is_refused(monkeypatch):
     )
     with pytest.raises(tfbnn.StartError, match="not positive definite and finite"):
         fitted("fit_laplace")
+
+
+@each_fit
+def test_at_a_prompt_a_baseline_says_what_it_is_and_it_has_a_history(fit):
+    _, record = shared(fit)
+    assert repr(record).startswith(f"Baseline: not sampled, {record.label}\n")
+    assert "Start" in record._repr_html_()
+    assert list(record.history) == ["pretraining", "newton"]
+    assert record.history["pretraining"]["epoch"][-1] == 3

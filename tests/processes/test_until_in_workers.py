@@ -41,5 +41,6 @@ def test_they_end_as_one_process_does(whole, tmp_path):
             X, Y, **OPTIONS, output=tmp_path / "run", num_workers=2, callbacks=[callback]
         )
     assert run.ended == whole[1].ended and run.num_results > 2 * FIRST_LOOK
+    assert run.history["looks"] == whole[1].history["looks"]
     assert_same_draws(model, whole[0])
     assert killed and len(seen) <= 3 and not workers_of(os.getpid())

@@ -69,7 +69,7 @@ class Cluster(Place):
                 notify.announce("compile")
                 ending = crew.follow(course, notify)
             finally:
-                notify.progress.close()
+                notify.close()
             if course.ended is not None:
                 ending = replace(ending, ended=course.ended)
                 take_down_end(folder, course.ended)

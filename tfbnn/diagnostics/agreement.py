@@ -80,11 +80,14 @@ class Agreement(NamedTuple):
             or self.differ_in_density(rhat)
         )
 
+    def decisive_rhat(self, rhat: float = RHAT_LIMIT) -> float:
+        """The R-hat that decides: that of 95 % of the outputs, the largest where it is too large."""
+        found = upper(self.rhat)
+        return float(found["q95"] if found["max"] <= largest_rhat(rhat) else found["max"])
+
     def text(self, rhat: float = RHAT_LIMIT) -> str:
         """The numbers that decide, "ESS 412 and R-hat 1.006" say, and what else is at fault."""
-        found = upper(self.rhat)
-        worst = found["q95"] if found["max"] <= largest_rhat(rhat) else found["max"]
-        parts = [f"ESS {self.smallest_ess:.0f} and R-hat {worst:.4g}"]
+        parts = [f"ESS {self.smallest_ess:.0f} and R-hat {self.decisive_rhat(rhat):.4g}"]
         if self.differ_in_density(rhat):
             parts.append(f"R-hat {self.rhat_log_prob:.4g} of the log density")
         return ", ".join(parts)

@@ -16,6 +16,7 @@ from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck
 from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Problem, Spoils, verdict_of
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, shown, wrapped
 from tfbnn.system.arrays import Array
+from tfbnn.system.notebooks import folded
 
 _RHAT_ACCEPTABLE = 1.05
 
@@ -69,6 +70,13 @@ class Diagnosis:
     problems: tuple[Problem, ...] = ()
     chain_weights: Array | None = None
     weighting: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: this line, and the numbers on request."""
+        return folded(repr(self), self.summary())
 
     @property
     def warnings(self) -> tuple[str, ...]:

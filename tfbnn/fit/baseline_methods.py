@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.data.bad_rows import places_named
@@ -41,7 +41,7 @@ class BaselineMethods(SampledModel):
         seed: int = 0,
         jit_compile: bool = True,
         verbose: int | str = "auto",
-        callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+        callbacks: Sequence[Any] = (),
     ) -> Baseline:
         """Fits one network: what the chains of `fit_posterior` would start from.
 
@@ -85,7 +85,7 @@ class BaselineMethods(SampledModel):
         seed: int = 0,
         jit_compile: bool = True,
         verbose: int | str = "auto",
-        callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+        callbacks: Sequence[Any] = (),
     ) -> Baseline:
         """Fits networks from starts of their own, with equal weights: a deep ensemble.
 
@@ -126,7 +126,7 @@ class BaselineMethods(SampledModel):
         seed: int = 0,
         jit_compile: bool = True,
         verbose: int | str = "auto",
-        callbacks: Sequence[Callable[[dict[str, Any]], object]] = (),
+        callbacks: Sequence[Any] = (),
     ) -> Baseline:
         """Fits one network and a normal distribution around it: the Laplace approximation.
 
@@ -189,7 +189,7 @@ def _options(
     seed: int,
     jit_compile: bool,
     verbose: int | str,
-    callbacks: Sequence[Callable[[dict[str, Any]], object]],
+    callbacks: Sequence[Any],
 ) -> _Options:
     """The arguments of FitOptions, in which every network is a chain."""
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from tfbnn.diagnostics.diagnosis import rows_texts
 from tfbnn.diagnostics.fit_check import RowsCheck
 from tfbnn.diagnostics.wording import LABEL_WIDTH, text_width, wrapped
+from tfbnn.run.listeners.history import Columns
 from tfbnn.system.arrays import Array
+from tfbnn.system.notebooks import folded
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,7 @@ class Baseline:
         seconds: Dict of wall-clock seconds: startup, compile, pretraining, rest.
         rows: Agreement with the training rows, None where the fit was interrupted before.
         stopped: Whether it was stopped before its end.
+        history: What happened, as that of a `Run`; its phases are "pretraining" and "newton".
     """
 
     name: str
@@ -37,8 +40,16 @@ class Baseline:
     seconds: dict[str, float]
     rows: RowsCheck | None
     stopped: bool
+    history: dict[str, Columns] = field(default_factory=dict)
 
     verdict: ClassVar[str] = "not sampled"
+
+    def __repr__(self) -> str:
+        return f"Baseline: {self.verdict}, {self.label}\nprint(report()) says more"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: these lines, and the report on request."""
+        return folded(repr(self), self.report(width=100))
 
     def report(self, *, width: int | None = None) -> str:
         """Returns the report as text.

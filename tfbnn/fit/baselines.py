@@ -22,6 +22,7 @@ from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.listeners.history import Columns, History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
@@ -120,6 +121,7 @@ def fit_baseline(
         seconds=_spent(seconds + found.starts.seconds, time.perf_counter() - began),
         rows=agreement,
         stopped=stopped or (name == LAPLACE and ensemble.mode is None),
+        history=found.history,
     )
     return Outcome(record, ensemble, interrupted or found.starts.interrupted)
 
@@ -132,12 +134,14 @@ class _Found(NamedTuple):
         starts: Starts, which are the networks here.
         log_prob: Their log densities [C].
         stopped: Whether a callback ended the search.
+        history: What happened.
     """
 
     data: Any
     starts: Starts
     log_prob: Array
     stopped: bool
+    history: dict[str, Columns]
 
     @property
     def nothing(self) -> SamplingResult:
@@ -150,12 +154,13 @@ def _search(definition: RunDefinition, transformed: TransformedRows, options: Fi
     from tfbnn.engine.running.begin_elsewhere import starts_of
     from tfbnn.engine.starts.find import log_prob_of
 
-    spec, notify = definition.spec, Notifier(options.verbose, options.callbacks)
+    spec, history = definition.spec, History()
+    notify = Notifier(options.verbose, options.callbacks, history=history)
     data = make_data(*transformed.train, spec.dtype)
     try:
         starts = starts_of(definition, transformed, data, notify, Search())
     finally:
-        notify.progress.close()
+        notify.close()
     log_prob = log_prob_of(spec, data, starts.theta)
     if not np.isfinite(log_prob).all():
         raise StartError(
@@ -163,7 +168,7 @@ def _search(definition: RunDefinition, transformed: TransformedRows, options: Fi
             "Use dtype='float64', a narrower prior, or Pretraining with a lower learning_rate and a "
             "validation_split."
         )
-    return _Found(data, starts, log_prob, notify.stopped)
+    return _Found(data, starts, log_prob, notify.stopped, history.to_dict())
 
 
 def _settle(

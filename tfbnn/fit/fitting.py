@@ -30,6 +30,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import most_results
 from tfbnn.run.progress import Notifier
@@ -111,6 +112,7 @@ def fit(
         rungs=rungs,
         ended=result.ended,
         folder=options.output if options.output is None else str(options.output),
+        history=job.history.to_dict(),
     )
     return run, result
 
@@ -161,7 +163,7 @@ class Place:
                 )
                 result = replace(result, interrupted=True)
             finally:
-                notify.progress.close()
+                notify.close()
         return starts, result
 
 
@@ -247,7 +249,7 @@ def _settle(
     if options.restart is not None:
         check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)
-    return Job(definition, transformed, settings, geometry, options, goal, began)
+    return Job(definition, transformed, settings, geometry, options, goal, began, History())
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:

@@ -30,7 +30,9 @@ def make_goal(
     def judge(kept: Kept) -> Standing:
         ensemble = without_draws.with_draws(kept.draws)
         found = Agreement.measure(function_of_chains(ensemble, x_reference), kept.statistics["lp"])
-        return Standing(found.is_enough(until.ess, until.rhat), found.text(until.rhat))
+        rhat = found.decisive_rhat(until.rhat)
+        is_enough = found.is_enough(until.ess, until.rhat)
+        return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
 
     budget = most_results(definition.spec, settings, sampling, len(definition.rows.x))
     return Goal(sampling.num_results, judge, is_budget=sampling.num_results == budget)

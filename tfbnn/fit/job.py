@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from tfbnn.run.course import Goal
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import RunDefinition
+from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.rows import TransformedRows
@@ -23,6 +24,7 @@ class Job(NamedTuple):
         options: FitOptions.
         goal: When the run is over, or None where it just has a number of draws.
         began: `time.perf_counter` when it was called for.
+        history: What takes down the events of the run.
     """
 
     definition: RunDefinition
@@ -32,6 +34,7 @@ class Job(NamedTuple):
     options: FitOptions
     goal: Goal | None
     began: float
+    history: History
 
     def notifier(self, spent: float) -> Notifier:
         """Who is told of the run, which has taken so many seconds before."""
@@ -39,4 +42,4 @@ class Job(NamedTuple):
         deadline = None
         if until is not None and until.max_seconds is not None:
             deadline = Deadline(until.max_seconds, self.began, spent)
-        return Notifier(options.verbose, options.callbacks, deadline)
+        return Notifier(options.verbose, options.callbacks, deadline, self.history)

@@ -17,13 +17,18 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
+    return checked_points(ensemble, x)[1]
+
+
+def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
+    """(Inputs [N, D] in original units, what `checked_inputs` gives)."""
     x = select_columns(x, ensemble.column_names, "x")
     with places_named(x):
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
         with columns_named(inputs.names):
             transformed = checked_forward(ensemble.x_pipeline, inputs.values, "x")
             check_range(ensemble.spec, "x", transformed)
-    return transformed
+    return inputs.values, transformed
 
 
 def untransformed_inputs(ensemble: Ensemble, x: ArrayLike, name: str = "x") -> Array:

@@ -14,7 +14,6 @@ from tfbnn.data.coding import Coding
 from tfbnn.data.labels import Classes, label_array
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
-from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.collapsed import Readouts
@@ -23,7 +22,6 @@ from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import Known, NetworkRows, Rows, transform_rows
 from tfbnn.system.arrays import Array, read_only
-from tfbnn.system.extras import required
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +86,9 @@ class Ensemble:
             object.__setattr__(self, "mode", read_only(self.mode))
         statistics = {name: read_only(values) for name, values in self.sample_stats.items()}
         object.__setattr__(self, "sample_stats", statistics)
+
+    def __repr__(self) -> str:
+        return f"<Ensemble: theta {list(self.draws.shape)}, {', '.join(self.sample_stats)}>"
 
     @property
     def num_chains(self) -> int:
@@ -337,26 +338,61 @@ class Ensemble:
         basins = None if self.basins is None else self.basins.under(weights)
         return replace(self, chain_weights=weights, calibration=None, basins=basins)
 
-    def to_arviz(self) -> Any:
-        """The draws as ArviZ data, needs the extra `arviz`.
+    def to_arviz(
+        self,
+        x: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        *,
+        noise_scale: npt.ArrayLike | None = None,
+        seed: int = 0,
+    ) -> Any:
+        """The draws under names, as ArviZ data; needs the extra `arviz`.
+
+        The group `posterior` has, per layer, `dense_1_kernel` [chain, draw, feature, dense_1_unit]
+        and `dense_1_bias`, of the last layer with the names of the targets; `noise_scale` and sampled
+        prior scales such as `dense_1_kernel_scale` as positive numbers; and `theta` [chain, draw,
+        param], all of it as it was sampled, scales as logarithms. `sample_stats` has the statistics
+        of the kernel. Attributes say where the draws come from; those of warm-up are not kept.
+
+        With rows, `posterior` also has the function there, original units: `f` [chain, draw, row],
+        of classes `probability`, by whose R-hat and ESS chains should be judged. With x and y the
+        groups `log_likelihood`, `posterior_predictive`, `observed_data` and `constant_data` are those
+        that `az.loo` and `az.plot_ppc` look for. With x alone, of rows whose targets are not known,
+        there are `predictions` and `predictions_constant_data`. Two targets and more have a
+        dimension `target` in all of them; class labels are their numbers.
+
+        `log_likelihood` is the log density of all targets of a row together, in original units, the
+        Jacobian of the target transform included: models with other transforms can be compared. Of
+        the rows of the fit it is what `az.loo` needs. It is left out, with a warning, of a coarsened
+        posterior and of networks that are not sampled. New observations are draws of the posterior
+        predictive distribution; a calibration does not enter.
+
+        Args:
+            x: Inputs [N, D] as in `predict`, or None.
+            y: Targets [N] or [N, K] as in `evaluate`, or None.
+            noise_scale: Known standard deviations of the rows in the units of y; required with rows
+                after a fit that had them.
+            seed: Non-negative integer, of the noise in new observations, default 0.
 
         Returns:
-            What `arviz.from_dict` of the installed version builds: InferenceData or DataTree, with
-            the groups posterior (theta [chain, draw, param]) and sample_stats.
+            `arviz.InferenceData`, from ArviZ 1.0 on `xarray.DataTree`.
 
         Raises:
             ImportError: When ArviZ is not installed.
-            ValueError: For draws of `fit_laplace`, which a posterior's tools would misread.
+            TypeError, ValueError: For unusable rows, rows whose values of all draws would take more
+                than 4 GB, and for draws of `fit_laplace`, which a posterior's tools would misread.
+
+        Warns:
+            UserWarning: Where rows took no part in the fit, which `az.loo` cannot leave out, and
+                where chains have unequal weights, which ArviZ does not know.
+
+        Example:
+            data = model.posterior.to_arviz(x, y)
+            print(az.summary(data, var_names=["noise_scale", "f"]), az.loo(data))
         """
-        self.require_networks("to_arviz")
-        arviz = required("arviz", "to_arviz needs ArviZ", "arviz")
-        if self.num_draws == 0:
-            raise NotFittedError("There are no draws to hand over to ArviZ.")
-        groups = {"posterior": {"theta": self.draws}, "sample_stats": dict(self.sample_stats)}
-        dims = {"theta": ["param"]}
-        if int(arviz.__version__.split(".")[0]) >= 1:
-            return arviz.from_dict(groups, dims=dims)
-        return arviz.from_dict(**groups, dims=dims)
+        from tfbnn.posterior.arviz_data.data import to_arviz
+
+        return to_arviz(self, x, y, noise_scale, seed)
 
     @property
     def _flat(self) -> Array:

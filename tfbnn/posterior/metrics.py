@@ -8,7 +8,7 @@ from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_draws, noise_tiles
-from tfbnn.posterior.row_scores import RowScores, row_scores
+from tfbnn.posterior.row_scores import RowScores, log_jacobian, row_scores
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
 
@@ -61,11 +61,10 @@ def evaluate(
 
 
 def _log_densities(ensemble: Ensemble, y: Array, target: Array, rows: RowScores) -> dict[str, Any]:
-    jacobian = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
     off = (target - rows.centre) / rows.stddev
     normal = -0.5 * off**2 - np.log(rows.stddev) - 0.5 * np.log(2 * np.pi)
     return {
-        "log_predictive_density": np.mean(rows.log_density + jacobian),
+        "log_predictive_density": np.mean(rows.log_density + log_jacobian(ensemble, y)),
         "log_predictive_density_transformed": np.mean(rows.log_density),
         "log_predictive_density_moment_matched": np.mean(normal.sum(axis=1)),
     }

@@ -31,6 +31,8 @@ _TILE_VALUES = 4_000_000
 # there have to be at least, for the threads.
 _TILES_PER_PASS = 4
 _LEAST_PASSES = 8
+# Numbers of an array that a Prediction shows whole.
+_MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,12 @@ class Prediction:
     quantiles: Array | None = None
     trust: Array | None = None
     labels: FrameLabels | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        names = ("mean", "stddev", "quantiles", "trust")
+        shown = {name: vars(self)[name] for name in names if vars(self)[name] is not None}
+        with np.printoptions(precision=4, threshold=_MOST_SHOWN, edgeitems=3):
+            return f"Prediction({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))
@@ -148,11 +156,21 @@ def noise_tiles(
         for classes logits, and None for the scale.
     """
     likelihood = ensemble.spec.likelihood
-    for rows in row_tiles(ensemble, len(x)):
-        outputs = _by_rows(network_outputs(ensemble, x[rows]))
+    for rows, outputs in output_tiles(ensemble, x):
         known = None if noise is None else noise[rows]
         scale = likelihood.scale(outputs, ensemble.log_noise_scale, known)
         yield rows, likelihood.location(outputs), scale
+
+
+def output_tiles(ensemble: Ensemble, x: Array) -> Iterator[tuple[slice, Array]]:
+    """Iterates over tiles of rows: (slice, outputs of every draw [C * S, n, num_outputs]).
+
+    Args:
+        ensemble: Ensemble.
+        x: Inputs [N, D], transformed.
+    """
+    for rows in row_tiles(ensemble, len(x)):
+        yield rows, _by_rows(network_outputs(ensemble, x[rows]))
 
 
 def _by_rows(outputs: Array) -> Array:
@@ -228,7 +246,7 @@ class _Tile(NamedTuple):
         """Of network outputs [C * S, num_outputs, n]."""
         outputs = _by_rows(outputs)
         location = ensemble.spec.likelihood.location(outputs)
-        scale = _scale_at(ensemble, outputs, location, row_noise) if include_noise else None
+        scale = scale_at(ensemble, outputs, location, row_noise) if include_noise else None
         return cls(location, scale, known)
 
     def taken(self, rows: Array) -> _Tile:
@@ -298,10 +316,15 @@ def _calibrated_summary(
     return Prediction(mean, stddev, None if wanted.quantiles is None else quantiles)
 
 
-def _scale_at(
-    ensemble: Ensemble, outputs: Array, location: Array, row_noise: Array | None
-) -> Array:
-    """Transformed noise scale; a known one is carried there at each draw's own prediction."""
+def scale_at(ensemble: Ensemble, outputs: Array, location: Array, row_noise: Array | None) -> Array:
+    """Transformed noise scale; a known one is carried there at each draw's own prediction.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        outputs: Of its networks [C * S, n, num_outputs].
+        location: Their locations [C * S, n, K].
+        row_noise: Known noise scales [n, K], original units, or None.
+    """
     noise, pipeline = row_noise, ensemble.y_pipeline
     if row_noise is not None:
         noise = row_noise * np.abs(pipeline.derivative(pipeline.inverse(location)))

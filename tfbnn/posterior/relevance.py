@@ -37,7 +37,7 @@ class Relevance:
         """Yields (name, median, lower, upper) of every input."""
         yield from zip(self.names, self.median, self.lower, self.upper)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """A table with a line per input."""
         width = max(len("input"), *map(len, self.names))
         lines = [f"{'input':<{width}}  {'scale':>9}  {'16 %':>9}  {'84 %':>9}"]

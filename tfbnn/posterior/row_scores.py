@@ -86,6 +86,12 @@ def row_scores(
     return found
 
 
+def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
+    """What a log density of transformed targets gains in original units: y [N, K] -> [N]."""
+    gain: Array = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
+    return gain
+
+
 def _plain(
     ensemble: Ensemble, y: Array, target: Array, location: Array, scale: Array | None
 ) -> RowScores:

@@ -32,9 +32,12 @@ from tfbnn.posterior.prediction import (
     row_tiles,
 )
 from tfbnn.posterior.prediction_frame import labels_of
+from tfbnn.posterior.showing import line_of
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, prepare_noise
+from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
+from tfbnn.system.notebooks import folded
 from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
@@ -68,6 +71,16 @@ class SampledModel:
         model = cls.from_spec(ensemble.spec)
         model._ensemble = ensemble
         return model
+
+    def __repr__(self) -> str:
+        return line_of(type(self).__name__, self.spec, self._ensemble)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: this line, and the table of layers on request."""
+        choices = self.spec.choices
+        if self._ensemble is not None:
+            choices = self._ensemble.provenance.choices or ()
+        return folded(repr(self), describe_model(self.spec, choices))
 
     @property
     def spec(self) -> ModelSpec:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from tfbnn.run.events import Look
 from tfbnn.run.result import Kept
 from tfbnn.run.until import next_look
 
@@ -23,10 +24,13 @@ class Standing(NamedTuple):
     Attributes:
         is_enough: Whether they are good enough.
         text: By which numbers, "ESS 412 and R-hat 1.006" say.
+        rhat, ess: The two numbers.
     """
 
     is_enough: bool
     text: str
+    rhat: float
+    ess: float
 
 
 Judge = Callable[[Kept], Standing]
@@ -52,10 +56,13 @@ class Course(Protocol):
 
     Attributes:
         ended: Why the run has ended, in words; None where nobody asks, or it has not.
+        look: What was found when the draws were looked at last; None before.
     """
 
     @property
     def ended(self) -> str | None: ...
+    @property
+    def look(self) -> Look | None: ...
     def next(self, crew: Crew) -> int | None:
         """Draws per chain to go to next; None where nothing is left to do.
 
@@ -67,6 +74,7 @@ class Straight:
     """To a number of draws, without a look on the way."""
 
     ended: str | None = None
+    look: Look | None = None
 
     def __init__(self, num_results: int) -> None:
         """
@@ -96,6 +104,7 @@ class Judged:
         """
         self._goal, self._store = goal, store
         self.ended: str | None = None
+        self.look: Look | None = None
 
     def next(self, crew: Crew) -> int | None:
         counts, most = crew.num_kept, self._goal.num_results
@@ -112,6 +121,7 @@ class Judged:
     def _end(self, crew: Crew, num_results: int) -> str | None:
         """Why a run ends with so many draws of all its chains, or None."""
         found = self._goal.judge(self._store.read(crew.healthy))
+        self.look = Look(num_results, found.rhat, found.ess)
         after = f"after {num_results} draws per chain"
         if found.is_enough:
             return f"{found.text} {after}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING, NamedTuple
 
 from tfbnn.run.counters import Counters
-from tfbnn.run.events import Event, SamplingEvent, current_phase
+from tfbnn.run.events import Event, Look, SamplingEvent, current_phase
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending
 
@@ -71,6 +71,8 @@ class Crew(ABC):
         self._waiting: deque[tuple[float, list[int]]] = deque()
         # Attempts in a row that got no further, and transitions that the last of them reached.
         self._in_vain, self._reached = Counter[int](), dict[int, int]()
+        self._look: Look | None = None
+        self._last: SamplingEvent | None = None
 
     def follow(self, course: Course, notify: Notify) -> Ending:
         """Works until the course is over or `notify` returns true.
@@ -79,7 +81,7 @@ class Crew(ABC):
             course: How far the lanes are to go, asked again whenever all of them are there.
             notify: Called with the events of the run.
         """
-        return self._run(self._dealt(course), notify)
+        return self._run(self._dealt(course, notify), notify)
 
     def run(self, turns: Iterable[Sequence[int]], notify: Notify) -> Ending:
         """Works until all is done or `notify` returns true.
@@ -90,10 +92,23 @@ class Crew(ABC):
         """
         return self._run([turns], notify)
 
-    def _dealt(self, course: Course) -> Iterator[Iterable[Sequence[int]]]:
-        while (num_results := course.next(self)) is not None:
+    def _dealt(self, course: Course, notify: Notify) -> Iterator[Iterable[Sequence[int]]]:
+        while True:
+            num_results = course.next(self)
+            if self._has_news(course) and self._last is not None and notify(self._last):
+                return
+            if num_results is None:
+                return
             self.aim(num_results)
             yield self.deal()
+
+    def _has_news(self, course: Course) -> bool:
+        """Takes down what was found at a look at the draws; whether there was one."""
+        if course.look is None or course.look is self._look:
+            return False
+        self._look = course.look
+        self._last = None if self._last is None else self._last.after(self._look)
+        return True
 
     def _run(self, stages: Iterable[Iterable[Sequence[int]]], notify: Notify) -> Ending:
         interrupted = False
@@ -160,7 +175,9 @@ class Crew(ABC):
     def event(self, phase: str, seconds: float) -> Iterator[SamplingEvent]:
         """Yields the event of the run, `seconds` of which were spent in the phase; none of no lanes."""
         if healthy := self._healthy():
-            yield SamplingEvent.of(phase, healthy, self.plan, seconds)
+            event = SamplingEvent.of(phase, healthy, self.plan, seconds)
+            self._last = event if self._look is None else event.after(self._look)
+            yield self._last
 
     @property
     def healthy(self) -> list[int]:

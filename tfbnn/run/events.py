@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -81,14 +81,30 @@ class NewtonEvent(Event):
     log_prob: float
 
 
+class Look(NamedTuple):
+    """What was found when the draws of a run were looked at, to see whether they are enough.
+
+    Attributes:
+        num_judged: Draws per chain then.
+        rhat: R-hat of the function at 95 % of the reference inputs, the largest where that is too
+            large.
+        ess: The smallest effective sample size there, of bulk and tail.
+    """
+
+    num_judged: int
+    rhat: float
+    ess: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class SamplingEvent(Event):
-    """Of the chains, after a block.
+    """Of the chains, after a block, and after a look at the draws of a run with `until`.
 
     Attributes besides those of an Event:
         num_kept: Draws that every chain has kept.
         acceptance_rate, step_size: Mean over the last blocks, and median, of all chains.
         num_divergent, num_gradients: Of all chains so far; the latter in this phase.
+        num_judged, rhat, ess: Of the last `Look`; 0 and NaN before one.
         standing_still: Chains that have not moved for long.
         lanes: Counters of the lanes.
     """
@@ -98,6 +114,9 @@ class SamplingEvent(Event):
     step_size: float
     num_divergent: int
     num_gradients: int
+    num_judged: int = 0
+    rhat: float = math.nan
+    ess: float = math.nan
     standing_still: list[int]
     lanes: Sequence[Counters]
 
@@ -143,6 +162,10 @@ class SamplingEvent(Event):
         }
         return [chain for chain in self.standing_still if acceptance[chain] > _ACCEPTED]
 
+    def after(self, look: Look) -> "SamplingEvent":
+        """The same once the draws were looked at."""
+        return replace(self, **look._asdict())
+
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"lanes": [lane.to_json() for lane in self.lanes]}
 
@@ -150,6 +173,10 @@ class SamplingEvent(Event):
         # Where there is no room for all, what is wrong stays.
         if self.num_divergent:
             yield f"{self.num_divergent} divergent"
+        if math.isfinite(self.ess):
+            yield f"ESS {self.ess:.0f}"
+        if math.isfinite(self.rhat):
+            yield f"R-hat {self.rhat:.3g}"
         if math.isfinite(self.acceptance_rate):
             yield f"acceptance {self.acceptance_rate:.2f}"
         if math.isfinite(self.step_size):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
+from tfbnn.run.listeners.keras_callbacks import check_callback
 from tfbnn.run.until import Until, check_until
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.model_spec import check_likelihood_power
@@ -148,8 +149,7 @@ class FitOptions(Numbers):
         if not isinstance(self.callbacks, (list, tuple)):
             raise TypeError(f"callbacks must be a list of callables, received {self.callbacks!r}.")
         for callback in self.callbacks:
-            if not callable(callback):
-                raise TypeError(f"Each callback must be callable, received {callback!r}.")
+            check_callback(callback)
 
     def sampling(self, budget: int) -> Sampling:
         """Those of them that decide the draws of chains from given starts by a given kernel.

@@ -5,6 +5,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, TextIO
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy as np
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
+from tfbnn.run.listeners.history import History
+from tfbnn.run.listeners.keras_callbacks import KerasListener, is_keras_callback
 from tfbnn.run.time_to_go import TimeToGo
 from tfbnn.run.wording import TITLES, fitted, of_end, of_phase, of_silence
 from tfbnn.system.terminals import Forgiving, is_terminal
@@ -153,17 +156,21 @@ class Notifier:
     def __init__(
         self,
         verbose: int | str = 0,
-        callbacks: Sequence[Callable[[dict[str, Any]], Any]] = (),
+        callbacks: Sequence[Any] = (),
         deadline: Deadline | None = None,
+        history: History | None = None,
     ) -> None:
         """
         Args:
             verbose: As in `Progress`.
-            callbacks: Callables; one that raises is called no more.
+            callbacks: Callables or callbacks of Keras; one that raises is called no more.
             deadline: When the time of the run is over, or None.
+            history: Takes down all events, or None.
         """
-        self.progress = Progress(verbose)
-        self.callbacks = list(callbacks)
+        self.progress, self._history = Progress(verbose), history
+        self.callbacks = [
+            KerasListener(one) if is_keras_callback(one) else one for one in callbacks
+        ]
         self._deadline, self._is_asked_to_stop = deadline, False
         self._warned: set[int] = set()
 
@@ -187,11 +194,20 @@ class Notifier:
         if not self.stopped:
             self.progress.announce(phase)
 
+    def close(self) -> None:
+        """Says that the run is over, however it ended."""
+        self.progress.close()
+        for callback in list(self.callbacks):
+            if isinstance(callback, KerasListener):
+                self._call(callback, callback.close)
+
     def __call__(self, event: Event) -> bool:
         self.progress(event)
+        if self._history is not None:
+            self._history(event)
         self._warn_of_standing_chains(event)
         for callback in list(self.callbacks):
-            self._is_asked_to_stop |= self._call(callback, event)
+            self._is_asked_to_stop |= self._call(callback, partial(callback, event.to_dict()))
         if self._deadline is not None and self._deadline.ends(event):
             return True
         return self._is_asked_to_stop
@@ -214,9 +230,10 @@ class Notifier:
                     stacklevel=2,
                 )
 
-    def _call(self, callback: Callable[[dict[str, Any]], Any], event: Event) -> bool:
+    def _call(self, callback: Any, call: Callable[[], Any]) -> bool:
+        """Calls a callback, which is dropped where it raises; whether it asks to stop."""
         try:
-            answer = callback(event.to_dict())
+            answer = call()
             return isinstance(answer, (bool, np.bool_)) and bool(answer)
         except Exception as error:
             # A day of sampling is worth more than a callback.

@@ -1,7 +1,7 @@
 """What `fit_posterior` returns: how the run went, in numbers and as a report."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,12 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.run.coarsening import Coarsening, Rungs
 from tfbnn.run.evidence import Ladder, LogEvidence
+from tfbnn.run.listeners.history import Columns
 from tfbnn.spec.choices import Choice, choices_to_json
 from tfbnn.system.arrays import Array
+from tfbnn.system.notebooks import folded
+
+_NOTEBOOK_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,14 @@ class Run:
         rungs: `tfbnn.run.coarsening.Rungs` of one that kept the draws of all rungs, else None.
         folder: The run folder, or None where draws were kept in memory.
         find_basins: What `basins` calls, of the model that was fitted.
+        history: What happened, as this process saw it: dict phase -> dict name -> list, one entry
+            per event, of which there is about one in a second. Each phase, "pretraining", "newton",
+            "warmup" and "sampling", has "transition" and the "seconds" spent in it; the first also
+            "epoch" and "validation_log_likelihood" (mean per held-out row, NaN without), the second
+            "log_prob", the chains "num_kept", "acceptance_rate", "step_size", "num_divergent" and
+            "num_gradients". "looks" has "num_results", "rhat" and "ess" of the function whenever
+            `until` has looked at the draws. A run that `restart` scouts for begins with the scouts'.
+            Of thousands of events every second one is kept, or every fourth.
     """
 
     kernel: str
@@ -73,6 +85,22 @@ class Run:
     choices: tuple[Choice, ...] = ()
     ended: str | None = None
     find_basins: Callable[[], Basins] | None = None
+    history: dict[str, Columns] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        kernel, seconds = self.kernel.partition("(")[0], sum(self.seconds.values())
+        verdict = self.verdict if self.diagnosis is None else self.diagnosis.headline
+        lines = [
+            f"Run: {verdict}",
+            f"{self.num_chains} chains x {self.num_results} draws by {kernel} in {seconds:.1f} s",
+        ]
+        if self.ended is not None:
+            lines.append(self.ended)
+        return "\n".join([*lines, "print(run.report()) says more"])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: these lines, and the report on request."""
+        return folded(repr(self), self.report(width=_NOTEBOOK_WIDTH))
 
     def basins(self) -> Basins:
         """Which chains represent the same functions, and how much of the posterior is there.

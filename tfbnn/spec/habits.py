@@ -18,7 +18,7 @@ _DRAWS = "Every draw is a network of its own: model.posterior.draws [chains, dra
 _LAYERS = "model.summary() shows the layers, model.spec.layer_sizes their widths."
 _AT_ONCE = "model.predict(x) takes any number of rows."
 _FILES = "model.save(path) and tfbnn.load(path) write and read the fitted model."
-_RUN = "fit_posterior returns a run: run = model.fit_posterior(x, y); run.report()."
+_RUN = "fit_posterior returns a run: run = model.fit_posterior(x, y); run.history, run.report()."
 
 # Methods and attributes of models.
 ATTRIBUTES = {

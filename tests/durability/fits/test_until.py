@@ -39,9 +39,15 @@ def longer():
 
 
 @pytest.fixture(scope="module")
-def whole():
-    """(model, run) of a run in memory that nothing interrupted."""
-    return fit()
+def events():
+    """What a callback of `whole` was told."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def whole(events):
+    """(model, run) of a run in memory that nothing interrupted, and that was listened to."""
+    return fit(callbacks=[events.append, tfbnn.LogMetrics(lambda numbers, step: None)])
 
 
 def test_the_draws_are_the_first_of_a_longer_run(whole, longer):
@@ -60,6 +66,28 @@ def test_what_was_found_is_what_the_diagnosis_says(whole):
     smallest = min(diagnosis.ess_function.min(), diagnosis.tail_ess_function.min())
     q95 = np.quantile(diagnosis.rhat_function, 0.95, method="higher")
     assert whole[1].ended.startswith(f"ESS {smallest:.0f} and R-hat {q95:.4g} after")
+
+
+def test_the_looks_are_in_the_events_and_in_the_history(whole, events):
+    looks = whole[1].history["looks"]
+    assert looks["num_results"] == [100, 200]
+    assert whole[1].ended.startswith(f"ESS {looks['ess'][1]:.0f} and R-hat {looks['rhat'][1]:.4g}")
+    told = [event for event in events if event["phase"] == "sampling"]
+    assert np.isnan(told[0]["rhat"]) and told[0]["num_judged"] == 0
+    assert (told[-1]["rhat"], told[-1]["ess"]) == (looks["rhat"][1], looks["ess"][1])
+    # Up to the first look nothing is known, and from then on always something.
+    judged = [event["num_judged"] for event in told]
+    assert judged == sorted(judged) and set(judged) == {0, 100, 200}
+
+
+def test_the_history_has_every_phase(whole):
+    history = whole[1].history
+    assert list(history) == ["pretraining", "warmup", "sampling", "looks"]
+    assert history["pretraining"]["epoch"][-1] == 3
+    assert history["warmup"]["transition"][-1] == 40
+    assert history["sampling"]["num_kept"][-1] == 200
+    for columns in history.values():
+        assert len({len(column) for column in columns.values()}) == 1
 
 
 @pytest.mark.filterwarnings("ignore:The run was stopped")

@@ -3,6 +3,7 @@
 import pytest
 
 from tfbnn.run.crew import Crew, Ended
+from tfbnn.run.events import Look
 from tfbnn.run.plan import Leg, Plan
 
 PLAN = Plan([[0], [1], [2, 3]], 1, [Leg("sampling", 10)], num_results=10, stride=1)
@@ -98,3 +99,46 @@ def test_what_cannot_begin_ends_the_run_and_what_cannot_go_on_only_itself():
 def test_an_interrupt_stops_what_is_running():
     crew, ending = run([[0]], _0=[interrupted])
     assert ending.interrupted and crew.stops == 1
+
+
+class Telling(Told):
+    """Says how far it is before every end of an attempt."""
+
+    def reports(self):
+        yield from self.event("sampling", 1.0)
+        yield from super().reports()
+
+    def deal(self):
+        return [[0]]
+
+
+class Looks:
+    """A course with a look after each of its steps."""
+
+    ended = None
+
+    def __init__(self, *looks):
+        self.look, self._looks, self._has_begun = None, list(looks), False
+
+    def next(self, crew):
+        if self._has_begun:
+            self.look = self._looks.pop(0)
+        self._has_begun = True
+        return 10 if self._looks else None
+
+
+FIRST, SECOND = Look(5, 1.2, 80.0), Look(10, 1.01, 160.0)
+
+
+def test_what_a_look_has_found_is_told_at_once_and_from_then_on():
+    told = []
+    Telling(l0=[finished] * 2).follow(Looks(FIRST, SECOND), lambda event: told.append(event))
+    assert [event.num_judged for event in told] == [0, 5, 5, 10]
+    assert [event.ess for event in told[1:]] == [80.0, 80.0, 160.0]
+    assert [event.rhat for event in told[1:]] == [1.2, 1.2, 1.01] and told[0].rhat != 1.2
+
+
+def test_a_run_can_be_stopped_at_a_look():
+    crew = Telling(l0=[finished] * 2)
+    ending = crew.follow(Looks(FIRST, SECOND), lambda event: event.num_judged == 5)
+    assert crew.turns == [[0]] and crew.stops == 1 and not ending.interrupted

@@ -10,28 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.support.events import pretraining, sampling
 from tests.support.terminal import terminal
 from tfbnn.exceptions import ConvergenceWarning
-from tfbnn.run.counters import Counters
-from tfbnn.run.events import NewtonEvent, PretrainingEvent, SamplingEvent
-from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.events import Look, NewtonEvent
 from tfbnn.run.progress import Notifier, Progress
-
-LEGS = [Leg("warmup", 300), Leg("sampling", 100)]
-PLAN = Plan([[0], [1]], 16, LEGS, num_results=100, stride=1)
-
-
-def pretraining(step, seconds=2.0):
-    return PretrainingEvent(
-        phase="pretraining",
-        transition=step,
-        num_transitions=25_000,
-        num_chains=2,
-        seconds=seconds,
-        eta_seconds=8.0,
-        epoch=step // 50,
-        validation_log_likelihood=float("nan"),
-    )
 
 
 def newton(iteration):
@@ -44,22 +27,6 @@ def newton(iteration):
         eta_seconds=float("nan"),
         log_prob=-3.0,
     )
-
-
-def sampling(phase, done, seconds, divergent=0, refused=0):
-    lanes = [
-        Counters.nothing([chain]).after_block(
-            phase,
-            done,
-            np.array([0.9 * done]),
-            np.array([done]),
-            step_size=np.array([0.0923]),
-            num_divergent=np.array([divergent]),
-            num_refused=np.array([refused]),
-        )
-        for chain in (0, 1)
-    ]
-    return SamplingEvent.of(phase, lanes, PLAN, seconds)
 
 
 @pytest.fixture
@@ -277,6 +244,15 @@ class TestNotifier:
         assert np.isnan([event["total_eta_seconds"] for event in events[:2]]).all()
         # 150 more transitions of warm-up, and then 100 as slow as those.
         assert events[2]["eta_seconds"] == 30.0 and events[2]["total_eta_seconds"] == 50.0
+
+    def test_what_a_look_has_found_stands_in_events_and_in_the_line(self):
+        event = sampling("sampling", 40, 30.0)
+        assert np.isnan([event.to_dict()["rhat"], event.to_dict()["ess"]]).all()
+        assert event.to_dict()["num_judged"] == 0
+        found = event.after(Look(40, 1.0234, 151.6))
+        assert (found.to_dict()["rhat"], found.to_dict()["ess"]) == (1.0234, 151.6)
+        assert list(found.remarks())[:2] == ["ESS 152", "R-hat 1.02"]
+        assert not any("R-hat" in remark for remark in event.remarks())
 
     def test_a_phase_that_a_callback_stopped_is_not_over(self, now, monkeypatch):
         with terminal(80) as tty:

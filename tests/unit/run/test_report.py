@@ -113,3 +113,20 @@ def test_a_run_without_the_draws_of_rungs_has_no_curve(diagnosis):
         run.coarsening(np.zeros((3, 2)), np.zeros(3))
     assert "Coarsening" not in run.report()
     assert run.to_dict()["largest_power_that_mixes"] is None
+
+
+def test_at_a_prompt_a_run_shows_its_verdict_first_in_a_few_lines(diagnosis):
+    run = make_run(diagnosis, ended="ESS 412 and R-hat 1.006 after 20 draws per chain")
+    assert repr(run).splitlines() == [
+        f"Run: {diagnosis.headline}",
+        "2 chains x 20 draws by HMC in 4.0 s",
+        "ESS 412 and R-hat 1.006 after 20 draws per chain",
+        "print(run.report()) says more",
+    ]
+    assert len(repr(make_run(None)).splitlines()) == 3
+
+
+def test_notebooks_show_the_report_of_a_run_folded(diagnosis):
+    page = make_run(diagnosis, kernel="<b>HMC</b>()")._repr_html_()
+    assert page.startswith(f"<div><b>Run: {diagnosis.headline}</b><br>")
+    assert "&lt;b&gt;HMC" in page and "Divergences" in page

@@ -121,7 +121,7 @@ def judged(enough, most=1000, is_budget=False):
 
     def judge(kept):
         looks.append(kept)
-        return Standing(len(looks) >= enough, "ESS 1")
+        return Standing(len(looks) >= enough, "ESS 1", 1.5, float(len(looks)))
 
     store = SimpleNamespace(read=lambda lanes: list(lanes))
     return Judged(Goal(most, judge, is_budget), store), looks
@@ -129,7 +129,9 @@ def judged(enough, most=1000, is_budget=False):
 
 def test_a_course_goes_from_look_to_look():
     course, looks = judged(enough=4)
+    assert course.look is None
     assert steps(course, 0, 0, 0) == [100, 200, 400, 600]
+    assert course.look == (600, 1.5, 4.0)
     assert looks == [[0, 1, 2]] * 4 and course.ended == "ESS 1 after 600 draws per chain"
 
 

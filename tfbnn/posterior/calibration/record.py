@@ -80,6 +80,9 @@ class Calibration:
     coverage_after: Array
     misfit: Misfit | None = None
 
+    def __repr__(self) -> str:
+        return f"<Calibration: {self.in_short}>"
+
     @classmethod
     def from_json(cls, entries: Any, scores: Array, misfit: Misfit | None = None) -> Calibration:
         """Of what `to_json`, `scores` and `misfit` gave.

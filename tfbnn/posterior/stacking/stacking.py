@@ -56,6 +56,9 @@ class Stacking:
     num_rows: int
     pareto_k: Array | None = None
 
+    def __repr__(self) -> str:
+        return f"<Stacking: weights {_weights_text(self.weights)}, {self.method}>"
+
     @property
     def unreliable_share(self) -> float:
         """Share of the leave-one-out densities with a Pareto k above 0.7; 0 without PSIS."""

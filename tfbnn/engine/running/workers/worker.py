@@ -26,7 +26,7 @@ from tfbnn.engine.running.advance import advance_lanes
 from tfbnn.engine.running.workers.process import error_to_json, errors_to_json, parse, send
 from tfbnn.run.course import Course
 from tfbnn.run.crew import Crew
-from tfbnn.run.events import Event
+from tfbnn.run.events import Event, Look
 from tfbnn.system.signals import STOP_SIGNALS
 
 _ORPHANED = 1
@@ -66,10 +66,11 @@ class _Orders:
 
     Attributes:
         is_stopped: Whether the lanes are to end as soon as they can.
-        ended: As that of a Course: only the parent knows.
+        ended, look: As those of a Course: only the parent knows.
     """
 
     ended: str | None = None
+    look: Look | None = None
 
     def __init__(self, first: int | None, messages: TextIO) -> None:
         """

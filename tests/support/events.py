@@ -1,0 +1,43 @@
+"""Events as a small run would tell them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tfbnn.run.counters import Counters
+from tfbnn.run.events import PretrainingEvent, SamplingEvent
+from tfbnn.run.plan import Leg, Plan
+
+PLAN = Plan([[0], [1]], 16, [Leg("warmup", 300), Leg("sampling", 100)], num_results=100, stride=1)
+
+
+def pretraining(step, validation_log_likelihood=float("nan"), seconds=2.0):
+    """Of ADAM, 50 steps an epoch."""
+    return PretrainingEvent(
+        phase="pretraining",
+        transition=step,
+        num_transitions=25_000,
+        num_chains=2,
+        seconds=seconds,
+        eta_seconds=8.0,
+        epoch=step // 50,
+        validation_log_likelihood=validation_log_likelihood,
+    )
+
+
+def sampling(phase, done, seconds=1.0, divergent=0, refused=0):
+    """Of two chains that accept nine of ten."""
+    before = PLAN.num_transitions("warmup") if phase == "sampling" else 0
+    lanes = [
+        replace(Counters.nothing([chain]), transition=before).after_block(
+            phase,
+            done,
+            np.array([0.9 * done]),
+            np.array([done]),
+            step_size=np.array([0.0923]),
+            num_divergent=np.array([divergent]),
+            num_refused=np.array([refused]),
+        )
+        for chain in (0, 1)
+    ]
+    return SamplingEvent.of(phase, lanes, PLAN, seconds)

@@ -1,0 +1,1 @@
+"""What `model.posterior.to_arviz` makes of the draws: named variables, and what they say of rows."""

@@ -1,0 +1,122 @@
+"""The draws as named variables of layers and scales, with the coordinates of their dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from tfbnn.data.labels import label_array
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.system.arrays import Array
+
+# The first two dimensions of whatever there is one of per draw.
+SAMPLE = ("chain", "draw")
+
+
+class Variable(NamedTuple):
+    """A variable of ArviZ data.
+
+    Attributes:
+        dims: Names of all its dimensions.
+        values: Of that many dimensions.
+        description: What it is, in words.
+    """
+
+    dims: tuple[str, ...]
+    values: Array
+    description: str
+
+
+Variables = dict[str, Variable]
+
+
+def parameter_variables(ensemble: Ensemble) -> Variables:
+    """Scales as positive numbers, then kernels and biases layer by layer, then theta as it is.
+
+    The latter two are views of the draws, which takes no memory.
+    """
+    what = "all parameters in the coordinates they are sampled in, scales as their logarithms"
+    theta = Variable((*SAMPLE, "param"), ensemble.draws, what)
+    return dict(_scales(ensemble)) | dict(_weights(ensemble)) | {"theta": theta}
+
+
+def coordinates(ensemble: Ensemble) -> dict[str, Array]:
+    """Of every dimension of the variables: names where the model knows some, else numbers."""
+    sides = _names_of_sides(ensemble)
+    return sides | {"param": np.array(list(_parameter_names(ensemble, sides)))}
+
+
+def layer_sides(ensemble: Ensemble) -> tuple[str, ...]:
+    """Names of the dimensions between the layers, from the inputs to the outputs."""
+    hidden = [f"dense_{number}_unit" for number in range(1, len(ensemble.spec.layer_sizes) - 1)]
+    spec = ensemble.spec
+    last = prediction_side(ensemble) if spec.layer_sizes[-1] == spec.num_predicted else "output"
+    return ("feature", *hidden, last)
+
+
+def prediction_side(ensemble: Ensemble) -> str:
+    """Name of the dimension of a prediction's columns: "target", or "class" where one has several."""
+    return "target" if ensemble.spec.num_predicted == ensemble.spec.num_targets else "class"
+
+
+def _names_of_sides(ensemble: Ensemble) -> dict[str, Array]:
+    sizes, sides = ensemble.spec.layer_sizes, layer_sides(ensemble)
+    targets, last = ensemble.target_names, np.arange(sizes[-1])
+    if sides[-1] == "class":
+        last = label_array(ensemble.classes or ())
+    elif sides[-1] == "output":  # the first are of the targets, the others make their noise
+        further = range(len(targets), sizes[-1])
+        last = np.array([*targets, *(f"output {number + 1}" for number in further)])
+    return {
+        "feature": np.array(ensemble.input_names),
+        **{name: np.arange(size) for name, size in zip(sides[1:-1], sizes[1:-1])},
+        sides[-1]: last,
+        "target": np.array(targets),
+        "noise": np.arange(ensemble.spec.layout.num_noise),
+    }
+
+
+def _weights(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
+    spec, sides = ensemble.spec, layer_sides(ensemble)
+    layers = spec.layout.kernels_and_biases(ensemble.draws)
+    note = ", which the network multiplies with prior scales and a width" if spec.is_ntk else ""
+    for index, (kernel, bias) in enumerate(layers):
+        name, dims = f"dense_{index + 1}", (*SAMPLE, *sides[index : index + 2])
+        yield f"{name}_kernel", Variable(dims, kernel, f"weights of layer {index + 1}{note}")
+        dims = (*SAMPLE, sides[index + 1])
+        yield f"{name}_bias", Variable(dims, bias, f"biases of layer {index + 1}{note}")
+
+
+def _scales(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
+    layout, theta = ensemble.spec.layout, ensemble.draws
+    if layout.num_noise:
+        side = "target" if layout.num_noise == ensemble.spec.num_targets else "noise"
+        what = "standard deviation of the noise, after the transform of the targets"
+        values = _positive(theta[..., layout.log_noise_scale])
+        yield "noise_scale", Variable((*SAMPLE, side), values, what)
+    for index, (prior, _, place) in enumerate(ensemble.spec.weight_groups()):
+        if place.stop == place.start:
+            continue
+        name = f"dense_{index // 2 + 1}_{('kernel', 'bias')[index % 2]}_scale"
+        values, what = _positive(theta[..., place]), "sampled scale of a prior"
+        if prior.per_input:
+            yield name, Variable((*SAMPLE, "feature"), values, f"{what}, one per input")
+        else:
+            yield name, Variable(SAMPLE, values[..., 0], what)
+
+
+def _positive(logarithms: Array) -> Array:
+    values: Array = np.exp(logarithms.astype(np.float64))
+    return values
+
+
+def _parameter_names(ensemble: Ensemble, sides: dict[str, Array]) -> Iterator[str]:
+    """Of the entries of theta, by the variables that they are in: "dense_1_kernel[mass, 0]"."""
+    named = (("", _weights(ensemble)), ("log ", _scales(ensemble)))  # in the order of theta
+    for prefix, variables in named:
+        for name, variable in variables:
+            for entry in product(*(map(str, sides[side]) for side in variable.dims[2:])):
+                yield f"{prefix}{name}[{', '.join(entry)}]" if entry else f"{prefix}{name}"

@@ -1,0 +1,102 @@
+"""Callbacks of Keras among those of a run, by their methods: Keras is never imported for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfbnn.run.listeners.news import NAMES, News
+
+# Callbacks that need what a Keras model has and a run has not, and what to use here.
+_INSTEAD = {
+    "ModelCheckpoint": "output=FOLDER keeps the draws of a run on the way",
+    "BackupAndRestore": "output=FOLDER and resume=True go on with a run that was stopped",
+    "SwapEMAWeights": "predictions average over draws already",
+    "ReduceLROnPlateau": "tfbnn.Pretraining has a learning_rate_schedule",
+    "LearningRateScheduler": "tfbnn.Pretraining has a learning_rate_schedule",
+}
+
+
+def is_keras_callback(callback: Any) -> bool:
+    """Whether an object has the methods that Keras calls, and none of the package's own."""
+    methods = (getattr(callback, name, None) for name in ("set_model", "on_epoch_end"))
+    return not callable(callback) and all(map(callable, methods))
+
+
+def check_callback(callback: Any) -> None:
+    """Refuses what cannot be told of a run.
+
+    Raises:
+        TypeError: For what is neither callable nor a callback of Keras.
+        ValueError: For a callback of Keras that could not do its work here.
+    """
+    if isinstance(callback, type) or not (callable(callback) or is_keras_callback(callback)):
+        raise TypeError(
+            "Each callback must be callable as callback(event: dict), or a callback of Keras, "
+            f"received {callback!r}."
+        )
+    if not is_keras_callback(callback):
+        return
+    for kind in type(callback).__mro__:
+        if kind.__name__ in _INSTEAD:
+            raise ValueError(
+                f"{kind.__name__} needs the optimiser or the weights of a Keras model, which a run "
+                f"has none of: {_INSTEAD[kind.__name__]}. Leave it out."
+            )
+    if getattr(callback, "restore_best_weights", False):
+        raise ValueError(
+            "restore_best_weights=True would undo draws, of which a run keeps all. Use "
+            "restore_best_weights=False."
+        )
+    monitor = getattr(callback, "monitor", None)
+    if monitor is not None and monitor not in NAMES:
+        raise ValueError(f"monitor must be one of {', '.join(NAMES)}, received {monitor!r}.")
+
+
+class KerasListener:
+    """Tells a callback of Keras of a run: every event is an epoch."""
+
+    def __init__(self, callback: Any) -> None:
+        """
+        Args:
+            callback: Of Keras 3 or earlier, checked.
+        """
+        self._callback, self._training = callback, _Training()
+        self._news, self._num_epochs = News(), 0
+
+    def __repr__(self) -> str:
+        return repr(self._callback)
+
+    def __call__(self, event: dict[str, Any]) -> bool:
+        """An epoch; returns whether the callback asks to stop."""
+        callback, epoch = self._callback, self._num_epochs
+        if epoch == 0:
+            self._begin()
+        self._num_epochs += 1
+        callback.on_epoch_begin(epoch, {})
+        logs = self._news(event)
+        # One that watches a number counts the epochs that tell it, and would complain of others.
+        if getattr(callback, "monitor", None) in (None, *logs):
+            callback.on_epoch_end(epoch, logs)
+        return bool(self._training.stop_training)
+
+    def close(self) -> None:
+        """The run is over."""
+        if self._num_epochs:
+            self._callback.on_train_end({})
+
+    def _begin(self) -> None:
+        callback = self._callback
+        callback.set_params({"verbose": 0, "epochs": None, "steps": None})
+        callback.set_model(self._training)
+        callback.on_train_begin({})
+        # One that writes a table takes its columns from the first epoch, which tells but a few.
+        if getattr(callback, "keys", ()) is None:
+            callback.keys = list(NAMES)
+
+
+class _Training:
+    """What callbacks may ask of the model that is trained."""
+
+    stop_training = False
+    optimizer = None
+    metrics: tuple[Any, ...] = ()
