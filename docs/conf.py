@@ -10,8 +10,8 @@ from sphinx.application import Sphinx
 
 from tfbnn import __version__
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).parent))
+from command_reference import markdown  # noqa: E402
 
 project = "tfbnn"
 author = "The tfbnn developers"
@@ -60,6 +60,13 @@ def show_examples_as_code(
             lines[place : place + 1] = [line.replace("Example:", "Example::"), ""]
 
 
+def add_the_commands(app: Sphinx, docname: str, source: list[str]) -> None:
+    """The page of commands is made of the parsers."""
+    if docname == "commands":
+        source[0] += markdown().partition("\n")[2]
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", add_the_commands)
     # Before napoleon, which would take the example for prose.
     app.connect("autodoc-process-docstring", show_examples_as_code, priority=400)
