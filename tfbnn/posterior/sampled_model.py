@@ -273,7 +273,7 @@ class SampledModel:
         Returns:
             Dict of floats (arrays [K] per target where there are several targets): rmse, r2 of the
             mean in original units; where all targets are positive relative_error_median,
-            relative_error_mean and relative_error_q90 of |mean / y - 1| over the rows;
+            relative_error_mean and relative_error_q90 of `|mean / y - 1|` over the rows;
             rmse_transformed, r2_transformed; rmse_log10, r2_log10 where "log10" is used;
             log_predictive_density of the mixture of all draws, mean per row, in original units
             (Jacobian included), and log_predictive_density_transformed;
