@@ -122,10 +122,11 @@ def test_figures_do_not_follow_links(tmp_path, fitted, monkeypatch):
     figure = pytest.importorskip("matplotlib.figure").Figure
     monkeypatch.setattr("tfbnn.plots.plot_traces", lambda model: figure())
     monkeypatch.setattr("tfbnn.plots.plot_convergence", lambda model: figure())
+    monkeypatch.setattr("tfbnn.plots.plot_slices", lambda *rows, **settings: figure())
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "traces.png").symlink_to(tmp_path / "victim")
     paths = save_figures(fitted, None, str(tmp_path))
-    assert (tmp_path / "victim").read_text() == "mine" and len(paths) == 2
+    assert (tmp_path / "victim").read_text() == "mine" and len(paths) == 3
     assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in paths)
 
 
