@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "threadpoolctl": ("system.threads",),
     "h5py": ("storage", "data.hdf5", "data.table_files"),
     "matplotlib": ("plots",),
+    "jinja2": ("plots.page",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
     "rich": ("run.live",),

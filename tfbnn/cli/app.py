@@ -8,7 +8,18 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from tfbnn.cli import calibrate, demo, diagnose, evaluate, fit, info, plot, predict, resuming
+from tfbnn.cli import (
+    calibrate,
+    demo,
+    diagnose,
+    evaluate,
+    fit,
+    info,
+    plot,
+    predict,
+    report,
+    resuming,
+)
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.cli.parsing import Parser, parse
 from tfbnn.exceptions import ChainError
@@ -25,6 +36,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "calibrate": calibrate,
     "diagnose": diagnose,
     "plot": plot,
+    "report": report,
     "info": info,
     "resume": resuming,
 }

@@ -29,6 +29,7 @@ COMMANDS = (
     "calibrate",
     "diagnose",
     "plot",
+    "report",
     "info",
     "resume",
 )
