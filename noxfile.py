@@ -13,7 +13,7 @@ nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "types", "fast"]
 
 # The tiers that the default run leaves out; .ci/run has them too.
-OTHER_TIERS = "(processes or cluster or statistics or benchmarks) and not slow"
+OTHER_TIERS = "(processes or cluster or statistics or benchmarks or browser) and not slow"
 # Most tests keep one core busy; those of a file share what they compile.
 SHARED = ("-n", "2", "--dist", "loadfile")
 

@@ -2,6 +2,8 @@
 
 from common import markdown
 
+from tfbnn.plots.canvas import BLUE, GREY, ORANGE, styled_figure
+
 __all__ = ["figure", "report"]
 
 INTRODUCTION = (
@@ -72,30 +74,28 @@ def _conclusion(row):
 
 def figure(rows, path):
     """Agreement, error and density against the power, a column for each problem."""
-    from matplotlib.figure import Figure
+    with styled_figure(3, len(rows), (5.5, 3.0), sharex="col") as (canvas, panels):
+        for column, (name, row) in zip(panels.T, rows.items()):
+            _draw_column(column, name, row)
+        canvas.savefig(path, dpi=110)
 
-    canvas = Figure(figsize=(5.5 * len(rows), 9), layout="constrained")
-    panels = canvas.subplots(3, len(rows), sharex="col", squeeze=False)
-    for column, (name, row) in zip(panels.T, rows.items()):
-        agreement, error, density = column
-        powers, scores, after = row["powers"], row["scores"], row["calibrated"]
-        agreement.plot(powers, row["rhat_q95"], "-o", color="C0")
-        agreement.axhline(1.05, color="grey", linestyle="--")
-        agreement.set(title=name, ylabel="R-hat, 95 % of the inputs")
-        error.plot(powers, scores["rmse_transformed"], "-o", color="C1", label="RMSE")
-        error.plot(powers, [found["spread"] for found in after], "-s", color="C2", label="spread")
-        error.set(yscale="log", ylabel="transformed units")
-        plain = scores["log_predictive_density_transformed"]
-        density.plot(powers, plain, "-o", color="C3", label="as sampled")
-        density.plot(
-            powers, [found["lpd"] for found in after], "-s", color="C4", label="calibrated"
-        )
-        density.set(ylabel="log predictive density per row", xlabel="power of the likelihood")
-        for axes in column:
-            axes.set_xscale("log")
-            axes.grid(alpha=0.3)
-            if row["largest_power"] is not None:
-                axes.axvline(row["largest_power"], color="black", linewidth=1, alpha=0.6)
-        error.legend(fontsize="small")
-        density.legend(fontsize="small")
-    canvas.savefig(path, dpi=110)
+
+def _draw_column(column, name, row):
+    agreement, error, density = column
+    powers, scores, after = row["powers"], row["scores"], row["calibrated"]
+    agreement.plot(powers, row["rhat_q95"], "-o", color=BLUE)
+    agreement.axhline(1.05, color=GREY, linestyle=":", label="R-hat 1.05")
+    agreement.set(title=name, ylabel="R-hat, 95 % of the inputs")
+    error.plot(powers, scores["rmse_transformed"], "-o", color=ORANGE, label="RMSE")
+    error.plot(powers, [found["spread"] for found in after], "--s", color=BLUE, label="spread")
+    error.set(yscale="log", ylabel="transformed units")
+    plain = scores["log_predictive_density_transformed"]
+    density.plot(powers, plain, "-o", color=ORANGE, label="as sampled")
+    density.plot(powers, [found["lpd"] for found in after], "--s", color=BLUE, label="calibrated")
+    density.set(ylabel="log predictive density per row", xlabel="power of the likelihood")
+    for axes in column:
+        axes.set_xscale("log")
+        axes.grid(alpha=0.3)
+        if row["largest_power"] is not None:
+            axes.axvline(row["largest_power"], color=GREY, label="largest power that mixes")
+        axes.legend(fontsize="small")

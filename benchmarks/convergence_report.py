@@ -2,6 +2,8 @@
 
 from common import markdown
 
+from tfbnn.plots.canvas import GREY, colors, line_styles, styled_figure
+
 __all__ = ["figure", "report"]
 
 FINDINGS = """\
@@ -110,42 +112,49 @@ def line(name, row):
     ]
 
 
+# Of R-hat less one.
+TICKS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
 def figure(rows, path):
     """R-hat against gradients, both logarithmic, one panel per data set."""
-    from matplotlib.figure import Figure
-
-    canvas = Figure(figsize=(13, 5), layout="constrained")
-    panels = canvas.subplots(1, 2, sharey=True)
-    for axes, title in zip(panels, ("neutralino", "airfoil")):
-        on_airfoil = title == "airfoil"
-        chosen = {n: r for n, r in rows.items() if (r["problem"] == "airfoil") == on_airfoil}
-        axes.set(title=title, xlabel="gradients of warm-up and sampling, four chains")
-        if any(row["checkpoints"] for row in chosen.values()):
-            _draw_panel(axes, chosen)
-    canvas.savefig(path, dpi=120)
+    with styled_figure(1, 2, (6.5, 4.6), sharey=True) as (canvas, panels):
+        for axes, title in zip(panels[0], ("neutralino", "airfoil")):
+            # Others had no time left after their start.
+            drawn = {
+                name: row
+                for name, row in rows.items()
+                if (row["problem"] == "airfoil") == (title == "airfoil") and row["checkpoints"]
+            }
+            axes.set(title=title, xlabel="gradients of warm-up and sampling, four chains")
+            if drawn:
+                _draw_panel(axes, drawn)
+        canvas.savefig(path, dpi=120)
 
 
 def _draw_panel(axes, rows):
-    for index, (name, row) in enumerate(rows.items()):
+    looks = zip(colors(len(rows)), line_styles(len(rows)))
+    for index, ((name, row), (colour, dashes)) in enumerate(zip(rows.items(), looks)):
         gradients = [point["gradients"] for point in row["checkpoints"]]
         # R-hat of chains that agree may come out below 1.
         excess = [max(point["rhat_q95"] - 1.0, 1e-3) for point in row["checkpoints"]]
         style = {
-            "color": f"C{index % 10}",
-            "linestyle": "--" if index >= 10 else "-",
+            "color": colour,
+            "linestyle": dashes,
             "marker": "os^vD"[index % 5],
             "markersize": 4,
         }
         axes.plot(gradients, excess, label=name, **style)
-    axes.axhline(0.05, color="black", linestyle=":", linewidth=1)
+    axes.axhline(0.05, color=GREY, linestyle=":", linewidth=1, label="R-hat 1.05")
     axes.set(xscale="log", yscale="log")
     axes.tick_params(axis="x", which="minor", labelbottom=False)
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.set_ylim(bottom=0.03)
     _label_rhat(axes)
 
 
 def _label_rhat(axes):
-    ticks = [0.001, 0.01, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0]
+    ticks = [tick for tick in TICKS if axes.get_ylim()[0] <= tick <= axes.get_ylim()[1]]
     axes.set_yticks(ticks, [f"{1.0 + tick:g}" for tick in ticks])
     axes.tick_params(axis="y", which="minor", left=False, labelleft=False)
     axes.set_ylabel("R-hat of predictions, 95 % quantile over test rows")

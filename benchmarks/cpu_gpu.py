@@ -27,6 +27,8 @@ from timed_lanes import (
     start,
 )
 
+from tfbnn.plots.canvas import colors, line_styles, styled_figure
+
 NUM_ROWS, REPEATS = 11_746, 5
 WIDTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WITH_RIVALS = (32, 512, 4096)
@@ -174,15 +176,20 @@ def milliseconds(seconds):
 
 def figure(found, path):
     """Seconds per transition of 512 leapfrog steps against width, on log-log axes."""
-    from matplotlib.figure import Figure
+    with styled_figure(1, 1, (6.0, 4.0)) as (canvas, panels):
+        _draw(panels[0, 0], found)
+        canvas.savefig(path, dpi=120)
 
-    canvas = Figure(figsize=(6, 4), layout="constrained")
-    axes = canvas.subplots()
+
+def _draw(axes, found):
+    looks = iter(zip(colors(24), line_styles(24)))
     for device, rows in found.items():
         name = device.split(":")[0]
         for mode in MODES:
             points = {n: P100_STEPS * row[mode] for n, row in rows.items() if mode in row}
-            axes.loglog(list(points), list(points.values()), "o-", label=f"{name}, {mode}")
+            colour, dashes = next(looks)
+            look = {"marker": "o", "color": colour, "linestyle": dashes}
+            axes.loglog(list(points), list(points.values()), **look, label=f"{name}, {mode}")
         parts = {
             n: least_seconds([5, n, 1], NUM_ROWS, r["operation"], r["tanh"])
             for n, r in rows.items()
@@ -192,7 +199,6 @@ def figure(found, path):
     axes.loglog(list(P100), list(P100.values()), "k^:", label="P100 (thesis)")
     axes.set(xlabel="hidden units n of 5-n-1", ylabel="seconds per transition (L = 512)")
     axes.legend()
-    canvas.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 import numpy as np
 from common import markdown
 
+from tfbnn.plots.canvas import BLUE, GREY, ORANGE, styled_figure
+
 __all__ = ["figure", "report"]
 
-COLOURS = {"identity": "C7", "diagonal": "C0", "gauss_newton": "C3"}
+COLOURS = {"identity": GREY, "diagonal": BLUE, "gauss_newton": ORANGE}
 STYLES = {"ADAM": ":", "ADAM + LM": "-"}
 # Log densities closer than this to the best of a panel are shown on a linear scale.
 LINEAR = 100.0
@@ -81,18 +83,16 @@ def line(row):
 
 def figure(rows, path):
     """Log density traces, one panel per problem, as distances below the best of the panel."""
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(row["problem"] for row in rows))
-    canvas = Figure(figsize=(13, 7.5), layout="constrained")
-    panels = canvas.subplots(2, 3).ravel()
-    for axes, name in zip(panels, names):
-        _draw_panel(axes, name, [row for row in rows if row["problem"] == name])
-    for axes in panels[len(names) :]:
-        axes.set_axis_off()
-    handles, labels = panels[0].get_legend_handles_labels()
-    panels[-1].legend(handles, labels, loc="center", title="preconditioner, start")
-    canvas.savefig(path, dpi=120)
+    with styled_figure(2, 3, (4.3, 3.7)) as (canvas, grid):
+        panels = grid.ravel()
+        for axes, name in zip(panels, names):
+            _draw_panel(axes, name, [row for row in rows if row["problem"] == name])
+        for axes in panels[len(names) :]:
+            axes.set_axis_off()
+        handles, labels = panels[0].get_legend_handles_labels()
+        panels[-1].legend(handles, labels, loc="center", title="preconditioner, start")
+        canvas.savefig(path, dpi=120)
 
 
 def _draw_panel(axes, name, rows):
@@ -109,7 +109,7 @@ def _draw_panel(axes, name, rows):
             linewidth=1.5,
             label=f"{row['preconditioner']}, {row['start']}",
         )
-    axes.axvline(first, color="black", linewidth=0.6)
+    axes.axvline(first, color=GREY, linewidth=0.8, linestyle="--", label="end of warm-up")
     axes.set_yscale("symlog", linthresh=LINEAR)
     low, high = axes.get_ylim()
     ticks = [tick for tick in TICKS if low <= tick <= high]

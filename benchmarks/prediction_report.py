@@ -3,6 +3,7 @@
 import numpy as np
 from common import keep, markdown
 
+from tfbnn.plots.canvas import colors, line_styles, styled_figure
 from tfbnn.system.threads import num_cores
 
 __all__ = ["report"]
@@ -100,12 +101,11 @@ def _colds(rows):
 
 
 def _histogram(rows, path):
-    from matplotlib.figure import Figure
-
-    canvas = Figure(figsize=(6, 3.5), layout="constrained")
-    axes = canvas.subplots()
-    for row in rows:
-        axes.hist(1e3 * row["load"], bins=20, histtype="step", label=_name(row["layers"]))
-    axes.set(xlabel="tfbnn.load, ms", ylabel="loads", xscale="log")
-    axes.legend(frameon=False)
-    canvas.savefig(path, dpi=150)
+    with styled_figure(1, 1, (6.0, 3.5)) as (canvas, panels):
+        axes = panels[0, 0]
+        for row, colour, dashes in zip(rows, colors(len(rows)), line_styles(len(rows))):
+            look = {"color": colour, "linestyle": dashes, "label": _name(row["layers"])}
+            axes.hist(1e3 * row["load"], bins=20, histtype="step", **look)
+        axes.set(xlabel="tfbnn.load, ms", ylabel="loads", xscale="log")
+        axes.legend()
+        canvas.savefig(path, dpi=150)

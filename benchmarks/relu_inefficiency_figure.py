@@ -4,23 +4,23 @@ import numpy as np
 from relu_inefficiency_report import efficiency_curve, moved
 from relu_published import OPTIMUM
 
+from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, styled_figure
+
 __all__ = ["figure"]
 
-COLOURS = {"sigmoid": "C0", "relu": "C3", "leaky_relu": "C1"}
+COLOURS = {"sigmoid": BLUE, "relu": ORANGE, "leaky_relu": GREEN}
+MARKS = {"sigmoid": "o", "relu": "s", "leaky_relu": "^"}
 
 
 def figure(found, path):
     """Four panels: acceptance, efficiency, size, local error."""
-    from matplotlib.figure import Figure
-
-    canvas = Figure(figsize=(12, 8.5), layout="constrained")
-    panels = canvas.subplots(2, 2).ravel()
-    for axes, (name, draw) in zip(panels, PANELS.items()):
-        if found[name]:
-            draw(axes, found[name])
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize="small")
-    canvas.savefig(path, dpi=120)
+    with styled_figure(2, 2, (6.0, 4.25)) as (canvas, panels):
+        for axes, (name, draw) in zip(panels.ravel(), PANELS.items()):
+            if found[name]:
+                draw(axes, found[name])
+                axes.grid(alpha=0.3)
+                axes.legend(fontsize="small")
+        canvas.savefig(path, dpi=120)
 
 
 def _acceptance(axes, rows):
@@ -34,7 +34,8 @@ def _acceptance(axes, rows):
             ]
             rates = [moved(row).mean() if len(moved(row)) else 0.0 for row in chosen]
             steps = [row["step_size"] for row in chosen]
-            axes.plot(steps, rates, style, marker="o", color=colour, label=f"{name}, L = {length}")
+            look = {"marker": MARKS[name], "color": colour, "label": f"{name}, L = {length}"}
+            axes.plot(steps, rates, style, **look)
     axes.set(title="acceptance of chains that moved", xlabel="step size", ylim=(0.0, 1.02))
     axes.set_xticks(sorted({row["step_size"] for row in rows}))
 
@@ -47,9 +48,8 @@ def _efficiency(axes, rows):
             if not chosen:
                 continue
             steps, rates = efficiency_curve(chosen)
-            axes.plot(
-                rates, steps * rates, style, marker="o", color=colour, label=f"{name}, {start}"
-            )
+            look = {"marker": MARKS[name], "color": colour, "label": f"{name}, {start}"}
+            axes.plot(rates, steps * rates, style, **look)
     axes.set(
         title="efficiency at eps L = 0.1, dotted: published optima",
         xlabel="acceptance",
@@ -60,14 +60,14 @@ def _efficiency(axes, rows):
 def _architecture(axes, rows):
     for name, colour in COLOURS.items():
         chosen = [row for row in rows if row["activation"] == name]
-        for deep, style in ((False, "-o"), (True, "--s")):
+        for deep, style in ((False, "-"), (True, "--")):
             family = [row for row in chosen if (set(row["hidden"]) == {20}) == deep]
             if not family:
                 continue
             sizes = [row["parameters"] for row in family]
             rates = [moved(row).mean() if len(moved(row)) else 0.0 for row in family]
             label = f"{name}, {'1 to 4 layers of 20' if deep else 'one hidden layer'}"
-            axes.plot(sizes, rates, style, color=colour, label=label)
+            axes.plot(sizes, rates, style, marker=MARKS[name], color=colour, label=label)
     axes.set(title="acceptance of chains that moved", xlabel="parameters", xscale="log")
     ticks = (30, 100, 300, 1000)
     axes.set_xticks(ticks, ticks)
@@ -77,11 +77,12 @@ def _architecture(axes, rows):
 def _local_error(axes, rows):
     for row in rows:
         steps, name = np.array(row["step_size"]), row["activation"]
-        axes.loglog(steps, row["mean"], "-o", color=COLOURS[name], label=f"{name}, all steps")
+        look = {"marker": MARKS[name], "color": COLOURS[name]}
+        axes.loglog(steps, row["mean"], "-", **look, label=f"{name}, all steps")
         if name != "sigmoid":
             errors = np.array(row["mean_crossing"], float)
             label = f"{name}, steps that cross a kink"
-            axes.loglog(steps, errors, "--s", color=COLOURS[name], label=label)
+            axes.loglog(steps, errors, "--", **look, label=label)
     axes.set(title="one leapfrog step", xlabel="step size", ylabel="mean |error of the energy|")
 
 

@@ -3,9 +3,14 @@
 import numpy as np
 from common import markdown
 
+from tfbnn.plots.canvas import styled_figure
+
 __all__ = ["distance", "figure", "report"]
 
 NAMES = {"xor": "2-2-1 on XOR", "iris": "4-3-3 on iris"}
+
+# Panels side by side in the figure.
+PER_LINE = 3
 
 LEGEND = """\
 Sigmoid hidden units, raw inputs, all rows train. Chains start at draws of the prior; step sizes are
@@ -103,19 +108,21 @@ def distance(covariance, reference):
 
 def figure(rows, path):
     """Covariance of the weights, network by network and sampler by sampler, at prior scale 1."""
-    from matplotlib.figure import Figure
-
     rows = [row for row in rows if row["prior_scale"] == 1.0]
     samplers = list(dict.fromkeys(row["sampler"] for row in rows))
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    canvas = Figure(figsize=(3.2 * len(samplers) + 1, 3.2 * len(networks)), layout="constrained")
-    panels = canvas.subplots(len(networks), len(samplers), squeeze=False)
-    for axes in panels.ravel():
-        axes.set_axis_off()
-    for row in rows:
-        place = networks.index(row["network"])
-        axes = panels[place, samplers.index(row["sampler"])]
-        image = axes.imshow(row["weight_covariance"], cmap="RdBu_r", vmin=-1.0, vmax=1.0)
-        axes.set_title(f"{NAMES[row['network']]}\n{row['sampler']}", fontsize="small")
-    canvas.colorbar(image, ax=panels, label="posterior covariance of weights, N(0, I) prior")
-    canvas.savefig(path, dpi=120)
+    # A network in one line of panels for each PER_LINE samplers, so that titles can be read.
+    lines = -(-len(samplers) // PER_LINE)
+    shape = lines * len(networks), min(PER_LINE, len(samplers))
+    with styled_figure(*shape, (2.9, 3.1)) as (canvas, panels):
+        for axes in panels.ravel():
+            axes.set_axis_off()
+        for row in rows:
+            line, column = divmod(samplers.index(row["sampler"]), PER_LINE)
+            axes = panels[lines * networks.index(row["network"]) + line, column]
+            image = axes.imshow(row["weight_covariance"], cmap="RdBu_r", vmin=-1.0, vmax=1.0)
+            sampler = row["sampler"].replace(" of ", "\nof ")
+            axes.set_title(f"{NAMES[row['network']]}\n{sampler}", fontsize="large")
+        bar = canvas.colorbar(image, ax=panels, shrink=0.5)
+        bar.set_label("posterior covariance of weights, N(0, I) prior", fontsize="large")
+        canvas.savefig(path, dpi=100)

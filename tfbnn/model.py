@@ -414,6 +414,41 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
         write_model(self._fitted(), path)
         return os.path.getsize(path)
 
+    def save_report(
+        self,
+        path: StrPath,
+        x: Any = None,
+        y: Any = None,
+        *,
+        noise_scale: Any = None,
+        unit: str | Sequence[str] | None = None,
+    ) -> None:
+        """Writes a report as one HTML page: verdict, convergence, traces, predictions and more.
+
+        The page needs nothing but itself and runs no script: it opens from the disk, offline, in
+        light or dark, on a phone and on paper. Needs Matplotlib and Jinja2, the extra `plots`.
+
+        Args:
+            path: File to write, by custom ending in .html; an earlier report is replaced.
+            x, y: Rows with known targets, best ones that the fit has not seen, for scores, pulls,
+                coverage and reliability. Default None: the page does without these.
+            noise_scale: Known standard deviations of these rows, in the units of y, or None.
+            unit: Of all targets, or a list with that of each. None (default): what their names say,
+                as in `xsec_fb` or `m [GeV]`.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ImportError: When Matplotlib or Jinja2 is not installed.
+            TypeError, ValueError: For unusable rows.
+            FileExistsError: When there is something at `path` that is no report of tfbnn.
+
+        Example:
+            model.save_report("report.html", x_test, y_test)
+        """
+        from tfbnn.plots.page.saving import save_report
+
+        save_report(self, path, x, y, noise_scale, unit)
+
     def to_savedmodel(self, path: StrPath) -> None:
         """Writes mean and spread of the function as a TensorFlow SavedModel.
 

@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "h5py": ("storage", "data.hdf5", "data.table_files"),
     "matplotlib": ("plots",),
     "pandas": ("posterior.prediction_frame",),
+    "jinja2": ("plots.page",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
     "rich": ("run.live",),

@@ -24,7 +24,7 @@ def test_ci_runs_what_the_default_run_leaves_out():
     options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     (left_out,) = (option for option in options["addopts"] if option.startswith("-m="))
     tiers = set(re.findall(r"\w+", left_out.removeprefix("-m=not"))) - {"or"}
-    assert tiers == {"processes", "cluster", "statistics", "benchmarks", "slow"}
+    assert tiers == {"processes", "cluster", "statistics", "benchmarks", "browser", "slow"}
     commands = (ROOT / ".ci" / "run").read_text()
     for tier in tiers - {"slow"}:
         assert re.search(rf"pytest -m .*\b{tier}\b", commands), tier

@@ -31,7 +31,16 @@ WITH_TENSORFLOW = [
 ]
 # Fixtures that need it, too, and markers of tests that are not fast.
 ENGINE_FIXTURES = {"lanes", "tiny_model"}
-NOT_FAST = {"tensorflow", "processes", "cluster", "statistics", "benchmarks", "slow", "gpu"}
+NOT_FAST = {
+    "tensorflow",
+    "processes",
+    "cluster",
+    "statistics",
+    "benchmarks",
+    "browser",
+    "slow",
+    "gpu",
+}
 
 
 class NoTensorFlow:
@@ -62,7 +71,7 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collection_modifyitems(items):
     for item in items:
         place = item.path.relative_to(TESTS).parts[0]
-        if place in ("cluster", "processes"):
+        if place in ("browser", "cluster", "processes"):
             item.add_marker(place)
         if not (
             _needs_tensorflow(item.path)

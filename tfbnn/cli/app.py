@@ -18,6 +18,7 @@ from tfbnn.cli import (
     info,
     plot,
     predict,
+    report,
     resuming,
 )
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
@@ -38,6 +39,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "calibrate": calibrate,
     "diagnose": diagnose,
     "plot": plot,
+    "report": report,
     "info": info,
     "resume": resuming,
     "compress": compress,

@@ -6,7 +6,7 @@ import sys
 from functools import partial
 
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json, say
-from tfbnn.cli.following import follow
+from tfbnn.cli.following import follow, lines_to
 from tfbnn.cli.options import add_model_argument, add_strict_option, load_model
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import Interface, Spoils
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Diagnoses and prints."""
     if args.follow:
         show = (say, sys.stderr) if args.json else (partial(print, flush=True), sys.stdout)
-        args.model = follow(args.model, *show)
+        args.model = follow(args.model, lines_to(*show))
     model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
     coarsened, basins = model.spec.coarsening_note, model.posterior.basins

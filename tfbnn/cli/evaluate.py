@@ -1,11 +1,8 @@
 """`tfbnn evaluate`: scores of a saved model on rows with known targets."""
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, print_json
@@ -16,6 +13,7 @@ from tfbnn.cli.options import (
     add_uncalibrated_option,
     load_model,
 )
+from tfbnn.posterior.score_rows import score_rows
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 HELP = "score a saved model on rows with known targets"
@@ -24,23 +22,6 @@ Score the predictions of a saved model on rows with known targets: errors, log p
 and coverage, the share of rows within 1 to 5 predicted standard deviations (noise included). Of a
 classifier: accuracy, Brier score, calibration error and log predictive density.
 Use rows that the fit has not seen."""
-
-_LINES = (
-    ("rmse", "RMSE", "original units"),
-    ("r2", "R2", "original units, 1 is perfect"),
-    ("relative_error_median", "Relative error, median", "of the mean prediction"),
-    ("relative_error_mean", "Relative error, mean", "of the mean prediction"),
-    ("relative_error_q90", "Relative error, 90 %", "of the rows have less"),
-    ("rmse_log10", "RMSE of log10", "decades"),
-    ("r2_log10", "R2 of log10", "1 is perfect"),
-    ("crps", "CRPS", "original units, 0 is perfect"),
-    ("log_predictive_density", "Log predictive density", "mean per row, higher is better"),
-    ("pull_width", "Pull width", "1 is perfect, above 1: error bars too small"),
-    ("accuracy", "Accuracy", "share of rows, 1 is perfect"),
-    ("brier", "Brier score", "summed over classes, 0 is perfect"),
-    ("ece", "Calibration error", "ECE in 15 bins, 0 is perfect"),
-    ("n_effective", "Effective draws", "median over rows"),
-)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -83,16 +64,9 @@ def scores_text(
         weighting: Line on how the chains are weighted, or None for equal weights.
         calibration: Line on what calibrated the error bars, or None.
     """
-    lines = [_line("Rows", [str(scores["num_rows"])])]
+    lines = [_line(*row) for row in score_rows(scores)]
     if len(names) > 1:
         lines.insert(0, _line("", names))
-    for key, label, note in _LINES:
-        if key in scores:
-            lines.append(_line(label, [f"{value:.4g}" for value in _values(scores[key])], note))
-    for k, observed in scores.get("coverage", {}).items():
-        shares = [f"{100 * value:.2f} %" for value in _values(observed)]
-        nominal = f"{100 * math.erf(k / math.sqrt(2)):.{2 if k < 4 else 4}f} % nominal"
-        lines.append(_line(f"Within {k} sigma", shares, nominal))
     if weighting is not None:
         lines.append(f"{'Chains':<24}{weighting}")
     if calibration is not None:
@@ -103,8 +77,3 @@ def scores_text(
 def _line(label: str, cells: Sequence[str], note: str = "") -> str:
     text = f"{label:<24}" + "".join(f"{cell:>14}" for cell in cells)
     return f"{text}   {note}".rstrip()
-
-
-def _values(value: Any) -> list[float]:
-    values: list[float] = np.atleast_1d(value).tolist()
-    return values

@@ -1,4 +1,4 @@
-"""`tfbnn diagnose --follow`: a line whenever a run has committed more, until it is finished."""
+"""What `--follow` does: looks whenever a run has committed more, until it is finished."""
 
 import os
 import shlex
@@ -26,16 +26,15 @@ _MAX_IDLE_LOOKS = 6
 _WIDTH = 100
 
 
-def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> str:
-    """Shows how far a run is whenever it has committed more, until it is done.
+def follow(path: str, show: Callable[[RunFolder, SamplingEvent], None]) -> str:
+    """Looks at a run whenever it has committed more, until it is done.
 
     Waits for a folder that is not there yet, and for a run that has not begun in it. Ends also when
     nobody has been at work on the run for a while, and says so.
 
     Args:
         path: Run folder, now or in future.
-        show: Called with a line of text.
-        stream: Where this goes, which says how long a line may be.
+        show: Called with the run and how far it is.
 
     Returns:
         Where what the run has made is: the folder, or the model file whose run kept the folder by
@@ -45,7 +44,7 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> str
         ValueError: When there is something else, when the folder cannot come to be, and when it is
             removed.
     """
-    _check(path)
+    check_followed(path)
     shown, idle_looks, had_run = None, 0, False
     while True:
         # Asked first, so that what was committed before the end is shown.
@@ -66,8 +65,7 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> str
         idle_looks = 0 if in_use or seen != shown or not is_there else idle_looks + 1
         if folder is not None and event is not None:
             if seen != shown:
-                width = columns(stream) or _WIDTH
-                show(textwrap.fill(_line(folder, event), width, subsequent_indent="    "))
+                show(folder, event)
             has_all = event.phase == "sampling" and event.transition >= event.num_transitions
             if has_all or said_end(folder) is not None:
                 return path
@@ -84,7 +82,37 @@ def follow(path: str, show: Callable[[str], None], stream: TextIO | None) -> str
         time.sleep(_SECONDS)
 
 
-def _check(path: str) -> None:
+def lines_to(
+    show: Callable[[str], None], stream: TextIO | None
+) -> Callable[[RunFolder, SamplingEvent], None]:
+    """What shows a line for each look, as `follow` wants it.
+
+    Args:
+        show: Called with a line of text.
+        stream: Where this goes, which says how long a line may be.
+    """
+
+    def look(folder: RunFolder, event: SamplingEvent) -> None:
+        width = columns(stream) or _WIDTH
+        show(textwrap.fill(_line(folder, event), width, subsequent_indent="    "))
+
+    return look
+
+
+def progress_text(folder: RunFolder, event: SamplingEvent) -> str:
+    """How far a run is, in a line."""
+    parts = of_phase(event, None, event.total_eta_seconds)
+    if event.num_kept:
+        parts[2:3] = [f"{event.num_kept}/{wanted_results(folder)} draws per chain"]
+    return fitted(parts)
+
+
+def check_followed(path: str) -> None:
+    """Refuses what is no folder of a run, now or in future.
+
+    Raises:
+        ValueError: Says what there is instead.
+    """
     if os.path.lexists(path) and not os.path.isdir(path):
         raise ValueError(f"--follow needs the folder of a run, received {path!r}. Leave it out.")
     above = os.path.dirname(os.path.abspath(path))

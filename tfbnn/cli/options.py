@@ -119,6 +119,17 @@ def load_model(args: argparse.Namespace) -> BayesianMLP:
     return load(args.model, untrusted=True)
 
 
+def add_unit_option(parser: Group) -> None:
+    """Adds --unit, as what draws has it."""
+    parser.add_argument(
+        "--unit",
+        action="append",
+        metavar="UNIT",
+        help="unit of the target, for figures; of several targets once for each; default: what "
+        "their names say, as in xsec_fb or 'm [GeV]'",
+    )
+
+
 def add_role_options(parser: Group) -> None:
     """Adds --target and --noise-column, as `evaluate` and `plot` have them."""
     parser.add_argument(

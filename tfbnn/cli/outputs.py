@@ -1,7 +1,7 @@
 """Where commands may write: looked at before any work is done, so that nothing is lost by it.
 
-An output never replaces an input, a table never a model and a model nothing but a model; the ending
-of its name says what it is.
+An output never replaces an input, a table never a model, a model nothing but a model and a report
+nothing but a report; the ending of its name says what it is.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from tfbnn.data.table_files import ENDINGS, Writer, csv_writer, ending_of, table
 from tfbnn.storage import RunFolder
 from tfbnn.storage.format.sealing import is_sealed
 from tfbnn.system.atomic import check_writable, open_text
+from tfbnn.system.pages import is_page
 from tfbnn.system.streams import data_output
 
 # Standard output.
@@ -39,6 +40,7 @@ class Kind:
 MODEL = Kind("a model", (".h5", ".hdf5"), sealed=True)
 TABLE = Kind("a table", ENDINGS)
 ONNX = Kind("an ONNX file", (".onnx",))
+PAGE = Kind("a report", (".html", ".htm"))
 FOLDER = Kind("a folder of results")
 NEW_FOLDER = Kind("a SavedModel")
 
@@ -124,13 +126,22 @@ def _check_file(path: str, kind: Kind) -> None:
     if os.path.exists(path):
         if not os.path.isfile(path):
             raise ValueError(f"-o {path} is a device. Choose a file's name.")
-        if is_sealed(path) != kind.sealed:
-            found = "no tfbnn model" if kind.sealed else "a tfbnn model"
+        found = _something_else(path, kind)
+        if found is not None:
             raise ValueError(
                 f"-o {path} exists and is {found}; {kind.name} does not replace it. Remove it, or "
                 "choose another name."
             )
     check_writable(path)
+
+
+def _something_else(path: str, kind: Kind) -> str | None:
+    """What a file is that an output of this kind does not replace; None of one that it does."""
+    if kind is PAGE:
+        return None if is_page(path) else "no report of tfbnn"
+    if is_sealed(path) != kind.sealed:
+        return "no tfbnn model" if kind.sealed else "a tfbnn model"
+    return None
 
 
 def _is_in(path: str, other: str) -> bool:

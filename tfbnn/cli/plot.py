@@ -2,20 +2,29 @@
 
 import argparse
 import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tfbnn.cli.columns import Roles, read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import DATA, add_model_argument, add_role_options, load_model
+from tfbnn.cli.options import (
+    DATA,
+    add_model_argument,
+    add_role_options,
+    add_unit_option,
+    load_model,
+)
 from tfbnn.cli.outputs import FOLDER, check_output
+from tfbnn.posterior.facts import known_relevance
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 
 HELP = "draw figures of a saved model"
 DESCRIPTION = """\
-Draw figures of a saved model: traces of the chains and convergence of the predictions; with a table
-of rows also predictions against truth, pulls and coverage. Needs Matplotlib (tfbnn[plots])."""
+Draw figures of a saved model: traces of the chains, convergence of the predictions, predictions
+along each input, and which inputs matter; with a table of rows also predictions against truth, pulls
+and coverage, of a classifier reliability. Needs Matplotlib (tfbnn[plots])."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", nargs="?", help=f"rows with known targets: {DATA}")
     parser.add_argument("-o", dest="output", metavar="FOLDER", required=True, help="where to save")
     add_role_options(parser)
+    add_unit_option(parser)
     parser.add_argument(
         "--format", choices=["png", "pdf", "svg"], default="png", help="default: png"
     )
@@ -39,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         rows = read_rows(model, args.data, roles)
     if model.posterior.no_chains is not None:
         say(f"{model.posterior.no_chains}: there are no figures of chains.")
-    for path in save_figures(model, rows, args.output, args.format):
+    for path in save_figures(model, rows, args.output, args.format, args.unit):
         print(path)
     return DONE
 
@@ -49,6 +59,7 @@ def save_figures(
     rows: tuple[Any, Array, Array | None] | None,
     folder: str,
     file_format: str = "png",
+    unit: Sequence[str] | None = None,
 ) -> list[str]:
     """Saves all figures that can be drawn.
 
@@ -57,28 +68,42 @@ def save_figures(
         rows: (x, y, noise or None), or None without rows.
         folder: Where to; it is made where there is none.
         file_format: Ending of the files.
+        unit: Of each target; None: what their names say.
 
     Returns:
         Paths of the files.
     """
-    from tfbnn import plots
-
-    figures: dict[str, Any] = {}
-    if model.posterior.no_chains is None:
-        figures |= {
-            "traces": plots.plot_traces(model),
-            "convergence": plots.plot_convergence(model),
-        }
-    if rows is not None:
-        x, y, noise = rows
-        figures |= {
-            "truth": plots.plot_truth(model, x, y, noise_scale=noise),
-            "pulls": plots.plot_pulls(model, x, y, noise_scale=noise),
-            "coverage": plots.plot_coverage(model, x, y, noise_scale=noise),
-        }
+    figures = dict(_figures(model, rows, unit))
     os.makedirs(folder, exist_ok=True)
     paths = {os.path.join(folder, f"{name}.{file_format}"): f for name, f in figures.items()}
     for path, figure in paths.items():
         with replacing(path) as temporary:
             figure.savefig(temporary, format=file_format)
     return list(paths)
+
+
+def _figures(
+    model: SampledModel,
+    rows: tuple[Any, Array, Array | None] | None,
+    unit: Sequence[str] | None,
+) -> Iterator[tuple[str, Any]]:
+    """Yields (name, figure) of all that can be drawn."""
+    from tfbnn import plots
+
+    ensemble, (x, y, noise) = model.posterior, rows or (None, None, None)
+    if ensemble.no_chains is None:
+        yield "traces", plots.plot_traces(model)
+        yield "convergence", plots.plot_convergence(model)
+    ranges = ensemble.training_inputs
+    if (ranges.high > ranges.low).any():
+        yield "slices", plots.plot_slices(model, x, y, noise_scale=noise, unit=unit)
+    if known_relevance(ensemble) is not None:
+        yield "relevance", plots.plot_relevance(model)
+    if rows is None:
+        return
+    if ensemble.spec.has_classes:
+        yield "reliability", plots.plot_reliability(model, *rows[:2])
+        return
+    yield "truth", plots.plot_truth(model, *rows[:2], noise_scale=noise, unit=unit)
+    yield "pulls", plots.plot_pulls(model, *rows[:2], noise_scale=noise)
+    yield "coverage", plots.plot_coverage(model, *rows[:2], noise_scale=noise)

@@ -5,6 +5,19 @@ Every function returns a `matplotlib.figure.Figure` that belongs to no window: s
 """
 
 from tfbnn.plots.chains import plot_convergence, plot_traces
-from tfbnn.plots.predictions import plot_coverage, plot_pulls, plot_truth
+from tfbnn.plots.classes import plot_reliability
+from tfbnn.plots.coverage import plot_coverage
+from tfbnn.plots.inputs import plot_relevance
+from tfbnn.plots.predictions import plot_pulls, plot_truth
+from tfbnn.plots.slices import plot_slices
 
-__all__ = ["plot_convergence", "plot_coverage", "plot_pulls", "plot_traces", "plot_truth"]
+__all__ = [
+    "plot_convergence",
+    "plot_coverage",
+    "plot_pulls",
+    "plot_relevance",
+    "plot_reliability",
+    "plot_slices",
+    "plot_traces",
+    "plot_truth",
+]

@@ -1,4 +1,4 @@
-"""What all figures share: style, colours, labels, and rows that are checked as in `evaluate`."""
+"""What all figures share: style, colours, texts, and rows that are checked as in `evaluate`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tfbnn.diagnostics.wording import shown
 from tfbnn.posterior import checks
+from tfbnn.posterior.row_scores import RowScores, row_scores
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
 from tfbnn.system.extras import required
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+PINK, AMBER, SKY = "#CC79A7", "#E69F00", "#56B4E9"
 GREY, LIGHT = "#555555", "#BBBBBB"
-_CYCLE = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
+_CYCLE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
 _LINES = ("-", "--", ":", "-.")
+# Points of more rows are drawn as an image in vector graphics, which would be too large.
+MOST_VECTORS = 300
+_MOST_CHARACTERS = 40
 _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -37,6 +44,17 @@ def colors(count: int) -> list[str]:
 def line_styles(count: int) -> list[str]:
     """`count` styles of lines, by which those can be told apart whose colours are alike."""
     return [_LINES[index % len(_LINES)] for index in range(count)]
+
+
+def plain(name: str) -> str:
+    """A name of the user's or of a file's as Matplotlib draws it letter by letter, cut where long.
+
+    A dollar begins a formula there, and a label that begins with an underscore is left out of legends.
+    """
+    name = shown(name)
+    if len(name) > _MOST_CHARACTERS:
+        name = f"{name[: _MOST_CHARACTERS - 1]}…"
+    return f"{' ' if name.startswith('_') else ''}{name}".replace("$", r"\$")
 
 
 @contextmanager
@@ -59,13 +77,40 @@ def styled_figure(
         yield figure, figure.subplots(num_rows, num_columns, squeeze=False, **options)
 
 
+def add_legend(axis: Axes, num_columns: int = 1) -> None:
+    """A legend above the axes, where it covers nothing."""
+    axis.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+        fontsize="small",
+        ncols=num_columns,
+        columnspacing=0.8,
+        handlelength=1.5,
+    )
+
+
+def count_in_whole_numbers(axis: Axes) -> None:
+    """Has the vertical axis, which counts something, ticks at whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+
+
 def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:
     """(Rows, NetworkRows), refused where they do not fit."""
     ensemble = model.posterior
     if ensemble.spec.has_classes:
         raise ValueError(
             "plot_truth, plot_pulls and plot_coverage are for targets that are numbers; this model "
-            f"has the likelihood {ensemble.spec.likelihood_name}. Use evaluate, "
-            "plot_traces and plot_convergence."
+            f"has the likelihood {ensemble.spec.likelihood_name}. Use plot_reliability."
         )
     return checks.checked_rows(ensemble, x, y, noise_scale, "this figure")
+
+
+def scored_rows(
+    model: SampledModel, x: Any, y: Any, noise_scale: Any, include_noise: bool = True
+) -> RowScores:
+    """What the predictive distribution says of rows, refused where they do not fit."""
+    rows, transformed = checked_rows(model, x, y, noise_scale)
+    return row_scores(model.posterior, rows.y, transformed, include_noise=include_noise)

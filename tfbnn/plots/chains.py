@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
-from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, colors, line_styles, styled_figure
+from tfbnn.diagnostics.diagnosis import Diagnosis
+from tfbnn.plots import canvas
+from tfbnn.plots.canvas import BLUE, GREY, ORANGE, colors, line_styles, styled_figure
+from tfbnn.plots.units import Quantity, input_quantities, target_quantities
 from tfbnn.posterior.checks import untransformed_inputs
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array
@@ -21,12 +25,33 @@ if TYPE_CHECKING:
 
 # Names of more chains than this leave no room for the figure.
 _MOST_NAMED = 8
+# Of more draws of a chain a line shows every second, third, ..., as it would hide the others.
+_MOST_DRAWS = 500
+_MOST_POINTS = 3
+# Of the inputs that the title of a trace names.
+_MOST_CHARACTERS = 45
+
+
+class Trace(NamedTuple):
+    """One number of every draw.
+
+    Attributes:
+        label: What it is.
+        where: At which inputs, "" where that does not apply.
+        values: [C, S].
+    """
+
+    label: str
+    where: str
+    values: Array
 
 
 def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:
     """Log density and three predictions of every chain, draw by draw, with their histograms.
 
-    Chains that agree overlap; a chain that drifts or stays apart has not converged.
+    Chains that agree overlap; a chain that drifts or stays apart has not converged. Predictions are
+    on the scale the network sees, of classes logits. Lines of more than 500 draws per chain show
+    every second one, every third one and so on; histograms count all.
 
     Args:
         model: A fitted `BayesianMLP`.
@@ -35,36 +60,78 @@ def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Fi
     Returns:
         Figure.
     """
+    traces = find_traces(model, x_reference)
+    grid = {"width_ratios": [4, 1], "sharey": "row"}
+    with styled_figure(len(traces), 2, (4.6, 1.75), **grid) as (figure, axes):
+        draw_traces(axes, traces)
+    return figure
+
+
+def find_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> list[Trace]:
+    """The log density and the first target's predictions at three inputs, as `plot_traces` has them."""
     ensemble = model.posterior
     x = ensemble.x_reference
     if x_reference is not None:
         x = untransformed_inputs(ensemble, x_reference, "x_reference")
-    x = x[evenly_spaced(len(x), 3)]
+    x = x[evenly_spaced(len(x), _MOST_POINTS)]
     draws = model.predict_draws(x, space="transformed")
     draws = draws.reshape(ensemble.num_chains, ensemble.num_results, len(x), -1)[..., 0]
-    traces = [("log density", ensemble.sample_stats["lp"])]
-    traces += [(f"f(x), point {i + 1}", draws[..., i]) for i in range(len(x))]
-    grid = {"width_ratios": [4, 1], "sharey": "row"}
-    with styled_figure(len(traces), 2, (4.6, 1.6), **grid) as (figure, axes):
-        for (trace, histogram), (name, values) in zip(axes, traces):
-            edges = np.histogram_bin_edges(values[np.isfinite(values)], 30)
-            looks = zip(colors(len(values)), line_styles(len(values)))
-            for number, (chain, (color, dashes)) in enumerate(zip(values, looks)):
-                look: dict[str, Any] = {"color": color, "linestyle": dashes}
-                style = look | {"linewidth": 0.7, "alpha": 0.8, "rasterized": True}
-                trace.plot(chain, **style, label=f"chain {number}")
-                histogram.hist(chain, edges, orientation="horizontal", histtype="step", **look)
-            trace.set_ylabel(name)
-            histogram.set_xticks([])
-        if ensemble.num_chains <= _MOST_NAMED:
-            names = axes[0, 0].get_legend_handles_labels()
-            legend = figure.legend(*names, loc="outside upper center", ncols=4)
-            for line in legend.get_lines():
-                line.set_linewidth(1.5)
-        else:
-            axes[0, 0].set_title(f"{ensemble.num_chains} chains")
-        axes[-1, 0].set_xlabel("kept draw (predictions on the scale the network sees)")
-    return figure
+    inputs, label = input_quantities(ensemble), _prediction_label(ensemble)
+    scale = "transformed, " if ensemble.y_pipeline.steps else ""
+    return [
+        Trace("log density", "", ensemble.sample_stats["lp"]),
+        *(
+            Trace(label, f"{scale}at {_place(inputs, row)}", draws[..., i])
+            for i, row in enumerate(x)
+        ),
+    ]
+
+
+def _prediction_label(ensemble: Ensemble) -> str:
+    if ensemble.spec.has_classes:
+        return "logit"
+    return target_quantities(ensemble)[0].symbol if ensemble.spec.num_targets > 1 else "f(x)"
+
+
+def _place(inputs: Sequence[Quantity], row: Array) -> str:
+    """Where a row of inputs [D] is, in words that a title has room for."""
+    named = [quantity.value(value) for quantity, value in zip(inputs, row)]
+    # Places of the ends of the names in the text that they would make.
+    ends = np.cumsum([len(name) + len(", ") for name in named])
+    count = max(1, int(np.count_nonzero(ends <= _MOST_CHARACTERS)))
+    more = len(named) - count
+    return ", ".join(named[:count]) + (f" and {more} more" if more else "")
+
+
+def draw_traces(axes: Array, traces: Sequence[Trace]) -> None:
+    """Draws traces on axes [traces, 2], the histograms on the right."""
+    num_chains, num_draws = traces[0].values.shape
+    every = -(-num_draws // _MOST_DRAWS)
+    shown = np.arange(0, num_draws, every)
+    for (trace, histogram), found in zip(axes, traces):
+        values = found.values
+        edges = np.histogram_bin_edges(values[np.isfinite(values)], 30)
+        looks = zip(colors(num_chains), line_styles(num_chains))
+        for number, (chain, (color, dashes)) in enumerate(zip(values, looks)):
+            look: dict[str, Any] = {"color": color, "linestyle": dashes}
+            # Lines of many chains are an image in vector graphics, which would be too large.
+            style = look | {"linewidth": 0.9, "alpha": 0.8, "rasterized": num_chains > _MOST_NAMED}
+            trace.plot(shown, chain[shown], **style, label=f"chain {number}")
+            histogram.hist(chain, edges, orientation="horizontal", histtype="step", **look)
+        trace.set_ylabel(found.label)
+        trace.set_title(found.where, loc="left", fontsize="small")
+        histogram.set_xticks([])
+        trace.tick_params(labelbottom=trace is axes[-1, 0])
+    if num_chains <= _MOST_NAMED:
+        names = axes[0, 0].get_legend_handles_labels()
+        legend = axes[0, 0].figure.legend(*names, loc="outside upper center", ncols=4)
+        for line in legend.get_lines():
+            line.set_linewidth(1.5)
+    else:
+        axes[0, 0].set_title(f"{num_chains} chains")
+    rest = "" if every == 1 else f", one of {every} shown"
+    axes[-1, 0].set_xlabel(f"kept draw{rest}")
+    axes[-1, 1].set_xlabel("all draws")
 
 
 def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:
@@ -79,32 +146,43 @@ def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) 
     """
     diagnosis = model.diagnose(x_reference)
     with styled_figure(1, 2, (4.2, 3.4)) as (figure, axes):
-        left, right = axes[0]
-        _draw_histograms(left, {"R-hat": diagnosis.rhat_function})
-        _draw_limit(left, RHAT_LIMIT, f"should be below {RHAT_LIMIT}")
-        left.set_xlabel("R-hat of predictions (1 is perfect)")
-        sizes = {"bulk": diagnosis.ess_function, "tail": diagnosis.tail_ess_function}
-        _draw_histograms(right, sizes)
-        _draw_limit(right, ESS_LIMIT, f"should be above {ESS_LIMIT}")
-        right.set_xlabel("effective number of draws of predictions")
-        for axis in (left, right):
-            axis.set_ylabel("reference outputs")
-            axis.yaxis.get_major_locator().set_params(integer=True)
-            # Above the axes, where it covers neither bars nor the limit.
-            axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0)
+        draw_rhats(axes[0, 0], diagnosis)
+        draw_sizes(axes[0, 1], diagnosis)
     return figure
 
 
+def draw_rhats(axis: Axes, diagnosis: Diagnosis) -> None:
+    """Draws how R-hat is distributed over the reference outputs."""
+    _draw_histograms(axis, {"R-hat": diagnosis.rhat_function})
+    _finish(axis, RHAT_LIMIT, f"should be below {RHAT_LIMIT}")
+    axis.set_xlabel("R-hat of predictions (1 is perfect)")
+    axis.locator_params(axis="x", nbins=5)  # numbers such as 1.0025 are long
+
+
+def draw_sizes(axis: Axes, diagnosis: Diagnosis) -> None:
+    """Draws how the effective numbers of draws are."""
+    sizes = {"bulk": diagnosis.ess_function, "tail": diagnosis.tail_ess_function}
+    _draw_histograms(axis, sizes)
+    _finish(axis, ESS_LIMIT, f"should be above {ESS_LIMIT}")
+    axis.set_xlabel("effective number of draws of predictions")
+
+
 def _draw_histograms(axis: Axes, samples: Mapping[str, Array]) -> None:
-    """Histograms of what is finite of each sample, over common bins."""
+    """Outlines of histograms of what is finite of each sample, over common bins."""
     samples = {label: values[np.isfinite(values)] for label, values in samples.items()}
     pooled = np.concatenate(list(samples.values()))
     if not pooled.size:
         return
     edges = np.histogram_bin_edges(pooled, 30).tolist()
-    for color, (label, values) in zip((BLUE, GREEN), samples.items()):
-        axis.hist(values, edges, color=color, alpha=0.55, label=label)
+    looks = ((BLUE, "-"), (ORANGE, "--"))
+    for (color, dashes), (label, values) in zip(looks, samples.items()):
+        look: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.6}
+        axis.hist(values, edges, histtype="step", label=label, **look)
 
 
-def _draw_limit(axis: Axes, value: float, label: str) -> None:
-    axis.axvline(value, color=ORANGE, linewidth=1.2, label=label)
+def _finish(axis: Axes, limit: float, label: str) -> None:
+    axis.axvline(limit, color=GREY, linestyle=":", linewidth=1.6, label=label)
+    axis.set_ylabel("reference outputs")
+    canvas.count_in_whole_numbers(axis)
+    # Above the axes, where it covers neither bars nor the limit.
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0)

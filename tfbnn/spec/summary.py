@@ -6,17 +6,13 @@ from tfbnn.spec.choices import Choice
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import WeightPrior
 
+LAYER_HEADER = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
 
-def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
-    """The table as text: layer, shape, activation, parameters, priors; then everything else.
 
-    Args:
-        spec: ModelSpec.
-        choices: Choices that are known to have been made.
-    """
-    header = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
+def layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
+    """A row of cells per layer, as LAYER_HEADER names them."""
     activations = [*spec.activations, "identity"]
-    rows = [
+    return [
         (
             f"dense_{number}",
             f"[{slot.num_inputs}, {slot.num_outputs}]",
@@ -29,14 +25,34 @@ def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
             zip(spec.layout.layers, activations, spec.priors), start=1
         )
     ]
+
+
+def spec_facts(spec: ModelSpec) -> list[tuple[str, str]]:
+    """(label, text) of what is no layer's own."""
+    layout = spec.layout
+    hyper = layout.num_parameters - layout.num_weights
+    return [
+        ("Parameters", f"{layout.num_parameters} (weights {layout.num_weights}, scales {hyper})"),
+        ("Likelihood", f"{spec.likelihood}{_power_text(spec.likelihood_power)}"),
+        ("Parameterization", f"{spec.parameterization}, {spec.dtype}"),
+        ("Transforms", f"x {_names(spec.x_transform)}, y {_y_names(spec)}"),
+    ]
+
+
+def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
+    """The table as text: layer, shape, activation, parameters, priors; then everything else.
+
+    Args:
+        spec: ModelSpec.
+        choices: Choices that are known to have been made.
+    """
+    header, rows = LAYER_HEADER, layer_rows(spec)
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
         for row in (header, *rows)
     ]
     rule = "-" * max(map(len, lines))
-    layout = spec.layout
-    hyper = layout.num_parameters - layout.num_weights
     return "\n".join(
         [
             f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}",
@@ -45,10 +61,7 @@ def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
             rule,
             *lines[1:],
             rule,
-            f"Parameters: {layout.num_parameters} (weights {layout.num_weights}, scales {hyper})",
-            f"Likelihood: {spec.likelihood}{_power_text(spec.likelihood_power)}",
-            f"Parameterization: {spec.parameterization}, {spec.dtype}",
-            f"Transforms: x {_names(spec.x_transform)}, y {_y_names(spec)}",
+            *(f"{label}: {text}" for label, text in spec_facts(spec)),
             *([f"Chosen: {', '.join(choice.what for choice in choices)}"] if choices else ()),
         ]
     )

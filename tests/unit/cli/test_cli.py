@@ -29,6 +29,7 @@ COMMANDS = (
     "calibrate",
     "diagnose",
     "plot",
+    "report",
     "info",
     "resume",
     "compress",
@@ -336,10 +337,11 @@ def test_info(run):
 def test_plot(run, folder):
     pytest.importorskip("matplotlib")
     code, out, _ = run("plot named.h5 -o figures")
-    assert code == 0 and len(out.splitlines()) == 2
+    names = ("traces", "convergence", "slices")
+    assert code == 0 and out.split() == [f"figures/{name}.png" for name in names]
     code, out, _ = run("plot named.h5 rows.csv -o figures --format svg")
     paths = out.splitlines()
-    assert code == 0 and len(paths) == 5
+    assert code == 0 and len(paths) == 6
     assert all((folder / path).stat().st_size > 1000 for path in paths)
 
 

@@ -86,8 +86,11 @@ def test_other_commands(run):
 
 def test_plot(run):
     pytest.importorskip("matplotlib")
-    assert run("plot iris.h5 -o figures")[0] == 0
-    check_refusal(run("plot iris.h5 iris.csv -o figures"), "plot_truth", "Categorical")
+    assert "reliability" not in run("plot iris.h5 -o figures")[1]
+    for name in ("iris", "answers"):
+        code, out, _ = run(f"plot {name}.h5 {name}.csv -o figures")
+        assert code == 0 and out.split()[-1] == "figures/reliability.png"
+        assert not {"truth", "pulls", "coverage"} & set(out.replace(".png", "/").split("/"))
 
 
 @pytest.mark.tensorflow

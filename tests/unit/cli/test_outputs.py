@@ -10,10 +10,11 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
-from tfbnn.cli.outputs import FOLDER, MODEL, TABLE, check_output
+from tfbnn.cli.outputs import FOLDER, MODEL, PAGE, TABLE, check_output
 from tfbnn.cli.plot import save_figures
 from tfbnn.data.tables import read_table
 from tfbnn.storage import RunFolder
+from tfbnn.system.pages import MARK
 
 FIT = "fit rows.csv --target y --layers 3"
 
@@ -26,6 +27,7 @@ def folder(tmp_path_factory):
     (folder / "soft.csv").symlink_to("rows.csv")
     os.link(folder / "points.csv", folder / "hard.csv")
     (folder / "soft.h5").symlink_to("named.h5")
+    (folder / "diary.html").write_text("<!DOCTYPE html>\n<p>mine")
     (folder / "foreign.h5").write_bytes(b"a table of somebody's")
     RunFolder.create(folder / "run", {}, {}, 1)
     (folder / "linked").symlink_to("run")
@@ -66,6 +68,12 @@ def contents(folder):
         ("plot named.h5 -o run", "run folder"),
         ("plot named.h5 -o rows.csv", "is a file"),
         ("plot named.h5 -o rows.csv/figures", "is a file"),
+        ("report named.h5 -o points.csv", ".html"),
+        ("report named.h5 -o diary.html", "no report of tfbnn"),
+        ("report named.h5 -o run/report.html", "run folder"),
+        ("report named.h5 rows.csv -o .", "is a folder"),
+        ("report run -o run/report.html", "lies in it"),
+        ("report named.h5 absent.csv -o new.html", "no table 'absent.csv'"),
         ("demo -o .", "other files"),
         ("demo -o run", "run folder"),
     ],
@@ -122,10 +130,11 @@ def test_figures_do_not_follow_links(tmp_path, fitted, monkeypatch):
     figure = pytest.importorskip("matplotlib.figure").Figure
     monkeypatch.setattr("tfbnn.plots.plot_traces", lambda model: figure())
     monkeypatch.setattr("tfbnn.plots.plot_convergence", lambda model: figure())
+    monkeypatch.setattr("tfbnn.plots.plot_slices", lambda *rows, **settings: figure())
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "traces.png").symlink_to(tmp_path / "victim")
     paths = save_figures(fitted, None, str(tmp_path))
-    assert (tmp_path / "victim").read_text() == "mine" and len(paths) == 2
+    assert (tmp_path / "victim").read_text() == "mine" and len(paths) == 3
     assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in paths)
 
 
@@ -146,8 +155,11 @@ def test_a_folder_that_takes_no_file(folder, monkeypatch):
 
 def test_what_may_be_written(folder):
     shutil.copy(folder / "named.h5", folder / "earlier.h5")
+    (folder / "earlier.html").write_text(f"{MARK}<p>a report")
     before = sorted(os.listdir(folder))
     for name, kind in (
+        ("new.html", PAGE),
+        ("earlier.html", PAGE),
         ("new.h5", MODEL),
         ("earlier.h5", MODEL),
         ("new.csv", TABLE),

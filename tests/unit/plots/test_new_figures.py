@@ -1,0 +1,240 @@
+"""Reliability, slices and relevance; and what figures say of what they leave out."""
+
+import io
+
+import numpy as np
+import pytest
+
+from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.predictions import ARD_FIRST
+from tfbnn import plots
+from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
+from tfbnn.model import BayesianMLP
+from tfbnn.plots.intervals import wilson_interval
+from tfbnn.priors import Normal
+
+pytest.importorskip("matplotlib")
+
+
+def model_of(**settings):
+    return BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
+
+
+def draw(figure):
+    figure.savefig(io.BytesIO(), format="png")
+
+
+def labels(legend):
+    return [text.get_text() for text in legend.get_texts()]
+
+
+# ----------------------------------------------------------------------------------------
+# Reliability.
+# ----------------------------------------------------------------------------------------
+
+
+def test_reliability_of_two_classes_is_that_of_the_second():
+    model = model_of(likelihood=Bernoulli(), classes=("no", "yes"))
+    x = make_rows(400, 2, 1)[0]
+    given = model.predict(x).columns.mean[:, 0]
+    came_true = np.random.default_rng(0).uniform(size=400) < given
+    figure = plots.plot_reliability(model, x, np.array(["no", "yes"])[came_true.astype(int)])
+    upper, lower = figure.axes
+    assert lower.get_xlabel() == "probability of y = yes"
+    bins = np.minimum((10 * given).astype(int), 9)
+    places, shares = upper.lines[1].get_data()
+    for number, (place, share) in zip(np.unique(bins), zip(places, shares)):
+        inside = bins == number
+        assert place == pytest.approx(given[inside].mean())
+        assert share == pytest.approx(came_true[inside].mean())
+    assert lower.patches[0].get_data().values.sum() == 400
+    first = bins == bins.min()
+    bar = upper.collections[0].get_segments()[0][:, 1]
+    assert bar == pytest.approx(wilson_interval(shares[0], np.sum(first)), abs=1e-12)
+    draw(figure)
+
+
+def test_reliability_of_more_classes_is_that_of_the_predicted_one():
+    model = model_of(layer_sizes=(2, 4, 3), likelihood=Categorical(), classes=("a", "b", "c"))
+    x = make_rows(90, 2, 1)[0]
+    y = model.predict_classes(x)
+    figure = plots.plot_reliability(model, x, y)
+    upper, lower = figure.axes
+    assert lower.get_xlabel() == "probability of the predicted y"
+    assert set(upper.lines[1].get_ydata()) == {1.0} and "accuracy 1" in upper.get_title()
+    assert min(upper.lines[1].get_xdata()) > 1 / 3
+
+
+def test_reliability_of_several_targets_and_what_it_is_not_for():
+    model = model_of(layer_sizes=(2, 4, 2), likelihood=Bernoulli())
+    x, y = make_rows(40, 2, 2)
+    figure = plots.plot_reliability(model, x, (y > 3).astype(int))
+    assert [axis.get_xlabel() for axis in figure.axes[2:]] == [
+        "probability of y1 = 1",
+        "probability of y2 = 1",
+    ]
+    with pytest.raises(ValueError, match="plot_pulls"):
+        plots.plot_reliability(model_of(), x, y[:, 0])
+    with pytest.raises(ValueError, match="plot_reliability"):
+        plots.plot_truth(model, x, y)
+
+
+# ----------------------------------------------------------------------------------------
+# Slices.
+# ----------------------------------------------------------------------------------------
+
+
+def test_one_input_has_its_rows_and_both_bands():
+    model = model_of(layer_sizes=(1, 5, 1), num_results=60)
+    x, y = make_rows(50, 1, 1)
+    figure = plots.plot_slices(model, x, y)
+    (axis,) = figure.axes
+    rows, median = axis.lines
+    np.testing.assert_array_equal(rows.get_xydata(), np.column_stack([x, y]))
+    assert set(labels(figure.legends[0])) == {
+        "rows",
+        "median",
+        "function, 68 %",
+        "new observation, 68 %",
+        "beyond the rows of the fit",
+    }
+    grid = median.get_xdata()[:, None]
+    expected = model.predict(grid, quantiles=[0.5]).quantiles[0]
+    np.testing.assert_allclose(median.get_ydata(), np.ravel(expected), rtol=1e-9)
+    # A little beyond the rows, which were standardised.
+    assert grid.min() < x.min() and grid.max() > x.max()
+    noisy, function = (band.get_datalim(axis.transData).height for band in axis.collections[:2])
+    assert noisy > function
+
+
+def test_other_inputs_are_at_their_medians():
+    model = model_of(layer_sizes=(3, 5, 2), feature_names=("a_GeV", "b", "c"))
+    x = make_rows(31, 3, 2)[0]
+    figure = plots.plot_slices(model, x, unit=["fb", ""])
+    assert len(figure.axes) == 6
+    second = figure.axes[1]
+    assert (second.get_xlabel(), second.get_ylabel()) == ("b", "y1 [fb]")
+    assert figure.axes[0].get_xlabel() == "a [GeV]"
+    line = second.lines[0]
+    rows = np.repeat(np.median(x, axis=0)[None], len(line.get_xdata()), axis=0)
+    rows[:, 1] = line.get_xdata()
+    expected = model.predict(rows, quantiles=[0.5]).quantiles[0, :, 0]
+    np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-6)
+    draw(figure)
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ({"likelihood": Categorical(), "layer_sizes": (2, 4, 3), "classes": tuple("abc")}, 3),
+        ({"likelihood": Bernoulli(), "classes": ("no", "yes")}, 1),
+    ],
+)
+def test_slices_of_classes_are_their_probabilities(settings, expected):
+    figure = plots.plot_slices(model_of(**settings))
+    axis = figure.axes[0]
+    assert len(axis.lines) == expected and axis.get_ylabel().startswith("probability of y")
+    total = sum(line.get_ydata() for line in axis.lines)
+    assert expected == 1 or total == pytest.approx(1.0)
+    assert all(0 <= line.get_ydata().min() <= line.get_ydata().max() <= 1 for line in axis.lines)
+
+
+def test_logarithms_have_logarithmic_axes():
+    model = model_of(y_transform=("log10", "standardize"))
+    axis = plots.plot_slices(model).axes[0]
+    assert (axis.get_xscale(), axis.get_yscale()) == ("linear", "log")
+    draw(plots.plot_slices(model))
+
+
+def test_known_noise_of_rows_is_known_nowhere_else():
+    model = model_of(layer_sizes=(1, 4, 1), row_noise=True)
+    (legend,) = plots.plot_slices(model).legends
+    assert "new observation, 68 %" not in labels(legend)
+
+
+def test_six_inputs_are_shown_the_most_relevant_ones():
+    prior = [ARD_FIRST, Normal(0.7)]
+    names = tuple("abcdefgh")
+    model = model_of(layer_sizes=(8, 4, 1), prior=prior, feature_names=names)
+    best = np.argsort(-model.relevance().median)[:6]
+    shown = [axis.get_xlabel() for axis in plots.plot_slices(model).axes]
+    assert shown == [names[index] for index in sorted(best)]
+    plain = plots.plot_slices(model_of(layer_sizes=(8, 4, 1), feature_names=names))
+    assert [axis.get_xlabel() for axis in plain.axes] == list("abcdef")
+
+
+# ----------------------------------------------------------------------------------------
+# Others.
+# ----------------------------------------------------------------------------------------
+
+
+def test_relevance_has_the_most_relevant_input_on_top():
+    model = model_of(layer_sizes=(3, 4, 1), prior=[ARD_FIRST, Normal(0.7)])
+    (axis,) = plots.plot_relevance(model).axes
+    median = model.relevance().median
+    np.testing.assert_array_equal(axis.lines[0].get_xdata(), np.sort(median)[::-1])
+    assert axis.get_yticklabels()[0].get_text() == f"column {median.argmax()}"
+    assert axis.yaxis_inverted()
+    with pytest.raises(ValueError, match="scale for every input"):
+        plots.plot_relevance(model_of())
+
+
+def test_pulls_say_how_many_are_beyond():
+    model = model_of()
+    x, y = make_rows(50, 2, 1)
+    y[:3] = 1e6
+    beyond = labels(plots.plot_pulls(model, x, y).axes[0].get_legend())[0]
+    assert "in the outermost bins" in beyond and int(beyond.split("(")[1].split()[0]) >= 3
+    quiet = model.predict(x).mean
+    assert labels(plots.plot_pulls(model, x, quiet).axes[0].get_legend())[0] == "these rows"
+
+
+def test_long_chains_are_thinned_and_say_so():
+    figure = plots.plot_traces(model_of(num_results=1200))
+    trace, histogram = figure.axes[:2]
+    assert len(trace.lines[0].get_xdata()) == 400
+    assert figure.axes[-2].get_xlabel() == "kept draw, one of 3 shown"
+    heights = sum(path.get_xy()[:, 0].max() for path in histogram.patches)
+    assert heights > 0 and histogram is figure.axes[1]
+    assert plots.plot_traces(model_of()).axes[-2].get_xlabel() == "kept draw"
+
+
+def test_traces_say_at_which_inputs():
+    model = model_of(feature_names=("m_GeV", "mix"))
+    row = model.posterior.x_reference[0]
+    title = plots.plot_traces(model).axes[2].get_title(loc="left")
+    assert title == f"transformed, at m = {row[0]:.4g} GeV, mix = {row[1]:.4g}"
+
+
+def test_a_trace_names_no_more_inputs_than_there_is_room_for():
+    names = ("a_name_of_an_input", "b", "another_name_of_an_input", "d")
+    title = plots.plot_traces(model_of(layer_sizes=(4, 3, 1), feature_names=names)).axes[2]
+    text = title.get_title(loc="left")
+    assert "b = " in text and "another" not in text and text.endswith(" and 2 more")
+
+
+def test_convergence_tells_bulk_and_tail_by_lines():
+    sizes = plots.plot_convergence(model_of(num_results=100)).axes[1]
+    bulk, tail = sizes.patches
+    assert not bulk.get_fill() and not tail.get_fill()
+    assert bulk.get_linestyle() != tail.get_linestyle()
+
+
+def test_names_with_dollars_are_no_formulas():
+    names = {"feature_names": ("a$^$", "$x"), "provenance": {"target_names": ["_y$\\frac$"]}}
+    model, rows = model_of(**names), make_rows(30, 2, 1)
+    for plot in (plots.plot_truth, plots.plot_pulls, plots.plot_coverage, plots.plot_slices):
+        draw(plot(model, *rows))
+    draw(plots.plot_traces(model))
+
+
+def test_coverage_is_the_share_of_rows_in_central_intervals():
+    model = model_of(layer_sizes=(2, 4, 4), likelihood=HeteroscedasticGaussian(), num_results=80)
+    x, y = make_rows(60, 2, 2)
+    figure = plots.plot_coverage(model, x, y)
+    found = model.predict(x, include_noise=True, quantiles=[0.25, 0.75]).quantiles
+    inside = np.mean((found[0] <= y) & (y <= found[1]), axis=0)
+    lines = figure.axes[0].lines[1:]
+    shares = [line.get_ydata()[np.isclose(line.get_xdata(), 0.5)].item() for line in lines]
+    assert shares == pytest.approx(inside, abs=0.04)
+    assert labels(figure.axes[0].get_legend())[-2:] == ["y1", "y2"]

@@ -1,0 +1,290 @@
+"""Reports as pages: they are whole, say what they should, and take nothing from names in a file."""
+
+import base64
+import hashlib
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.pages import check_page
+from tests.support.predictions import ARD_FIRST
+from tfbnn.diagnostics.problem import Spoils
+from tfbnn.likelihoods import Bernoulli, Categorical
+from tfbnn.model import BayesianMLP
+from tfbnn.plots.page import chain_sections, making, model_sections, row_sections
+from tfbnn.plots.page.content import Page
+from tfbnn.plots.page.making import page_of_model, page_of_waiting, page_text
+from tfbnn.plots.page.subject import KnownRows, Subject
+from tfbnn.posterior.basins.record import Basins
+from tfbnn.priors import Normal
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+NAMES = {"feature_names": ("m_GeV", "mix"), "provenance": {"target_names": ["xsec_fb"]}}
+EVIL = "</title></style><script>alert(1)</script><img src=x onerror=alert(2)>\"'&$x^\u202e\x1b[2J"
+
+
+def model_of(**settings):
+    return BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
+
+
+def made(model, rows=None, refresh=None, **settings):
+    """(The text of a model's page, what was found in it)."""
+    rows = None if rows is None else KnownRows(*rows)
+    text = page_text(page_of_model(Subject(model, rows, **settings), "bnn.h5"), refresh)
+    return text, check_page(text)
+
+
+@pytest.fixture(scope="module")
+def regression():
+    """The page of a regression with rows."""
+    settings = NAMES | {"prior": [ARD_FIRST, Normal(0.7)], "num_results": 40}
+    return made(model_of(**settings), make_rows(80, 2, 1))
+
+
+def test_a_page_has_every_section_in_order(regression):
+    _, found = regression
+    sections = [attributes["id"] for attributes in found.named("section")]
+    assert sections == [
+        "verdict",
+        "fitted",
+        "convergence",
+        "traces",
+        "predictions",
+        "pulls",
+        "calibration",
+        "slices",
+        "relevance",
+        "basins",
+        "settings",
+    ]
+    figures = found.named("svg")
+    assert len(figures) == 10 and len(found.named("figure")) == 10
+    assert all(figure["role"] == "img" and len(figure["aria-label"]) > 20 for figure in figures)
+    assert len(found.named("h1")) == 1 and found.named("html") == [{"lang": "en"}]
+    words = found.words()
+    for said in ("dense_1", "R-hat", "RMSE", "Within 2 sigma", "xsec [fb]", "nothing calibrated"):
+        assert said in words
+
+
+def test_a_page_is_small_and_allows_itself_nothing(regression):
+    text, found = regression
+    assert text.startswith("<!DOCTYPE html>\n<!-- tfbnn report -->") and len(text) < 1_000_000
+    (policy,) = (
+        meta["content"] for meta in found.named("meta") if "content-security" in str(meta).lower()
+    )
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    style = text.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"'sha256-{digest}'" in policy
+    assert "prefers-color-scheme: dark" in style and "@media print" in style
+
+
+def test_colours_of_figures_are_those_of_the_page(regression):
+    text, _ = regression
+    figures = "".join(re.findall(r"<svg.*?</svg>", text, re.DOTALL))
+    used = set(re.findall(r"var\(--(\w+)\)", figures))
+    assert {"blue", "orange", "grey", "ink"} <= used
+    style = text.partition("<style>")[2].partition("</style>")[0]
+    for name in used:  # in light, in dark and on paper
+        assert style.count(f"--{name}: #") == 3
+    assert not re.search(r'(fill|stroke)="#', figures)
+
+
+def luminance(color):
+    """Of "#rrggbb", as WCAG 2 defines it."""
+    shares = np.array([int(color[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one, other):
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "paper"])
+def test_text_and_lines_can_be_seen(theme):
+    style = (Path(making.__file__).parent / "page.css").read_text(encoding="utf-8")
+    blocks = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in style.split(":root {")[1:]]
+    colors = dict(zip(("light", "dark", "paper"), blocks))[theme]
+    for name in ("ink", "soft", "link", "good", "fair", "poor", "open"):
+        for ground in ("paper", "raised"):
+            color = colors.get(name, blocks[0][name])
+            assert contrast(color, colors[ground]) >= 4.5, (name, ground)
+    for name in ("blue", "orange", "green", "pink", "amber", "sky", "grey"):
+        assert contrast(colors[name], colors["paper"]) >= 3.0, name
+
+
+def test_the_same_figure_is_the_same_text():
+    def text():
+        return chain_sections.convergence(Subject(model_of())).drawings[0].svg
+
+    assert text() == text()
+
+
+def test_what_cannot_be_made_says_so():
+    subject = Subject(model_of(), without_rows="tfbnn report bnn.h5 DATA")
+    for make in (row_sections.predictions, row_sections.pulls):
+        section = make(subject)
+        assert not section.drawings
+        assert section.notes == ["This needs rows with known targets: tfbnn report bnn.h5 DATA."]
+    for make in (model_sections.relevance, model_sections.basins, model_sections.calibration):
+        assert len(make(subject).notes) == 1
+    unsampled = Subject(model_of(provenance={"not_sampled": "one network"}))
+    with pytest.warns(UserWarning, match="not sampled"):
+        assert model_sections.verdict(unsampled).tone == "open"
+        for make in (chain_sections.convergence, chain_sections.traces):
+            section = make(unsampled)
+            assert not section.drawings and "not sampled" in section.notes[0]
+
+
+def test_what_is_stored_is_shown():
+    model = model_of()
+    model.calibrate(*make_rows(80, 2, 1))
+    found = Basins(
+        labels=np.array([0, 1]),
+        log_evidence=np.array([0.0, -9.0]),
+        log_evidence_stderr=np.array([0.1, 0.2]),
+        is_bridged=np.array([True, True]),
+        rhat_within=np.ones((2, 10, 1)),
+        chain_weights=np.array([0.5, 0.5]),
+    )
+    ensemble = replace(model.posterior, basins=found)
+    subject = Subject(BayesianMLP.from_ensemble(ensemble))
+    (basins,) = model_sections.basins(subject).facts
+    assert list(basins.lines) == found.lines() and len(found.lines()) > 3
+    (calibrated,) = model_sections.calibration(subject).facts
+    assert list(calibrated.lines) == ensemble.calibration.lines()
+    assert "by 80 held-out rows" in calibrated.lines[0]
+
+
+@pytest.mark.parametrize(
+    "settings, num_drawings",
+    [
+        ({"layer_sizes": (2, 4, 3), "likelihood": Categorical()}, 1),
+        ({"layer_sizes": (2, 4, 2), "likelihood": Bernoulli()}, 2),
+    ],
+    ids=["three classes", "two targets"],
+)
+def test_a_classifier_has_reliability_in_place_of_pulls(settings, num_drawings):
+    model = model_of(**settings)
+    x, y = make_rows(60, 2, model.spec.num_targets)
+    subject = Subject(model, KnownRows(x, np.array(model.classes)[(y > 3.0).astype(int)]))
+    section = row_sections.pulls(subject)
+    assert section.title == "Reliability of the probabilities"
+    assert len(section.drawings) == num_drawings
+    scores = row_sections.predictions(subject)
+    assert not scores.drawings and "Accuracy" in [row[0] for row in scores.tables[0].rows]
+
+
+@pytest.mark.parametrize("spoils", Spoils)
+def test_the_verdict_comes_first_with_what_to_do(spoils, monkeypatch):
+    model = model_of(num_results=200)
+    diagnosis = model.diagnose()
+    problem = replace(diagnosis.problems[0], what="Chains differ", spoils=spoils)
+    monkeypatch.setattr(model, "diagnose", lambda: replace(diagnosis, problems=(problem,)))
+    subject = Subject(model)
+    page = Page(
+        "bnn", "", "", model_sections.verdict(subject), [model_sections.fitted(subject)], ""
+    )
+    text = page_text(page)
+    found = check_page(text)
+    tone = {0: "good", 1: "fair", 2: "poor"}[spoils]
+    assert found.named("section")[0]["class"] == f"verdict {tone}"
+    assert problem.remedy.words(subject.interface) in found.words()
+    assert text.index("Chains differ") < text.index("What was fitted</h2>")
+
+
+def test_several_targets_have_a_figure_each_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(row_sections, "MOST_TARGETS", 2)
+    model = model_of(layer_sizes=(2, 4, 3))
+    section = row_sections.pulls(Subject(model, KnownRows(*make_rows(40, 2, 3))))
+    assert section.notes == ["The first 2 of 3 targets are drawn."]
+    captions = [drawing.caption for drawing in section.drawings]
+    assert sum(caption.startswith("Pulls of") for caption in captions) == 2
+
+
+def test_names_of_a_crafted_model_stay_text():
+    provenance = {
+        "target_names": [EVIL],
+        "kernel": EVIL,
+        "pretraining": EVIL,
+        "versions": {EVIL: EVIL},
+        "choices": {EVIL: {"chosen": EVIL, "why": EVIL}},
+    }
+    model = model_of(feature_names=(EVIL, f"_{EVIL}"), provenance=provenance)
+    rows = KnownRows(*make_rows(30, 2, 1), source=EVIL)
+    page = page_of_model(Subject(model, rows, without_rows=EVIL), EVIL, EVIL)
+    text = page_text(page)
+    found = check_page(text)
+    assert "<script" not in text and "<img" not in text
+    assert "alert(1)" in found.words()
+    assert not {"\x1b", "\u202e"} & set(text)
+
+
+def test_classes_of_a_crafted_model_stay_text():
+    model = model_of(layer_sizes=(1, 4, 2), likelihood=Categorical(), classes=(EVIL, f"_{EVIL}"))
+    rows = KnownRows(make_rows(30, 1, 1)[0], np.array([EVIL, f"_{EVIL}"] * 15))
+    subject = Subject(model, rows)
+    sections = [
+        make(subject) for make in (model_sections.fitted, row_sections.pulls, row_sections.slices)
+    ]
+    text = page_text(Page("bnn", "", "", model_sections.verdict(subject), sections, ""))
+    check_page(text)
+    assert "<script" not in text and "<img" not in text
+
+
+def test_a_page_that_is_followed_reads_itself_again():
+    page = page_of_waiting("run", "warm-up 38 %")
+    live, still = page_text(page, 5), page_text(page)
+    assert '<meta http-equiv="refresh" content="5">' in live and "refresh" not in still
+    words = check_page(live).words()
+    assert "warm-up 38 %" in words and "nothing is sampled yet" in words
+
+
+def test_a_model_saves_its_report(tmp_path, monkeypatch):
+    # Two sections without figures: those have tests of their own.
+    sections = (model_sections.fitted, row_sections.predictions)
+    monkeypatch.setattr("tfbnn.plots.page.making._SECTIONS", sections)
+    monkeypatch.setattr("tfbnn.plots.page.row_sections.find_truths", lambda *_: [])
+    model, path = model_of(**NAMES), tmp_path / "report.html"
+    model.save_report(path)
+    first = path.read_text(encoding="utf-8")
+    model.save_report(path, *make_rows(30, 2, 1), unit="pb")
+    second = path.read_text(encoding="utf-8")
+    assert "[pb]" not in first and "xsec_fb [pb]" in check_page(second).words()
+    diary = tmp_path / "diary.html"
+    diary.write_text("mine")
+    with pytest.raises(FileExistsError, match="no report of tfbnn"):
+        model.save_report(diary)
+    assert diary.read_text() == "mine"
+    with pytest.raises(ValueError, match="x and y together"):
+        model.save_report(path, make_rows(30, 2, 1)[0])
+    with pytest.raises(tfbnn.NotFittedError):
+        BayesianMLP([2, 3, 1]).save_report(tmp_path / "new.html")
+    assert path.read_text(encoding="utf-8") == second
+
+
+def test_what_a_page_is_made_of_is_installed():
+    root = Path(__file__).parents[3]
+    settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    package = root / "tfbnn"
+    there = {
+        path.relative_to(root)
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
+    }
+    told = {
+        Path(*name.split("."), pattern)
+        for name, patterns in settings["package-data"].items()
+        for pattern in patterns
+    }
+    assert there == told

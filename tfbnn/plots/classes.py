@@ -1,0 +1,119 @@
+"""Figures of class probabilities against what came true."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tfbnn.plots import canvas
+from tfbnn.plots.canvas import BLUE, GREY, plain, styled_figure
+from tfbnn.plots.intervals import wilson_interval
+from tfbnn.plots.units import target_quantities
+from tfbnn.posterior.checks import checked_rows
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.system.arrays import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+_NUM_BINS = 10
+
+
+class Forecasts(NamedTuple):
+    """Probabilities that were given, and what came true.
+
+    Attributes:
+        of: What they are the probability of.
+        probability: What was given [N].
+        came_true: Whether it was so [N].
+        accuracy: Share of rows whose most probable class is the true one.
+    """
+
+    of: str
+    probability: Array
+    came_true: Array
+    accuracy: float
+
+
+def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
+    """Reliability diagram of a classifier: how often what it gives a probability comes true.
+
+    Of two classes the probability is that of the second one; of more it is that of the class that is
+    predicted, whichever that is (Guo et al. 2017, arXiv:1706.04599). Rows are counted in ten bins of
+    equal width, below; a point is at the mean probability of its bin, with the 68 % interval of the
+    share (Wilson). One column of panels per target.
+
+    Args:
+        model: A fitted `BayesianMLP` with the likelihood Bernoulli or Categorical.
+        x: Inputs [N, D].
+        y: Labels [N], or [N, K] of several Bernoulli targets.
+
+    Returns:
+        Figure.
+
+    Raises:
+        ValueError: For targets that are numbers, and unusable rows.
+    """
+    found = find_forecasts(model, x, y)
+    grid = {"height_ratios": [3, 1], "sharex": "col"}
+    with styled_figure(2, len(found), (4.6, 2.8), **grid) as (figure, axes):
+        for column, forecasts in enumerate(found):
+            draw_reliability(axes[:, column], forecasts)
+    return figure
+
+
+def find_forecasts(model: SampledModel, x: ArrayLike, y: ArrayLike) -> list[Forecasts]:
+    """The Forecasts of each target."""
+    ensemble = model.posterior
+    if not ensemble.spec.has_classes:
+        raise ValueError(
+            "plot_reliability is for classes; this model has the likelihood "
+            f"{ensemble.spec.likelihood_name}. Use plot_pulls and plot_coverage."
+        )
+    rows, _ = checked_rows(ensemble, x, y, None, "this figure")
+    mean = model.predict(rows.x).columns.mean
+    probabilities = ensemble.spec.class_likelihood.class_probabilities(mean)  # [N, K, M]
+    classes, truth = ensemble.classes or (), rows.y.astype(int)
+    names = [quantity.symbol for quantity in target_quantities(ensemble)]
+    return [
+        _forecasts(given, true, name, classes)
+        for given, true, name in zip(np.moveaxis(probabilities, 1, 0), truth.T, names)
+    ]
+
+
+def _forecasts(given: Array, true: Array, name: str, classes: Sequence[object]) -> Forecasts:
+    """Of probabilities [N, M] of a target's classes and the numbers of the true ones [N]."""
+    best = given.argmax(axis=1)
+    accuracy = float(np.mean(best == true))
+    if given.shape[1] == 2:
+        of = f"probability of {name} = {plain(str(classes[1]))}"
+        return Forecasts(of, given[:, 1], true == 1, accuracy)
+    of = f"probability of the predicted {name}"
+    return Forecasts(of, given.max(axis=1), best == true, accuracy)
+
+
+def draw_reliability(axes: Array, found: Forecasts) -> None:
+    """Draws shares against probabilities on the first of two axes, numbers of rows on the second."""
+    upper, lower = axes
+    edges = np.linspace(0.0, 1.0, _NUM_BINS + 1)
+    bins = np.clip((found.probability * _NUM_BINS).astype(int), 0, _NUM_BINS - 1)
+    counts = np.bincount(bins, minlength=_NUM_BINS)
+    some = counts > 0
+    given = np.bincount(bins, found.probability, _NUM_BINS)[some] / counts[some]
+    share = np.bincount(bins, found.came_true, _NUM_BINS)[some] / counts[some]
+    low, high = wilson_interval(share, counts[some])
+    # A share of one may pass its upper end by rounding.
+    bars = np.maximum([share - low, high - share], 0.0)
+    upper.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="probabilities that are right")
+    label = "rows of a bin, 68 % interval"
+    upper.errorbar(given, share, yerr=bars, fmt="o-", color=BLUE, linewidth=1, label=label)
+    upper.set(xlim=(0, 1), ylim=(-0.02, 1.02), ylabel="observed share")
+    upper.set_title(f"accuracy {found.accuracy:.3g}, {len(bins)} rows")
+    upper.legend(loc="lower right")
+    lower.stairs(counts, edges, color=BLUE, fill=True, alpha=0.75)
+    lower.set(xlabel=found.of, ylabel="rows")
+    canvas.count_in_whole_numbers(lower)
