@@ -30,7 +30,6 @@ FLOORS = (
     ("engine.sampling",),
     ("engine.running",),
     ("fit",),
-    ("model",),
     ("cli", "cluster", "hep"),
     ("__main__",),
 )
@@ -119,7 +118,7 @@ def test_every_room_stands_on_those_below():
         ("posterior.ensemble", "import h5py"),
         ("posterior.prediction", "def later():\n    from scipy.special import ndtri"),
         ("posterior.ensemble", "from tfbnn.storage.model import file"),
-        ("posterior.ensemble", "def later():\n    from tfbnn.model import BayesianMLP"),
+        ("posterior.ensemble", "def later():\n    from tfbnn.fit.model import BayesianMLP"),
         ("run.session", "from tfbnn.engine.kernels.hmc import HMC"),
         ("cli.fit", "from tfbnn import kernels"),
         ("cli.fit", "import tfbnn"),
@@ -137,7 +136,7 @@ def test_the_rule_sees_a_room_that_does_not(module, source):
     [
         ("data.hdf5", "import h5py"),
         ("engine.kernels.hmc", "from tfbnn.engine.basis.libraries import tfp"),
-        ("cli.fit", "from tfbnn.model import BayesianMLP\nimport numpy as np"),
+        ("cli.fit", "from tfbnn.fit.model import BayesianMLP\nimport numpy as np"),
         ("kernels", "from tfbnn.engine.kernels import HMC"),
         ("run.session", "from tfbnn.run.definition import RunDefinition"),
     ],

@@ -21,7 +21,7 @@ from tfbnn.data.tables import read_table
 from tfbnn.datasets import Dataset, neutralino_pairs
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.exceptions import ConvergenceWarning
-from tfbnn.model import BayesianMLP, load
+from tfbnn.fit.model import BayesianMLP, load
 
 HELP = "the whole story in some minutes, on generated data"
 DESCRIPTION = """\

@@ -20,7 +20,7 @@ from tfbnn.cli.options import (
     number,
 )
 from tfbnn.cli.settings import field_options
-from tfbnn.model import BayesianMLP, load
+from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.spec import likelihoods

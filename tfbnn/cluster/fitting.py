@@ -7,7 +7,7 @@ from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
 from tfbnn.data.frames import column_names_of
 from tfbnn.fit.handing_on import known_from
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfbnn.data.validation import check_choice, check_flag, check_number
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.hep.slha import Place, check_place, place_text
-from tfbnn.model import BayesianMLP
 
 Pids = tuple[int, int]  # PDG codes of two particles
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfbnn.exceptions import ModelFileError
+from tfbnn.fit.model import load
 from tfbnn.hep.process import Pids, Process, check_together, pid_pair
-from tfbnn.model import load
 from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.atomic import replacing
 from tfbnn.system.paths import StrPath

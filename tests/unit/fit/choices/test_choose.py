@@ -12,8 +12,8 @@ from tfbnn.fit.choices import choose as module
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
 from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
-from tfbnn.model import BayesianMLP
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HalfCauchy, HalfNormal, HierarchicalNormal, Laplace, Normal, Uniform
 from tfbnn.run.options import FitOptions, Sampling
