@@ -114,7 +114,9 @@ _CHAINS = ("num_chains", "num_results", "until", "num_burnin_steps", "num_steps_
 _KEPT = ("seed", "jit_compile", "output", "resume")
 _SAMPLING = [
     *field_options(
-        FitOptions, _DOCSTRING, (*_CHAINS, "likelihood_power", "restart", "calibrate", *_KEPT)
+        FitOptions,
+        _DOCSTRING,
+        (*_CHAINS, "effort", "likelihood_power", "restart", "calibrate", *_KEPT),
     ),
     *PACE,
 ]
