@@ -40,6 +40,7 @@ _SUBMODULES = (
     "plots",
     "hep",
     "cluster",
+    "sklearn",
     "trust",
 )
 

@@ -30,7 +30,7 @@ FLOORS = (
     ("engine.sampling",),
     ("engine.running",),
     ("fit",),
-    ("cli", "cluster", "hep"),
+    ("cli", "cluster", "hep", "sklearn"),
     ("__main__",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "dask": ("cluster",),
     "distributed": ("cluster",),
     "rich": ("run.live",),
+    "sklearn": ("sklearn",),
 }
 MOST_ENTRIES = 22
 
@@ -125,6 +126,8 @@ def test_every_room_stands_on_those_below():
         ("cli.fit", "from tfbnn.cluster.place import Cluster"),
         ("cli.plot", "importlib.import_module('matplotlib')"),
         ("engine.density.potential", "from tfbnn.engine.sampling.lane import Lane"),
+        ("fit.model", "from sklearn.base import BaseEstimator"),
+        ("cluster.fitting", "from tfbnn.sklearn.base import SampledEstimator"),
     ],
 )
 def test_the_rule_sees_a_room_that_does_not(module, source):
@@ -139,6 +142,7 @@ def test_the_rule_sees_a_room_that_does_not(module, source):
         ("cli.fit", "from tfbnn.fit.model import BayesianMLP\nimport numpy as np"),
         ("kernels", "from tfbnn.engine.kernels import HMC"),
         ("run.session", "from tfbnn.run.definition import RunDefinition"),
+        ("sklearn.base", "from sklearn.base import BaseEstimator"),
     ],
 )
 def test_the_rule_lets_pass_what_it_should(module, source):
