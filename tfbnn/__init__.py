@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _EXPORTS = {
     "__version__": "system.version",
-    "BayesianMLP": "model",
-    "load": "model",
-    "resume": "model",
+    "BayesianMLP": "fit.model",
+    "load": "fit.model",
+    "resume": "fit.model",
     "Pretraining": "spec.settings_json",
     "Until": "run.until",
     "LogMetrics": "run.listeners.log_metrics",
@@ -41,6 +41,7 @@ _SUBMODULES = (
     "plots",
     "hep",
     "cluster",
+    "sklearn",
     "trust",
 )
 

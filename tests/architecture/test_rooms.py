@@ -30,9 +30,8 @@ FLOORS = (
     ("engine.sampling",),
     ("engine.running",),
     ("fit",),
-    ("model",),
     ("hep",),
-    ("cli", "cluster"),
+    ("cli", "cluster", "sklearn"),
     ("__main__",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
@@ -54,6 +53,7 @@ MAY_IMPORT = {
     "rich": ("run.live",),
     "arviz": ("posterior.arviz_data", "posterior.stacking.psis"),
     "xarray": ("posterior.arviz_data",),
+    "sklearn": ("sklearn",),
 }
 MOST_ENTRIES = 22
 
@@ -124,7 +124,7 @@ def test_every_room_stands_on_those_below():
         ("posterior.ensemble", "import h5py"),
         ("posterior.prediction", "def later():\n    from scipy.special import ndtri"),
         ("posterior.ensemble", "from tfbnn.storage.model import file"),
-        ("posterior.ensemble", "def later():\n    from tfbnn.model import BayesianMLP"),
+        ("posterior.ensemble", "def later():\n    from tfbnn.fit.model import BayesianMLP"),
         ("posterior.ensemble", "arviz = required('arviz', 'to_arviz needs ArviZ', 'arviz')"),
         ("run.session", "from tfbnn.engine.kernels.hmc import HMC"),
         ("cli.fit", "from tfbnn import kernels"),
@@ -132,6 +132,8 @@ def test_every_room_stands_on_those_below():
         ("cli.fit", "from tfbnn.cluster.place import Cluster"),
         ("cli.plot", "importlib.import_module('matplotlib')"),
         ("engine.density.potential", "from tfbnn.engine.sampling.lane import Lane"),
+        ("fit.model", "from sklearn.base import BaseEstimator"),
+        ("cluster.fitting", "from tfbnn.sklearn.base import SampledEstimator"),
     ],
 )
 def test_the_rule_sees_a_room_that_does_not(module, source):
@@ -143,9 +145,10 @@ def test_the_rule_sees_a_room_that_does_not(module, source):
     [
         ("data.hdf5", "import h5py"),
         ("engine.kernels.hmc", "from tfbnn.engine.basis.libraries import tfp"),
-        ("cli.fit", "from tfbnn.model import BayesianMLP\nimport numpy as np"),
+        ("cli.fit", "from tfbnn.fit.model import BayesianMLP\nimport numpy as np"),
         ("kernels", "from tfbnn.engine.kernels import HMC"),
         ("run.session", "from tfbnn.run.definition import RunDefinition"),
+        ("sklearn.base", "from sklearn.base import BaseEstimator"),
     ],
 )
 def test_the_rule_lets_pass_what_it_should(module, source):

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.predictions import ARD_FIRST
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Categorical
-from tfbnn.model import BayesianMLP
 from tfbnn.plots.page.making import page_of_model, page_of_waiting, page_text
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.priors import Normal

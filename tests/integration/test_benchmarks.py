@@ -43,6 +43,14 @@ def test_small_network_speed(run_quickly):
     assert "nan" not in table
 
 
+def test_grid_search(run_quickly):
+    table, _ = run_quickly("grid_search")
+    (line,) = (line for line in table.splitlines() if line.startswith("| grid search"))
+    _, _, fits, *_, programs, _, _, outcome, _ = (cell.strip() for cell in line.split("|"))
+    # Two settings in two folds, and the best once more; folds and numbers of chains share a program.
+    assert fits == "5" and programs == "2" and "R2" in outcome
+
+
 @pytest.mark.realdata
 def test_coarsening(run_quickly, tmp_path):
     table, rows = run_quickly("coarsening", "--only", "airfoil")

@@ -1,8 +1,8 @@
 """A made-up point of parameter space, made-up processes, and where their inputs are in it."""
 
 from tests.support.builders import synthetic_ensemble
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.hep import Process
-from tfbnn.model import BayesianMLP
 
 NEUTRALINOS, CHARGINO = (1000022, 1000023), (-1000024, 1000022)
 MASS, MIXING = ("MASS", 1000022), ("NMIX", 1, 1)

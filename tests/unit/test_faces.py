@@ -23,6 +23,7 @@ MODULES = (
     "likelihoods",
     "plots",
     "priors",
+    "sklearn",
     "storage",
     "trust",
 )

@@ -21,7 +21,7 @@ from tfbnn.data.tables import read_table
 from tfbnn.datasets import Dataset, neutralino_pairs
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.exceptions import ConvergenceWarning
-from tfbnn.model import BayesianMLP, load
+from tfbnn.fit.model import BayesianMLP, load
 
 HELP = "the whole story in some minutes, on generated data"
 DESCRIPTION = """\
@@ -196,6 +196,7 @@ def _show_next_steps(folder: str, target: str, seconds: float) -> None:
     _heading(f"Done in {seconds:.0f} s. What next?")
     print(f"tfbnn info {model}")
     print(f"tfbnn predict {model} {test} --quantiles 0.16,0.84")
+    print(f"tfbnn report {model} {test} -o {os.path.join(folder, 'report.html')}")
     lengths = f"--num-burnin-steps {SIZE.num_burnin_steps} --num-results {SIZE.num_results}"
     print(f"tfbnn fit {train} --target {target} {lengths} -o mine.h5")
     print("    # the fit of this demo; without the numbers, until the draws are good enough")

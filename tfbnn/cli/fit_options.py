@@ -22,7 +22,7 @@ from tfbnn.cli.options import (
 )
 from tfbnn.cli.settings import field_options
 from tfbnn.data.transforms import TRANSFORMS
-from tfbnn.model import BayesianMLP, load
+from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.spec import likelihoods
@@ -131,7 +131,9 @@ _CHAINS = ("num_chains", "num_results", "until", "num_burnin_steps", "num_steps_
 _KEPT = ("seed", "jit_compile", "output", "resume")
 _SAMPLING = [
     *field_options(
-        FitOptions, _DOCSTRING, (*_CHAINS, "likelihood_power", "restart", "calibrate", *_KEPT)
+        FitOptions,
+        _DOCSTRING,
+        (*_CHAINS, "effort", "likelihood_power", "restart", "calibrate", *_KEPT),
     ),
     *PACE,
 ]

@@ -11,7 +11,7 @@ from typing import TextIO
 from tfbnn.cli.console import say
 from tfbnn.diagnostics.diagnosis import ess_text, lower, rhat_text, upper
 from tfbnn.exceptions import RunFolderError
-from tfbnn.model import load
+from tfbnn.fit.model import load
 from tfbnn.run.description import said_end, wanted_results
 from tfbnn.run.events import SamplingEvent
 from tfbnn.run.watching import committed_event

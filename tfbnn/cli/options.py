@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tfbnn.model import BayesianMLP, load
+from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.system.words import did_you_mean
 
 Group: TypeAlias = argparse._ActionsContainer

@@ -11,7 +11,7 @@ from tfbnn.cli.options import load_model
 from tfbnn.cli.outputs import STREAM
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.exceptions import NotFittedError
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.plots.page.content import Page
 from tfbnn.plots.page.making import page_of_model, page_of_waiting, page_text
 from tfbnn.plots.page.subject import KnownRows, Subject

@@ -8,7 +8,7 @@ from tfbnn.cli.options import add_all, add_results_options, given
 from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.cli.settings import described, field_option
-from tfbnn.model import prepare_resume, resume
+from tfbnn.fit.model import prepare_resume, resume
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
 from tfbnn.storage import RunFolder

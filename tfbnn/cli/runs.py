@@ -19,7 +19,7 @@ from tfbnn.exceptions import (
     StartError,
     VerdictWarning,
 )
-from tfbnn.model import BayesianMLP, load
+from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.run.preparation import has_begun, preparation_in
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder

@@ -7,7 +7,7 @@ from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
 from tfbnn.data.frames import column_names_of
 from tfbnn.fit.handing_on import known_from
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
@@ -47,7 +47,7 @@ def fit(
             locks that hold between hosts.
         noise_scale, validation_data: As in `fit_posterior`.
         options: kernel, num_chains, num_results, until, num_burnin_steps, num_steps_between_results,
-            pretraining, initial_state, likelihood_power, restart, calibrate, seed, resume,
+            pretraining, initial_state, likelihood_power, effort, restart, calibrate, seed, resume,
             commit_interval, jit_compile, verbose, callbacks: As in `fit_posterior`, defaults too. The
             kernel cannot be a callable; commit_interval is what the loss of a worker can cost;
             callbacks are called here, once per commit_interval and after what was committed.

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfbnn.cluster.extra import required
 from tfbnn.exceptions import ModelFileError
-from tfbnn.model import BayesianMLP, load
+from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath

@@ -31,9 +31,10 @@ def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -
             settled by sizes alone, which is what the rules choose for noisy rows.
         num_rows: Training rows N.
     """
-    options, _ = settle_options(options, sizes_of(spec, num_rows, options.num_chains))
+    options, _ = settle_options(options, sizes_of(spec, num_rows, options))
     settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
-    sampling = options.sampling(most_results(spec, settings, options, num_rows))
+    budget = most_results(spec, settings, options, num_rows, options.effort)
+    sampling = options.sampling(budget)
     return _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
 
 

@@ -215,7 +215,8 @@ def _settle(
     asked.check_chains(options.num_chains)
     settings, geometry = asked.resolve(spec, len(rows.x))
     environment = place.environment(options)
-    sampling = options.sampling(most_results(spec, settings, options, len(rows.x)))
+    budget = most_results(spec, settings, options, len(rows.x), options.effort)
+    sampling = options.sampling(budget)
     if options.initial_state is not None:
         given = given_starts(spec, options.initial_state, sampling)
     definition = RunDefinition(
@@ -248,7 +249,7 @@ def _settle(
     check_workers(options.num_workers, settings)
     if options.restart is not None:
         check_restart(spec, settings)
-    goal = make_goal(definition, transformed, settings)
+    goal = make_goal(definition, transformed, settings, options.effort)
     return Job(definition, transformed, settings, geometry, options, goal, began, History())
 
 

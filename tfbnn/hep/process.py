@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tfbnn.data.validation import check_choice, check_flag, check_number
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.hep.calculation import Calculation
 from tfbnn.hep.other_errors import check_errors
 from tfbnn.hep.slha import Place, check_place, place_text
-from tfbnn.model import BayesianMLP
 
 Pids = tuple[int, int]  # PDG codes of two particles
 

@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable
 
 from tfbnn.data.validation import check_choice
 from tfbnn.exceptions import ModelFileError
+from tfbnn.fit.model import load
 from tfbnn.hep import process_index
 from tfbnn.hep.process import Pids, Process, check_together, pid_pair
 from tfbnn.hep.process_index import Entry, Index, index_errors, read_index
-from tfbnn.model import load
 from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.paths import StrPath
 

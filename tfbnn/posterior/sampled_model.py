@@ -50,7 +50,7 @@ class SampledModel:
     """A model whose posterior draws are there, or will be: predictions, scores, diagnosis, exports.
 
     It needs NumPy alone, so that a saved network predicts where TensorFlow is not installed; what
-    samples and what reads files stands on higher floors (`tfbnn.model`).
+    samples and what reads files stands on higher floors (`tfbnn.fit.model`).
     """
 
     def __init__(self, spec: ModelSpec):

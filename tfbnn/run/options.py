@@ -113,6 +113,7 @@ class FitOptions(Numbers):
     calibrate: bool | str = AUTO
     initial_state: Any = None
     likelihood_power: float = 1.0
+    effort: float = 1.0
     output: StrPath | None = None
     resume: bool = False
     commit_interval: float = 30.0
@@ -129,6 +130,7 @@ class FitOptions(Numbers):
             self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
         check_until(self.until)
         self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
+        self._set("effort", check_number("effort", self.effort, above=0, maximum=1))
         self._check_pretraining()
         if not is_auto(self.calibrate) and not isinstance(self.calibrate, bool):
             raise TypeError(

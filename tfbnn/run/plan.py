@@ -193,7 +193,9 @@ def estimated_seconds(
     return seconds_of(num_transitions * _flops_per_transition(spec, settings, num_rows))
 
 
-def most_results(spec: ModelSpec, settings: Planned, numbers: Numbers, num_rows: int) -> int:
+def most_results(
+    spec: ModelSpec, settings: Planned, numbers: Numbers, num_rows: int, effort: float = 1.0
+) -> int:
     """The most draws per chain of a run that is not told how many: what its budget affords.
 
     The budget is one of gradients times rows times weights, in seconds of a core as
@@ -205,13 +207,14 @@ def most_results(spec: ModelSpec, settings: Planned, numbers: Numbers, num_rows:
         settings: Kernel settings.
         numbers: Numbers of the run.
         num_rows: Training rows N.
+        effort: Share of the budget, and of the largest number, to spend.
     """
-    chain_seconds = _BUDGET_SECONDS / numbers.num_chains
+    chain_seconds = effort * _BUDGET_SECONDS / numbers.num_chains
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
     draw_bytes = numbers.num_chains * spec.layout.num_parameters * np.dtype(spec.dtype).itemsize
     draw_bytes *= len(settings.temperatures) if settings.keep_rungs else 1
-    most = min(affordable, _DRAWS_BYTES / draw_bytes, _MOST_RESULTS)
+    most = min(affordable, _DRAWS_BYTES / draw_bytes, effort * _MOST_RESULTS)
     return max(int(most), _FEWEST_RESULTS)
 
 

@@ -13,7 +13,7 @@ from tfbnn.diagnostics.problem import LONGER_SEARCH
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.fit.fitting import check_early_stopping
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.settings_json import Pretraining

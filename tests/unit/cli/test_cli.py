@@ -19,7 +19,7 @@ from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.without_tensorflow import command_without_tensorflow
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 
 COMMANDS = (
     "demo",

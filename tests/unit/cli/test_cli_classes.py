@@ -10,8 +10,8 @@ from tests.support.builders import make_rows
 from tests.support.commands import QUICK, check_refusal
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
-from tfbnn.model import BayesianMLP
 
 SPECIES = ("setosa", "versicolor, wild", "virginica")
 

@@ -13,8 +13,8 @@ from tests.support.commands import check_refusal
 from tfbnn.cli import main
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli
-from tfbnn.model import BayesianMLP
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.support.coded import (
 )
 from tests.support.commands import QUICK, check_refusal
 from tfbnn.data.tables import read_table
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.spec.rows import data_hash, prepare_rows
 
 

@@ -7,7 +7,7 @@ from tests.support.entries import X, Y
 from tfbnn.cli.columns import Labels, fit_columns
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 
 
 @pytest.fixture(scope="module")

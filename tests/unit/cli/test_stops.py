@@ -14,7 +14,7 @@ from tests.support.commands import check_refusal, write_tables_and_models
 from tfbnn.cli.own_folder import is_own_folder, own_folder
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.fit.estimate import estimated_fit_seconds
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.storage import RunFolder

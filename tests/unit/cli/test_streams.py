@@ -13,8 +13,8 @@ import tfbnn
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.commands import check_refusal
 from tfbnn.data.csv_tables import write_csv
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Categorical
-from tfbnn.model import BayesianMLP
 
 EVIL = "a\x1b]0;owned\x07\r\x9b2J"
 GREEK = ("été", "α", "plain")

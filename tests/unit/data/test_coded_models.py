@@ -24,8 +24,8 @@ from tests.support.entries import fake_fit
 from tests.support.model_file_edits import rewrite
 from tfbnn.exceptions import DataWarning, ModelFileError, RunFolderError
 from tfbnn.fit.handing_on import known_from
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.hep.process import Process
-from tfbnn.model import BayesianMLP
 from tfbnn.priors import ARD, Normal
 from tfbnn.run.description import (
     check_same_run,

@@ -8,8 +8,8 @@ import pytest
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.predictions import ARD_FIRST
 from tfbnn import plots
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
-from tfbnn.model import BayesianMLP
 from tfbnn.plots.intervals import wilson_interval
 from tfbnn.priors import Normal
 

@@ -15,8 +15,8 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.pages import check_page
 from tests.support.predictions import ARD_FIRST
 from tfbnn.diagnostics.problem import Spoils
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
-from tfbnn.model import BayesianMLP
 from tfbnn.plots.page import chain_sections, making, model_sections, row_sections
 from tfbnn.plots.page.content import Page
 from tfbnn.plots.page.making import page_of_model, page_of_waiting, page_text

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.builders import make_rows
 from tfbnn import plots
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.model import BayesianMLP
 from tfbnn.plots.intervals import wilson_interval
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -180,6 +180,11 @@ def test_the_budget_follows_from_the_settings():
     transitions = 1000 + most(4000)
     assert 2 * most(4000, num_steps_between_results=1) == pytest.approx(most(4000), abs=2)
     assert 1000 + most(4000, num_chains=8) == pytest.approx(transitions / 2, abs=2)
+    assert most_results(spec, HMC(), options(), 10, effort=0.25) == 1600
+    short = FitOptions(num_burnin_steps=250)
+    assert most_results(spec, HMC(), short, 4000, effort=0.25) == pytest.approx(
+        most(4000) / 4, abs=1
+    )
     wide = plain_spec([10, 20_000, 1], dtype="float32")
     assert most_results(wide, HMC(num_leapfrog_steps=1), options(), 2) * 4 * 4 * 240_000 < 1.1e9
 

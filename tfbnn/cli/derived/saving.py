@@ -6,7 +6,7 @@ from typing import Any
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import Group
 from tfbnn.diagnostics.wording import megabytes
-from tfbnn.model import BayesianMLP
+from tfbnn.fit.model import BayesianMLP
 
 
 def add_saving_options(parser: Group) -> None:

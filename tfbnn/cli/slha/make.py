@@ -7,10 +7,10 @@ from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, say
 from tfbnn.cli.options import add_strict_option
 from tfbnn.cli.outputs import FOLDER, check_output
 from tfbnn.cli.slha.fits import Fit
+from tfbnn.fit.model import load
 from tfbnn.hep.description import ProcessPlan, read_description
 from tfbnn.hep.process import Process
 from tfbnn.hep.process_folder import EXISTING, check_folder, write_processes
-from tfbnn.model import load
 
 HELP = "make a folder of processes out of tables or models"
 DESCRIPTION = """\

@@ -34,6 +34,25 @@ def compiled_log_likelihood(potential: Potential) -> Any:
     return compiled(potential.log_likelihood, jit_compile=False)
 
 
+@lru_cache(maxsize=32)
+def compiled_log_likelihoods(potential: Potential) -> Any:
+    """Compiled function (coordinates [M, C, P], m, Data) -> log likelihoods [m, C] in float64.
+
+    The first m batches of C networks one after the other, with the bits of `compiled_log_likelihood`:
+    products of more networks at once are rounded otherwise.
+    """
+
+    def each(coordinates: Any, count: Any, data: Data) -> Any:
+        return tf.map_fn(
+            lambda networks: potential.log_likelihood(networks, data),
+            coordinates[:count],
+            fn_output_signature=tf.float64,
+            parallel_iterations=1,
+        )
+
+    return compiled(each, jit_compile=False)
+
+
 def make_value_and_gradient(
     potential: Potential, data: Data, temperatures: tuple[float, ...] = (1.0,)
 ) -> ValueAndGradient:

@@ -32,25 +32,47 @@ def start_adam(theta):
     return AdamState(tf.constant(theta), zeros, zeros)
 
 
+class Schedule(NamedTuple):
+    """The learning rate: "constant", or "cosine" from its size to zero at the last step."""
+
+    size: float
+    name: str
+
+    @classmethod
+    def of(cls, settings):
+        """That of a Pretraining, whose other settings decide no step: fits share a program."""
+        return cls(settings.learning_rate, settings.learning_rate_schedule)
+
+    def at(self, step, total_steps, dtype):
+        """The rate of a step."""
+        if self.name == "constant":
+            return tf.constant(self.size, dtype)
+        progress = tf.cast(step, dtype) / tf.cast(total_steps, dtype)
+        return 0.5 * self.size * (1.0 + tf.cos(np.pi * progress))
+
+
 class AdamControl(NamedTuple):
     """Run-time settings of one call, int32 scalars.
 
     Attributes:
         first: Number of the first step.
-        count: How many to make.
+        num_looks: How often the parameters are looked at, no more than there is room for.
+        steps_per_look: How many steps to make before each look.
         total: Steps of the whole optimisation, for the learning rate's schedule.
     """
 
     first: object
-    count: object
+    num_looks: object
+    steps_per_look: object
     total: object
 
 
 @lru_cache(maxsize=32)
-def make_adam_steps(spec, settings, batch_size, jit_compile):
-    """The compiled loop (AdamState, Data, indices [steps, C, B], AdamControl) -> AdamState.
+def make_adam_steps(spec, schedule, batch_size, most_looks, jit_compile):
+    """The compiled loop (AdamState, Data, indices [steps, C, B], AdamControl) -> (AdamState, seen).
 
-    `batch_size` is None where every step takes all rows.
+    `batch_size` is None where every step takes all rows. `seen` is theta at each look,
+    [most_looks, C, P], of which as many count as looks were asked for.
     """
     potential = Potential(spec)
     # Without ntk the density has no maximum in a sampled prior scale s: it grows without bound as s
@@ -66,21 +88,25 @@ def make_adam_steps(spec, settings, batch_size, jit_compile):
             weight = tf.cast(data.num_rows, tf.float64) / batch_size
         return -moves * potential.value_and_gradient(theta, batch, weight)[1]
 
-    def learning_rate(step, total_steps):
-        if settings.learning_rate_schedule == "constant":
-            return tf.constant(settings.learning_rate, spec.dtype)
-        progress = tf.cast(step, spec.dtype) / tf.cast(total_steps, spec.dtype)
-        return 0.5 * settings.learning_rate * (1.0 + tf.cos(np.pi * progress))
-
     def steps(state, data, indices, control):
         def one(index, state):
             step = control.first + index
             rows = None if batch_size is None else indices[index]
             gradient = loss_gradient(state.theta, data, rows)
-            return index + 1, _adam(state, gradient, step, learning_rate(step, control.total))
+            rate = schedule.at(step, control.total, spec.dtype)
+            return index + 1, _adam(state, gradient, step, rate)
 
-        start = (tf.constant(0), state)
-        return tf.while_loop(lambda index, _: index < control.count, one, start)[1]
+        def look(number, state, seen):
+            begin = number * control.steps_per_look
+            end = begin + control.steps_per_look
+            _, state = tf.while_loop(lambda index, _: index < end, one, (begin, state))
+            return number + 1, state, seen.write(number, state.theta)
+
+        theta = state.theta
+        seen = tf.TensorArray(theta.dtype, size=most_looks, element_shape=theta.shape)
+        start = (tf.constant(0), state, seen)
+        _, state, seen = tf.while_loop(lambda number, *_: number < control.num_looks, look, start)
+        return state, seen.stack()
 
     return compiled(steps, jit_compile=jit_compile)
 
@@ -108,12 +134,15 @@ class Batches:
     Every chain has its own order of the rows; an epoch leaves out the N mod B rows at its end.
     """
 
-    def __init__(self, num_rows, batch_size, num_chains, epochs, seed, steps_per_call):
+    def __init__(
+        self, num_rows, batch_size, num_chains, epochs, seed, steps_per_call, epochs_per_call
+    ):
         self.num_rows, self.batch_size, self.num_chains = num_rows, batch_size, num_chains
         self.epochs = epochs
         self.steps_per_epoch = num_rows // batch_size
         self.num_steps = epochs * self.steps_per_epoch
-        self.epochs_per_call = max(1, min(epochs, steps_per_call // self.steps_per_epoch))
+        affordable = steps_per_call // self.steps_per_epoch
+        self.epochs_per_call = max(1, min(epochs, epochs_per_call, affordable))
         self.is_full = batch_size == num_rows
         # Room for the row indices of a call, so that a few lengths serve all numbers of rows; none
         # where every step takes all rows.

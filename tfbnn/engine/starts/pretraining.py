@@ -11,8 +11,15 @@ from tfbnn.engine.basis.compile import chain_groups
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.value_and_gradient import compiled_log_likelihood
-from tfbnn.engine.starts.adam import AdamControl, AdamState, Batches, make_adam_steps, start_adam
+from tfbnn.engine.density.value_and_gradient import compiled_log_likelihoods
+from tfbnn.engine.starts.adam import (
+    AdamControl,
+    AdamState,
+    Batches,
+    Schedule,
+    make_adam_steps,
+    start_adam,
+)
 from tfbnn.engine.starts.check import draw_prior, with_residual_noise
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import PretrainingEvent
@@ -29,6 +36,9 @@ from tfbnn.system.threads import num_cores
 # Multiplications per step and chain from which chains gain more by a thread each than by sharing
 # one program's overhead.
 _LARGE_STEP = 1e6
+# Epochs that early stopping looks at after one call, and values of parameters kept for them at most:
+# of a small table an epoch takes microseconds, and a call for each of thousands takes seconds.
+_MOST_LOOKS, _MOST_VALUES = 256, 2**22
 _STAGE = "adam"
 
 
@@ -79,15 +89,20 @@ def pretrain(
     theta = with_residual_noise(spec, draw_prior(spec, seed, num_chains), data)
     num_rows = int(data.num_rows)
     batch_size = min(settings.batch_size or num_rows, num_rows)
-    # Early stopping looks at every epoch; otherwise a call takes about a second.
-    flops = 6.0 * batch_size * theta.size
-    calls = 1 if settings.early_stopping else affordable_steps(flops)
-    batches = Batches(num_rows, batch_size, num_chains, settings.epochs, seed, calls)
+    # A call takes about a second at most. Early stopping looks at every epoch of it.
+    affordable = affordable_steps(6.0 * batch_size * theta.size)
+    epochs_per_call, most_looks = settings.epochs, 1
+    if settings.early_stopping:
+        epochs_per_call = most_looks = max(1, min(_MOST_LOOKS, _MOST_VALUES // theta.size))
+    batches = Batches(
+        num_rows, batch_size, num_chains, settings.epochs, seed, affordable, epochs_per_call
+    )
     total, nothing = tf.constant(batches.num_steps), tf.constant(0)
-    steps = make_adam_steps(spec, settings, None if batches.is_full else batch_size, jit_compile)
+    rows_per_step = None if batches.is_full else batch_size
+    steps = make_adam_steps(spec, Schedule.of(settings), rows_per_step, most_looks, jit_compile)
     groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
     state, padding = start_adam(theta[groups[0]]), batches.padding(len(groups[0]))
-    awaited(steps, state, data, padding, AdamControl(nothing, nothing, total))
+    awaited(steps, state, data, padding, AdamControl(nothing, nothing, nothing, total))
     score = _make_score(spec, validation)
     compiled_in = time.perf_counter() - began
 
@@ -111,13 +126,16 @@ def pretrain(
                 break
             if epoch <= progress.epoch:
                 continue  # the orders of its rows are drawn all the same
-            control = AdamControl(tf.constant(first), tf.constant(count), total)
+            num_looks = count // batches.steps_per_epoch if patience else 1
+            numbers = map(tf.constant, (first, num_looks, count // num_looks))
+            control = AdamControl(*numbers, total)
             calls = [
                 partial(steps, state, data, tf.constant(indices[:, group]), control)
                 for state, group in zip(progress.states, groups)
             ]
-            states = each_aside(lambda call: call(), calls, num_cores())
-            progress = progress.after(epoch, states, score, patience)
+            states, seen = zip(*each_aside(lambda call: call(), calls, num_cores()))
+            looks = np.concatenate(seen, axis=1), num_looks
+            progress = progress.after(epoch, list(states), looks, score, patience)
             stopped = notify(_event(batches, first + count, progress, seconds().pretraining))
             search.keep(stand, now=stopped)
             if stopped:
@@ -183,20 +201,29 @@ class _Progress(NamedTuple):
         """Parameters of all chains [C, P]."""
         return np.concatenate([state.theta.numpy() for state in self.states])
 
-    def after(self, epoch, states, score, patience):
-        """After a call that brought ADAM to these states."""
-        new = self._replace(epoch=epoch, states=states)
+    def after(self, epoch, states, looks, score, patience):
+        """After a call that brought ADAM to these states by this epoch.
+
+        `looks` are the parameters that it has seen [M, C, P], and how many of them count: one per
+        epoch where chains may stop.
+        """
+        new = self._replace(states=states)
         if score is None:
-            return new
-        theta = new.theta
-        scores = awaited(score, theta)
-        better = ~self.waits(patience) & (scores > self.score)
-        return new._replace(
-            last=scores,
-            best=np.where(better[:, None], theta, self.best),
-            score=np.where(better, scores, self.score),
-            epochs=np.where(better, epoch, self.epochs),
-        )
+            return new._replace(epoch=epoch)
+        seen, num_looks = looks
+        scores = awaited(score, seen, num_looks)
+        for ago, theta, values in zip(reversed(range(num_looks)), seen, scores):
+            if new.waits(patience).all():
+                break
+            better = ~new.waits(patience) & (values > new.score)
+            new = new._replace(
+                epoch=epoch - ago,
+                last=values,
+                best=np.where(better[:, None], theta, new.best),
+                score=np.where(better, values, new.score),
+                epochs=np.where(better, epoch - ago, new.epochs),
+            )
+        return new
 
     def waits(self, patience):
         """Whether chains have waited long enough for a better score [C]."""
@@ -206,8 +233,13 @@ class _Progress(NamedTuple):
 def _make_score(spec, validation):
     if validation is None:
         return None
-    log_likelihood, num_rows = compiled_log_likelihood(Potential(spec)), int(validation.num_rows)
-    return lambda theta: log_likelihood(tf.constant(theta), validation).numpy() / num_rows
+    log_likelihoods, num_rows = compiled_log_likelihoods(Potential(spec)), int(validation.num_rows)
+
+    def score(theta, count):
+        found = log_likelihoods(tf.constant(theta), tf.constant(count), validation)
+        return found.numpy() / num_rows
+
+    return score
 
 
 def _event(batches: Batches, step: int, progress: _Progress, seconds: float) -> PretrainingEvent:

@@ -60,7 +60,7 @@ def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | 
     transformed = TransformedRows.learn(spec, rows, validation)
     options, choices = settle_options(
         options,
-        sizes_of(spec, len(rows.x), options.num_chains),
+        sizes_of(spec, len(rows.x), options),
         partial(pilot_of, spec, transformed.train),
     )
     options, of_bars = settle_calibration(options, spec, len(rows.x))
@@ -142,12 +142,13 @@ def settle_calibration(
     return replace(options, calibrate=wanted), (choice,)
 
 
-def sizes_of(spec: ModelSpec, num_rows: int, num_chains: int) -> Sizes:
-    """What rules know of a fit of so many rows by so many chains."""
+def sizes_of(spec: ModelSpec, num_rows: int, options: FitOptions) -> Sizes:
+    """What rules know of a fit of so many rows."""
     return Sizes(
         num_rows=num_rows,
         num_parameters=spec.layout.num_parameters,
-        num_chains=num_chains,
+        num_chains=options.num_chains,
+        effort=options.effort,
     )
 
 

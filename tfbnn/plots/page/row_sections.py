@@ -11,7 +11,8 @@ from tfbnn.plots.coverage import draw_intervals, draw_tails
 from tfbnn.plots.page.content import Section, Table
 from tfbnn.plots.page.subject import MOST_TARGETS, WIDTH, Grid, Subject, drawing
 from tfbnn.plots.predictions import draw_pulls, draw_truth, find_truths
-from tfbnn.plots.slices import Slice, draw_slice, find_slices
+from tfbnn.plots.slices import draw_slice
+from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.plots.units import target_quantities
 from tfbnn.posterior.score_rows import score_rows
 

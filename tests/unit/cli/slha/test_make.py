@@ -8,8 +8,8 @@ from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.cross_sections import NEUTRALINOS
 from tfbnn.cli import fit, resuming
 from tfbnn.exceptions import ChainError
+from tfbnn.fit.model import load
 from tfbnn.hep import CrossSectionPredictor
-from tfbnn.model import load
 from tfbnn.storage import RunFolder
 
 INPUTS = 'inputs = {a = "MASS 1000022", b = "NMIX 1 1"}\n'

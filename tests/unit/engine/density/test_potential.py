@@ -125,15 +125,15 @@ class TestOneDensity:
 
         from tfbnn.engine.density.data import make_data
         from tfbnn.engine.density.potential import Potential
-        from tfbnn.engine.starts.adam import AdamControl, make_adam_steps, start_adam
+        from tfbnn.engine.starts.adam import AdamControl, Schedule, make_adam_steps, start_adam
 
         spec, generator = build("mixed_priors"), np.random.default_rng(4)
         data = make_data(*random_rows(spec, generator), spec.dtype)
         theta = tf.constant(generator.normal(size=(3, spec.layout.num_parameters)))
         settings = tfbnn.Pretraining(epochs=1, batch_size=None, learning_rate=1e-3)
-        steps = make_adam_steps(spec, settings, None, False)
-        control = AdamControl(*map(tf.constant, (0, 1, 1)))
-        state = steps(start_adam(theta), data, tf.zeros([0, 3, 0], tf.int32), control)
+        steps = make_adam_steps(spec, Schedule.of(settings), None, 1, False)
+        control = AdamControl(*map(tf.constant, (0, 1, 1, 1)))
+        state, _ = steps(start_adam(theta), data, tf.zeros([0, 3, 0], tf.int32), control)
         _, gradient = Potential(spec).value_and_gradient(theta, data)
         expected = 1e-3 * np.sign(gradient)
         expected[:, spec.layout.log_noise_scale.stop :] = 0.0  # sampled prior scales stay
@@ -145,17 +145,17 @@ class TestOneDensity:
 
         from tfbnn.engine.density.data import make_data
         from tfbnn.engine.density.potential import Potential
-        from tfbnn.engine.starts.adam import AdamControl, make_adam_steps, start_adam
+        from tfbnn.engine.starts.adam import AdamControl, Schedule, make_adam_steps, start_adam
 
         spec, generator = build("gaussian_learned"), np.random.default_rng(5)
         data = make_data(*random_rows(spec, generator, count=12), spec.dtype)
         theta = tf.constant(generator.normal(size=(2, spec.layout.num_parameters)))
         settings = tfbnn.Pretraining(epochs=1, batch_size=4)
-        steps = make_adam_steps(spec, settings, 4, False)
-        found, control = [], AdamControl(*map(tf.constant, (0, 1, 3)))
+        steps = make_adam_steps(spec, Schedule.of(settings), 4, 1, False)
+        found, control = [], AdamControl(*map(tf.constant, (0, 1, 1, 3)))
         for rows in np.arange(12, dtype=np.int32).reshape(3, 4):
             indices = tf.constant(np.broadcast_to(rows, (1, 2, 4)))
-            state = steps(start_adam(theta), data, indices, control)
+            state, _ = steps(start_adam(theta), data, indices, control)
             found.append(state.mean / 0.1)  # after one step the mean is 0.1 times the gradient
         _, gradient = Potential(spec).value_and_gradient(theta, data)
         np.testing.assert_allclose(np.mean(found, axis=0), -gradient, rtol=1e-10, atol=1e-10)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.starts import fit_starts
+from tests.support.small_runs import X, Y, small_model
+from tests.support.starts import SEARCHES, fit_starts
 
 
 def rows():
@@ -44,6 +45,28 @@ def test_early_stopping_goes_back_to_the_best_epoch():
     fit_starts(model, x, y, pretraining=whole, validation_data=validation)
     assert early > model.evaluate(*validation)["log_predictive_density"] + 0.5
     assert " 2000 epochs" not in run.report(details=True)
+
+
+def test_how_many_epochs_a_call_makes_changes_no_start(monkeypatch):
+    found = []
+    for most in (1, 7):
+        monkeypatch.setattr("tfbnn.engine.starts.pretraining._MOST_LOOKS", most)
+        model = small_model()
+        run = fit_starts(model, X, Y, **SEARCHES["early stopping"])
+        found.append((model.posterior.draws.tobytes(), run.pretraining))
+    assert found[0] == found[1]
+
+
+def test_searches_of_any_length_share_a_program():
+    from tfbnn.engine.starts.adam import Schedule, make_adam_steps
+
+    spec = small_model().spec
+    short, long = (
+        make_adam_steps(spec, Schedule.of(tfbnn.Pretraining(epochs=epochs)), 32, 8, False)
+        for epochs in (3, 500)
+    )
+    slow = Schedule.of(tfbnn.Pretraining(learning_rate=1e-4))
+    assert short is long is not make_adam_steps(spec, slow, 32, 8, False)
 
 
 def test_learned_scale_starts_from_the_residuals():

@@ -12,8 +12,8 @@ from tfbnn.fit.choices import choose as module
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
 from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
-from tfbnn.model import BayesianMLP
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HalfCauchy, HalfNormal, HierarchicalNormal, Laplace, Normal, Uniform
 from tfbnn.run.options import FitOptions, Sampling
@@ -47,7 +47,7 @@ def test_all_that_is_open_is_settled_and_told():
     assert found.spec.y_transform == ("log10", "standardize")
     assert found.transformed.y_pipeline.names == ("log10", "standardize")
     pilot = module.pilot_of(spec, found.transformed.train)
-    assert found.options.kernel == rules.kernel(sizes_of(spec, len(X), 4), pilot)[0]
+    assert found.options.kernel == rules.kernel(sizes_of(spec, len(X), FitOptions()), pilot)[0]
     assert found.options.num_burnin_steps == found.options.sampling(1).num_burnin_steps == 1000
     assert isinstance(found.options.pretraining, Pretraining)
     assert names(found.choices) == ALL | names(spec.choices)

@@ -75,6 +75,25 @@ def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     ]
 
 
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_less_effort_is_less_of_all_but_the_kernel(name):
+    whole, pilot_of_it = TABLES[name]
+    quarter = whole._replace(effort=0.25)
+    assert rules.kernel(quarter, pilot_of_it) == rules.kernel(whole, pilot_of_it)
+    warmup, why = rules.num_burnin_steps(quarter, 64)
+    usual, _ = rules.num_burnin_steps(whole, 64)
+    assert warmup == pytest.approx(max(usual / 4, 100), abs=50) and "effort 0.25" in why
+    few, why = rules.pretraining(quarter, pilot_of_it)
+    many, _ = rules.pretraining(whole, pilot_of_it)
+    assert few.epochs == pytest.approx(many.epochs / 4, abs=1) and "effort 0.25" in why
+    assert few.num_starts == (many.num_starts and 4)
+    assert few.newton_iterations == 0
+    half, _ = rules.pretraining(whole._replace(effort=0.5), pilot_of_it)
+    assert half.newton_iterations == many.newton_iterations
+    same = ("batch_size", "validation_split")
+    assert [getattr(few, field) for field in same] == [getattr(many, field) for field in same]
+
+
 def test_more_starts_are_tried_only_where_their_polish_is_affordable():
     found = [rules.pretraining(sizes(n, 5, 1), pilot(0.2))[0] for n in (12_000, 10**5)]
     assert [settings.num_starts for settings in found] == [8, None]

@@ -138,6 +138,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
         pretraining: Pretraining | str | None = "auto",
         initial_state: Any = None,
         likelihood_power: float = 1.0,
+        effort: float = 1.0,
         validation_data: Sequence[Any] | None = None,
         calibrate: bool | str = "auto",
         seed: int = 0,
@@ -208,6 +209,10 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
                 What predicts and scores has the likelihood's own noise. Pretraining aims at it as
                 well, and PowerPosterior's ladder ends there. Report, file, `tfbnn info` and `tfbnn
                 diagnose` say so.
+            effort: Share of the usual work, above 0 and at most 1, default 1: of the starts and steps of
+                pretraining, which below 0.5 is ADAM alone, of the steps of warm-up (100 at least) and of
+                the budget for draws, where these are "auto". For many fits, as in a search; draws are
+                judged as ever.
             validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
                 inputs of the diagnostics.
             calibrate: Whether the fit ends with `calibrate(method="loo")`. It does so by stddev from 300
@@ -303,6 +308,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
             calibrate=calibrate,
             initial_state=initial_state,
             likelihood_power=likelihood_power,
+            effort=effort,
             seed=seed,
             jit_compile=jit_compile,
             restart=restart,

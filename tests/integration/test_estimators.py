@@ -1,0 +1,63 @@
+"""Estimators that sample: scikit-learn's checks by the default fit, and others on top of them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from mapie.regression import SplitConformalRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import tfbnn
+from tfbnn.sklearn import BayesianMLPClassifier, BayesianMLPRegressor
+
+# That of `tiny_model`, whose programs it shares.
+TINY = dict(
+    hidden_layer_sizes=8,
+    prior=tfbnn.priors.Normal(1.0),
+    kernel=tfbnn.kernels.HMC(num_leapfrog_steps=8),
+    num_chains=2,
+    num_results=40,
+    num_burnin_steps=40,
+    pretraining=tfbnn.Pretraining(epochs=50, batch_size=None),
+    jit_compile=False,
+    random_state=0,
+)
+
+
+@pytest.fixture(scope="module")
+def tiny_regressor(tiny_data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfbnn.ConvergenceWarning)
+        return BayesianMLPRegressor(**TINY).fit(tiny_data[0], tiny_data[1][:, 0])
+
+
+@pytest.mark.tensorflow
+def test_the_draws_are_those_of_the_model(tiny_regressor, tiny_model, tiny_data):
+    np.testing.assert_array_equal(tiny_regressor.model_.posterior.draws, tiny_model.posterior.draws)
+    np.testing.assert_array_equal(
+        tiny_regressor.predict(tiny_data[0]), tiny_model.predict(tiny_data[0]).mean[:, 0]
+    )
+    assert "Verdict" in tiny_regressor.run_.report()
+
+
+@pytest.mark.tensorflow
+def test_mapie_puts_conformal_intervals_around_it(tiny_regressor):
+    generator = np.random.default_rng(3)
+
+    def rows(count):
+        x = generator.normal(size=(count, 2))
+        return x, np.sin(x[:, 0]) + 0.3 * x[:, 1] + 0.1 * generator.normal(size=count)
+
+    system = SplitConformalRegressor(tiny_regressor, confidence_level=0.8, prefit=True)
+    x, y = rows(400)
+    mean, intervals = system.conformalize(*rows(400)).predict_interval(x)
+    np.testing.assert_array_equal(mean, tiny_regressor.predict(x))
+    covered = np.mean((intervals[:, 0, 0] <= y) & (y <= intervals[:, 1, 0]))
+    # Four standard deviations of both shares of 400 rows.
+    assert abs(covered - 0.8) < 4 * np.sqrt(2 * 0.8 * 0.2 / 400)
+
+
+@pytest.mark.statistics
+@parametrize_with_checks([BayesianMLPRegressor(), BayesianMLPClassifier()])
+def test_the_default_fit_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)

@@ -1,0 +1,41 @@
+"""Estimators whose fits sample nothing, for tests of all that is around the sampling."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from tests.support.builders import make_ensemble, random_statistics
+from tfbnn.spec.rows import rows_to_fit
+
+
+class FakeFits:
+    """Stands for `BayesianMLP.fit_posterior`: networks drawn from N(0, 1), by the seed.
+
+    Attributes:
+        calls: Of each fit the ModelSpec that was asked for, y as it came, the rows and the other arguments.
+        diagnosis: What the runs say of themselves.
+    """
+
+    def __init__(self):
+        self.calls = []
+        self.diagnosis = None
+
+    def fit_posterior(self, model, x, y, *, noise_scale=None, **options):
+        rows, _ = rows_to_fit(model.spec, x, y, noise_scale, None)
+        self.calls.append(SimpleNamespace(asked=model.spec, y=y, rows=rows, options=options))
+        spec = model.spec.closed(("standardize",), "there is nothing to choose by")
+        generator = np.random.default_rng(options["seed"])
+        draws = generator.normal(size=(2, 8, spec.layout.num_parameters)).astype(spec.dtype)
+        draws[..., spec.layout.num_weights :] -= 1.0
+        model._ensemble = make_ensemble(
+            spec,
+            draws,
+            rows.x,
+            rows.y,
+            random_statistics((2, 8), generator),
+            feature_names=rows.feature_names,
+            classes=rows.classes,
+            vector_target=rows.vector_target,
+            row_noise=rows.noise is not None,
+        )
+        return SimpleNamespace(diagnosis=self.diagnosis, num_results=8)

@@ -1,0 +1,209 @@
+"""`BayesianMLPRegressor` around fits that sample nothing: settings, rows, predictions, refusals."""
+
+import inspect
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import exceptions
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import tfbnn
+from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian
+from tfbnn.sklearn import BayesianMLPRegressor, UnconvergedWarning
+
+pytestmark = pytest.mark.usefixtures("fits")
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(40, 3))
+Y = X[:, 0] - X[:, 1] ** 2 + 0.1 * GENERATOR.normal(size=40)
+
+
+def test_settings_reach_the_model_and_its_fit(fits):
+    kernel, until = tfbnn.kernels.HMC(num_leapfrog_steps=3), tfbnn.Until(ess=50)
+    settings = dict(
+        hidden_layer_sizes=(7, 4),
+        activation=["relu", "sin"],
+        prior=tfbnn.priors.Normal(2.0),
+        likelihood=Gaussian(0.3),
+        parameterization="ntk",
+        x_transform=None,
+        y_transform=None,
+        dtype="float64",
+    )
+    of_fit = dict(
+        kernel=kernel,
+        until=until,
+        num_chains=3,
+        num_results=40,
+        num_burnin_steps=30,
+        num_steps_between_results=1,
+        pretraining=None,
+        likelihood_power=0.5,
+        effort=0.1,
+        calibrate=False,
+        restart="best",
+        num_workers=2,
+        jit_compile=False,
+        verbose=1,
+    )
+    BayesianMLPRegressor(**settings, **of_fit, random_state=5).fit(X, Y)
+    (call,) = fits.calls
+    settings["layer_sizes"] = [3, *settings.pop("hidden_layer_sizes"), 1]
+    assert call.asked == tfbnn.BayesianMLP(**settings).spec
+    assert call.options == of_fit | {"seed": 5}
+
+
+def test_defaults_are_those_of_the_model_and_its_fit(fits):
+    estimator = BayesianMLPRegressor(random_state=0).fit(X, Y)
+    assert fits.calls[0].asked == tfbnn.BayesianMLP([3, 50, 1]).spec
+    by_name = estimator.get_params()
+    for function in (tfbnn.BayesianMLP.__init__, tfbnn.BayesianMLP.fit_posterior):
+        for name, parameter in inspect.signature(function).parameters.items():
+            if name in by_name and name not in ("likelihood", "effort", "verbose"):
+                assert by_name[name] == parameter.default, name
+
+
+@pytest.mark.parametrize("sizes, widths", [(4, [4]), ((4, 5), [4, 5]), ([6], [6]), ((), [])])
+def test_hidden_layers_are_a_number_or_several(fits, sizes, widths):
+    BayesianMLPRegressor(hidden_layer_sizes=sizes).fit(X, Y)
+    assert fits.calls[0].asked.layer_sizes == (3, *widths, 1)
+
+
+def test_random_state_is_a_seed_or_gives_one(fits):
+    for state in (3, np.random.RandomState(1), np.random.RandomState(1), None, None):
+        BayesianMLPRegressor(random_state=state).fit(X, Y)
+    seeds = [call.options["seed"] for call in fits.calls]
+    assert seeds[0] == 3 and seeds[1] == seeds[2] and len(set(seeds)) == 4
+
+
+def test_shapes_follow_the_targets():
+    two = np.column_stack([Y, -Y])
+    for targets in (Y, Y[:, None], two):
+        estimator = BayesianMLPRegressor(random_state=0).fit(X, targets)
+        mean, std = estimator.predict(X[:5], return_std=True)
+        assert mean.shape == std.shape == targets[:5].shape and mean.dtype == np.float64
+        np.testing.assert_array_equal(mean, estimator.predict(X[:5]))
+        found = estimator.predict_quantiles(X[:5], [0.1, 0.5, 0.8, 0.9])
+        assert found.shape == (5, 4, *targets.shape[1:])
+        assert np.all(np.diff(found, axis=1) > 0)
+    assert np.isscalar(estimator.score(X, two))
+
+
+def test_heteroscedastic_noise_has_outputs_of_its_own(fits):
+    estimator = BayesianMLPRegressor(likelihood=HeteroscedasticGaussian()).fit(X, Y)
+    assert fits.calls[0].asked.layer_sizes[-1] == 2
+    assert estimator.predict(X).shape == Y.shape
+
+
+def test_the_std_is_that_of_a_new_target_unless_asked_otherwise():
+    estimator = BayesianMLPRegressor(random_state=0).fit(X, Y)
+    _, std = estimator.predict(X, return_std=True)
+    _, of_function = estimator.predict(X, return_std=True, include_noise=False)
+    np.testing.assert_array_equal(std, estimator.model_.predict(X, include_noise=True).stddev)
+    np.testing.assert_array_equal(of_function, estimator.model_.predict(X).stddev)
+    assert np.all(std > of_function)
+
+
+def test_score_is_that_of_the_model():
+    estimator = BayesianMLPRegressor(random_state=0).fit(X, Y)
+    np.testing.assert_allclose(estimator.score(X, Y), estimator.model_.evaluate(X, Y)["r2"])
+
+
+def test_known_noise_goes_to_the_fit_and_is_asked_for_again(fits):
+    noise = np.full(40, 0.2)
+    estimator = BayesianMLPRegressor().fit(X, Y, noise_scale=noise)
+    np.testing.assert_array_equal(fits.calls[0].rows.noise[:, 0], noise)
+    with pytest.raises(ValueError, match="noise_scale"):
+        estimator.predict(X, return_std=True)
+    _, std = estimator.predict(X[:2], return_std=True, noise_scale=[0.2, 20.0])
+    assert std[1] > 5 * std[0]
+
+
+def test_names_are_kept_and_asked_for(fits):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    target = pd.Series(Y, name="mass")
+    estimator = BayesianMLPRegressor(random_state=0).fit(frame, target)
+    assert list(estimator.feature_names_in_) == ["a", "b", "c"] and estimator.n_features_in_ == 3
+    assert estimator.model_.posterior.feature_names == ("a", "b", "c")
+    assert fits.calls[0].y is target  # whose name the model keeps
+    with pytest.raises(ValueError, match="feature names"):
+        estimator.predict(frame[["b", "a", "c"]])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_array_equal(estimator.predict(X), estimator.predict(frame))
+
+
+def test_weights_of_rows_are_refused_with_the_reason():
+    estimator = BayesianMLPRegressor()
+    with pytest.raises(TypeError, match="sample_weight is not supported: .* noise_scale"):
+        estimator.fit(X, Y, sample_weight=np.ones(40))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epochs'"):
+        estimator.fit(X, Y, epochs=3)
+    estimator.fit(X, Y, sample_weight=None)
+
+
+@pytest.mark.parametrize(
+    "settings, error, match",
+    [
+        ({"likelihood": Bernoulli()}, TypeError, "BayesianMLPClassifier"),
+        ({"likelihood": "gaussian"}, TypeError, "likelihood must be 'auto' or one of numbers"),
+        ({"hidden_layer_sizes": 0}, ValueError, "hidden_layer_sizes must be at least 1"),
+        ({"hidden_layer_sizes": 2.5}, TypeError, "hidden_layer_sizes must be"),
+        ({"random_state": "seed"}, ValueError, "seed"),
+        ({"activation": "bent"}, ValueError, "activation must be one of"),
+    ],
+)
+def test_bad_settings_are_refused_by_the_fit(fits, settings, error, match):
+    estimator = BayesianMLPRegressor(**settings)
+    with pytest.raises(error, match=match):
+        estimator.fit(X, Y)
+    assert not fits.calls and not hasattr(estimator, "model_")
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(ValueError, match="1 sample"):
+        BayesianMLPRegressor().fit(X[:1], Y[:1])
+
+
+def test_without_a_fit_there_is_no_prediction():
+    with pytest.raises(exceptions.NotFittedError):
+        BayesianMLPRegressor().predict(X)
+
+
+def test_clones_have_the_settings_and_no_fit():
+    estimator = BayesianMLPRegressor(6, prior=tfbnn.priors.Normal(0.5), random_state=1).fit(X, Y)
+    other = clone(estimator)
+    assert other.get_params() == estimator.get_params() and not hasattr(other, "model_")
+
+
+def test_a_pickle_predicts_alike():
+    estimator = BayesianMLPRegressor(random_state=1).fit(X, Y)
+    again = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(again.predict(X), estimator.predict(X))
+
+
+def test_searches_and_pipelines_take_it(fits):
+    pipeline = make_pipeline(StandardScaler(), BayesianMLPRegressor(random_state=0))
+    grid = {"bayesianmlpregressor__hidden_layer_sizes": [3, (4, 2)]}
+    search = GridSearchCV(pipeline, grid, cv=3, error_score="raise").fit(X, Y)
+    assert len(fits.calls) == 7 and search.predict(X).shape == Y.shape
+
+
+def test_noise_is_cut_with_the_rows_of_a_fold(fits):
+    noise = np.linspace(0.1, 0.5, 40)
+    cross_validate(BayesianMLPRegressor(), X, Y, cv=4, params={"noise_scale": noise})
+    assert [len(call.rows.noise) for call in fits.calls] == [30] * 4
+
+
+def test_a_bad_verdict_is_told_once_in_the_words_of_both(fits):
+    fits.diagnosis = SimpleNamespace(spoils=2, headline="not yet (2 problems)")
+    with pytest.warns(UnconvergedWarning, match="not yet .2 problems.*run_.report") as told:
+        BayesianMLPRegressor().fit(X, Y)
+    (warning,) = told
+    assert issubclass(warning.category, exceptions.ConvergenceWarning)
+    assert issubclass(warning.category, tfbnn.ConvergenceWarning)
+    assert warning.filename == __file__

@@ -1,0 +1,11 @@
+"""Estimators for scikit-learn (the extra `sklearn`); see `tfbnn.sklearn.base`."""
+
+from tfbnn.system.extras import required
+
+required("sklearn", "tfbnn.sklearn needs scikit-learn", "sklearn")
+
+from tfbnn.sklearn.base import UnconvergedWarning  # noqa: E402 - only where there is scikit-learn
+from tfbnn.sklearn.classifier import BayesianMLPClassifier  # noqa: E402
+from tfbnn.sklearn.regressor import BayesianMLPRegressor  # noqa: E402
+
+__all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor", "UnconvergedWarning"]
