@@ -72,7 +72,7 @@ def threads_of_blas():
 
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     # SciPy may bring another, and be loaded late by a test before; predictions do not use it.
-    return [pool["num_threads"] for pool in pools if "scipy" not in pool["filepath"]]
+    return [pool["num_threads"] for pool in pools if "scipy.libs" not in pool["filepath"]]
 
 
 def test_blas_has_one_thread_meanwhile():
