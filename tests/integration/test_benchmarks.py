@@ -352,3 +352,12 @@ def test_pops(run_quickly, tmp_path):
     assert len(row["scales"]) == 19
     for found in row["scales"].values():
         assert abs(found["split"]["coverage"][0] - 0.683) < 0.1
+
+
+def test_scan(run_quickly):
+    table, (row,) = run_quickly("scan", "--tables", "made")
+    for title in ("relative error", "spectra to CSV", "as GAMBIT calls", "PSS"):
+        assert title in table
+    assert "nan" not in table
+    assert list(row["scores"]) == ["(1000022, 1000022)", "(1000023, 1000023)"]
+    assert [ranks["ranks"] for ranks in row["ranks"]] == [0, 1, 2, 4]
