@@ -152,7 +152,8 @@ def _read(index: Index, entry: Entry, folder: str, untrusted: bool) -> Process:
             f"{path!r} is not the model that {process_index.NAME} was written with: another took "
             "its place. Write the processes again with tfbnn.hep.write_processes."
         )
-    return process_index.process_of(index, entry, load(path, untrusted=untrusted))
+    settings = process_index.settings_of(index, entry)
+    return Process(model=load(path, untrusted=untrusted), **settings)
 
 
 def _hash(path: str) -> str:

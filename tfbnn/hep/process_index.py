@@ -15,7 +15,6 @@ from typing import Any
 from tfbnn.exceptions import ModelFileError
 from tfbnn.hep.calculation import Calculation
 from tfbnn.hep.process import Process, pid_pair
-from tfbnn.model import BayesianMLP
 from tfbnn.system.atomic import replacing
 from tfbnn.system.paths import StrPath
 
@@ -89,23 +88,22 @@ def entry_of(process: Process, path: str, digest: str) -> Entry:
     }
 
 
-def process_of(index: Index, entry: Entry, model: BayesianMLP) -> Process:
-    """The process of an entry."""
-    settings: dict[str, Any] = {}
+def settings_of(index: Index, entry: Entry) -> dict[str, Any]:
+    """What an entry says of its process: the arguments of Process but the model."""
+    more: dict[str, Any] = {"errors": {}, "citation": "", "doi": "", "calculation": None}
     if index["format_version"] > 1:
         found = entry["xsection"]
-        settings = {name: entry[name] for name in ("errors", "citation", "doi")}
-        settings["calculation"] = None if found is None else Calculation(**found)
-    return Process(
-        pids=pid_pair(entry["pids"]),
-        model=model,
-        unit=entry["unit"],
-        energy=entry["energy_gev"],
-        inputs={item["name"]: item["slha"] for item in entry["inputs"]},
-        include_noise=entry["include_noise"],
-        description=entry["description"],
-        **settings,
-    )
+        more = {name: entry[name] for name in ("errors", "citation", "doi")}
+        more["calculation"] = None if found is None else Calculation(**found)
+    return {
+        "pids": pid_pair(entry["pids"]),
+        "unit": entry["unit"],
+        "energy": entry["energy_gev"],
+        "inputs": {item["name"]: item["slha"] for item in entry["inputs"]},
+        "include_noise": entry["include_noise"],
+        "description": entry["description"],
+        **more,
+    }
 
 
 def file_of(index: Index, entry: Mapping[str, Any]) -> str:

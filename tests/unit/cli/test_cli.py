@@ -33,6 +33,7 @@ COMMANDS = (
     "resume",
     "slha",
     "slha make",
+    "slha info",
     "slha eval",
 )
 

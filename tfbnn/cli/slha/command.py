@@ -3,7 +3,7 @@
 import argparse
 from types import ModuleType
 
-from tfbnn.cli.slha import evaluation, make
+from tfbnn.cli.slha import evaluation, info, make
 
 HELP = "cross sections of SLHA spectra: make folders of networks, evaluate them"
 DESCRIPTION = """\
@@ -12,7 +12,7 @@ with what they mean; 'eval' reads SLHA spectra, or a table of points, and gives 
 all processes with errors and trust. Python and GAMBIT read the same folder by
 tfbnn.hep.CrossSectionPredictor."""
 
-_COMMANDS: dict[str, ModuleType] = {"make": make, "eval": evaluation}
+_COMMANDS: dict[str, ModuleType] = {"make": make, "info": info, "eval": evaluation}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -215,6 +215,27 @@ def test_an_input_that_the_table_lacks_is_named(run, folder):
     assert run("slha eval gauginos --table few.csv --process 1000022,1000023")[0] == 0
 
 
+def test_a_folder_tells_what_it_holds(run):
+    code, out, err = run("slha info gauginos")
+    assert (code, err) == (0, "")
+    first, second = out.split("\n\n")
+    assert first.startswith("1000022 1000023 at 13000 GeV, fitted in fb\n")
+    for words in (
+        "m (MASS 1000022), n11 (NMIX 1 1)",
+        "scale: -30 % +30 %",
+        "qcd_order 1",
+        "10.1000",
+    ):
+        assert words in first
+    assert "of the function alone" in second and "fitted in pb" in second
+    assert "XSECTION" not in run("slha info plain")[1]
+    content = json.loads(run("slha info gauginos --json")[1])
+    assert [process["energy"] for process in content] == [13000.0, 8000.0]
+    assert content[0]["inputs"] == {"m": ["MASS", 1000022], "n11": ["NMIX", 1, 1]}
+    assert content[0]["calculation"]["qcd_order"] == 1
+    check_refusal(run("slha info spectra"), "has no processes.json")
+
+
 def test_tables_need_nothing_but_numpy_and_h5py(folder):
     done = command_without_tensorflow(
         folder, *"slha eval gauginos --table points.csv --trusted".split()

@@ -1,0 +1,63 @@
+"""`tfbnn slha info`: what a folder of processes holds, and where its inputs stand in SLHA."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from tfbnn.cli.console import DONE, print_json
+from tfbnn.hep.calculation import Calculation
+from tfbnn.hep.process_index import index_errors, read_index, settings_of
+from tfbnn.hep.slha import place_text
+
+HELP = "show the processes of a folder, and what inputs they need"
+DESCRIPTION = """\
+Show the processes of a folder: energy, inputs with their places in SLHA, order, errors of other
+origin, and whom to cite. No model is read."""
+EPILOG = None
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    parser.add_argument("folder", metavar="FOLDER", help="folder of processes")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints."""
+    index = read_index(args.folder)
+    with index_errors(args.folder):
+        processes = [settings_of(index, entry) for entry in index["processes"]]
+        texts = ["\n".join(_lines(process)) for process in processes]
+    if args.json:
+        print_json([_plain(process) for process in processes])
+    else:
+        print("\n\n".join(texts))
+    return DONE
+
+
+def _lines(process: dict[str, Any]) -> Iterator[str]:
+    """Yields a line for all that is known of a process."""
+    first, second = process["pids"]
+    yield f"{first} {second} at {process['energy']:g} GeV, fitted in {process['unit']}"
+    inputs = process["inputs"].items()
+    yield _line("Inputs", ", ".join(f"{name} ({place_text(place)})" for name, place in inputs))
+    noise = "with the noise of the targets" if process["include_noise"] else "of the function alone"
+    yield _line("Errors", noise)
+    for name, (down, up) in process["errors"].items():
+        yield _line("", f"{name}: -{100 * down:g} % +{100 * up:g} %, added where asked for")
+    if process["calculation"] is not None:
+        columns = process["calculation"].columns.items()
+        yield _line("XSECTION", ", ".join(f"{name} {value:g}" for name, value in columns))
+    for name in ("description", "citation", "doi"):
+        if process[name]:
+            yield _line(name.capitalize() if name != "doi" else "DOI", process[name])
+
+
+def _line(label: str, text: str) -> str:
+    return f"  {label:<13}{text}"
+
+
+def _plain(process: dict[str, Any]) -> dict[str, Any]:
+    """The process as JSON has it."""
+    calculation: Calculation | None = process["calculation"]
+    return process | {"calculation": None if calculation is None else calculation.columns}
