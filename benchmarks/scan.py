@@ -5,11 +5,15 @@
 made: tables of two processes that the package computes itself (`scan_points.py`). real: one process
 at next-to-leading order, where TFBNN_DATA is set. `tfbnn slha make` fits the networks and writes the
 folder, `tfbnn slha eval` reads 10 000 points; commands are timed as whole processes. Rows are kept
-as they finish; the table is benchmarks/results/scan.md.
+as they finish; the table is benchmarks/results/scan.md. A folder of processes that --work has by an
+earlier run is used again.
 """
 
 import argparse
+import json
 import os
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,17 +46,17 @@ REAL_TARGET, REAL_INPUTS = "nlo_alphas_up_fb", ("m_chi10_GeV", "N11", "N12", "N1
 RANK = """
 import sys, time
 import numpy as np
-began = time.perf_counter()
+began = time.process_time()
 if len(sys.argv) > 1:
     from tfbnn.data.tables import read_table
     from tfbnn.hep import CrossSectionPredictor
     predictor = CrossSectionPredictor(sys.argv[1])
     table = read_table(sys.argv[2])
-    loaded = time.perf_counter()
+    loaded = time.process_time()
     for row in table.values[:int(sys.argv[3])].tolist():
         predictor.set_parameters(dict(zip(table.columns, row)))
         predictor.get_xsections()
-    print(loaded - began, time.perf_counter() - loaded)
+    print(loaded - began, time.process_time() - loaded)
 else:
     import h5py
     print(0.0, 0.0)
@@ -86,13 +90,22 @@ def measure(name, folder, quick):
         tests = made(folder, 100 if quick else 2000, num_points, fit)
     else:
         tests = real(folder, num_points, fit)
-    row = {"fit": fit, "points": num_points}
-    row["make"] = command(folder, "slha", "make", "gauginos.toml", "-o", "gauginos")
+    row = {"fit": fit, "points": num_points, "machine_load": os.getloadavg()[0]}
+    row["make"] = make(folder)
     processes = CrossSectionPredictor(folder / "gauginos").processes
     row["scores"] = {str(pids): score(processes[pids].model, *tests[pids]) for pids in tests}
     row["ways"] = ways(folder, num_points, quick)
     row["ranks"] = [ranks(folder, count, 5 if quick else NUM_ALONE) for count in (0, *RANKS)]
     return row
+
+
+def make(folder):
+    """Seconds that `tfbnn slha make` takes, or took when the folder was made."""
+    kept = folder / "make.json"
+    if not kept.exists():
+        arguments = ("slha", "make", "gauginos.toml", "-o", "gauginos")
+        kept.write_text(json.dumps(command(folder, *arguments)[0]))
+    return json.loads(kept.read_text())
 
 
 def made(folder, num_rows, num_points, fit):
@@ -125,10 +138,16 @@ def real(folder, num_points, fit):
 
 
 def command(folder, *arguments):
-    """Seconds of a command of tfbnn as a whole process."""
-    began = time.perf_counter()
+    """(seconds, CPU seconds) of a command of tfbnn as a whole process."""
+    began, cpu = time.perf_counter(), cpu_of_children()
     subprocess.run([sys.executable, "-m", "tfbnn", *arguments], cwd=folder, env=paths(), check=True)
-    return time.perf_counter() - began
+    return time.perf_counter() - began, cpu_of_children() - cpu
+
+
+def cpu_of_children():
+    """CPU seconds of all processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def paths(**more):
@@ -147,33 +166,42 @@ def score(model, x, y):
 def ways(folder, num_points, quick):
     """Seconds of each way to get all cross sections, dict what -> [seconds, points]."""
     evaluate = ("slha", "eval", "gauginos", "--trusted")
+    shutil.rmtree(folder / "copies", ignore_errors=True)
     found = {
         "a table to CSV": command(folder, *evaluate, "--table", "points.csv", "-o", "table.csv"),
         "spectra to CSV": command(folder, *evaluate, "spectra", "-o", "spectra.csv"),
         "spectra to copies with XSECTION": command(folder, *evaluate, "spectra", "-w", "copies"),
     }
-    found = {what: [seconds, num_points] for what, seconds in found.items()}
+    found = {what: [*seconds, num_points] for what, seconds in found.items()}
     predictor = CrossSectionPredictor(folder / "gauginos")
     table = read_table(folder / "points.csv")
-    predictor.predict(table.take(slice(0, 10)))
-    began = time.perf_counter()
     together = predictor.predict(table)
-    found["Python, all points at once"] = [time.perf_counter() - began, num_points]
-    count, began = 5 if quick else NUM_ALONE, time.perf_counter()
-    for row in table.values[:count].tolist():
-        predictor.set_parameters(dict(zip(table.columns, row)))
-        predictor.get_xsections()
-    found["Python, one by one as GAMBIT calls"] = [time.perf_counter() - began, count]
+
+    def one_by_one(count):
+        for row in table.values[:count].tolist():
+            predictor.set_parameters(dict(zip(table.columns, row)))
+            predictor.get_xsections()
+
+    count = 5 if quick else NUM_ALONE
+    found["Python, all points at once"] = [*timed(lambda: predictor.predict(table)), num_points]
+    found["Python, one by one as GAMBIT calls"] = [*timed(lambda: one_by_one(count)), count]
     written = read_table(folder / "spectra.csv", ["central_fb"]).values
     np.testing.assert_allclose(written.reshape(together.central.shape), together.central, rtol=1e-4)
     return found
+
+
+def timed(function):
+    """(seconds, CPU seconds) of a call in this process."""
+    began, cpu = time.perf_counter(), time.process_time()
+    function()
+    return time.perf_counter() - began, time.process_time() - cpu
 
 
 def ranks(folder, count, num_points):
     """Several processes that work on one folder at the same time; 0: one that has only NumPy, h5py.
 
     Returns:
-        Dict with their number, mean seconds to load and per point, mean RSS and PSS in MB.
+        Dict with their number, mean CPU seconds to load and per point, mean RSS and PSS in MB.
     """
     arguments = ["gauginos", "points.csv", str(num_points)] if count else []
     line = [sys.executable, "-c", RANK, *arguments]

@@ -24,11 +24,12 @@ def part(name, row):
             f"`tfbnn slha make` took {row['make']:.0f} s, each process with `{row['fit']}`.",
             _scores(row["scores"]),
             f"{row['points']} points, all processes; commands are whole processes, with their "
-            "start. Spectra have the blocks that are needed and no others: one of 500 lines takes "
-            "pyslha 5 ms more.",
+            f"start. The load of the machine was {row['machine_load']:.1f}, so that CPU seconds say "
+            "more than seconds. Spectra have the blocks that are needed and no others; long ones take "
+            "pyslha longer.",
             _ways(row["ways"], len(row["scores"])),
-            "Ranks that share a folder and a host, with OMP_NUM_THREADS=1, as GAMBIT calls them. "
-            "RSS is what a rank takes by itself, PSS less what it shares with others; the first row "
+            "Ranks that share a folder and a host, with OMP_NUM_THREADS=1, as GAMBIT calls them; "
+            "times are of the CPU. RSS is what a rank takes by itself, PSS less what it shares with others; the first row "
             "is an interpreter with NumPy and h5py.",
             _ranks(row["ranks"]),
         ]
@@ -63,12 +64,14 @@ def _ways(ways, num_processes):
             what,
             count,
             f"{seconds:.2f}",
-            f"{1000 * seconds / count:.3f}",
-            f"{1000 * seconds / count / num_processes:.3f}",
+            f"{cpu:.2f}",
+            f"{1000 * cpu / count:.3f}",
+            f"{1000 * cpu / count / num_processes:.3f}",
         )
-        for what, (seconds, count) in ways.items()
+        for what, (seconds, cpu, count) in ways.items()
     ]
-    return markdown(("way", "points", "s", "ms per point", "ms per cross section"), table)
+    header = ("way", "points", "s", "CPU s", "CPU ms per point", "CPU ms per cross section")
+    return markdown(header, table)
 
 
 def _ranks(ranks):
@@ -77,11 +80,10 @@ def _ranks(ranks):
             row["ranks"] or "none",
             f"{row['load']:.2f}" if row["ranks"] else "",
             f"{1000 * row['point']:.2f}" if row["ranks"] else "",
-            f"{row['ranks'] / row['point']:.0f}" if row["ranks"] else "",
             f"{row['rss']:.0f}",
             f"{row['pss']:.0f}",
         )
         for row in ranks
     ]
-    header = ("ranks", "s to load", "ms per point", "points per s, all", "RSS, MB", "PSS, MB")
+    header = ("ranks", "CPU s to load", "CPU ms per point", "RSS, MB", "PSS, MB")
     return markdown(header, table)

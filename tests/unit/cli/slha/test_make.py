@@ -1,5 +1,6 @@
 """`tfbnn slha make`: out of models and tables, and nothing lost on the way."""
 
+import shutil
 from functools import partial
 
 import pytest
@@ -18,12 +19,20 @@ MODEL = '[[process]]\npids = [1000022, 1000023]\nmodel = "named.h5"\n'
 TABLE = '[[process]]\npids = [1, 2]\ntable = "rows.csv"\ntarget = "y"\n'
 
 
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    """Tables, models and descriptions, written once."""
+    folder = tmp_path_factory.mktemp("originals")
+    write_tables_and_models(folder)
+    (folder / "model.toml").write_text(DEFAULTS + MODEL)
+    (folder / "table.toml").write_text(DEFAULTS + TABLE)
+    (folder / "both.toml").write_text(DEFAULTS + MODEL + TABLE)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path):
-    write_tables_and_models(tmp_path)
-    (tmp_path / "model.toml").write_text(DEFAULTS + MODEL)
-    (tmp_path / "table.toml").write_text(DEFAULTS + TABLE)
-    (tmp_path / "both.toml").write_text(DEFAULTS + MODEL + TABLE)
+def folder(originals, tmp_path):
+    shutil.copytree(originals, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
