@@ -20,7 +20,6 @@ NEEDS_FITS = {
 @parametrize_with_checks(
     [BayesianMLPRegressor(), BayesianMLPClassifier()],
     expected_failed_checks=lambda _: NEEDS_FITS,
-    xfail_strict=True,
 )
 def test_is_an_estimator(estimator, check):
     check(estimator)
