@@ -34,6 +34,7 @@ class FakeFits:
             rows.y,
             random_statistics((2, 8), generator),
             feature_names=rows.feature_names,
+            coding=rows.coding,
             classes=rows.classes,
             vector_target=rows.vector_target,
             row_noise=rows.noise is not None,

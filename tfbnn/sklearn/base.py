@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tfbnn.data.frames import column_names_of
+from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.table import Table
 from tfbnn.data.validation import check_integer
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
@@ -73,9 +74,27 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     random_state: Any = None
     verbose: int | str = 0
 
+    def _rows(self, X: Any, y: Any, **checks: Any) -> tuple[Any, int, Array]:
+        """Checked rows of a fit: (inputs as `fit_posterior` takes them, their number D, targets).
+
+        A frame with columns of text stays one, so that the model learns their code.
+        """
+        coding = learn_coding(X, "X")
+        numbers = X if coding is None else coding.encoded(X, "X")
+        inputs, targets = validate_data(
+            self, numbers, y, dtype=np.float64, ensure_min_samples=FEWEST_ROWS, **checks
+        )
+        if coding is not None:
+            validate_data(self, X, skip_check_array=True)  # features are the columns of the frame
+            return X, coding.num_inputs, targets
+        names = getattr(self, "feature_names_in_", None)
+        named = inputs if names is None else Table(tuple(map(str, names)), inputs)
+        return named, inputs.shape[1], targets
+
     def _sample(
         self,
-        X: Array,
+        X: Any,
+        num_inputs: int,
         y: Any,
         likelihood: Likelihood,
         num_outputs: int,
@@ -86,16 +105,15 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Builds a model and samples its posterior: sets `model_` and `run_`.
 
         Args:
-            X: Checked inputs [N, D].
+            X, num_inputs: Of `_rows`.
             y: Targets as `fit_posterior` takes them.
             likelihood: Likelihood.
             num_outputs: Outputs of the network.
             of_model, of_fit: Further arguments of BayesianMLP and of `fit_posterior`.
         """
-        names = getattr(self, "feature_names_in_", None)
         seed = self._seed()
         model = BayesianMLP(
-            [X.shape[1], *self._hidden_layers(), num_outputs],
+            [num_inputs, *self._hidden_layers(), num_outputs],
             activation=self.activation,
             prior=self.prior,
             likelihood=likelihood,
@@ -107,7 +125,7 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told below, in one line
             run = model.fit_posterior(
-                X if names is None else Table(tuple(map(str, names)), X),
+                X,
                 y,
                 kernel=self.kernel,
                 num_chains=self.num_chains,
@@ -131,6 +149,9 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _checked(self, X: Any) -> Array:
         """Inputs [N, D] of a fitted estimator, by the names and number of its features."""
         check_is_fitted(self)
+        if self.model_.posterior.coding is not None:
+            validate_data(self, X, skip_check_array=True, reset=False)
+            return self.model_.code_inputs(X)
         checked: Array = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
 

@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from tfbnn.sklearn.base import FEWEST_ROWS, SampledEstimator, named, refuse_more
+from tfbnn.sklearn.base import SampledEstimator, named, refuse_more
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.likelihoods import Bernoulli, Categorical
 from tfbnn.spec.likelihoods.classes import ClassLikelihood
@@ -57,7 +56,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
         refuse_more(unsupported, _ADVICE)
-        inputs, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=FEWEST_ROWS)
+        inputs, num_inputs, labels = self._rows(X, y)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         num_classes = len(self.classes_)
@@ -68,7 +67,9 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             )
         likelihood = self._likelihood(num_classes)
         num_outputs = likelihood.num_outputs(1, num_classes)
-        self._sample(inputs, named(y, labels), likelihood, num_outputs, of_model={}, of_fit={})
+        self._sample(
+            inputs, num_inputs, named(y, labels), likelihood, num_outputs, of_model={}, of_fit={}
+        )
         return self
 
     def predict(self, X: Any) -> Array:

@@ -9,9 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
-from tfbnn.sklearn.base import FEWEST_ROWS, SampledEstimator, named, refuse_more
+from tfbnn.sklearn.base import SampledEstimator, named, refuse_more
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.likelihoods import Gaussian
 from tfbnn.spec.likelihoods.regression import Regression
@@ -110,18 +109,11 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         """
         refuse_more(unsupported, _ADVICE)
         likelihood = self._likelihood()
-        inputs, targets = validate_data(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            y_numeric=True,
-            multi_output=True,
-            ensure_min_samples=FEWEST_ROWS,
-        )
+        inputs, num_inputs, targets = self._rows(X, y, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
         self._sample(
             inputs,
+            num_inputs,
             named(y, targets),
             likelihood,
             likelihood.num_outputs(num_targets),

@@ -207,3 +207,17 @@ def test_a_bad_verdict_is_told_once_in_the_words_of_both(fits):
     assert issubclass(warning.category, exceptions.ConvergenceWarning)
     assert issubclass(warning.category, tfbnn.ConvergenceWarning)
     assert warning.filename == __file__
+
+
+def test_columns_of_text_take_part():
+    frame = pd.DataFrame({"mass": X[:, 0], "colour": ["red", "green", "blue", "red"] * 10})
+    regressor = BayesianMLPRegressor(random_state=0).fit(frame, Y)
+    assert regressor.model_.spec.num_inputs == 1 + 3
+    assert (regressor.n_features_in_, list(regressor.feature_names_in_)) == (2, [*frame.columns])
+    np.testing.assert_array_equal(
+        regressor.predict(frame), regressor.model_.predict(frame).mean.astype(np.float64)
+    )
+    with pytest.raises(ValueError, match="violet"):
+        regressor.predict(frame.assign(colour="violet"))
+    with pytest.raises(ValueError, match="feature names"):
+        regressor.predict(frame[["colour", "mass"]])
