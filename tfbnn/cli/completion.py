@@ -21,7 +21,7 @@ EPILOG = """\
 examples:
   tfbnn completion bash > ~/.local/share/bash-completion/completions/tfbnn
   tfbnn completion zsh > ~/.zfunc/_tfbnn       # with fpath+=~/.zfunc before compinit in ~/.zshrc
-  tfbnn completion tcsh > ~/.tfbnn.tcsh        # with source ~/.tfbnn.tcsh in ~/.tcshrc"""
+  tfbnn completion tcsh > ~/.complete-tfbnn     # with source ~/.complete-tfbnn in ~/.tcshrc"""
 
 # What the value of an option is called where it is a path: FOLDER, OUT.h5.
 _PATH = re.compile(r"FILE|FOLDER|PATH|DATA|DIR|\.\w")
