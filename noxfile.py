@@ -13,7 +13,8 @@ nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "types", "fast"]
 
 # The tiers that the default run leaves out; .ci/run has them too.
-OTHER_TIERS = "(processes or cluster or statistics or benchmarks or browser) and not slow"
+OTHER_TIERS = "(statistics or benchmarks or browser) and not (processes or cluster or slow)"
+ALONE = "(processes or cluster) and not slow"
 # Most tests keep one core busy; those of a file share what they compile.
 SHARED = ("-n", "2", "--dist", "loadfile")
 
@@ -52,7 +53,8 @@ def test(session):
 def full(session):
     """All tests but the slow ones."""
     _run(session, "pytest", *SHARED)
-    _run(session, "pytest", "-m", OTHER_TIERS)
+    _run(session, "pytest", *SHARED, "-m", OTHER_TIERS)
+    _run(session, "pytest", "-m", ALONE)
 
 
 @nox.session(venv_backend="venv", python=["3.11", "3.12", "3.13"])

@@ -8,6 +8,9 @@ import pytest
 from tests.support.benchmarks import FOLDER
 
 pytestmark = pytest.mark.benchmarks
+# Scripts that do little but time, for half a minute each: after a change of theirs, run them by
+# `pytest -m slow tests/integration/test_benchmarks.py`.
+TIMES_ALONE = pytest.mark.slow
 
 
 def test_quick_results_need_a_folder_of_their_own(monkeypatch):
@@ -16,6 +19,7 @@ def test_quick_results_need_a_folder_of_their_own(monkeypatch):
         importlib.import_module("relu_inefficiency").main(["--quick"])
 
 
+@TIMES_ALONE
 def test_relu_inefficiency(run_quickly, tmp_path):
     table, rows = run_quickly("relu_inefficiency")
     for title in ("## Acceptance", "## Efficiency", "## Width and depth", "## Error of the energy"):
@@ -81,6 +85,7 @@ def test_rivals_sample_the_same_posterior(monkeypatch):
         np.testing.assert_allclose(found, means[0], rtol=0.06)
 
 
+@TIMES_ALONE
 def test_prediction(run_quickly, tmp_path):
     table, _ = run_quickly("prediction")
     for title in ("NumPy / XLA", "h5py alone", "empty interpreter"):
@@ -155,6 +160,7 @@ def test_memory(run_quickly):
     assert counts == sorted(set(counts)) and counts[-1] == 2000
 
 
+@TIMES_ALONE
 def test_cpu_gpu(run_quickly, tmp_path):
     table, _ = run_quickly("cpu_gpu")
     for title in ("| products ms | tanh ms | limit ms |", "XLA / limit", "tfbnn / tfp.mcmc"):
@@ -168,6 +174,7 @@ def test_whitening_cost(run_quickly):
     assert "| 5-50-1 | 351 | 1600 |" in table and "nan" not in table
 
 
+@TIMES_ALONE
 def test_gradient_cost(run_quickly):
     pytest.importorskip("blackjax")
     table, _ = run_quickly("gradient_cost")
@@ -215,6 +222,7 @@ def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
     np.testing.assert_allclose(difference, here - there, rtol=1e-4)
 
 
+@TIMES_ALONE
 def test_rows(run_quickly):
     table, _ = run_quickly("rows")
     lines = re.findall(r"^\| 5-4-1 \| (\d) \| (\d+) \|", table, re.M)
@@ -229,6 +237,7 @@ def test_cross_validation(run_quickly):
     assert int(programs) >= 1 and "block" in table
 
 
+@TIMES_ALONE
 def test_thread_bits(run_quickly):
     table, _ = run_quickly("thread_bits")
     found = re.findall(r"\| (density|gradient|HMC|NUTS) \|( [0-9a-f]{8} \|)+ the same \|", table)
@@ -244,6 +253,7 @@ def test_prompt_blocks(run_quickly):
     assert int(gradients) >= int(transitions) >= 1 and "none" not in table
 
 
+@TIMES_ALONE
 def test_core_pairs(run_quickly):
     """With this checkout on both sides."""
     table, _ = run_quickly("core_pairs", "--old", str(FOLDER.parent))
