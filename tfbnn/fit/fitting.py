@@ -229,6 +229,7 @@ def _settle(
         environment=environment,
         temperatures=settings.temperatures,
         calibrate=options.calibrate is True,
+        effort=options.effort,
         provenance=Provenance().stating(
             seed=options.seed,
             kernel=repr(settings),
@@ -249,7 +250,7 @@ def _settle(
     check_workers(options.num_workers, settings)
     if options.restart is not None:
         check_restart(spec, settings)
-    goal = make_goal(definition, transformed, settings, options.effort)
+    goal = make_goal(definition, transformed, settings)
     return Job(definition, transformed, settings, geometry, options, goal, began, History())
 
 

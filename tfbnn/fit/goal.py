@@ -11,7 +11,7 @@ from tfbnn.spec.rows import TransformedRows
 
 
 def make_goal(
-    definition: RunDefinition, transformed: TransformedRows, settings: Planned, effort: float
+    definition: RunDefinition, transformed: TransformedRows, settings: Planned
 ) -> Goal | None:
     """The Goal of a run, or None of one that just has a number of draws.
 
@@ -19,7 +19,6 @@ def make_goal(
         definition: RunDefinition.
         transformed: Its TransformedRows.
         settings: Its kernel, with a definite preconditioner.
-        effort: As in `FitOptions`.
     """
     sampling = definition.sampling
     until = sampling.until
@@ -35,5 +34,6 @@ def make_goal(
         is_enough = found.is_enough(until.ess, until.rhat)
         return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
 
-    budget = most_results(definition.spec, settings, sampling, len(definition.rows.x), effort)
+    num_rows, effort = len(definition.rows.x), definition.effort
+    budget = most_results(definition.spec, settings, sampling, num_rows, effort)
     return Goal(sampling.num_results, judge, is_budget=sampling.num_results == budget)

@@ -126,7 +126,7 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
     def fit_posterior(
         self,
         x: Any,
-        y: Any,
+        y: Any = None,
         *,
         noise_scale: Any = None,
         kernel: str | Kernel | Callable[..., Any] = "auto",

@@ -42,6 +42,7 @@ def read_run(
         kernel=kernel_from_json(definition.kernel),
         pretraining=definition.pretraining,
         calibrate=definition.calibrate,
+        effort=definition.effort,
         initial_state=definition.initial_state,
         likelihood_power=definition.spec.likelihood_power,
         output=folder,

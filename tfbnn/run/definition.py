@@ -39,6 +39,7 @@ class RunDefinition:
         provenance: What the ensemble is to say of its origin, as far as no draw is needed.
         calibrate: Whether the run ends with a calibration by its rows, which decides no draw: one
             that goes on may end otherwise.
+        effort: As in `FitOptions`: what a run that goes on without a number of draws may still spend.
         initial_state: InitialState where the caller said where the chains start, else None.
     """
 
@@ -52,6 +53,7 @@ class RunDefinition:
     temperatures: tuple[float, ...]
     provenance: Provenance
     calibrate: bool = False
+    effort: float = 1.0
     initial_state: InitialState | None = None
 
 

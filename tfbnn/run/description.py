@@ -37,6 +37,7 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
         "vector_target": rows.vector_target,
         "temperatures": list(definition.temperatures),
         "calibrate": definition.calibrate,
+        "effort": definition.effort,
         "provenance": definition.provenance.to_json(),
         "initial_state": None if given is None else given.text,
         "fixed": {
@@ -102,6 +103,7 @@ def read_definition(folder: RunFolder) -> RunDefinition:
             provenance=Provenance.from_json(dict(description["provenance"])),
             # Earlier releases ended no run so.
             calibrate=bool(description.get("calibrate", False)),
+            effort=float(description.get("effort", 1.0)),
             initial_state=_read_initial_state(description, folder.arrays),
         )
     except (KeyError, TypeError, ValueError) as error:

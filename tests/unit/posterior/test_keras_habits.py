@@ -112,6 +112,7 @@ class Batches:
 def test_what_gives_batches_is_refused(x, fitted):
     for call in (
         lambda: tfbnn.BayesianMLP([2, 3, 1]).fit_posterior(x, ROWS[1]),
+        lambda: tfbnn.BayesianMLP([2, 3, 1]).fit_posterior(x),
         lambda: fitted.predict(x),
     ):
         with pytest.raises(TypeError, match="^x must be an array of numbers, received") as caught:
