@@ -3,8 +3,8 @@
     FOLDER.fits/1000022_1000023-1f0c9a63b7d2e485.h5        a finished fit
     FOLDER.fits/1000022_1000023-1f0c9a63b7d2e485.h5.run    one that was stopped
 
-The second half of a name stands for the rows, columns and options of the fit, so that a model is
-never taken for that of other rows.
+The second half of a name stands for the rows, columns and options of the fit, and for the content of
+the files that these options name, so that a model is never taken for that of other rows.
 """
 
 import argparse
@@ -51,10 +51,11 @@ class Fit:
 
     def __init__(self, plan: ProcessPlan, folder: str, strict: bool):
         self._folder = fits_folder(folder)
+        self._args = _arguments(plan, strict)
         name = "{}_{}".format(*plan.pids)
-        self.path = os.path.join(self._folder, f"{name}-{_fingerprint(plan)}.h5")
+        self.path = os.path.join(self._folder, f"{name}-{_fingerprint(plan, self._args)}.h5")
+        self._args.model_file = self.path
         self._run_folder = f"{self.path}.run"
-        self._args = _arguments(plan, self.path, strict)
 
     def run(self) -> int:
         """Fits, goes on with a fit that was stopped, or finds it done; returns the exit code."""
@@ -89,8 +90,8 @@ def fits_folder(folder: str) -> str:
     return f"{folder.rstrip('/')}.fits"
 
 
-def _arguments(plan: ProcessPlan, path: str, strict: bool) -> argparse.Namespace:
-    """The arguments of 'tfbnn fit' for a process, its table looked at."""
+def _arguments(plan: ProcessPlan, strict: bool) -> argparse.Namespace:
+    """The arguments of 'tfbnn fit' for a process but -o, its table looked at."""
     words = shlex.split(plan.fit)
     for word in words:
         if word.partition("=")[0] in _TAKEN:
@@ -100,17 +101,36 @@ def _arguments(plan: ProcessPlan, path: str, strict: bool) -> argparse.Namespace
     parser = _FitParser(prog="tfbnn fit")
     fit.add_options(parser)
     more = ["--strict"] if strict else []
-    args = parse_options(
-        parser, [str(plan.table), f"--target={plan.target}", *words, "-o", path, *more]
-    )
+    args = parse_options(parser, [str(plan.table), f"--target={plan.target}", *words, *more])
     args.features = list(plan.inputs)  # names may hold commas
     read_table(args.data, [*args.features, *args.target, *args.noise_column])
     return args
 
 
-def _fingerprint(plan: ProcessPlan) -> str:
-    """16 digits that stand for the rows, columns and options of a fit."""
-    with open(str(plan.table), "rb") as file:
-        rows = hashlib.file_digest(file, "sha256").hexdigest()
-    parts = [rows, plan.target, list(plan.inputs), shlex.split(plan.fit)]
+def _files(args: argparse.Namespace) -> dict[str, str]:
+    """The files that options of a fit name: dict name of the argument -> path."""
+    named = {name: getattr(args, name, None) for name in ("validation", "initial_state")}
+    return {
+        name: path for name, path in named.items() if path is not None and not _is_number(path)
+    }
+
+
+def _is_number(text: str) -> bool:
+    """Whether --initial-state takes a text for a number, not for a file."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _fingerprint(plan: ProcessPlan, args: argparse.Namespace) -> str:
+    """16 digits that stand for the rows, columns, options and other files of a fit."""
+    rows, *others = (_digest(path) for path in [args.data, *_files(args).values()])
+    parts = [rows, plan.target, list(plan.inputs), shlex.split(plan.fit), *others]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -148,6 +148,23 @@ def test_a_fit_of_something_else_is_not_taken(run, folder, fits, change):
 
 
 @pytest.mark.parametrize(
+    ("option", "file", "other"),
+    [("--validation", "rows.csv", "train.csv"), ("--initial-state", "named.h5", "unnamed.h5")],
+)
+def test_a_fit_with_another_file_of_its_options_is_not_taken(
+    run, folder, fits, option, file, other
+):
+    used = folder / f"used-{file}"
+    shutil.copy(folder / file, used)
+    (folder / "table.toml").write_text(DEFAULTS + TABLE + f'fit = "{option} {used}"\n')
+    fits.codes = [85]
+    assert run("slha make table.toml -o made")[0] == 85
+    shutil.copy(folder / other, used)
+    assert run("slha make table.toml -o made")[0] == 0
+    assert [name for name, _ in fits.calls] == ["fit", "fit"]
+
+
+@pytest.mark.parametrize(
     ("existing", "code", "expected"),
     [
         ("", 2, [NEUTRALINOS]),
