@@ -108,6 +108,28 @@ def test_points_of_a_table_have_names_and_errors_of_their_own(run, folder):
         assert row["tot_err_up_fb"] == pytest.approx(total)
 
 
+@pytest.mark.parametrize(
+    ("ids", "error", "names"),
+    [
+        ("m", "0.2", ["-2.5", "-1", "3"]),
+        ("m_c", "m_c", ["4", "4", "4"]),
+        ("pdf_rel", "pdf_rel", ["0", "0.1", "0.2"]),
+        ("name", "m_c", ["p 0", "p 1", "p 2"]),
+    ],
+)
+def test_a_column_can_be_name_and_input_and_error(run, folder, ids, error, names):
+    command = "slha eval gauginos --table points.csv --json"
+    code, out, _ = run(f"{command} --id {ids} --error pdf={error}")
+    assert code == 0
+    rows = json.loads(out)["cross_sections"]
+    assert [row["point"] for row in rows[::2]] == names
+    bare = json.loads(run(f"{command} --add-errors")[1])["cross_sections"]
+    assert [row["central_fb"] for row in rows] == [row["central_fb"] for row in bare]
+    sizes = {"0.2": [0.2] * 3, "m_c": [4.0] * 3, "pdf_rel": [0.0, 0.1, 0.2]}[error]
+    for row, size in zip(rows[::2], sizes):
+        assert row["other_err_up_fb"] / row["central_fb"] == pytest.approx(np.hypot(size, 0.3))
+
+
 def test_errors_of_the_folder_are_added_on_request(run, folder):
     out = run("slha eval gauginos spectra/0.slha --add-errors")[1]
     names, row = (line.split(",") for line in out.splitlines()[:2])
