@@ -103,8 +103,19 @@ def _arguments(plan: ProcessPlan, strict: bool) -> argparse.Namespace:
     more = ["--strict"] if strict else []
     args = parse_options(parser, [str(plan.table), f"--target={plan.target}", *words, *more])
     args.features = list(plan.inputs)  # names may hold commas
-    read_table(args.data, [*args.features, *args.target, *args.noise_column])
+    for name, path in _files(args).items():
+        setattr(args, name, _existing(os.path.join(plan.folder, path)))
+    for table in filter(None, [args.data, args.validation]):
+        read_table(table, [*args.features, *args.target, *args.noise_column])
     return args
+
+
+def _existing(path: str) -> str:
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"fit: no file {path}; paths in a description are relative to where it lies."
+        )
+    return path
 
 
 def _files(args: argparse.Namespace) -> dict[str, str]:

@@ -165,6 +165,28 @@ def test_a_fit_with_another_file_of_its_options_is_not_taken(
 
 
 @pytest.mark.parametrize(
+    ("options", "validation", "start"),
+    [
+        ("--validation rows.csv", "apart/rows.csv", None),
+        ("--initial-state=start.h5", None, "apart/start.h5"),
+        ("--validation {}/train.csv --initial-state 0.5", "{}/train.csv", "0.5"),
+    ],
+)
+def test_files_of_options_lie_beside_the_description(
+    run, folder, fits, options, validation, start
+):
+    apart = folder / "apart"
+    apart.mkdir()
+    shutil.move(folder / "rows.csv", apart)
+    shutil.copy(folder / "named.h5", apart / "start.h5")
+    (apart / "d.toml").write_text(DEFAULTS + TABLE + f'fit = "{options.format(folder)}"\n')
+    assert run("slha make apart/d.toml -o made")[0] == 0
+    ((_, args),) = fits.calls
+    assert args.validation == (validation and validation.format(folder))
+    assert getattr(args, "initial_state", None) == start
+
+
+@pytest.mark.parametrize(
     ("existing", "code", "expected"),
     [
         ("", 2, [NEUTRALINOS]),
@@ -195,6 +217,9 @@ def test_a_folder_is_touched_only_as_asked(run, folder, fits, existing, code, ex
         (DEFAULTS + TABLE + 'fit = "-o x.h5"', ["-o is not for a description"]),
         (DEFAULTS + TABLE + 'fit = "--output=x"', ["--output=x is not for a description"]),
         (DEFAULTS + TABLE + 'fit = "extra"', ["unexpected argument 'extra'"]),
+        (DEFAULTS + TABLE + 'fit = "--validation v.csv"', ["no file v.csv", "where it lies"]),
+        (DEFAULTS + TABLE + 'fit = "--validation points.csv"', ["points.csv has no column y"]),
+        (DEFAULTS + TABLE + 'fit = "--initial-state v.h5"', ["no file v.h5", "where it lies"]),
         (DEFAULTS + MODEL.replace("named", "two"), ["one target"]),
         (DEFAULTS + MODEL.replace("named", "none"), ["none.h5"]),
         (DEFAULTS + MODEL.replace("named.h5", "rows.csv"), ["rows.csv"]),
