@@ -17,8 +17,10 @@ from typing import NoReturn
 
 from tfbnn.cli import fit, resuming
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, FAILED, say
+from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.parsing import Parser, parse_options
 from tfbnn.data.tables import read_table
+from tfbnn.fit.model import load
 from tfbnn.hep.description import ProcessPlan
 from tfbnn.run.preparation import has_begun
 
@@ -62,7 +64,7 @@ class Fit:
         is_stopped = has_begun(self._run_folder)
         if os.path.exists(self.path) and not is_stopped:
             say(f"{self.path} is there already: the same rows, columns and options.")
-            return DONE
+            return self._verdict()
         os.makedirs(self._folder, exist_ok=True)
         code = FAILED
         try:
@@ -71,6 +73,14 @@ class Fit:
             if code not in (DONE, DIAGNOSTICS_FAILED) and not has_begun(self._run_folder):
                 self.remove()  # the draws that it had when it ended, which look like all of them
         return code
+
+    def _verdict(self) -> int:
+        """What a fit that is over would end with: a model says so, whoever asked when it was made."""
+        if not self._args.strict:
+            return DONE
+        diagnosis = load(self.path).diagnose()
+        say(f"Verdict on it: {diagnosis.headline}.")
+        return verdict(diagnosis, strict=True)
 
     def _resume(self) -> int:
         parser = _FitParser(prog="tfbnn resume")
@@ -121,9 +131,7 @@ def _existing(path: str) -> str:
 def _files(args: argparse.Namespace) -> dict[str, str]:
     """The files that options of a fit name: dict name of the argument -> path."""
     named = {name: getattr(args, name, None) for name in ("validation", "initial_state")}
-    return {
-        name: path for name, path in named.items() if path is not None and not _is_number(path)
-    }
+    return {name: path for name, path in named.items() if path is not None and not _is_number(path)}
 
 
 def _is_number(text: str) -> bool:

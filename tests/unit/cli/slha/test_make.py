@@ -2,6 +2,7 @@
 
 import shutil
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.cross_sections import NEUTRALINOS
 from tfbnn.cli import fit, resuming
 from tfbnn.exceptions import ChainError
-from tfbnn.fit.model import load
+from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.hep import CrossSectionPredictor
 from tfbnn.storage import RunFolder
 
@@ -105,19 +106,33 @@ def test_a_verdict_is_the_exit_code(run, folder, fits):
     assert pids_in(folder / "made") == [(1, 2)]
 
 
-def test_a_stopped_fit_is_gone_on_with(run, folder, fits):
+def test_a_stopped_fit_is_gone_on_with(run, folder, fits, monkeypatch):
     text = DEFAULTS + TABLE + TABLE.replace("[1, 2]", "[3, 4]")
     (folder / "two.toml").write_text(text + 'fit = "--seed 2"\n')
     fits.codes = [0, 85]
     code, _, err = run("slha make two.toml -o made")
     assert code == 85 and "The same command, tfbnn slha make, goes on" in err
     assert not (folder / "made").exists()
+    monkeypatch.setattr(
+        BayesianMLP, "diagnose", lambda model: SimpleNamespace(spoils=0, headline="")
+    )
     code, _, err = run("slha make two.toml -o made --strict")
     assert code == 0 and "is there already: the same rows" in err
     assert [name for name, _ in fits.calls] == ["fit", "fit", "resuming"]
     resumed = fits.calls[-1][1]
     assert resumed.folder == f"{resumed.model_file}.run" and resumed.strict
     assert pids_in(folder / "made") == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize(("strict", "code"), [("", 0), ("--strict", 3)])
+def test_a_model_that_is_there_has_a_verdict_too(run, folder, fits, strict, code):
+    text = DEFAULTS + TABLE + TABLE.replace("[1, 2]", "[3, 4]")
+    (folder / "two.toml").write_text(text + 'fit = "--seed 2"\n')
+    fits.codes = [0, 85]
+    run("slha make two.toml -o made")
+    found, _, err = run(f"slha make two.toml -o made {strict}")
+    assert found == code and ("Verdict on it: not yet" in err) == bool(code)
+    assert len(fits.calls) == 3 and pids_in(folder / "made") == [(1, 2), (3, 4)]
 
 
 @pytest.mark.parametrize("code", [85, 1])
@@ -172,9 +187,7 @@ def test_a_fit_with_another_file_of_its_options_is_not_taken(
         ("--validation {}/train.csv --initial-state 0.5", "{}/train.csv", "0.5"),
     ],
 )
-def test_files_of_options_lie_beside_the_description(
-    run, folder, fits, options, validation, start
-):
+def test_files_of_options_lie_beside_the_description(run, folder, fits, options, validation, start):
     apart = folder / "apart"
     apart.mkdir()
     shutil.move(folder / "rows.csv", apart)
