@@ -9,6 +9,7 @@ import pytest
 from tests.support.commands import check_refusal
 from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM, made_up_processes
 from tests.support.without_tensorflow import command_without_tensorflow
+from tfbnn.cli.slha.spectra import write_text
 from tfbnn.data.tables import read_table
 from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
 
@@ -196,6 +197,27 @@ def test_bad_spectra_are_named_and_can_be_left_out(run, folder):
     assert len(out.splitlines()) == 3 and "mixed/b.SLHA" in out
     check_refusal(run("slha eval gauginos mixed/a.spc --skip-bad -o none.csv"))
     assert not (folder / "none.csv").exists()
+
+
+def test_a_bad_spectrum_is_found_before_any_copy_is_written(run, folder, monkeypatch):
+    monkeypatch.setattr("tfbnn.cli.slha.points._AT_ONCE", 1)
+    (folder / "last").mkdir()
+    (folder / "last" / "a.slha").write_text(SPECTRUM)
+    (folder / "last" / "z.slha").write_text("Block MASS\n")
+    command = "slha eval gauginos last -w last_copies"
+    check_refusal(run(command), "last/z.slha", "--skip-bad")
+    assert run(f"{command} --skip-bad")[0] == 0
+    assert [path.name for path in (folder / "last_copies").iterdir()] == ["a.slha"]
+
+
+@pytest.mark.parametrize("before", [None, "older"])
+def test_a_copy_that_cannot_be_written_leaves_nothing(tmp_path, before):
+    if before is not None:
+        (tmp_path / "copy.slha").write_text(before)
+    with pytest.raises(UnicodeEncodeError):
+        write_text(str(tmp_path / "copy.slha"), "half of a character: \ud800")
+    left = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert left == ({} if before is None else {"copy.slha": before})
 
 
 @pytest.mark.parametrize(
