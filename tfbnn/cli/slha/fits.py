@@ -23,6 +23,7 @@ from tfbnn.data.tables import read_table
 from tfbnn.fit.model import load
 from tfbnn.hep.description import ProcessPlan
 from tfbnn.run.preparation import has_begun
+from tfbnn.spec.likelihoods import OPTIONS
 
 # Of 'tfbnn fit': what the description or this command says.
 _TAKEN = ("-o", "--target", "--features", "--output", "--resume", "--json", "--help", "-h")
@@ -112,12 +113,32 @@ def _arguments(plan: ProcessPlan, strict: bool) -> argparse.Namespace:
     fit.add_options(parser)
     more = ["--strict"] if strict else []
     args = parse_options(parser, [str(plan.table), f"--target={plan.target}", *words, *more])
+    _check_process(plan, args)
     args.features = list(plan.inputs)  # names may hold commas
     for name, path in _files(args).items():
         setattr(args, name, _existing(os.path.join(plan.folder, path)))
     for table in filter(None, [args.data, args.validation]):
         read_table(table, [*args.features, *args.target, *args.noise_column])
     return args
+
+
+def _check_process(plan: ProcessPlan, args: argparse.Namespace) -> None:
+    """Refuses a fit whose model `tfbnn.hep.Process` would refuse when it is done."""
+    if OPTIONS[args.likelihood].has_classes:
+        raise ValueError(
+            f"fit: --likelihood {args.likelihood} is for class labels, and a cross section is a "
+            "number. Choose another, or leave it out."
+        )
+    if args.categories:
+        raise ValueError(
+            f"fit: --categories {','.join(args.categories)} is not for a process, which takes "
+            "numbers out of SLHA files. Leave it out."
+        )
+    if args.noise_column and plan.settings["include_noise"]:
+        raise ValueError(
+            f"fit: --noise-column {','.join(args.noise_column)} is known of the rows, not of new "
+            "points. Add include_noise = false: errors are then of the function alone."
+        )
 
 
 def _existing(path: str) -> str:

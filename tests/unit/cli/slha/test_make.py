@@ -218,6 +218,16 @@ def test_a_folder_is_touched_only_as_asked(run, folder, fits, existing, code, ex
         check_refusal(found, "holds processes already", "'add'")
 
 
+def test_known_noise_needs_errors_without_it(run, folder, fits):
+    text = DEFAULTS + TABLE.replace("rows", "train") + 'fit = "--noise-column sd"\n'
+    (folder / "noise.toml").write_text(text)
+    check_refusal(run("slha make noise.toml -o made"), "sd is known", "include_noise = false")
+    assert not fits.calls
+    (folder / "noise.toml").write_text(text + "include_noise = false\n")
+    assert run("slha make noise.toml -o made")[0] == 0
+    assert fits.calls[0][1].noise_column == ["sd"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -230,6 +240,9 @@ def test_a_folder_is_touched_only_as_asked(run, folder, fits, existing, code, ex
         (DEFAULTS + TABLE + 'fit = "-o x.h5"', ["-o is not for a description"]),
         (DEFAULTS + TABLE + 'fit = "--output=x"', ["--output=x is not for a description"]),
         (DEFAULTS + TABLE + 'fit = "extra"', ["unexpected argument 'extra'"]),
+        (DEFAULTS + TABLE + 'fit = "--likelihood bernoulli"', ["bernoulli is for class labels"]),
+        (DEFAULTS + TABLE + 'fit = "--likelihood categorical"', ["categorical is for class"]),
+        (DEFAULTS + TABLE + 'fit = "--categories a"', ["--categories a is not for a process"]),
         (DEFAULTS + TABLE + 'fit = "--validation v.csv"', ["no file v.csv", "where it lies"]),
         (DEFAULTS + TABLE + 'fit = "--validation points.csv"', ["points.csv has no column y"]),
         (DEFAULTS + TABLE + 'fit = "--initial-state v.h5"', ["no file v.h5", "where it lies"]),
