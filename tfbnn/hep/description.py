@@ -7,7 +7,7 @@ doi = "10.1000/182"
 pids = [1000022, 1000023]
 table = "chi10chi20.csv"            # rows to fit a network to, or: model = "chi10chi20.h5"
 target = "nlo_xsec_fb"              # the unit, fb or pb, is known by its name
-fit = "--layers 20,20"              # options of 'tfbnn fit'
+fit = "--layers 20,20"              # options of 'tfbnn fit'; files in them lie beside this one, too
 inputs = {m_chi10_GeV = "MASS 1000022", N11 = "NMIX 1 1", N12 = "NMIX 1 2"}
 xsection = {qcd_order = 1, pdf_id = 90400}
 errors = {scale = 0.05, pdf = [0.03, 0.02]}
@@ -53,8 +53,9 @@ class ProcessPlan:
         table: Path of the rows to fit a network to, or None.
         target: Column of the table; with a model None.
         model: Path of a fitted model, or None.
-        fit: Options of 'tfbnn fit'.
+        fit: Options of 'tfbnn fit', as they are written.
         settings: Arguments of `tfbnn.hep.Process` but pids and model.
+        folder: Where the description lies, which paths in `fit` are relative to.
     """
 
     pids: Pids
@@ -63,6 +64,7 @@ class ProcessPlan:
     model: str | None
     fit: str
     settings: dict[str, Any]
+    folder: str
 
     @property
     def inputs(self) -> dict[str, Place]:
@@ -149,7 +151,8 @@ def _plan(entry: Mapping[str, Any], folder: str) -> ProcessPlan:
         "calculation": _calculation(entry.get("xsection")),
         **{name: check_text(name, entry.get(name, "")) for name in _TEXTS},
     }
-    return ProcessPlan(pid_pair(entry["pids"]), table, target or None, model, fit, settings)
+    pids = pid_pair(entry["pids"])
+    return ProcessPlan(pids, table, target or None, model, fit, settings, folder)
 
 
 def _path(entry: Mapping[str, Any], key: str, folder: str) -> str | None:

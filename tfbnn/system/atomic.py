@@ -20,17 +20,23 @@ _BLOCK = 2**22
 
 
 @contextlib.contextmanager
-def replacing(path: StrPath) -> Iterator[str]:
+def replacing(path: StrPath, *, lasting: bool = True) -> Iterator[str]:
     """Yields the name of a temporary file that replaces `path` at the end, unless something fails.
 
     The content is on the disk before the new name is, and the new name when this returns: after a
     crash there is the older file or the new one, never a mixture.
 
+    Args:
+        path: File name.
+        lasting: False does not wait for the disk, nor look for files that others left: a crash of
+            the machine, though not of the process, may cost the content. For thousands of new files
+            that can be made again.
+
     Raises:
         FileNotFoundError: When the folder does not exist.
         OSError: When the file cannot be written.
     """
-    with _replacing(path) as file:
+    with _replacing(path, lasting) as file:
         yield str(file.name)
 
 
@@ -131,18 +137,20 @@ def _reached(point: str, path: StrPath) -> None:
 
 
 @contextlib.contextmanager
-def _replacing(path: StrPath) -> Iterator[FileIO]:
+def _replacing(path: StrPath, lasting: bool = True) -> Iterator[FileIO]:
     """Yields the open temporary file of `replacing`, without a buffer of its own."""
     path = os.fspath(path)
     folder = _folder_of(path)
-    remove_abandoned(folder)
+    if lasting:
+        remove_abandoned(folder)
     _reached("before write", path)
     file = _new_temporary(folder)
     try:
         with file:
             yield file
             _reached("after write", path)
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
             _reached("after fsync", path)
             if os.name == "nt":
                 file.close()  # Windows renames no open file; elsewhere the lock has to last
@@ -152,7 +160,8 @@ def _replacing(path: StrPath) -> Iterator[FileIO]:
             os.unlink(file.name)
         raise
     _reached("after rename", path)
-    _sync_folder(folder)
+    if lasting:
+        _sync_folder(folder)
 
 
 def _new_temporary(folder: str) -> FileIO:

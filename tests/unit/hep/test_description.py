@@ -26,7 +26,7 @@ def test_a_whole_description(tmp_path):
         None,
         "--layers 3",
     )
-    assert plan.table == str(tmp_path / "rows.csv")
+    assert (plan.table, plan.folder) == (str(tmp_path / "rows.csv"), str(tmp_path))
     assert plan.inputs == {"N11": ("NMIX", 1, 1), "m": ("MASS", 1000022)}
     assert plan.settings == {
         "unit": "fb",

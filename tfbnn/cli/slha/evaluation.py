@@ -100,6 +100,9 @@ def run(args: argparse.Namespace) -> int:
     copies = _copies(args, spectra, processes)
     if args.table is None:
         batches = of_spectra(predictor, spectra, errors, args.skip_bad)
+        if copies is not None:
+            # All are read before any is written, lest copies of some stand in the way of a repeat.
+            batches = iter([*batches])
     else:
         batches = of_table(predictor, args.table, args.id_column, errors)
     with_others, seconds = bool(args.add_errors or errors), 0.0

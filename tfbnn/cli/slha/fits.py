@@ -3,8 +3,8 @@
     FOLDER.fits/1000022_1000023-1f0c9a63b7d2e485.h5        a finished fit
     FOLDER.fits/1000022_1000023-1f0c9a63b7d2e485.h5.run    one that was stopped
 
-The second half of a name stands for the rows, columns and options of the fit, so that a model is
-never taken for that of other rows.
+The second half of a name stands for the rows, columns and options of the fit, and for the content of
+the files that these options name, so that a model is never taken for that of other rows.
 """
 
 import argparse
@@ -17,10 +17,13 @@ from typing import NoReturn
 
 from tfbnn.cli import fit, resuming
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, FAILED, say
+from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.parsing import Parser, parse_options
 from tfbnn.data.tables import read_table
+from tfbnn.fit.model import load
 from tfbnn.hep.description import ProcessPlan
 from tfbnn.run.preparation import has_begun
+from tfbnn.spec.likelihoods import OPTIONS
 
 # Of 'tfbnn fit': what the description or this command says.
 _TAKEN = ("-o", "--target", "--features", "--output", "--resume", "--json", "--help", "-h")
@@ -51,17 +54,18 @@ class Fit:
 
     def __init__(self, plan: ProcessPlan, folder: str, strict: bool):
         self._folder = fits_folder(folder)
+        self._args = _arguments(plan, strict)
         name = "{}_{}".format(*plan.pids)
-        self.path = os.path.join(self._folder, f"{name}-{_fingerprint(plan)}.h5")
+        self.path = os.path.join(self._folder, f"{name}-{_fingerprint(plan, self._args)}.h5")
+        self._args.model_file = self.path
         self._run_folder = f"{self.path}.run"
-        self._args = _arguments(plan, self.path, strict)
 
     def run(self) -> int:
         """Fits, goes on with a fit that was stopped, or finds it done; returns the exit code."""
         is_stopped = has_begun(self._run_folder)
         if os.path.exists(self.path) and not is_stopped:
             say(f"{self.path} is there already: the same rows, columns and options.")
-            return DONE
+            return self._verdict()
         os.makedirs(self._folder, exist_ok=True)
         code = FAILED
         try:
@@ -70,6 +74,14 @@ class Fit:
             if code not in (DONE, DIAGNOSTICS_FAILED) and not has_begun(self._run_folder):
                 self.remove()  # the draws that it had when it ended, which look like all of them
         return code
+
+    def _verdict(self) -> int:
+        """What a fit that is over would end with: a model says so, whoever asked when it was made."""
+        if not self._args.strict:
+            return DONE
+        diagnosis = load(self.path).diagnose()
+        say(f"Verdict on it: {diagnosis.headline}.")
+        return verdict(diagnosis, strict=True)
 
     def _resume(self) -> int:
         parser = _FitParser(prog="tfbnn resume")
@@ -89,8 +101,8 @@ def fits_folder(folder: str) -> str:
     return f"{folder.rstrip('/')}.fits"
 
 
-def _arguments(plan: ProcessPlan, path: str, strict: bool) -> argparse.Namespace:
-    """The arguments of 'tfbnn fit' for a process, its table looked at."""
+def _arguments(plan: ProcessPlan, strict: bool) -> argparse.Namespace:
+    """The arguments of 'tfbnn fit' for a process but -o, its table looked at."""
     words = shlex.split(plan.fit)
     for word in words:
         if word.partition("=")[0] in _TAKEN:
@@ -100,17 +112,65 @@ def _arguments(plan: ProcessPlan, path: str, strict: bool) -> argparse.Namespace
     parser = _FitParser(prog="tfbnn fit")
     fit.add_options(parser)
     more = ["--strict"] if strict else []
-    args = parse_options(
-        parser, [str(plan.table), f"--target={plan.target}", *words, "-o", path, *more]
-    )
+    args = parse_options(parser, [str(plan.table), f"--target={plan.target}", *words, *more])
+    _check_process(plan, args)
     args.features = list(plan.inputs)  # names may hold commas
-    read_table(args.data, [*args.features, *args.target, *args.noise_column])
+    for name, path in _files(args).items():
+        setattr(args, name, _existing(os.path.join(plan.folder, path)))
+    for table in filter(None, [args.data, args.validation]):
+        read_table(table, [*args.features, *args.target, *args.noise_column])
     return args
 
 
-def _fingerprint(plan: ProcessPlan) -> str:
-    """16 digits that stand for the rows, columns and options of a fit."""
-    with open(str(plan.table), "rb") as file:
-        rows = hashlib.file_digest(file, "sha256").hexdigest()
-    parts = [rows, plan.target, list(plan.inputs), shlex.split(plan.fit)]
+def _check_process(plan: ProcessPlan, args: argparse.Namespace) -> None:
+    """Refuses a fit whose model `tfbnn.hep.Process` would refuse when it is done."""
+    if OPTIONS[args.likelihood].has_classes:
+        raise ValueError(
+            f"fit: --likelihood {args.likelihood} is for class labels, and a cross section is a "
+            "number. Choose another, or leave it out."
+        )
+    if args.categories:
+        raise ValueError(
+            f"fit: --categories {','.join(args.categories)} is not for a process, which takes "
+            "numbers out of SLHA files. Leave it out."
+        )
+    if args.noise_column and plan.settings["include_noise"]:
+        raise ValueError(
+            f"fit: --noise-column {','.join(args.noise_column)} is known of the rows, not of new "
+            "points. Add include_noise = false: errors are then of the function alone."
+        )
+
+
+def _existing(path: str) -> str:
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"fit: no file {path}; paths in a description are relative to where it lies."
+        )
+    return path
+
+
+def _files(args: argparse.Namespace) -> dict[str, str]:
+    """The files that options of a fit name: dict name of the argument -> path."""
+    named = {name: getattr(args, name, None) for name in ("validation", "initial_state")}
+    return {name: path for name, path in named.items() if path is not None and not _is_number(path)}
+
+
+def _is_number(text: str) -> bool:
+    """Whether --initial-state takes a text for a number, not for a file."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _fingerprint(plan: ProcessPlan, args: argparse.Namespace) -> str:
+    """16 digits that stand for the rows, columns, options and other files of a fit."""
+    rows, *others = (_digest(path) for path in [args.data, *_files(args).values()])
+    parts = [rows, plan.target, list(plan.inputs), shlex.split(plan.fit), *others]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,6 +8,7 @@ import numpy as np
 
 from tfbnn.cli.console import say
 from tfbnn.cli.slha.spectra import read_text
+from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.hep.predictor import CrossSectionPredictor
 from tfbnn.system.arrays import Array
@@ -84,13 +85,21 @@ def of_table(
     """
     columns = {name: value for name, value in errors.items() if isinstance(value, str)}
     wanted = list(dict.fromkeys([*predictor.places, *columns.values()]))
-    labels = [] if id_column is None else [id_column]
-    table = read_table(path, [name for name in wanted if name not in labels], labels)
+    labels = [] if id_column is None or id_column in wanted else [id_column]
+    table = read_table(path, wanted, labels)
+    ids = _ids(table, id_column)
     for start in range(0, len(table), _AT_ONCE):
         part = table.take(slice(start, start + _AT_ONCE))
-        names = [*map(str, range(start, start + len(part)))]
-        if id_column is not None:
-            names = [*map(str, part.labels([id_column])[:, 0].tolist())]
+        names = ids[start : start + _AT_ONCE]
         values = dict(zip(part.columns, part.values.T))
         of_points = {name: values[column] for name, column in columns.items()}
         yield Batch(names, values, dict(errors) | of_points)
+
+
+def _ids(table: Table, id_column: str | None) -> list[str]:
+    """Names of all points; of a column that is read as numbers these, 100.0 as 100."""
+    if id_column is None:
+        return [*map(str, range(len(table)))]
+    ids = table.labels([id_column])[:, 0].tolist()
+    are_numbers = id_column not in table.texts
+    return [str(entry).removesuffix(".0") if are_numbers else str(entry) for entry in ids]

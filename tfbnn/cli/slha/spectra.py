@@ -97,18 +97,11 @@ class Copies:
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes the text of a spectrum; a file that is there is replaced once the new one is complete.
+    """Writes the text of a spectrum, which has its name once it is complete.
 
-    What is new needs no such care, as its original is there, and 10 000 files take seconds, not
-    minutes.
+    What is new does not wait for the disk, as its original is there, and 10 000 files take seconds,
+    not minutes.
     """
-    if os.path.lexists(path):
-        with replacing(path) as temporary:
-            _write(temporary, text, "w")
-    else:
-        _write(path, text, "x")
-
-
-def _write(path: str, text: str, mode: str) -> None:
-    with open(path, mode, encoding="utf-8", errors="surrogateescape", newline="") as file:
-        file.write(text)
+    with replacing(path, lasting=os.path.lexists(path)) as temporary:
+        with open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            file.write(text)

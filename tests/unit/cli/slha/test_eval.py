@@ -9,6 +9,7 @@ import pytest
 from tests.support.commands import check_refusal
 from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM, made_up_processes
 from tests.support.without_tensorflow import command_without_tensorflow
+from tfbnn.cli.slha.spectra import write_text
 from tfbnn.data.tables import read_table
 from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
 
@@ -108,6 +109,28 @@ def test_points_of_a_table_have_names_and_errors_of_their_own(run, folder):
         assert row["tot_err_up_fb"] == pytest.approx(total)
 
 
+@pytest.mark.parametrize(
+    ("ids", "error", "names"),
+    [
+        ("m", "0.2", ["-2.5", "-1", "3"]),
+        ("m_c", "m_c", ["4", "4", "4"]),
+        ("pdf_rel", "pdf_rel", ["0", "0.1", "0.2"]),
+        ("name", "m_c", ["p 0", "p 1", "p 2"]),
+    ],
+)
+def test_a_column_can_be_name_and_input_and_error(run, folder, ids, error, names):
+    command = "slha eval gauginos --table points.csv --json"
+    code, out, _ = run(f"{command} --id {ids} --error pdf={error}")
+    assert code == 0
+    rows = json.loads(out)["cross_sections"]
+    assert [row["point"] for row in rows[::2]] == names
+    bare = json.loads(run(f"{command} --add-errors")[1])["cross_sections"]
+    assert [row["central_fb"] for row in rows] == [row["central_fb"] for row in bare]
+    sizes = {"0.2": [0.2] * 3, "m_c": [4.0] * 3, "pdf_rel": [0.0, 0.1, 0.2]}[error]
+    for row, size in zip(rows[::2], sizes):
+        assert row["other_err_up_fb"] / row["central_fb"] == pytest.approx(np.hypot(size, 0.3))
+
+
 def test_errors_of_the_folder_are_added_on_request(run, folder):
     out = run("slha eval gauginos spectra/0.slha --add-errors")[1]
     names, row = (line.split(",") for line in out.splitlines()[:2])
@@ -174,6 +197,27 @@ def test_bad_spectra_are_named_and_can_be_left_out(run, folder):
     assert len(out.splitlines()) == 3 and "mixed/b.SLHA" in out
     check_refusal(run("slha eval gauginos mixed/a.spc --skip-bad -o none.csv"))
     assert not (folder / "none.csv").exists()
+
+
+def test_a_bad_spectrum_is_found_before_any_copy_is_written(run, folder, monkeypatch):
+    monkeypatch.setattr("tfbnn.cli.slha.points._AT_ONCE", 1)
+    (folder / "last").mkdir()
+    (folder / "last" / "a.slha").write_text(SPECTRUM)
+    (folder / "last" / "z.slha").write_text("Block MASS\n")
+    command = "slha eval gauginos last -w last_copies"
+    check_refusal(run(command), "last/z.slha", "--skip-bad")
+    assert run(f"{command} --skip-bad")[0] == 0
+    assert [path.name for path in (folder / "last_copies").iterdir()] == ["a.slha"]
+
+
+@pytest.mark.parametrize("before", [None, "older"])
+def test_a_copy_that_cannot_be_written_leaves_nothing(tmp_path, before):
+    if before is not None:
+        (tmp_path / "copy.slha").write_text(before)
+    with pytest.raises(UnicodeEncodeError):
+        write_text(str(tmp_path / "copy.slha"), "half of a character: \ud800")
+    left = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert left == ({} if before is None else {"copy.slha": before})
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import shutil
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.cross_sections import NEUTRALINOS
 from tfbnn.cli import fit, resuming
 from tfbnn.exceptions import ChainError
-from tfbnn.fit.model import load
+from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.hep import CrossSectionPredictor
 from tfbnn.storage import RunFolder
 
@@ -105,19 +106,33 @@ def test_a_verdict_is_the_exit_code(run, folder, fits):
     assert pids_in(folder / "made") == [(1, 2)]
 
 
-def test_a_stopped_fit_is_gone_on_with(run, folder, fits):
+def test_a_stopped_fit_is_gone_on_with(run, folder, fits, monkeypatch):
     text = DEFAULTS + TABLE + TABLE.replace("[1, 2]", "[3, 4]")
     (folder / "two.toml").write_text(text + 'fit = "--seed 2"\n')
     fits.codes = [0, 85]
     code, _, err = run("slha make two.toml -o made")
     assert code == 85 and "The same command, tfbnn slha make, goes on" in err
     assert not (folder / "made").exists()
+    monkeypatch.setattr(
+        BayesianMLP, "diagnose", lambda model: SimpleNamespace(spoils=0, headline="")
+    )
     code, _, err = run("slha make two.toml -o made --strict")
     assert code == 0 and "is there already: the same rows" in err
     assert [name for name, _ in fits.calls] == ["fit", "fit", "resuming"]
     resumed = fits.calls[-1][1]
     assert resumed.folder == f"{resumed.model_file}.run" and resumed.strict
     assert pids_in(folder / "made") == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize(("strict", "code"), [("", 0), ("--strict", 3)])
+def test_a_model_that_is_there_has_a_verdict_too(run, folder, fits, strict, code):
+    text = DEFAULTS + TABLE + TABLE.replace("[1, 2]", "[3, 4]")
+    (folder / "two.toml").write_text(text + 'fit = "--seed 2"\n')
+    fits.codes = [0, 85]
+    run("slha make two.toml -o made")
+    found, _, err = run(f"slha make two.toml -o made {strict}")
+    assert found == code and ("Verdict on it: not yet" in err) == bool(code)
+    assert len(fits.calls) == 3 and pids_in(folder / "made") == [(1, 2), (3, 4)]
 
 
 @pytest.mark.parametrize("code", [85, 1])
@@ -148,6 +163,43 @@ def test_a_fit_of_something_else_is_not_taken(run, folder, fits, change):
 
 
 @pytest.mark.parametrize(
+    ("option", "file", "other"),
+    [("--validation", "rows.csv", "train.csv"), ("--initial-state", "named.h5", "unnamed.h5")],
+)
+def test_a_fit_with_another_file_of_its_options_is_not_taken(
+    run, folder, fits, option, file, other
+):
+    used = folder / f"used-{file}"
+    shutil.copy(folder / file, used)
+    (folder / "table.toml").write_text(DEFAULTS + TABLE + f'fit = "{option} {used}"\n')
+    fits.codes = [85]
+    assert run("slha make table.toml -o made")[0] == 85
+    shutil.copy(folder / other, used)
+    assert run("slha make table.toml -o made")[0] == 0
+    assert [name for name, _ in fits.calls] == ["fit", "fit"]
+
+
+@pytest.mark.parametrize(
+    ("options", "validation", "start"),
+    [
+        ("--validation rows.csv", "apart/rows.csv", None),
+        ("--initial-state=start.h5", None, "apart/start.h5"),
+        ("--validation {}/train.csv --initial-state 0.5", "{}/train.csv", "0.5"),
+    ],
+)
+def test_files_of_options_lie_beside_the_description(run, folder, fits, options, validation, start):
+    apart = folder / "apart"
+    apart.mkdir()
+    shutil.move(folder / "rows.csv", apart)
+    shutil.copy(folder / "named.h5", apart / "start.h5")
+    (apart / "d.toml").write_text(DEFAULTS + TABLE + f'fit = "{options.format(folder)}"\n')
+    assert run("slha make apart/d.toml -o made")[0] == 0
+    ((_, args),) = fits.calls
+    assert args.validation == (validation and validation.format(folder))
+    assert getattr(args, "initial_state", None) == start
+
+
+@pytest.mark.parametrize(
     ("existing", "code", "expected"),
     [
         ("", 2, [NEUTRALINOS]),
@@ -166,6 +218,16 @@ def test_a_folder_is_touched_only_as_asked(run, folder, fits, existing, code, ex
         check_refusal(found, "holds processes already", "'add'")
 
 
+def test_known_noise_needs_errors_without_it(run, folder, fits):
+    text = DEFAULTS + TABLE.replace("rows", "train") + 'fit = "--noise-column sd"\n'
+    (folder / "noise.toml").write_text(text)
+    check_refusal(run("slha make noise.toml -o made"), "sd is known", "include_noise = false")
+    assert not fits.calls
+    (folder / "noise.toml").write_text(text + "include_noise = false\n")
+    assert run("slha make noise.toml -o made")[0] == 0
+    assert fits.calls[0][1].noise_column == ["sd"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -178,6 +240,12 @@ def test_a_folder_is_touched_only_as_asked(run, folder, fits, existing, code, ex
         (DEFAULTS + TABLE + 'fit = "-o x.h5"', ["-o is not for a description"]),
         (DEFAULTS + TABLE + 'fit = "--output=x"', ["--output=x is not for a description"]),
         (DEFAULTS + TABLE + 'fit = "extra"', ["unexpected argument 'extra'"]),
+        (DEFAULTS + TABLE + 'fit = "--likelihood bernoulli"', ["bernoulli is for class labels"]),
+        (DEFAULTS + TABLE + 'fit = "--likelihood categorical"', ["categorical is for class"]),
+        (DEFAULTS + TABLE + 'fit = "--categories a"', ["--categories a is not for a process"]),
+        (DEFAULTS + TABLE + 'fit = "--validation v.csv"', ["no file v.csv", "where it lies"]),
+        (DEFAULTS + TABLE + 'fit = "--validation points.csv"', ["points.csv has no column y"]),
+        (DEFAULTS + TABLE + 'fit = "--initial-state v.h5"', ["no file v.h5", "where it lies"]),
         (DEFAULTS + MODEL.replace("named", "two"), ["one target"]),
         (DEFAULTS + MODEL.replace("named", "none"), ["none.h5"]),
         (DEFAULTS + MODEL.replace("named.h5", "rows.csv"), ["rows.csv"]),
