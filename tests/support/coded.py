@@ -33,10 +33,10 @@ def rows_of(num_rows=NUM_ROWS):
 FRAME, TARGETS = rows_of()
 
 
-def coded_ensemble(frame=FRAME, targets=TARGETS, **settings):
+def coded_ensemble(frame=FRAME, targets=TARGETS, num_outputs=1, **settings):
     """An Ensemble of random networks of the inputs that the columns of a frame become."""
     coding = learn_coding(frame, "x")
-    spec = plain_spec((coding.num_inputs, 3, 1), x_transform="standardize", **settings)
+    spec = plain_spec((coding.num_inputs, 3, num_outputs), x_transform="standardize", **settings)
     generator = np.random.default_rng(1)
     draws = generator.normal(size=(2, 15, spec.layout.num_parameters)).astype(spec.dtype)
     x = coding.encoded(frame, "x")

@@ -45,6 +45,16 @@ class Column:
         shown = self.values[1:] if len(self.values) == 2 else self.values
         return tuple(f"{self.name}={value}" for value in shown)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it may hold: of FLAGS both of them, of NUMBERS nothing."""
+        return ("False", "True") if self.kind == FLAGS else self.values
+
+    @property
+    def codes(self) -> Array:
+        """The inputs [number of words, number of inputs] that each of its `words` becomes."""
+        return self.encoded(np.array(self.words, dtype=object), "words")
+
     def __str__(self) -> str:
         """The column with its values, for people."""
         known = {NUMBERS: "", FLAGS: " (true or false)", TEXTS: f" ({', '.join(self.values)})"}
@@ -114,12 +124,13 @@ class Column:
         return cls(name, kind, tuple(values))
 
     def _refuse(self, row: int, entries: Array, what: str, argument: str) -> None:
-        values = ("False", "True") if self.kind == FLAGS else self.values
         entry = entries[row]
         entry = entry.item() if isinstance(entry, np.generic) else entry
-        near = did_you_mean(_text(entry), values).strip()
+        near = did_you_mean(_text(entry), self.words).strip()
         advice = "Nothing was learned of it: leave these rows out, or fit with some that have it."
-        found = f"{what} must hold what it held in the fit, {listed(values)}, received {entry!r}"
+        found = (
+            f"{what} must hold what it held in the fit, {listed(self.words)}, received {entry!r}"
+        )
         raise BadRowError(argument, found, f"{near} {advice}".strip(), row)
 
 

@@ -14,6 +14,7 @@ values. Where all values are as frequent, and for a single input, it is what "st
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -55,6 +56,15 @@ class Coding:
         return len(self.input_names)
 
     @property
+    def places(self) -> Iterator[tuple[Column, slice]]:
+        """The columns, each with the places of its inputs."""
+        start = 0
+        for column in self.columns:
+            inputs = slice(start, start + len(column.input_names))
+            start = inputs.stop
+            yield column, inputs
+
+    @property
     def coded(self) -> tuple[Column, ...]:
         """The columns that hold no numbers."""
         return tuple(column for column in self.columns if column.kind != NUMBERS)
@@ -81,10 +91,8 @@ class Coding:
         return Pipeline(tuple(steps))
 
     def _evened(self, step: Standardize) -> Standardize:
-        scale, start = np.array(step.scale), 0
-        for column in self.columns:
-            inputs = slice(start, start + len(column.input_names))
-            start = inputs.stop
+        scale = np.array(step.scale)
+        for column, inputs in self.places:
             # Measured on 32 made tables of 300 rows with 12 values by Zipf's law, four chains of 250
             # draws: of values with three rows or less the squared error of the mean fell from 0.28 to
             # 0.19 (by 0.08 +- 0.05) and the log density rose by 0.08 +- 0.05, of others neither

@@ -89,11 +89,15 @@ class Table:
     def labels(self, names: Names) -> Array:
         """These columns as labels [N, K]: as they are written, or numbers where they are not.
 
+        Columns of text and flags that were read as features are text here.
+
         Raises:
             ValueError: If a column is not there.
         """
-        if all(name in self.texts for name in names):
-            return np.column_stack([self.texts[name] for name in names])
+        words = {name: self.column(name).astype(str) for name in names if name in self.words}
+        written = {**words, **self.texts}
+        if all(name in written for name in names):
+            return np.column_stack([written[name] for name in names])
         return self.numbers(names)
 
     def _refuse(self, names: Names) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from tfbnn.diagnostics.wording import shown
 from tfbnn.plots.canvas import (
     BLUE,
     GREY,
@@ -14,6 +16,7 @@ from tfbnn.plots.canvas import (
     MOST_VECTORS,
     colors,
     line_styles,
+    plain,
     styled_figure,
 )
 from tfbnn.plots.slicing import Slice, find_slices
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 
 # Panels side by side.
 _PER_LINE = 3
+# Names of values that have more letters than this together stand upright, and one that has more than
+# the second is cut, as it would leave the panel no height.
+_LONG_NAMES = 24
+_LONG_NAME = 20
 
 
 def plot_slices(
@@ -37,6 +44,9 @@ def plot_slices(
 ) -> Figure:
     """Predictions along one input at a time, the others at their medians; panels of each target in lines of three.
 
+    Columns of text and flags have one panel each, with a point and bars for every value, of more than
+    twenty for the most frequent ones; in panels of other columns they are at their most frequent value.
+
     The line is the median of the function, the dark band its central 68 %, the light one that of a
     new observation. Both are of the posterior, uncalibrated: a calibration is about rows like those
     of the fit, which slices leave. A fit with a known noise scale per row has no
@@ -44,12 +54,13 @@ def plot_slices(
     their probabilities, and the line is their mean, which is what is predicted.
     Shaded are inputs beyond those of the fit. Of more than six inputs the six with the largest
     relevance are shown where the prior has a scale per input, and the first six elsewhere; inputs
-    that were constant in the fit are left out.
+    that were constant in the fit are left out. A column of text counts as one input, which is as
+    relevant as the most relevant of its values.
 
     Args:
         model: A fitted `BayesianMLP`.
-        x: Inputs [N, D] whose medians the others are at. Default: the reference rows saved with the
-            model.
+        x: Inputs [N, D] whose medians and most frequent values the others are at. Default: the
+            reference rows saved with the model.
         y: Targets [N, K] or [N] of x, which are drawn as points where there is one input; of more,
             rows lie elsewhere than the slice does.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
@@ -70,9 +81,24 @@ def plot_slices(
                 draw_slice(axis, piece)
             for axis in of_target[len(pieces) :]:
                 axis.remove()
-        names = axes[0, 0].get_legend_handles_labels()
-        figure.legend(*names, loc="outside upper left", ncols=2 * num_columns, fontsize="small")
+        named = _named_by_label(axes.flat)
+        figure.legend(
+            named.values(),
+            named.keys(),
+            loc="outside upper left",
+            ncols=2 * num_columns,
+            fontsize="small",
+        )
     return figure
+
+
+def _named_by_label(axes: Iterable[Axes]) -> dict[str, Any]:
+    """What is first drawn with each label, as panels of text lack some that others have."""
+    named: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels()):
+            named.setdefault(label, handle)
+    return named
 
 
 def draw_slice(axis: Axes, piece: Slice) -> None:
@@ -81,6 +107,19 @@ def draw_slice(axis: Axes, piece: Slice) -> None:
         style: dict[str, Any] = {"color": GREY, "markersize": 2.5, "linestyle": "none"}
         many = len(piece.points[0]) > MOST_VECTORS
         axis.plot(*piece.points, "o", **style, rasterized=many, label="rows")
+    if piece.names is None:
+        _draw_curves(axis, piece)
+    else:
+        _draw_values(axis, piece, piece.names)
+    if piece.is_log[1]:
+        axis.set_yscale("log")
+    left_out = f" ({len(piece.values)} of {len(piece.values) + piece.num_left_out} values)"
+    axis.set_xlabel(piece.input.label + (left_out if piece.num_left_out else ""))
+    axis.set_ylabel(piece.label)
+
+
+def _draw_curves(axis: Axes, piece: Slice) -> None:
+    """Lines and bands along numbers."""
     several = len(piece.curves) > 1
     looks = zip(colors(len(piece.curves)), line_styles(len(piece.curves)))
     for (color, dashes), curve in zip(looks, piece.curves):
@@ -94,11 +133,35 @@ def draw_slice(axis: Axes, piece: Slice) -> None:
         axis.plot(piece.values, middle, color=color, linestyle=dashes, label=curve.label)
     if piece.is_log[0]:
         axis.set_xscale("log")
-    if piece.is_log[1]:
-        axis.set_yscale("log")
     axis.set_xlim(piece.values[0], piece.values[-1])
     label: str | None = "beyond the rows of the fit"
     for ends in ((piece.values[0], piece.ends[0]), (piece.ends[1], piece.values[-1])):
         axis.axvspan(*ends, color=LIGHT, alpha=0.35, linewidth=0, label=label)
         label = None
-    axis.set(xlabel=piece.input.label, ylabel=piece.label)
+
+
+def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
+    """Points with bars at values of text or flags, those of several classes side by side."""
+    several = len(piece.curves) > 1
+    shifts = (np.arange(len(piece.curves)) - (len(piece.curves) - 1) / 2) * 0.7 / len(piece.curves)
+    for color, shift, curve in zip(colors(len(piece.curves)), shifts, piece.curves):
+        bar: dict[str, Any] = {"color": color if several else BLUE}
+        places = piece.values + shift
+        if curve.noisy is not None:
+            light = bar | {"alpha": 0.18, "label": "new observation, 68 %"}
+            axis.vlines(places, *curve.noisy, **light, linewidth=7)
+        dark = bar | {"alpha": 0.5, "label": None if several else "function, 68 %"}
+        low, middle, high = curve.function
+        axis.vlines(places, low, high, **dark, linewidth=3)
+        axis.plot(places, middle, "o", color=color, markersize=4, label=curve.label)
+    texts = [_cut(name) for name in names]
+    rotation = 90 if sum(map(len, texts)) > _LONG_NAMES else 0
+    axis.set_xticks(piece.values, texts, rotation=rotation, fontsize="small")
+    axis.set_xlim(-0.5, len(names) - 0.5)
+
+
+def _cut(name: str) -> str:
+    """A value for an axis; of a long one both ends, as values may begin alike."""
+    text = shown(name)
+    half = _LONG_NAME // 2
+    return plain(text if len(text) <= _LONG_NAME else f"{text[:half]}…{text[1 - half :]}")

@@ -1,4 +1,4 @@
-"""What is predicted along one input at a time."""
+"""What is predicted along one column of inputs at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfbnn.data.coded_column import NUMBERS, Column
 from tfbnn.plots.canvas import plain
-from tfbnn.plots.units import Quantity, input_quantities, target_quantities
+from tfbnn.plots.units import Quantity, target_quantities
 from tfbnn.posterior.checks import checked_inputs, checked_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import relevance_of
@@ -20,6 +21,8 @@ from tfbnn.system.arrays import Array
 _NUM_POINTS = 121
 _MAX_INPUTS = 6
 _MAX_ROWS = 1000
+# Names of more values leave no room for each other.
+_MAX_VALUES = 20
 # How far a slice goes beyond the training rows, as a share of their range: what the network says
 # there shows how its error bars grow.
 _BEYOND = 0.15
@@ -42,11 +45,13 @@ class Curve(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """What is predicted along one input, all others at their medians.
+    """What is predicted along one column of the user's table, all others where they usually are.
 
     Attributes:
-        input, values: The input, and what it is [n].
-        ends: Its range in the training rows.
+        input, values: The column, and what it is [n]; of text or flags 0, 1, ...
+        names: Of text or flags what stands at these `values`; None of numbers.
+        num_left_out: How many values of a column of text have no place, as they are too many.
+        ends: Its range in the training rows; of text or flags the first and the last place.
         target: What is predicted.
         label: That, or the probability of a class of it, for an axis.
         curves: One for a target that is a number, one per class otherwise.
@@ -56,12 +61,37 @@ class Slice(NamedTuple):
 
     input: Quantity
     values: Array
+    names: tuple[str, ...] | None
+    num_left_out: int
     ends: tuple[float, float]
     target: Quantity
     label: str
     curves: Sequence[Curve]
     points: tuple[Array, Array] | None
     is_log: tuple[bool, bool]
+
+
+class _Path(NamedTuple):
+    """Where a slice goes: inputs [n, D] in original units, and the fields of `Slice` about them."""
+
+    x: Array
+    input: Quantity
+    values: Array
+    names: tuple[str, ...] | None
+    num_left_out: int
+    ends: tuple[float, float]
+
+
+class _Centre(NamedTuple):
+    """What slices go through: a point [D] on the scale the network sees and in original units.
+
+    Of text and flags only the latter is a value of the column, its most frequent one, and `counts`
+    has by the name of the column how often each of its values is there.
+    """
+
+    median: Array
+    x: Array
+    counts: dict[str, Array]
 
 
 def find_slices(
@@ -71,7 +101,7 @@ def find_slices(
     noise_scale: ArrayLike | None,
     unit: str | Sequence[str] | None,
 ) -> list[tuple[Slice, ...]]:
-    """What `plot_slices` shows: of each target slices along the inputs."""
+    """What `plot_slices` shows: of each target slices along the columns of inputs."""
     ensemble = model.posterior
     points = None
     if x is None:
@@ -84,60 +114,103 @@ def find_slices(
         if ensemble.spec.num_inputs == 1 and not ensemble.spec.has_classes:
             shown = evenly_spaced(len(rows.x), _MAX_ROWS)
             points = rows.x[shown, 0], rows.y[shown]
-    centre = np.median(seen, axis=0)
-    by_input = [
-        _slices_along(model, index, centre, points, unit) for index in _chosen_inputs(ensemble)
+    centre = _find_centre(ensemble, seen)
+    paths = [
+        _along_numbers(ensemble, column, place.start, centre)
+        if column.kind == NUMBERS
+        else _along_words(column, place, centre)
+        for column, place in _chosen_columns(ensemble)
     ]
-    return list(zip(*by_input))
+    return list(zip(*(_slices_along(model, path, points, unit) for path in paths)))
 
 
-def _chosen_inputs(ensemble: Ensemble) -> list[int]:
-    """Which inputs are shown, in their order."""
+def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
+    """The columns of users' tables, each with the places of its inputs."""
+    if ensemble.coding is not None:
+        return list(ensemble.coding.places)
+    return [(Column(name), slice(i, i + 1)) for i, name in enumerate(ensemble.input_names)]
+
+
+def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
+    """Which columns are shown, in their order."""
     varies = ensemble.training_inputs.high > ensemble.training_inputs.low
     if not varies.any():
         raise ValueError(
             "plot_slices goes along inputs that vary; all inputs of this fit were constant. Look at "
             "plot_truth instead."
         )
-    places = np.flatnonzero(varies)
-    if len(places) > _MAX_INPUTS and ensemble.spec.priors[0].kernel.per_input:
-        order = np.argsort(-relevance_of(ensemble).median[places], kind="stable")
-        places = np.sort(places[order[:_MAX_INPUTS]])
-    chosen: list[int] = places[:_MAX_INPUTS].tolist()
-    return chosen
+    columns = [(column, place) for column, place in _columns(ensemble) if varies[place].any()]
+    if len(columns) > _MAX_INPUTS and ensemble.spec.priors[0].kernel.per_input:
+        relevance = relevance_of(ensemble).median
+        order = np.argsort([-relevance[place].max() for _, place in columns], kind="stable")
+        columns = [columns[index] for index in np.sort(order[:_MAX_INPUTS])]
+    return columns[:_MAX_INPUTS]
+
+
+def _find_centre(ensemble: Ensemble, seen: Array) -> _Centre:
+    """The centre of inputs [N, D] on the scale the network sees.
+
+    The median of each input of a column of text is no value of it: most often all of them are 0.
+    """
+    median = np.median(seen, axis=0)
+    x, rows = ensemble.x_pipeline.inverse(median[None])[0], ensemble.x_pipeline.inverse(seen)
+    counts = {}
+    for column, place in _columns(ensemble):
+        if column.kind != NUMBERS:
+            codes = column.codes
+            # A nameless array may hold any numbers, so each row counts for the value next to it.
+            away = [np.sum((rows[:, place] - code) ** 2, axis=1) for code in codes]
+            counts[column.name] = np.bincount(np.argmin(away, axis=0), minlength=len(codes))
+            x[place] = codes[np.argmax(counts[column.name])]
+    return _Centre(median, x, counts)
+
+
+def _along_numbers(ensemble: Ensemble, column: Column, index: int, centre: _Centre) -> _Path:
+    """Evenly along an input, on the scale the network sees."""
+    ranges = ensemble.training_inputs
+    low, high = ranges.low[index], ranges.high[index]
+    margin = _BEYOND * (high - low)
+    grid = np.repeat(centre.median[None], _NUM_POINTS + 2, axis=0)
+    grid[:-2, index] = np.linspace(low - margin, high + margin, _NUM_POINTS)
+    grid[-2:, index] = low, high
+    values = ensemble.x_pipeline.inverse(grid)[:, index]
+    x = np.repeat(centre.x[None], _NUM_POINTS, axis=0)
+    x[:, index] = values[:-2]
+    ends = float(values[-2]), float(values[-1])
+    return _Path(x, Quantity.of_column(column.name), values[:-2], None, 0, ends)
+
+
+def _along_words(column: Column, place: slice, centre: _Centre) -> _Path:
+    """From value to value of a column of text or flags, of very many the most frequent ones."""
+    order = np.argsort(-centre.counts[column.name], kind="stable")
+    shown = np.sort(order[:_MAX_VALUES])
+    x = np.repeat(centre.x[None], len(shown), axis=0)
+    x[:, place] = column.codes[shown]
+    names = tuple(column.words[index] for index in shown)
+    values = np.arange(len(shown), dtype=np.float64)
+    left_out = len(order) - len(shown)
+    return _Path(x, Quantity(column.name), values, names, left_out, (0.0, float(values[-1])))
 
 
 def _slices_along(
     model: SampledModel,
-    index: int,
-    centre: Array,
+    path: _Path,
     points: tuple[Array, Array] | None,
     unit: str | Sequence[str] | None,
 ) -> list[Slice]:
-    """Slices of all targets along one input, through a point [D] on the scale the network sees."""
-    ensemble = model.posterior
-    ranges, pipeline = ensemble.training_inputs, ensemble.x_pipeline
-    low, high = ranges.low[index], ranges.high[index]
-    margin = _BEYOND * (high - low)
-    grid = np.repeat(centre[None], _NUM_POINTS + 2, axis=0)
-    grid[:-2, index] = np.linspace(low - margin, high + margin, _NUM_POINTS)
-    grid[-2:, index] = low, high
-    x = pipeline.inverse(grid)
-    values, ends = x[:-2, index], (float(x[-2, index]), float(x[-1, index]))
-    is_log = tuple("log10" in steps.names for steps in (pipeline, ensemble.y_pipeline))
-    quantity = input_quantities(ensemble)[index]
+    """Slices of all targets along one path."""
+    pipelines = model.posterior.x_pipeline, model.posterior.y_pipeline
+    is_log = tuple("log10" in steps.names for steps in pipelines)
     return [
         Slice(
-            quantity,
-            values,
-            ends,
+            *path[1:],
             target,
             label,
             curves,
             None if points is None else (points[0], points[1][:, number]),
             (is_log[0], is_log[1]),
         )
-        for number, (target, label, curves) in enumerate(_curves(model, x[:-2], unit))
+        for number, (target, label, curves) in enumerate(_curves(model, path.x, unit))
     ]
 
 

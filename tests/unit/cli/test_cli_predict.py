@@ -6,6 +6,7 @@ import tracemalloc
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.support.builders import make_rows
@@ -125,18 +126,32 @@ def test_columns_can_be_kept_as_they_are_written(run, named):
     assert lines[2] == f'"p,2",8,-1,{plain[2]}'
 
 
+def write_arrays(path, columns):
+    """Writes columns as NPZ, HDF5 or Parquet."""
+    if path.suffix == ".npz":
+        np.savez(path, **columns)
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            for name, column in columns.items():
+                file[name] = column
+    else:
+        pytest.importorskip("pyarrow")
+        pd.DataFrame(columns).to_parquet(path, index=False)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5", "parquet"])
 @pytest.mark.parametrize("model", ["model.h5", "nameless.h5"])
-def test_columns_of_arrays_can_be_kept(run, folder, model, synthetic_ensemble):
+def test_columns_of_arrays_can_be_kept(run, folder, model, suffix, synthetic_ensemble):
     ensemble = synthetic_ensemble(layer_sizes=(2, 1), num_results=2)
     BayesianMLP.from_ensemble(ensemble).save(folder / "nameless.h5")
     columns = {"id": np.array([7, 9]), "a": np.array([2.0, 0.5]), "b": np.array([1.5, -1.0])}
-    np.savez(folder / "ids.npz", **columns)
-    assert run(f"predict {model} ids.npz --keep id -o kept.npz")[0] == 0
+    write_arrays(folder / f"ids.{suffix}", columns)
+    assert run(f"predict {model} ids.{suffix} --keep id -o kept.npz")[0] == 0
     with np.load(folder / "kept.npz") as kept:
         assert list(kept) == ["id", "mean", "stddev"] and kept["id"].tolist() == [7, 9]
     # An input is kept, too, where it is known which columns are inputs.
     if model == "model.h5":
-        assert run(f"predict {model} ids.npz --keep b,id -o kept.npz")[0] == 0
+        assert run(f"predict {model} ids.{suffix} --keep b,id -o kept.npz")[0] == 0
         with np.load(folder / "kept.npz") as kept:
             assert kept["b"].tolist() == [1.5, -1.0] and kept["id"].tolist() == [7, 9]
 

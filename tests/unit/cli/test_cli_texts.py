@@ -46,6 +46,21 @@ def test_commands_take_every_format(run, folder):
         assert run(f"evaluate model.h5 {path.name}") == (0, scores, ""), path.name
 
 
+def test_inputs_of_text_and_flags_can_be_kept_from_every_format(run, folder):
+    code, expected, err = run("predict model.h5 t.csv --keep ok,colour,mass,kind")
+    assert (code, err) == (0, "")
+    first = expected.splitlines()[1].split(",")[:4]
+    assert first == ["True", "blue", str(FRAME["mass"][0]), "left"]
+    for path in folder.glob("t.*"):
+        found = run(f"predict model.h5 {path.name} --keep ok,colour,mass,kind")
+        assert found == (0, expected, ""), path.name
+        assert run(f"predict model.h5 {path.name} --keep colour,ok -o kept.npz")[0] == 0
+        with np.load(folder / "kept.npz") as kept:
+            assert kept["colour"].tolist() == FRAME["colour"].tolist()
+            assert kept["ok"].tolist() == FRAME["ok"].astype(str).tolist()
+            assert kept["mean"].dtype == np.float64
+
+
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 @pytest.mark.parametrize(
     ("table", "words"),

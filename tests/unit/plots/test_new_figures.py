@@ -1,11 +1,14 @@
 """Reliability, slices and relevance; and what figures say of what they leave out."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.coded import COLOURS, FRAME, coded_ensemble
 from tests.support.predictions import ARD_FIRST
 from tfbnn import plots
 from tfbnn.fit.model import BayesianMLP
@@ -161,6 +164,92 @@ def test_six_inputs_are_shown_the_most_relevant_ones():
     assert shown == [names[index] for index in sorted(best)]
     plain = plots.plot_slices(model_of(layer_sizes=(8, 4, 1), feature_names=names))
     assert [axis.get_xlabel() for axis in plain.axes] == list("abcdef")
+
+
+UNEVEN = FRAME.assign(
+    colour=["green"] * 9 + ["blue"] * 8 + ["naïve λ"] * 7, kind=["right"] * 13 + ["left"] * 11
+)
+USUAL = {"mass": UNEVEN["mass"].median(), "colour": "green", "ok": False, "kind": "right"}
+USUAL["mix"] = UNEVEN["mix"].median()
+
+
+def rows_around(name, values):
+    """A frame at the medians and most frequent values, but for one column."""
+    return pd.DataFrame([USUAL | {name: value} for value in values])
+
+
+@pytest.fixture(scope="module")
+def coded():
+    """A model of columns of text and flags, and its slices."""
+    model = BayesianMLP.from_ensemble(coded_ensemble(UNEVEN))
+    return model, plots.plot_slices(model, UNEVEN)
+
+
+def test_columns_of_text_are_at_their_most_frequent_value(coded):
+    model, figure = coded
+    assert [axis.get_xlabel() for axis in figure.axes] == ["mass", "colour", "ok", "kind", "mix"]
+    for axis, name in zip(figure.axes[::4], ("mass", "mix")):
+        places, middle = axis.lines[0].get_data()
+        expected = model.predict(rows_around(name, places), quantiles=[0.5]).quantiles[0, :, 0]
+        np.testing.assert_allclose(middle, expected, rtol=1e-6)
+
+
+def test_text_and_flags_have_a_point_with_bars_for_every_value(coded):
+    model, figure = coded
+    values = {"colour": COLOURS, "ok": (False, True), "kind": ("left", "right")}
+    for axis, (name, words) in zip(figure.axes[1:], values.items()):
+        assert [text.get_text() for text in axis.get_xticklabels()] == list(map(str, words))
+        (points,), (noisy, function) = axis.lines, axis.collections
+        frame = rows_around(name, words)
+        low, middle, high = model.predict(frame, quantiles=[0.16, 0.5, 0.84]).quantiles[..., 0]
+        np.testing.assert_array_equal(points.get_xdata(), np.arange(len(words)))
+        np.testing.assert_allclose(points.get_ydata(), middle, rtol=1e-6)
+        bars = np.array([segment[:, 1] for segment in function.get_segments()])
+        np.testing.assert_allclose(bars, np.column_stack([low, high]), rtol=1e-6)
+        wide = np.array([segment[:, 1] for segment in noisy.get_segments()])
+        assert (np.ptp(wide, axis=1) > np.ptp(bars, axis=1)).all()
+    assert labels(figure.legends[0])[:3] == ["new observation, 68 %", "function, 68 %", "median"]
+    draw(figure)
+
+
+def test_coded_numbers_that_are_no_value_count_for_the_next_one(coded):
+    model, _ = coded
+    x = np.tile([2.0, 0.1, 0.2, 0.6, 0.4, 0.7, 0.0], (5, 1))
+    middle = plots.plot_slices(model, x).axes[1].lines[0].get_ydata()
+    frame = rows_around("colour", COLOURS).assign(mass=2.0, mix=0.0)
+    expected = model.predict(frame, quantiles=[0.5]).quantiles[0, :, 0]
+    np.testing.assert_allclose(middle, expected, rtol=1e-6)
+
+
+def test_of_very_many_values_the_most_frequent_ones_are_shown():
+    words = [f"v{number:02}" for number in range(25)]
+    repeated = [word for word in words for _ in range(2 + (word >= "v05"))]
+    frame = pd.DataFrame({"a": np.arange(70.0), "name": repeated})
+    ensemble = coded_ensemble(frame, np.arange(70.0))
+    axis = plots.plot_slices(BayesianMLP.from_ensemble(ensemble), frame).axes[1]
+    assert axis.get_xlabel() == "name (20 of 25 values)"
+    assert [text.get_text() for text in axis.get_xticklabels()] == words[5:]
+
+
+def test_long_values_leave_the_panels_their_height():
+    words = [f"$\\frac${letter}{'long' * 30}\x1b{number}" for number, letter in enumerate("ab")]
+    frame = FRAME.assign(colour=[words[number % 2] for number in range(len(FRAME))])
+    figure = plots.plot_slices(BayesianMLP.from_ensemble(coded_ensemble(frame)))
+    draw(figure)
+    axis = figure.axes[1]
+    first, second = [text.get_text() for text in axis.get_xticklabels()]
+    assert first != second and len(first) < 25 and "\x1b" not in first
+    assert axis.get_position().height > 0.15
+
+
+def test_classes_of_a_value_stand_side_by_side():
+    targets = np.arange(len(FRAME)) % 3
+    ensemble = coded_ensemble(targets=targets, num_outputs=3, likelihood=Categorical())
+    model = BayesianMLP.from_ensemble(replace(ensemble, classes=("a", "b", "c")))
+    axis = plots.plot_slices(model).axes[1]
+    places = np.array([line.get_xdata() for line in axis.lines])
+    assert (np.diff(places, axis=0) > 0.1).all() and np.ptp(places - np.arange(3)) < 1
+    assert sum(line.get_ydata() for line in axis.lines) == pytest.approx(1.0)
 
 
 # ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.coded import coded_ensemble
 from tests.support.pages import check_page
 from tests.support.predictions import ARD_FIRST
 from tfbnn.diagnostics.problem import Spoils
@@ -240,6 +241,20 @@ def test_classes_of_a_crafted_model_stay_text():
     text = page_text(Page("bnn", "", "", model_sections.verdict(subject), sections, ""))
     check_page(text)
     assert "<script" not in text and "<img" not in text
+
+
+def test_slices_of_text_say_where_the_others_are():
+    subject = Subject(BayesianMLP.from_ensemble(coded_ensemble()))
+    section = row_sections.slices(subject)
+    captions = [drawing.caption for drawing in section.drawings]
+    others = ", other columns at their medians, of text and flags at their most frequent values."
+    assert captions[:2] == [
+        f"Predictions of y along mass{others}",
+        f"Predictions of y at each value of colour{others}",
+    ]
+    assert len(captions) == 5 and not section.notes
+    page = Page("bnn", "", "", model_sections.verdict(subject), [section], "")
+    assert "naïve λ" in check_page(page_text(page)).words()
 
 
 def test_a_page_that_is_followed_reads_itself_again():

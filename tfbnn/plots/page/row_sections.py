@@ -14,6 +14,7 @@ from tfbnn.plots.predictions import draw_pulls, draw_truth, find_truths
 from tfbnn.plots.slices import draw_slice
 from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.plots.units import target_quantities
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.score_rows import score_rows
 
 if TYPE_CHECKING:
@@ -130,15 +131,16 @@ def slices(subject: Subject) -> Section:
         return Section(anchor, title, ["All inputs of the fit were constant."])
     x, y, noise = (None, None, None) if rows is None else (rows.x, rows.y, rows.noise_scale)
     found = find_slices(subject.model, x, y, noise, subject.unit)
-    num_inputs = len(found[0])
+    num_shown, num_columns = len(found[0]), subject.ensemble.num_columns
     notes = []
-    if num_inputs < subject.ensemble.spec.num_inputs:
-        notes.append(f"{num_inputs} of {subject.ensemble.spec.num_inputs} inputs are shown.")
-    others = "" if subject.ensemble.spec.num_inputs == 1 else ", the other inputs at their medians"
+    if num_shown < num_columns:
+        what = "inputs" if subject.ensemble.coding is None else "columns"
+        notes.append(f"{num_shown} of {num_columns} {what} are shown.")
+    others = _where_others_are(subject.ensemble)
     drawings = [
         drawing(
             f"slice{number}-{place}",
-            f"Predictions of {piece.target.text} along {piece.input.text}{others}.",
+            f"Predictions of {piece.target.text} {_along(piece)}{others}.",
             (WIDTH, 3.1),
             _draw_slice,
             piece,
@@ -148,6 +150,24 @@ def slices(subject: Subject) -> Section:
     ]
     notes += _left_out(len(found))
     return Section(anchor, title, notes, drawings=drawings)
+
+
+def _along(piece: Slice) -> str:
+    """The column of a slice, for its caption."""
+    if piece.names is None:
+        return f"along {piece.input.text}"
+    if not piece.num_left_out:
+        return f"at each value of {piece.input.text}"
+    return f"at the {len(piece.names)} most frequent values of {piece.input.text}"
+
+
+def _where_others_are(ensemble: Ensemble) -> str:
+    """Where a slice holds the other columns, for its caption."""
+    if ensemble.num_columns == 1:
+        return ""
+    if ensemble.coding is None:
+        return ", the other inputs at their medians"
+    return ", other columns at their medians, of text and flags at their most frequent values"
 
 
 def _draw_slice(axis: Axes, piece: Slice) -> None:
