@@ -143,7 +143,6 @@ def test_a_run_without_a_number_stays_within_its_budget(monkeypatch):
     assert run.ended.startswith(f"budget of {gradients} gradients spent: ESS ")
 
 
-@pytest.mark.filterwarnings("ignore:The run was stopped")
 def test_a_share_of_the_budget_stays_one_when_the_run_goes_on(monkeypatch, tmp_path):
     monkeypatch.setattr("tfbnn.run.plan._MOST_RESULTS", 400)
     options = dict(num_results="auto", until=tfbnn.Until(ess=10_000), effort=0.5)
@@ -155,6 +154,7 @@ def test_a_share_of_the_budget_stays_one_when_the_run_goes_on(monkeypatch, tmp_p
     assert resumed.ended.startswith("budget of") and resumed.num_results == 200
 
 
+@pytest.mark.filterwarnings("ignore:The run was stopped")
 def test_out_of_time_in_warm_up_the_starts_are_kept(tmp_path, monkeypatch):
     """With a folder the warm-up goes on from there, and is not paid twice."""
     monkeypatch.setattr(deadline, "_WARMUP_SHARE", 0.0)
