@@ -132,6 +132,7 @@ def test_rows_that_decide_their_own_predictions_are_a_note(ended, monkeypatch):
     assert same is plain and "not calibrated: method='loo' can judge" in note
 
 
+@pytest.mark.statistics
 def test_networks_that_are_not_sampled_have_no_leverage():
     model = small_model()
     model.fit_map(*rows(60, 1), pretraining=tfbnn.Pretraining(epochs=5), seed=0, verbose=0)

@@ -111,6 +111,7 @@ def test_searches_for_starts_aim_at_it():
     assert np.abs(mean - closed_form(x, y)[0]).max() > 0.1
 
 
+@pytest.mark.statistics
 def test_from_the_command_line(tmp_path, capsys):
     """The option, and a run that goes on with it by its folder alone."""
     table, folder = tmp_path / "rows.csv", tmp_path / "run"

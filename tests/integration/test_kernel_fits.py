@@ -172,7 +172,9 @@ class TestSettings:
         assert np.all(np.abs(found - mean) < 0.3 * np.sqrt(np.diag(covariance)))
 
 
-@pytest.mark.parametrize("kernel", [UnderdampedLangevin, Microcanonical])
+@pytest.mark.parametrize(
+    "kernel", [pytest.param(UnderdampedLangevin, marks=pytest.mark.statistics), Microcanonical]
+)
 def test_reports_label_an_unadjusted_run_as_biased(kernel, tmp_path, capsys):
     from tfbnn.cli.app import main
 

@@ -134,6 +134,7 @@ class TestBits:
         short_fit(one, x, y, num_chains=1)
         np.testing.assert_array_equal(one.posterior.draws[0], two.posterior.draws[0])
 
+    @pytest.mark.statistics
     def test_many_chains_of_a_tiny_network_share_a_program(self, monkeypatch):
         from tfbnn.engine.sampling import program
 

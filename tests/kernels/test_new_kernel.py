@@ -56,6 +56,7 @@ def test_has_its_names(barker):
     assert room.kernel_from_json(room.kernel_to_json(settings)) == settings
 
 
+@pytest.mark.statistics
 def test_a_resumed_run_makes_the_draws_of_one_that_was_not_stopped(barker, tmp_path):
     options = dict(kernel=barker(width=0.2), num_results=30)
     small_fit(output=tmp_path / "run", **(options | {"num_results": 20}))

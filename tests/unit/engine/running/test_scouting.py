@@ -88,6 +88,7 @@ def test_hopeless_chains_go_on_in_the_best_basin(starting):
     assert len(np.unique(np.abs(model.posterior.draws[:, 0, 0]))) == 4
 
 
+@pytest.mark.statistics
 def test_a_basin_that_one_chain_found_is_said_to_be_so(starting):
     _, run = fit(restart="best", **starting(RIGHT, RIGHT, LEFT))
     assert "found by chain 2 alone" in " ".join(run.notes)
@@ -142,6 +143,7 @@ def test_a_run_tells_of_no_other_draws_than_its_own(starting):
         run.basins()
 
 
+@pytest.mark.statistics
 def test_a_run_folder_has_the_same_bits_and_says_the_same(starting, tmp_path):
     chains = starting(RIGHT, LEFT) | {"restart": "best"}
     expected, run = fit(**chains)
@@ -156,6 +158,7 @@ def test_a_run_folder_has_the_same_bits_and_says_the_same(starting, tmp_path):
         fit(output=tmp_path / "run", resume=True, **chains | {"restart": None})
 
 
+@pytest.mark.statistics
 def test_a_run_that_is_stopped_while_it_scouts_goes_on_bitwise(starting, tmp_path):
     path, chains = tmp_path / "run", starting(RIGHT, LEFT) | {"restart": "best"}
     expected, _ = fit(**chains)
