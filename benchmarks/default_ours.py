@@ -4,6 +4,7 @@ Each is a function (model, x, y, seed) -> what there is to tell besides scores, 
 """
 
 import os
+from pathlib import Path
 
 import numpy as np
 
@@ -92,11 +93,15 @@ def fit_ours(method, hidden, rows, seed, **quick):
 def _told(run):
     """Verdict, convergence and seconds of a run."""
     diagnosis = run.diagnosis
+    report = run.report(details=True, width=100)
+    if run.folder is not None:
+        # Where runs lie on one machine is nobody's business in a table.
+        report = report.replace(run.folder, Path(run.folder).name)
     told = {
         "verdict": run.verdict,
         "seconds": dict(run.seconds),
         "draws": [int(run.num_chains), int(run.num_results)],
-        "report": run.report(details=True, width=100),
+        "report": report,
     }
     if diagnosis is not None:
         rhat, ess = np.asarray(diagnosis.rhat_function), np.asarray(diagnosis.ess_function)
