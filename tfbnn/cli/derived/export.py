@@ -14,10 +14,9 @@ HELP = "write a saved model as ONNX or SavedModel"
 DESCRIPTION = """\
 Write mean and standard deviation of the function for programs without this package: as an ONNX file,
 which needs the package onnx (tfbnn[onnx]), or as a TensorFlow SavedModel (tfbnn[fit]), by the name
-given with -o. Input is x [N, D], float64, the network's inputs in their order (tfbnn info
-lists those of columns of text); outputs are mean and
-stddev [N, K] in original units, and of a calibrated model lower, median and upper: the median and
-the central 68.27 % with noise."""
+given with -o. Input is x [N, D], float64, the network's inputs in their order (tfbnn info lists
+those of columns of text); outputs are mean and stddev [N, K] in original units, and of a calibrated
+model lower, median and upper: the median and the central 68.27 % with noise."""
 
 EPILOG = """\
 examples:
