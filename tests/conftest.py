@@ -28,23 +28,29 @@ def tiny_data():
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tiny_data):
+def tiny_fit():
+    """Settings of the fit of `tiny_model`, for whoever shares its programs."""
+    import tfbnn
+
+    return dict(
+        kernel=tfbnn.kernels.HMC(num_leapfrog_steps=8),
+        num_chains=2,
+        num_results=40,
+        num_burnin_steps=40,
+        pretraining=tfbnn.Pretraining(epochs=50, batch_size=None),
+        jit_compile=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tiny_data, tiny_fit):
     """A model [2, 8, 1] that was really sampled, too briefly to have converged."""
     import tfbnn
 
     model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tfbnn.ConvergenceWarning)
-        model.fit_posterior(
-            *tiny_data,
-            kernel=tfbnn.kernels.HMC(num_leapfrog_steps=8),
-            num_chains=2,
-            num_results=40,
-            num_burnin_steps=40,
-            pretraining=tfbnn.Pretraining(epochs=50, batch_size=None),
-            jit_compile=False,
-            verbose=0,
-        )
+        model.fit_posterior(*tiny_data, **tiny_fit, verbose=0)
     return model
 
 

@@ -10,25 +10,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import tfbnn
 from tfbnn.sklearn import BayesianMLPClassifier, BayesianMLPRegressor
 
-# That of `tiny_model`, whose programs it shares.
-TINY = dict(
-    hidden_layer_sizes=8,
-    prior=tfbnn.priors.Normal(1.0),
-    kernel=tfbnn.kernels.HMC(num_leapfrog_steps=8),
-    num_chains=2,
-    num_results=40,
-    num_burnin_steps=40,
-    pretraining=tfbnn.Pretraining(epochs=50, batch_size=None),
-    jit_compile=False,
-    random_state=0,
-)
-
 
 @pytest.fixture(scope="module")
-def tiny_regressor(tiny_data):
+def tiny_regressor(tiny_data, tiny_fit):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tfbnn.ConvergenceWarning)
-        return BayesianMLPRegressor(**TINY).fit(tiny_data[0], tiny_data[1][:, 0])
+        regressor = BayesianMLPRegressor(
+            8, prior=tfbnn.priors.Normal(1.0), random_state=0, **tiny_fit
+        )
+        return regressor.fit(tiny_data[0], tiny_data[1][:, 0])
 
 
 @pytest.mark.tensorflow
