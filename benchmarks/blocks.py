@@ -8,7 +8,7 @@ from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Clock
-from tfbnn.run.definition import RunDefinition
+from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import Sampling
 from tfbnn.run.plan import make_plan
 from tfbnn.run.stores import MemoryStore
@@ -58,8 +58,16 @@ def make_lane(
     )
     chains = list(range(len(theta)))
     rows = Rows(x, y, None, None)
-    definition = RunDefinition(
-        spec, rows, None, {}, None, sampling, {}, kernel.temperatures, Provenance()
+    definition = FitDefinition(
+        spec=spec,
+        rows=rows,
+        validation=None,
+        kernel={},
+        pretraining=None,
+        sampling=sampling,
+        environment={},
+        temperatures=kernel.temperatures,
+        provenance=Provenance(),
     )
     plan = make_plan(kernel, definition, [chains], block_length)
     program = make_program(kernel, definition, data, plan)

@@ -17,6 +17,7 @@ _EXPORTS = {
     "BayesianMLP": "fit.model",
     "load": "fit.model",
     "resume": "fit.model",
+    "sample": "engine.functional.sample",
     "Pretraining": "spec.settings_json",
     "Until": "run.until",
     "LogMetrics": "run.listeners.log_metrics",

@@ -6,7 +6,13 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class ChainError(RuntimeError):
-    """Raised after a run in which a chain failed; the draws of the others are kept."""
+    """Raised after a run in which a chain failed; the draws of the others are kept.
+
+    Attributes:
+        samples: Of `tfbnn.sample` its Samples of the others, else None.
+    """
+
+    samples: object = None
 
 
 class ModelFileError(ValueError):

@@ -29,7 +29,7 @@ FLOORS = (
     ("engine.starts",),
     ("engine.sampling",),
     ("engine.running",),
-    ("fit",),
+    ("fit", "engine.functional"),
     ("hep",),
     ("cli", "cluster", "sklearn"),
     ("__main__",),

@@ -8,7 +8,7 @@ from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import Normal
-from tfbnn.run.definition import RunDefinition
+from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import Sampling
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.rows import Rows
@@ -114,7 +114,17 @@ def synthetic_ensemble(
 
 
 def definition_of(spec, x, y, temperatures=(1.0,), **sampling):
-    """The RunDefinition of a run on rows, as far as its draws depend on it from given starts on."""
+    """The FitDefinition of a run on rows, as far as its draws depend on it from given starts on."""
     rows = Rows(x, y, None, None)
     sampling = Sampling(**sampling)
-    return RunDefinition(spec, rows, None, {}, None, sampling, {}, temperatures, Provenance())
+    return FitDefinition(
+        spec=spec,
+        rows=rows,
+        validation=None,
+        kernel={},
+        pretraining=None,
+        sampling=sampling,
+        environment={},
+        temperatures=temperatures,
+        provenance=Provenance(),
+    )

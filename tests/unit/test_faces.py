@@ -45,6 +45,7 @@ FUNCTIONS = [name for name in NAMES if inspect.isfunction(reached(name))]
 CALLS = {
     "tfbnn.load": lambda model, path: tfbnn.load(path),
     "tfbnn.resume": lambda model, path: tfbnn.resume(path),
+    "tfbnn.sample": lambda model, path: tfbnn.sample(None, X),
     "tfbnn.cluster.fit": lambda model, path: tfbnn.cluster.fit(
         model, X, Y, client=None, output=path
     ),

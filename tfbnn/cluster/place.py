@@ -7,9 +7,10 @@ from typing import Any
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.crew import LaneTasks, PreparationTask
-from tfbnn.fit.fitting import Place, in_time
+from tfbnn.fit.fitting import Place
 from tfbnn.fit.job import Job
 from tfbnn.run.course import Judged, Straight
+from tfbnn.run.deadline import in_time
 from tfbnn.run.definition import Starts
 from tfbnn.run.description import (
     check_same_run,
@@ -75,7 +76,7 @@ class Cluster(Place):
                 take_down_end(folder, course.ended)
             seconds = crew.seconds().elapsed(began, before)
             result = result_of(store, plan, beginning.start_log_prob, seconds, ending)
-            result = in_time(result, notify)
+            result = in_time(result, notify.out_of_time)
         return beginning.starts, result
 
     def _prepare(self, job: Job, path: str) -> None:

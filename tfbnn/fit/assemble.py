@@ -12,8 +12,8 @@ from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.coarsening import Rungs
-from tfbnn.run.definition import RunDefinition
-from tfbnn.run.description import read_beginning, read_definition
+from tfbnn.run.definition import FitDefinition
+from tfbnn.run.description import read_beginning, read_fit_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def make_ensemble(
-    definition: RunDefinition,
+    definition: FitDefinition,
     transformed: TransformedRows,
     result: SamplingResult,
     ladder: Ladder | None,
@@ -38,7 +38,7 @@ def make_ensemble(
     """The Ensemble of the draws of a run.
 
     Args:
-        definition: RunDefinition.
+        definition: FitDefinition.
         transformed: TransformedRows.
         result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
@@ -65,14 +65,14 @@ def make_ensemble(
     )
 
 
-def is_pretrained(definition: RunDefinition) -> bool:
+def is_pretrained(definition: FitDefinition) -> bool:
     """Whether the chains of a run start from networks that were fitted to its rows."""
     settings = definition.pretraining
     return settings is not None and bool(settings.epochs or settings.newton_iterations)
 
 
 def unsampled_ensemble(
-    definition: RunDefinition, transformed: TransformedRows, theta: Array, result: SamplingResult
+    definition: FitDefinition, transformed: TransformedRows, theta: Array, result: SamplingResult
 ) -> Ensemble:
     """The Ensemble of the starts theta [C, P] of a run that ended before its first draw."""
     networks = replace(result, draws=theta[:, None], readouts=None)
@@ -82,7 +82,7 @@ def unsampled_ensemble(
 
 
 def without_chains(
-    definition: RunDefinition,
+    definition: FitDefinition,
     transformed: TransformedRows,
     result: SamplingResult,
     log_prob: Array,
@@ -94,7 +94,7 @@ def without_chains(
     What a kernel would say of a draw is NaN, or nothing, there.
 
     Args:
-        definition: RunDefinition.
+        definition: FitDefinition.
         transformed: TransformedRows.
         result: SamplingResult with draws [C, S, P], but of a run that sampled nothing.
         log_prob: Log densities of the draws [C, S], NaN where nobody knows.
@@ -125,7 +125,7 @@ def origin_of(options: FitOptions, rows: Rows, environment: dict[str, Any]) -> d
     }
 
 
-def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) -> None:
+def check_can_be_saved(definition: FitDefinition, transformed: TransformedRows) -> None:
     """Refuses a run whose model no file could hold, before anything is sampled.
 
     Raises:
@@ -142,7 +142,7 @@ def check_can_be_saved(definition: RunDefinition, transformed: TransformedRows) 
         ) from error
 
 
-def ensemble_without_draws(definition: RunDefinition, transformed: TransformedRows) -> Ensemble:
+def ensemble_without_draws(definition: FitDefinition, transformed: TransformedRows) -> Ensemble:
     """What is known of the Ensemble of a run before there are draws."""
     nothing = np.empty(0)
     return Ensemble(
@@ -155,7 +155,7 @@ def ensemble_without_draws(definition: RunDefinition, transformed: TransformedRo
     )
 
 
-def _described(definition: RunDefinition, transformed: TransformedRows) -> dict[str, Any]:
+def _described(definition: FitDefinition, transformed: TransformedRows) -> dict[str, Any]:
     """Fields of the Ensemble that are known before there are draws."""
     rows, validation = definition.rows, definition.validation
     return {
@@ -171,14 +171,14 @@ def _described(definition: RunDefinition, transformed: TransformedRows) -> dict[
     }
 
 
-def measure_ladder(definition: RunDefinition, result: SamplingResult) -> Ladder | None:
+def measure_ladder(definition: FitDefinition, result: SamplingResult) -> Ladder | None:
     """The Ladder of a PowerPosterior by its log likelihoods, or None without them."""
     if result.rung_log_likelihood is None:
         return None
     return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
 
 
-def rungs_of(definition: RunDefinition, result: SamplingResult, ensemble: Ensemble) -> Rungs | None:
+def rungs_of(definition: FitDefinition, result: SamplingResult, ensemble: Ensemble) -> Rungs | None:
     """The Rungs of a PowerPosterior, or None where their draws were not kept."""
     if result.rung_draws is None:
         return None
@@ -208,7 +208,7 @@ def load_run(path: StrPath) -> tuple[Ensemble, Rows]:
         )
     folder = RunFolder.open(path)
     try:
-        definition = read_definition(folder)
+        definition = read_fit_definition(folder)
         # What is refused in a model file is refused here.
         return from_arrays(to_arrays(_committed_ensemble(folder, definition))), definition.rows
     except (NotFittedError, RunFolderError, MemoryError):
@@ -220,7 +220,7 @@ def load_run(path: StrPath) -> tuple[Ensemble, Rows]:
         ) from error
 
 
-def _committed_ensemble(folder: RunFolder, definition: RunDefinition) -> Ensemble:
+def _committed_ensemble(folder: RunFolder, definition: FitDefinition) -> Ensemble:
     result = committed_result(folder, fewest=1)
     if result is None:
         raise NotFittedError(

@@ -21,7 +21,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.listeners.history import Columns, History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import Search
@@ -149,7 +149,7 @@ class _Found(NamedTuple):
         return nothing_sampled(self.log_prob, interrupted=False)
 
 
-def _search(definition: RunDefinition, transformed: TransformedRows, options: FitOptions) -> _Found:
+def _search(definition: FitDefinition, transformed: TransformedRows, options: FitOptions) -> _Found:
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.running.begin_elsewhere import starts_of
     from tfbnn.engine.starts.find import log_prob_of
@@ -173,7 +173,7 @@ def _search(definition: RunDefinition, transformed: TransformedRows, options: Fi
 
 def _settle(
     spec: ModelSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
-) -> tuple[RunDefinition, TransformedRows]:
+) -> tuple[FitDefinition, TransformedRows]:
     """The definition of a run without a kernel, and its rows."""
     _check(spec, name, options)
     check_early_stopping(options.pretraining, validation)
@@ -182,7 +182,7 @@ def _settle(
     from tfbnn.engine.basis.environment import describe_environment
 
     environment = describe_environment()
-    definition = RunDefinition(
+    definition = FitDefinition(
         spec=spec,
         rows=rows,
         validation=validation,
@@ -204,7 +204,7 @@ def _settle(
 
 
 def _networks(
-    definition: RunDefinition, transformed: TransformedRows, name: str, found: _Found, stopped: bool
+    definition: FitDefinition, transformed: TransformedRows, name: str, found: _Found, stopped: bool
 ) -> Ensemble:
     """The networks of the search, a chain each, so that all have one weight."""
     theta = found.starts.theta
@@ -216,7 +216,7 @@ def _networks(
     return without_chains(definition, transformed, result, found.log_prob[:, None], label)
 
 
-def _normal(definition: RunDefinition, transformed: TransformedRows, found: _Found) -> Ensemble:
+def _normal(definition: FitDefinition, transformed: TransformedRows, found: _Found) -> Ensemble:
     """The normal distribution around the network of the search: draws [1, S, P]."""
     from tfbnn.engine.density.laplace import laplace_draws
 

@@ -3,7 +3,7 @@
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.starts.newton import plan_newton
 from tfbnn.fit.choices.choose import settle_options, sizes_of
-from tfbnn.run.definition import RunDefinition
+from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import (
     Planned,
@@ -38,11 +38,11 @@ def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -
     return _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
 
 
-def time_to_take(definition: RunDefinition, settings: Planned) -> str:
+def time_to_take(definition: FitDefinition, settings: Planned) -> str:
     """A sentence on how long a run will take at most, and on what may end it before.
 
     Args:
-        definition: RunDefinition.
+        definition: FitDefinition.
         settings: Its kernel, with a definite preconditioner.
     """
     sampling, pretraining = definition.sampling, definition.pretraining

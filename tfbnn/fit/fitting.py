@@ -29,11 +29,11 @@ from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.deadline import in_time
+from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import most_results
-from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session
@@ -153,7 +153,7 @@ class Place:
                     result = run_chains(
                         definition, job.settings, data, starts, session, notify, job.goal
                     )
-                result = in_time(result, notify)
+                result = in_time(result, notify.out_of_time)
             except KeyboardInterrupt:
                 # Before the chains moved, in this process.
                 if starts is None:
@@ -165,15 +165,6 @@ class Place:
             finally:
                 notify.close()
         return starts, result
-
-
-def in_time(result: SamplingResult, notify: Notifier) -> SamplingResult:
-    """A result that says so where the time was over before the run was."""
-    if notify.out_of_time is None or result.ended is not None:
-        return result
-    num_results = result.draws.shape[1]
-    after = f"after {num_results} draws per chain" if num_results else "before the first draw"
-    return replace(result, ended=f"{notify.out_of_time} {after}")
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
@@ -219,7 +210,7 @@ def _settle(
     sampling = options.sampling(budget)
     if options.initial_state is not None:
         given = given_starts(spec, options.initial_state, sampling)
-    definition = RunDefinition(
+    definition = FitDefinition(
         spec=spec,
         rows=rows,
         validation=validation,

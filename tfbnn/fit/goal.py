@@ -4,19 +4,19 @@ from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.fit.assemble import ensemble_without_draws
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.run.course import Goal, Standing
-from tfbnn.run.definition import RunDefinition
+from tfbnn.run.definition import FitDefinition
 from tfbnn.run.plan import Planned, most_results
 from tfbnn.run.result import Kept
 from tfbnn.spec.rows import TransformedRows
 
 
 def make_goal(
-    definition: RunDefinition, transformed: TransformedRows, settings: Planned
+    definition: FitDefinition, transformed: TransformedRows, settings: Planned
 ) -> Goal | None:
     """The Goal of a run, or None of one that just has a number of draws.
 
     Args:
-        definition: RunDefinition.
+        definition: FitDefinition.
         transformed: Its TransformedRows.
         settings: Its kernel, with a definite preconditioner.
     """

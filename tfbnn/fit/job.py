@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tfbnn.run.course import Goal
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.definition import RunDefinition
+from tfbnn.run.definition import FitDefinition
 from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
@@ -17,7 +17,7 @@ class Job(NamedTuple):
     """What a fit comes to, once all that was left open is settled.
 
     Attributes:
-        definition: RunDefinition.
+        definition: FitDefinition.
         transformed: Its rows on the scale the network sees.
         settings: Its kernel, with a definite preconditioner.
         geometry: A line on the preconditioner and why that one.
@@ -27,7 +27,7 @@ class Job(NamedTuple):
         history: What takes down the events of the run.
     """
 
-    definition: RunDefinition
+    definition: FitDefinition
     transformed: TransformedRows
     settings: Any
     geometry: str

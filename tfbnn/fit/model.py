@@ -15,7 +15,7 @@ from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_flag, check_integer
-from tfbnn.exceptions import ChainError, NotFittedError
+from tfbnn.exceptions import NotFittedError
 from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.posterior.basins.methods import BasinMethods
 from tfbnn.posterior.basins.record import Basins
@@ -336,7 +336,11 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
         keep = partial(self._keep, rows)
         with signals_interrupt():
             run, result = fit(self._asked, rows, validation, options, keep, place)
-        error = _chain_error(result.failures, options.output) if result.failures else None
+        error = None
+        if result.failures:
+            from tfbnn.run.failing import chain_error
+
+            error = chain_error(result.failures, options.output)
         if result.interrupted:
             if error is not None:
                 warnings.warn(str(error), UserWarning, stacklevel=4)
@@ -600,19 +604,3 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callab
     definition, arguments = read_run(folder, **options)
     model = BayesianMLP.from_spec(definition.spec)
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
-
-
-def _chain_error(
-    failures: dict[tuple[int, ...], BaseException], output: StrPath | None
-) -> ChainError:
-    """ChainError that names the chains of `failures`, dict tuple of chains -> exception."""
-    causes: dict[str, list[int]] = {}
-    for chains, error in failures.items():
-        causes.setdefault(f"{type(error).__name__}: {error}".rstrip("."), []).extend(chains)
-    texts = [f"chain {', '.join(map(str, chains))}: {cause}" for cause, chains in causes.items()]
-    rest = "The draws of the others are in model.posterior."
-    if output is not None and os.path.isdir(output):
-        rest += f" Go on with resume=True, or: tfbnn resume {output}"
-    raised = ChainError(f"{len(failures)} of the runs of chains failed, {'; '.join(texts)}. {rest}")
-    raised.__cause__ = next(iter(failures.values()))
-    return raised

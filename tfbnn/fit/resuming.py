@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tfbnn.run.definition import RunDefinition
-from tfbnn.run.description import read_definition
+from tfbnn.run.definition import FitDefinition
+from tfbnn.run.description import read_fit_definition
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
 from tfbnn.run.until import Until
@@ -16,7 +16,7 @@ def read_run(
     num_results: int | None = None,
     until: Until | str | None = "auto",
     **options: Any,
-) -> tuple[RunDefinition, FitOptions]:
+) -> tuple[FitDefinition, FitOptions]:
     """What the folder of a run says of it, as the arguments of a fit that goes on with it.
 
     Args:
@@ -30,7 +30,7 @@ def read_run(
 
     # A run that was stopped before it began is described by the search for its starts.
     search = preparation_in(folder)
-    definition = read_definition(search or RunFolder.open(folder))
+    definition = read_fit_definition(search or RunFolder.open(folder))
     if search is not None and options.get("num_workers", "auto") == "auto":
         options["num_workers"] = search.description.get("num_workers", "auto")
     begun = definition.sampling

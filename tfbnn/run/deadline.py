@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from tfbnn.run.events import Event
+from tfbnn.run.result import SamplingResult
 
 # Warm-up that takes longer would leave too little for draws that are worth anything.
 _WARMUP_SHARE = 0.4
@@ -42,3 +44,12 @@ class Deadline:
                 f"max_seconds={self._max_seconds:g}"
             )
         return self.is_over()
+
+
+def in_time(result: SamplingResult, out_of_time: str | None) -> SamplingResult:
+    """A result that says so where the time was over, in these words, before the run was."""
+    if out_of_time is None or result.ended is not None:
+        return result
+    num_results = result.draws.shape[1]
+    after = f"after {num_results} draws per chain" if num_results else "before the first draw"
+    return replace(result, ended=f"{out_of_time} {after}")

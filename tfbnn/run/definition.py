@@ -8,6 +8,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows
+from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
@@ -24,37 +25,57 @@ class InitialState(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunDefinition:
     """What a caller chooses, and what the run was made with: all that decides its draws.
 
     Attributes:
-        spec: ModelSpec.
-        rows, validation: Rows; the latter may be None.
+        spec: What is sampled.
         kernel: Kernel settings as JSON (`tfbnn.engine.kernels.kernel_to_json`).
-        pretraining: Pretraining, or None.
         sampling: Seed, numbers of chains, transitions and draws; the last of them may grow.
         environment: As `tfbnn.engine.basis.environment.describe_environment` says it.
         temperatures: Powers of the likelihood of a chain's rungs.
+        initial_state: InitialState where the caller said where the chains start, else None.
+    """
+
+    spec: Sampled
+    kernel: dict[str, Any]
+    sampling: Sampling
+    environment: dict[str, Any]
+    temperatures: tuple[float, ...]
+    initial_state: InitialState | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Training rows N; 0 of a log density, which has its own."""
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitDefinition(RunDefinition):
+    """That of a fit of a model to rows.
+
+    Attributes besides those:
+        spec: ModelSpec.
+        rows, validation: Rows; the latter may be None.
+        pretraining: Pretraining, or None.
         provenance: What the ensemble is to say of its origin, as far as no draw is needed.
         calibrate: Whether the run ends with a calibration by its rows, which decides no draw: one
             that goes on may end otherwise.
         effort: As in `FitOptions`: what a run that goes on without a number of draws may still spend.
-        initial_state: InitialState where the caller said where the chains start, else None.
     """
 
     spec: ModelSpec
     rows: Rows
     validation: Rows | None
-    kernel: dict[str, Any]
     pretraining: Pretraining | None
-    sampling: Sampling
-    environment: dict[str, Any]
-    temperatures: tuple[float, ...]
     provenance: Provenance
     calibrate: bool = False
     effort: float = 1.0
-    initial_state: InitialState | None = None
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.rows.x)
 
 
 class Starts(NamedTuple):

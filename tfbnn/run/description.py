@@ -12,9 +12,17 @@ from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import RunFolderError
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import Beginning, InitialState, Layout, RunDefinition, Starts
+from tfbnn.run.definition import (
+    Beginning,
+    FitDefinition,
+    InitialState,
+    Layout,
+    RunDefinition,
+    Starts,
+)
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
+from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import Rows, array_hash, data_hash
 from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
@@ -28,46 +36,66 @@ _INITIAL_STATE = "initial state"
 
 
 def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
-    """JSON of everything but the rows, of which it has hashes and names."""
-    rows, validation, pretraining = definition.rows, definition.validation, definition.pretraining
+    """JSON of everything but the arrays, of which it has hashes and names."""
     sampling, given = definition.sampling, definition.initial_state
+    about, fixed = {}, {}
+    if isinstance(definition, FitDefinition):
+        about, fixed = _about_fit(definition), _fixed_of_fit(definition)
     return {
         **_extent(sampling),
-        "feature_names": _listed(rows.feature_names),
-        "vector_target": rows.vector_target,
         "temperatures": list(definition.temperatures),
-        "calibrate": definition.calibrate,
-        "effort": definition.effort,
-        "provenance": definition.provenance.to_json(),
         "initial_state": None if given is None else given.text,
+        **about,
         "fixed": {
             "spec": definition.spec.to_json(),
-            "training rows": data_hash(rows),
-            "validation rows": None if validation is None else data_hash(validation),
-            "classes": _listed(rows.classes),
-            "coding": rows.coding and rows.coding.to_json(),
-            "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
             "kernel": definition.kernel,
-            "pretraining": pretraining and settings_to_json(pretraining),
             "initial_state": None if given is None else array_hash(given.theta),
             "numbers": sampling.numbers,
             "environment": definition.environment,
+            **fixed,
         },
+    }
+
+
+def _about_fit(definition: FitDefinition) -> dict[str, Any]:
+    rows = definition.rows
+    return {
+        "feature_names": _listed(rows.feature_names),
+        "vector_target": rows.vector_target,
+        "calibrate": definition.calibrate,
+        "effort": definition.effort,
+        "provenance": definition.provenance.to_json(),
+    }
+
+
+def _fixed_of_fit(definition: FitDefinition) -> dict[str, Any]:
+    rows, validation, pretraining = definition.rows, definition.validation, definition.pretraining
+    return {
+        "training rows": data_hash(rows),
+        "validation rows": None if validation is None else data_hash(validation),
+        "classes": _listed(rows.classes),
+        "coding": rows.coding and rows.coding.to_json(),
+        "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
+        "pretraining": pretraining and settings_to_json(pretraining),
     }
 
 
 def definition_to_arrays(definition: RunDefinition) -> dict[str, Array]:
     """Dict name -> array of the rows, and of the starts that were given."""
-    arrays = _row_arrays("training", definition.rows)
+    arrays: dict[str, Array] = {}
+    if isinstance(definition, FitDefinition):
+        arrays |= _row_arrays("training", definition.rows)
+        if definition.validation is not None:
+            arrays |= _row_arrays("validation", definition.validation)
     if definition.initial_state is not None:
         arrays[_INITIAL_STATE] = definition.initial_state.theta
-    if definition.validation is not None:
-        arrays |= _row_arrays("validation", definition.validation)
     return arrays
 
 
 def read_definition(folder: RunFolder) -> RunDefinition:
-    """The definition of the run in a folder.
+    """The definition of the run in a folder, of a model or a log density.
+
+    The functions of the latter are not there: what a file names is not called.
 
     Raises:
         RunFolderError: When it is not one that the functions above can have written.
@@ -75,23 +103,8 @@ def read_definition(folder: RunFolder) -> RunDefinition:
     description = folder.description
     try:
         fixed = dict(description["fixed"])
-        pretraining = fixed["pretraining"]
-        read_rows = partial(
-            _read_rows,
-            arrays=folder.arrays,
-            feature_names=description["feature_names"],
-            classes=fixed["classes"],
-            coding=_read_coding(fixed),
-            # Runs of the first format do not say it: their models predict [N, K].
-            vector_target=bool(description.get("vector_target", False)),
-        )
-        return RunDefinition(
-            spec=ModelSpec.from_json(fixed["spec"]),
-            rows=replace(read_rows("training"), transforms=_read_transforms(fixed)),
-            validation=read_rows("validation") if fixed["validation rows"] else None,
+        common = dict(
             kernel=fixed["kernel"],
-            pretraining=pretraining
-            and settings_from_json(pretraining, {"Pretraining": Pretraining}),
             sampling=Sampling(
                 **fixed["numbers"],
                 num_results=wanted_results(folder),
@@ -100,17 +113,58 @@ def read_definition(folder: RunFolder) -> RunDefinition:
             ),
             environment=fixed["environment"],
             temperatures=tuple(description["temperatures"]),
-            provenance=Provenance.from_json(dict(description["provenance"])),
-            # Earlier releases ended no run so.
-            calibrate=bool(description.get("calibrate", False)),
-            effort=float(description.get("effort", 1.0)),
             initial_state=_read_initial_state(description, folder.arrays),
         )
+        if DensitySpec.describes(fixed["spec"]):
+            return RunDefinition(spec=DensitySpec.from_json(fixed["spec"]), **common)
+        return FitDefinition(**common, **_read_fit(description, fixed, folder.arrays))
     except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(
             f"{folder.path!r} does not describe a run that this release knows "
             f"({type(error).__name__}: {error}). Start a new run in another folder."
         ) from error
+
+
+def read_fit_definition(folder: RunFolder) -> FitDefinition:
+    """That of a run that has to be one of a model.
+
+    Raises:
+        RunFolderError: As `read_definition`, and for a log density.
+    """
+    definition = read_definition(folder)
+    if isinstance(definition, FitDefinition):
+        return definition
+    raise RunFolderError(
+        f"{folder.path!r} holds draws of a log density, and no model. To go on with it, or to read "
+        "what is there, call tfbnn.sample with the same log_prob, output= this folder, resume=True."
+    )
+
+
+def _read_fit(
+    description: dict[str, Any], fixed: dict[str, Any], arrays: Mapping[str, Array]
+) -> dict[str, Any]:
+    """What a FitDefinition has besides what all have."""
+    pretraining = fixed["pretraining"]
+    read_rows = partial(
+        _read_rows,
+        arrays=arrays,
+        feature_names=description["feature_names"],
+        classes=fixed["classes"],
+        coding=_read_coding(fixed),
+        # Runs of the first format do not say it: their models predict [N, K].
+        vector_target=bool(description.get("vector_target", False)),
+    )
+    return {
+        "spec": ModelSpec.from_json(fixed["spec"]),
+        "rows": replace(read_rows("training"), transforms=_read_transforms(fixed)),
+        "validation": read_rows("validation") if fixed["validation rows"] else None,
+        "pretraining": pretraining
+        and settings_from_json(pretraining, {"Pretraining": Pretraining}),
+        "provenance": Provenance.from_json(dict(description["provenance"])),
+        # Earlier releases ended no run so.
+        "calibrate": bool(description.get("calibrate", False)),
+        "effort": float(description.get("effort", 1.0)),
+    }
 
 
 def wanted_results(folder: RunFolder) -> int:
@@ -219,7 +273,9 @@ def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[s
 def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
     """What is fixed of a run, with what specs leave out and what earlier releases did not say."""
     spec, kernel = (
-        {"likelihood_power": 1.0} | fixed["spec"],
+        fixed["spec"]
+        if DensitySpec.describes(fixed["spec"])
+        else {"likelihood_power": 1.0} | fixed["spec"],
         {"keep_rungs": False} | fixed["kernel"],
     )
     return fixed | {"spec": spec, "kernel": kernel}

@@ -10,7 +10,7 @@ import numpy as np
 from tfbnn.engine.basis.adaptation import adaptation_windows
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.run.options import Numbers
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 
 ADAPTING_SHARE = 0.8
@@ -40,7 +40,7 @@ class Planned(Protocol):
     def temperatures(self) -> tuple[float, ...]: ...
     @property
     def keep_rungs(self) -> bool: ...
-    def work(self, spec: ModelSpec) -> float: ...
+    def work(self, spec: Sampled) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def affordable_steps(flops_per_step: float) -> int:
     return _power_of_two(min(_FLOPS_PER_CALL / flops, _LONGEST_BLOCK))
 
 
-def block_length(spec: ModelSpec, settings: Planned, num_chains: int, total: int) -> int:
+def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) -> int:
     """For how many transitions a block has keys, and room for draws: a power of two.
 
     How many it makes is decided while the run goes on, by how long they take
@@ -171,12 +171,12 @@ def block_length(spec: ModelSpec, settings: Planned, num_chains: int, total: int
     in all, beyond which there would be nothing but memory to clear in every call.
 
     Args:
-        spec: ModelSpec.
+        spec: What is sampled.
         settings: Kernel settings.
         num_chains: Chains that advance together in the program, each with all its rungs.
         total: Transitions of the whole run, which no block needs to exceed.
     """
-    parameters = spec.layout.num_parameters * num_chains * len(settings.temperatures)
+    parameters = spec.num_parameters * num_chains * len(settings.temperatures)
     memory = _BLOCK_BYTES / (8.0 * parameters)
     return _power_of_two(min(_LONGEST_BLOCK, memory, total))
 
@@ -187,14 +187,14 @@ def seconds_of(flops: float) -> float:
 
 
 def estimated_seconds(
-    spec: ModelSpec, settings: Planned, num_rows: int, num_transitions: int
+    spec: Sampled, settings: Planned, num_rows: int, num_transitions: int
 ) -> float:
     """About how long so many transitions of a chain take on one core, from settings alone."""
     return seconds_of(num_transitions * _flops_per_transition(spec, settings, num_rows))
 
 
 def most_results(
-    spec: ModelSpec, settings: Planned, numbers: Numbers, num_rows: int, effort: float = 1.0
+    spec: Sampled, settings: Planned, numbers: Numbers, num_rows: int, effort: float = 1.0
 ) -> int:
     """The most draws per chain of a run that is not told how many: what its budget affords.
 
@@ -203,7 +203,7 @@ def most_results(
     take in memory is bounded as well.
 
     Args:
-        spec: ModelSpec.
+        spec: What is sampled.
         settings: Kernel settings.
         numbers: Numbers of the run.
         num_rows: Training rows N.
@@ -212,25 +212,23 @@ def most_results(
     chain_seconds = effort * _BUDGET_SECONDS / numbers.num_chains
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
-    draw_bytes = numbers.num_chains * spec.layout.num_parameters * np.dtype(spec.dtype).itemsize
+    draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize
     draw_bytes *= len(settings.temperatures) if settings.keep_rungs else 1
     most = min(affordable, _DRAWS_BYTES / draw_bytes, effort * _MOST_RESULTS)
     return max(int(most), _FEWEST_RESULTS)
 
 
-def estimated_pretraining_seconds(
-    spec: ModelSpec, pretraining: Pretraining, num_rows: int
-) -> float:
+def estimated_pretraining_seconds(spec: Sampled, pretraining: Pretraining, num_rows: int) -> float:
     """About how long the epochs of one chain take on one core, from settings alone."""
     batch_size = min(pretraining.batch_size or num_rows, num_rows)
     num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
-    flops = 6.0 * batch_size * spec.layout.num_parameters + _FLOPS_OF_AN_EMPTY_STEP
+    flops = 6.0 * batch_size * spec.num_parameters + _FLOPS_OF_AN_EMPTY_STEP
     return seconds_of(num_steps * flops)
 
 
-def _flops_per_transition(spec: ModelSpec, settings: Planned, num_rows: int) -> float:
+def _flops_per_transition(spec: Sampled, settings: Planned, num_rows: int) -> float:
     # One product forward and two backward: 6 operations per weight and row.
-    parameters = spec.layout.num_parameters * len(settings.temperatures)
+    parameters = spec.num_parameters * len(settings.temperatures)
     return float((6.0 * num_rows * parameters + _FLOPS_OF_AN_EMPTY_STEP) * settings.work(spec))
 
 

@@ -4,7 +4,7 @@ from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -84,6 +84,32 @@ class ModelSpec:
         for slot, layer in zip(self.layout.layers, self.priors):
             yield layer.kernel, slot.kernel, slot.kernel_scales
             yield layer.bias, slot.bias, slot.bias_scales
+
+    # Every network has a Gauss-Newton matrix.
+    has_gauss_newton: ClassVar[bool] = True
+
+    @property
+    def num_parameters(self) -> int:
+        """P, the length of theta."""
+        return self.layout.num_parameters
+
+    @property
+    def num_units(self) -> int:
+        """Units of all layers but the inputs."""
+        return sum(self.layer_sizes[1:])
+
+    @property
+    def num_outputs(self) -> int:
+        return self.layer_sizes[-1]
+
+    @property
+    def widest(self) -> int:
+        """Units of the widest layer, the inputs included."""
+        return max(self.layer_sizes)
+
+    def parameter_name(self, index: int) -> str:
+        """A readable name of one entry of theta, for messages."""
+        return self.layout.parameter_name(index)
 
     @property
     def num_inputs(self) -> int:

@@ -10,7 +10,7 @@ from tfbnn.run.description import (
     check_same_run,
     definition_to_arrays,
     definition_to_json,
-    read_definition,
+    read_fit_definition,
 )
 from tfbnn.spec.rows import prepare_rows
 from tfbnn.storage import RunFolder
@@ -18,14 +18,14 @@ from tfbnn.storage import RunFolder
 
 @pytest.fixture
 def described(tmp_path):
-    """Function (y [9] or [9, 1], change of the description) -> the RunDefinition out of a folder."""
+    """Function (y [9] or [9, 1], change of the description) -> the FitDefinition out of a folder."""
 
     def described(y, change=lambda description: description):
         spec, x = plain_spec((2, 3, 1)), make_rows(9, 2, 1)[0]
         definition = replace(definition_of(spec, x, y), rows=prepare_rows(spec, x, y, None))
         description, arrays = definition_to_json(definition), definition_to_arrays(definition)
         RunFolder.create(tmp_path / "run", change(description), arrays, 1)
-        return read_definition(RunFolder.open(tmp_path / "run"))
+        return read_fit_definition(RunFolder.open(tmp_path / "run"))
 
     return described
 
@@ -54,7 +54,7 @@ def test_a_run_keeps_the_power_of_its_likelihood(tmp_path):
         content = definition_to_json(begun)
         assert ("likelihood_power" in content["fixed"]["spec"]) is (begun is coarse)
         folder = RunFolder.create(tmp_path / name, content, definition_to_arrays(begun), 1)
-        assert read_definition(folder).spec == begun.spec
+        assert read_fit_definition(folder).spec == begun.spec
         check_same_run(folder, begun)
         powers = [d.spec.likelihood_power for d in (begun, other)]
         with pytest.raises(

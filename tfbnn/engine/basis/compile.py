@@ -49,9 +49,14 @@ def has_gpu() -> bool:
 
 
 def chain_groups(
-    num_chains: int, *, apart: bool = True, many_devices: bool = False
+    num_chains: int, *, apart: bool = True, many_devices: bool = False, most: int | None = None
 ) -> list[list[int]]:
-    """Chains that share a program: all of them on the one GPU or unless `apart`, else none."""
+    """Chains that share a program: all of them on the one GPU or unless `apart`, else none.
+
+    With more chains than the `most` groups there may be, so many of about the same size.
+    """
     if not apart or (has_gpu() and not many_devices):
         return [list(range(num_chains))]
-    return [[chain] for chain in range(num_chains)]
+    count = num_chains if most is None else min(num_chains, most)
+    ends = [group * num_chains // count for group in range(count + 1)]
+    return [list(range(*span)) for span in zip(ends, ends[1:])]

@@ -22,7 +22,7 @@ def keys(seed: int, stream: str, chain: int, start: int, count: int) -> Array:
     Args:
         seed: The user's integer seed.
         stream: What the numbers are for, such as "transition".
-        chain: Chain number, or -1 where all chains advance together.
+        chain: Chain number, or -1 - n of chains that advance together, the first of them n.
         start: Absolute index of the first key, for example a transition counted from the start.
         count: Number of keys.
 

@@ -119,6 +119,12 @@ def make_data(x: Array, y: Array, row_noise: Array | None, dtype: str) -> Data:
     return Data(x, y, row_noise, tf.constant(0), tf.constant(num_rows)).map(rows_last)
 
 
+def no_rows(dtype: str) -> Data:
+    """The Data of a density that has none."""
+    nothing = tf.zeros([0, 0], dtype)
+    return Data(nothing, nothing, None, tf.constant(0), tf.constant(0))
+
+
 def all_of(x: Tensor, y: Tensor, row_noise: Tensor | None) -> Data:
     """Data of tensors whose rows all count, rows last."""
     return Data(x, y, row_noise, tf.constant(0), tf.constant(x.shape[-1]))

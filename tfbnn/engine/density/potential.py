@@ -7,12 +7,14 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.densities import row_log_likelihood, scale_log_prior, weight_log_prior
+from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
+from tfbnn.engine.density.hessian import hessian
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.row_blocks import (
     rows_per_block,
+    sum_over_blocks,
     sum_over_rows,
-    taped,
     value_and_gradient_over_rows,
 )
 from tfbnn.spec.model_spec import ModelSpec
@@ -29,14 +31,8 @@ def support(spec: ModelSpec) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Potential:
-    """log p(theta | data) up to the evidence, for a batch of networks.
-
-    Densities are pure functions of tensors: float64 [C] whatever the dtype of theta [C, P].
-
-    Chains run in the potential's own coordinates, which are theta itself here; the subclasses in
-    `tfbnn.engine.density.reparametrisation` have others and turn them into theta for the draws that are
-    kept.
+class Potential(Density):
+    """log p(theta | data) of networks up to the evidence.
 
     Attributes:
         spec: ModelSpec.
@@ -44,48 +40,15 @@ class Potential:
 
     spec: ModelSpec
 
-    # Standard normal numbers that `complete` needs for a draw.
-    num_normals = 0
+    @property
+    def limits(self):
+        """The box of Uniform priors, as in `Density`."""
+        return support(self.spec)
 
     @property
-    def in_theta(self):
-        """Which entry of theta every coordinate belongs to: integers [number of coordinates]."""
-        return np.arange(self.spec.layout.num_parameters)
-
-    def coordinates(self, theta, data):
-        """The coordinates of theta [C, P], NumPy, outside compiled programs."""
-        del data
-        return theta
-
-    def complete(self, coordinates, normals, data):
-        """Networks of kept draws.
-
-        Args:
-            coordinates: [M, number of coordinates].
-            normals: Standard normal numbers [M, num_normals].
-            data: Data.
-
-        Returns:
-            (theta [M, P], dict name -> what else is `found` about each draw).
-        """
-        del normals, data
-        return coordinates, {}
-
-    def found(self, data):
-        """What `complete` finds out about a draw besides theta: dict name -> (shape, dtype)."""
-        del data
-        return {}
-
-    def log_prob(self, theta, data, likelihood_weight=1.0):
-        """Log prior + `likelihood_weight` * log likelihood to the power that the spec gives it.
-
-        Args:
-            theta: Parameters [C, P].
-            data: Data.
-            likelihood_weight: A number, or one in a float64 tensor; or a float64 tensor [C], whose
-                zeros leave the prior alone, value and gradient, even where the likelihood overflows.
-        """
-        return self.log_prior(theta) + self.powered_log_likelihood(theta, data, likelihood_weight)
+    def power(self):
+        """The power of the likelihood of the spec."""
+        return self.spec.likelihood_power
 
     def log_prior(self, theta):
         """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
@@ -114,12 +77,6 @@ class Potential:
                 total += scale_log_prior(prior.scale_prior, theta[:, place])
         return total
 
-    def powered_log_likelihood(self, theta, data, likelihood_weight):
-        """`likelihood_weight` * log likelihood to the power of the spec, see `log_prob`."""
-        inside = _away_from_rows(theta, likelihood_weight)
-        power = likelihood_weight * self.spec.likelihood_power
-        return power * self.log_likelihood(inside, data)
-
     def log_likelihood(self, theta, data):
         """Log likelihood summed over all rows and targets of `data`, to the power of one."""
         length = rows_per_block(self.spec, theta.shape[0])
@@ -131,20 +88,24 @@ class Potential:
         log_noise = theta[:, self.spec.layout.log_noise_scale]
         return row_log_likelihood(self.spec.likelihood, outputs, log_noise, rows.y, rows.row_noise)
 
-    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
-        """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
-        prior, of_prior = taped(self.log_prior, theta)
-        inside = _away_from_rows(theta, likelihood_weight)
-        likelihood, of_likelihood = self.log_likelihood_and_gradient(inside, data)
-        power = likelihood_weight * self.spec.likelihood_power
-        # A number straight to float64: by itself TensorFlow would round it to float32.
-        weight = tf.cast(tf.convert_to_tensor(power, tf.float64), theta.dtype)[..., None]
-        return prior + power * likelihood, of_prior + weight * of_likelihood
-
     def log_likelihood_and_gradient(self, theta, data):
         """Log likelihood [C] in float64, to the power of one, and its gradient [C, P] as theta's."""
         length = rows_per_block(self.spec, theta.shape[0])
         return value_and_gradient_over_rows(self.row_log_likelihood, theta, data, length)
+
+    def hessian(self, theta, data, likelihood_weight):
+        """As in `Density`, row block by row block."""
+        num_networks, size = theta.shape
+
+        def of_likelihood(rows):
+            return hessian(
+                lambda point: self.powered_log_likelihood(point, rows, likelihood_weight), theta
+            )
+
+        length = rows_per_block(self.spec, num_networks * size)
+        zeros = tf.zeros([num_networks, size, size], tf.float64)
+        likelihood = sum_over_blocks(of_likelihood, zeros, data, length)
+        return hessian(self.log_prior, theta) + likelihood
 
     def curvature(self, coordinates, data):
         """Curvature of minus the log density at one point [P], for whitening the coordinates.
@@ -153,9 +114,24 @@ class Potential:
         """
         return gauss_newton_matrix(self.spec, coordinates, data)
 
-
-def _away_from_rows(theta, likelihood_weight):
-    """Theta with zeros where the likelihood has no weight: zero times infinity is NaN."""
-    if not (tf.is_tensor(likelihood_weight) and likelihood_weight.shape.rank):
-        return theta
-    return tf.where(likelihood_weight[:, None] > 0, theta, tf.zeros_like(theta))
+    def why_not_finite(self, theta, data, chain):
+        """As in `Density`: whether the prior, the outputs or their likelihood is at fault."""
+        theta = tf.convert_to_tensor(theta)
+        log_prior = float(self.log_prior(theta)[0])
+        if not np.isfinite(log_prior):
+            return (
+                f"The log prior is {log_prior} where chain {chain} starts. With a Uniform prior, "
+                "pretraining may have left the box: use pretraining=None or a wider box."
+            )
+        outputs = network_outputs(self.spec, theta, data.rows().x).numpy()[0]
+        rows = np.flatnonzero(~np.isfinite(outputs).all(axis=0))
+        if len(rows):
+            return (
+                f"The network's output is not finite for {len(rows)} training rows where chain "
+                f"{chain} starts, first for row {rows[0]}. Use x_transform='standardize', a narrower "
+                "prior or dtype='float64'."
+            )
+        return (
+            f"The log likelihood is not finite where chain {chain} starts, though every output is. "
+            "Use y_transform='standardize', a larger noise_scale or dtype='float64'."
+        )

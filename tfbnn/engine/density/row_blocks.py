@@ -10,7 +10,7 @@ from typing import Any
 from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 
 # (theta [C, P], Data) -> terms of its rows [C, L].
 RowTerms = Callable[[Tensor, Data], Tensor]
@@ -23,14 +23,14 @@ _CPU_VALUES, _GPU_VALUES = 2**20, 2**27
 _LEAST_ROWS, _MOST_ROWS = 64, 2**20
 
 
-def rows_per_block(spec: ModelSpec, num_networks: int) -> int:
+def rows_per_block(spec: Sampled, num_networks: int) -> int:
     """The most rows of a block: few enough for the cache, enough to hide the cost of a loop.
 
     Args:
-        spec: ModelSpec.
+        spec: What is sampled.
         num_networks: C, the networks that share a program.
     """
-    width = max(num_networks, 1) * max(spec.layer_sizes)
+    width = max(num_networks, 1) * spec.widest
     if has_gpu():
         rows = _GPU_VALUES // width
     else:

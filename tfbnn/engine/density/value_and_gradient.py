@@ -9,6 +9,7 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, make_data
+from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.network import network_tiles
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.rungs import likelihood_weights
@@ -19,10 +20,10 @@ ValueAndGradient = Callable[[Array], tuple[Array, Array]]
 
 
 @lru_cache(maxsize=32)
-def compiled_value_and_gradient(potential: Potential) -> Any:
+def compiled_value_and_gradient(potential: Density) -> Any:
     """Compiled function (coordinates [C, P], Data) -> (log density [C] in float64, gradient).
 
-    A third argument is the weight of the likelihood, as in `Potential.log_prob`. Without XLA, whose
+    A third argument is the weight of the likelihood, as in `Density.log_prob`. Without XLA, whose
     compilation some hundred evaluations would not pay back.
     """
     return compiled(potential.value_and_gradient, jit_compile=False)
@@ -54,12 +55,12 @@ def compiled_log_likelihoods(potential: Potential) -> Any:
 
 
 def make_value_and_gradient(
-    potential: Potential, data: Data, temperatures: tuple[float, ...] = (1.0,)
+    potential: Density, data: Data, temperatures: tuple[float, ...] = (1.0,)
 ) -> ValueAndGradient:
     """NumPy function of coordinates [R, P] -> (log density [R] in float64, gradient [R, P]).
 
     Args:
-        potential: Potential.
+        potential: Density.
         data: Data.
         temperatures: Powers of the likelihood of a chain's rungs, by default the posterior's alone.
     """

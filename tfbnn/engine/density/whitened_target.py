@@ -2,8 +2,6 @@
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
-from tfbnn.engine.density.potential import support
-from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.engine.density.rungs import likelihood_weights
 
 
@@ -16,7 +14,7 @@ class Target:
     def __init__(self, potential, data, linear_map, reference, temperatures):
         """
         Args:
-            potential: The model's Potential.
+            potential: Density.
             data: Data.
             linear_map: theta = linear_map.forward(z).
             reference: Log density [C], float64, subtracted before the rounding to the dtype of z.
@@ -35,7 +33,13 @@ class Target:
             value, by_theta = self._potential.value_and_gradient(theta, self._data, weights)
             gradient = self._linear_map.pull_back(by_theta)
             value = tf.cast(value - self._reference, z.dtype)
-            return value, lambda upstream: upstream[:, None] * gradient
+
+            def pull_back(upstream, variables=()):
+                # A log density of one's own may hold variables, which are constants here.
+                by_z = upstream[:, None] * gradient
+                return (by_z, [None] * len(variables)) if variables else by_z
+
+            return value, pull_back
 
         return log_prob(z)
 
@@ -56,19 +60,8 @@ class Target:
 
     def hessian(self, z):
         """Second derivatives of the log density, float64 [C, P, P]; needs coordinates as they are."""
-        theta, data = self._in_float64(z)
-        potential, (num_networks, size) = self._potential, theta.shape
-        weights = likelihood_weights(self._temperatures, num_networks)
-
-        def of_likelihood(rows):
-            return hessian(
-                lambda point: potential.powered_log_likelihood(point, rows, weights), theta
-            )
-
-        length = rows_per_block(potential.spec, num_networks * size)
-        zeros = tf.zeros([num_networks, size, size], tf.float64)
-        likelihood = sum_over_blocks(of_likelihood, zeros, data, length)
-        return hessian(potential.log_prior, theta) + likelihood
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        return self._potential.hessian(*self._in_float64(z), weights)
 
     def gauss_newton(self, z):
         """Gauss-Newton matrices, float64 [C, P, P]; needs coordinates as they are."""
@@ -79,34 +72,9 @@ class Target:
     def box(self):
         """Lower and upper limits of z, float64 [C, P] each; needs coordinates that are scaled only."""
         scale = tf.cast(self._linear_map.scale, tf.float64)
-        low, high = support(self._potential.spec)
+        low, high = self._potential.limits
         return low / scale, high / scale
 
     def _in_float64(self, z):
         theta = self._linear_map.forward(z)
         return tf.cast(theta, tf.float64), self._data.cast("float64")
-
-
-def hessian(function, theta):
-    """Second derivatives of a function at each of several points.
-
-    The backward passes of the P components of the gradient are made as one batch, with the values of
-    the forward pass in common: measured on 150 rows and P = 27, 85 us under XLA, against 180 us with
-    P copies of the network. Always float64: TensorFlow 2.21 on oneDNN corrupts memory in the batched
-    products of float32 matrices that arise here (tensorflow issue 117700).
-
-    Args:
-        function: theta [C, P] -> [C], each value of its own row only.
-        theta: Points [C, P], float64.
-
-    Returns:
-        Symmetric matrices [C, P, P], float64.
-    """
-    with tf.GradientTape() as outer:
-        outer.watch(theta)
-        with tf.GradientTape() as inner:
-            inner.watch(theta)
-            value = function(theta)
-        gradient = inner.gradient(value, theta, unconnected_gradients="zero")
-    matrix = outer.batch_jacobian(gradient, theta, unconnected_gradients="zero")
-    return 0.5 * (matrix + tf.linalg.matrix_transpose(matrix))

@@ -14,9 +14,10 @@ from typing import ClassVar
 
 from tfbnn.data.validation import check_integer
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.density import Density
+from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 
 # Every sampler by its name; `Kernel.__init_subclass__` fills it.
@@ -87,8 +88,8 @@ class Kernel(ABC):
         """Whether warm-up tunes a preconditioner."""
         return self.preconditioner != "identity"
 
-    def accept_target(self, spec: ModelSpec) -> tuple[float | None, str]:
-        """The acceptance rate that adaptation aims at for the model `spec`, and for the report why.
+    def accept_target(self, spec: Sampled) -> tuple[float | None, str]:
+        """The acceptance rate that adaptation aims at for what is sampled, and for the report why.
 
         None: no adaptation.
         """
@@ -126,17 +127,17 @@ class Kernel(ABC):
             return "its chains learn from each other, and rungs have different densities"
         return None if self.bias_note is None else "its bias would enter every rung"
 
-    def potential(self, spec: ModelSpec) -> Potential:
+    def potential(self, spec: Sampled) -> Density:
         """The density in the coordinates that the kernel samples: of theta itself."""
-        return Potential(spec)
+        return density_of(spec)
 
     # Before anything is compiled.
 
-    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
+    def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Refuses a model these settings cannot handle.
 
         Args:
-            spec: The model.
+            spec: The model, or log density.
             row_noise: Whether the noise scale of every row is known.
         """
         del spec, row_noise  # any will do
@@ -149,20 +150,20 @@ class Kernel(ABC):
                 f"at least 2, received {num_chains}. Use more chains, or kernel='nuts'."
             )
 
-    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple["Kernel", str]:
+    def resolve(self, spec: Sampled, num_rows: int) -> tuple["Kernel", str]:
         """These settings with a definite preconditioner, and a line on why that one.
 
         Args:
-            spec: The model.
-            num_rows: Training rows N.
+            spec: The model, or log density.
+            num_rows: Training rows N, 0 of a log density.
         """
         return self, f"{self.preconditioner}, as asked"
 
-    def gains_from_xla(self, spec: ModelSpec, num_rows: int) -> bool:
+    def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Whether XLA makes faster programs of this kernel than TensorFlow itself."""
         return True
 
-    def work(self, spec: ModelSpec) -> float:
+    def work(self, spec: Sampled) -> float:
         """About how many gradients a transition costs, by which the time of a run is estimated."""
         return self.gradients_per_transition
 

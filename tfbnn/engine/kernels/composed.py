@@ -6,7 +6,7 @@ from typing import Self
 
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.registry import resolve_kernel
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 
 # Every public member of Kernel, taken from the kernel inside.
 _OfInner = type(
@@ -33,7 +33,7 @@ class ComposedKernel(_OfInner, Kernel):  # type: ignore[misc, valid-type]
     def __post_init__(self) -> None:
         object.__setattr__(self, "inner", resolve_kernel(self.inner))
 
-    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
+    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite preconditioner inside, and a line on why that one."""
         inner, why = self.inner.resolve(spec, num_rows)
         instead = self.instead_of_whitening(spec)
@@ -42,6 +42,6 @@ class ComposedKernel(_OfInner, Kernel):  # type: ignore[misc, valid-type]
             inner, why = replace(inner, preconditioner="diagonal"), instead  # type: ignore[call-arg]
         return replace(self, inner=inner), why
 
-    def instead_of_whitening(self, spec: ModelSpec) -> str | None:
+    def instead_of_whitening(self, spec: Sampled) -> str | None:
         """The line on the diagonal that stands in where `inner` would whiten; None: let it."""
         return None

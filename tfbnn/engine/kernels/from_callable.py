@@ -13,7 +13,7 @@ from tfbnn.engine.kernels.transition import (
     acceptance_from_log_ratio,
     unknown,
 )
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 
 
 class CallableResults(NamedTuple):
@@ -127,7 +127,7 @@ class CallableKernel(Kernel):
             "tfp.mcmc.MetropolisHastings, or compare with a run at half the step size."
         )
 
-    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
+    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """Runs in the coordinates of theta."""
         return self, "identity, as for every kernel built by the user"
 

@@ -11,7 +11,7 @@ from tfbnn.engine.kernels.transition import (
     with_next,
 )
 from tfbnn.engine.kernels.tuned import TunedKernel
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class HMC(TunedKernel, name="hmc"):
     def gradients_per_transition(self) -> int:
         return self.num_leapfrog_steps
 
-    def accept_target(self, spec: ModelSpec) -> tuple[float, str]:
+    def accept_target(self, spec: Sampled) -> tuple[float, str]:
         """The acceptance rate that adaptation aims at for the model `spec`, and why."""
         if self.target_accept_prob is None and self.preconditioner == "gauss_newton":
             return self.whitened_target, "default in whitened coordinates"

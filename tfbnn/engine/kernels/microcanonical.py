@@ -17,7 +17,7 @@ from tfbnn.engine.kernels.transition import (
     ratio_statistics,
 )
 from tfbnn.engine.kernels.tuned import TunedKernel
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 
 # As how many draws unit variances count in the trajectory length: successive draws are correlated.
@@ -180,7 +180,7 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         """For smooth and for ReLU-like activations."""
         return (0.9, 0.9) if self.adjusted else (0.5**0.5, 0.5**0.5)
 
-    def accept_target(self, spec: ModelSpec) -> tuple[float, str]:
+    def accept_target(self, spec: Sampled) -> tuple[float, str]:
         """What adaptation aims at, an acceptance rate or what stands in its place, and why."""
         target, why = super().accept_target(spec)
         if self.adjusted or self.target_accept_prob is not None:

@@ -14,6 +14,7 @@ from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.swaps import sweep
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, unknown
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 
 # Of the rungs, the share that stands around `crowded_at`, and how steeply their number falls on both
@@ -184,15 +185,15 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
 
         return float(brentq(excess, 0.0, 1.0, xtol=1e-14)) ** self.power
 
-    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
+    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite ladder and preconditioner, and a line on the latter."""
         resolved, why = super().resolve(spec, num_rows)
-        if self.crowded_at is None and spec.layout.num_noise:
+        if isinstance(spec, ModelSpec) and self.crowded_at is None and spec.layout.num_noise:
             targets = spec.likelihood_power * num_rows * spec.num_targets
             ratio = spec.layout.num_weights / targets
             resolved = replace(resolved, crowded_at=min(ratio, _LAST_CROWD))
         if self.keep_rungs:
-            count = self.num_temperatures * spec.layout.num_parameters
+            count = self.num_temperatures * spec.num_parameters
             why += f"; all rungs kept, {count} numbers per draw"
         return resolved, why
 
@@ -205,11 +206,11 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         """Refuses starts from which the inner kernel cannot move at one of the rungs."""
         self.inner.check_start(results.inner, np.repeat(chains, self.num_temperatures))
 
-    def work(self, spec: ModelSpec) -> float:
+    def work(self, spec: Sampled) -> float:
         """About how many gradients a transition of one rung costs."""
         return self.inner.work(spec) + 1
 
-    def instead_of_whitening(self, spec: ModelSpec) -> str:
+    def instead_of_whitening(self, spec: Sampled) -> str:
         """The Gauss-Newton matrix of the posterior is that of no other rung."""
         return "diagonal, measured at every rung by itself"
 

@@ -13,6 +13,7 @@ from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled, model_of
 
 # Features up to which the square root of the readout's covariance is kept with every draw.
 _MOST_KEPT_FEATURES = 64
@@ -99,20 +100,24 @@ class Repriorised(ComposedKernel, name="repriorised"):
                     f"{self.keep_readout_factor} without it. Leave it None."
                 )
 
-    def potential(self, spec: ModelSpec) -> Potential:
+    def potential(self, spec: Sampled) -> Potential:
         """The density in the coordinates that the inner kernel samples."""
         if not self.collapse_readout:
-            return RepriorisedPotential(spec, self.regulariser)
+            return RepriorisedPotential(_model(spec), self.regulariser)
         keep = self.keep_readout_factor
-        return Collapsed(spec, num_features(spec) <= _MOST_KEPT_FEATURES if keep is None else keep)
+        return Collapsed(
+            _model(spec),
+            num_features(_model(spec)) <= _MOST_KEPT_FEATURES if keep is None else keep,
+        )
 
-    def gains_from_xla(self, spec: ModelSpec, num_rows: int) -> bool:
+    def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Whether the matrices to factorise are small, or there is a GPU."""
-        small = min(num_features(spec), num_rows) <= _LARGEST_XLA_FACTOR
+        small = min(num_features(_model(spec)), num_rows) <= _LARGEST_XLA_FACTOR
         return (small or has_gpu()) and self.inner.gains_from_xla(spec, num_rows)
 
-    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
+    def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Refuses a model whose readout cannot be reparametrised or collapsed as asked."""
+        spec = _model(spec)
         self.inner.check_model(spec, row_noise)
         likelihood = type(spec.likelihood).__name__
         gaussian = spec.likelihood.is_conjugate
@@ -138,7 +143,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
                 "noise_scale='learned'. Use collapse_readout=False, or a fixed noise scale."
             )
         place = readout_place(spec)
-        if self.collapse_readout and spec.layout.num_parameters == place.stop - place.start:
+        if self.collapse_readout and spec.num_parameters == place.stop - place.start:
             raise ValueError(
                 "collapse_readout=True leaves nothing to sample of a network without hidden layers "
                 "and with a fixed noise scale. Use collapse_readout=False."
@@ -149,10 +154,10 @@ class Repriorised(ComposedKernel, name="repriorised"):
                 "likelihood and a Normal prior on the readout. Use 'diagonal'."
             )
 
-    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
+    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite preconditioner, and a line on it and on the readout."""
         resolved, why = super().resolve(spec, num_rows)
-        size = num_features(spec)
+        size = num_features(_model(spec))
         space = "feature space" if size <= num_rows else "data space"
         what = "collapsed" if self.collapse_readout else "repriorised"
         why = f"{why}; readout {what} in {space} (p = {size}, N = {num_rows})"
@@ -162,11 +167,15 @@ class Repriorised(ComposedKernel, name="repriorised"):
             why += f", {count} numbers per draw and noise scale kept for its covariance"
         return resolved, why
 
-    def instead_of_whitening(self, spec: ModelSpec) -> str | None:
+    def instead_of_whitening(self, spec: Sampled) -> str | None:
         """Only a map of the likelihood's own noise and a normal prior has the Schur complement."""
-        return None if self.regulariser is None and is_conjugate(spec) else "diagonal"
+        return None if self.regulariser is None and is_conjugate(_model(spec)) else "diagonal"
 
-    def work(self, spec: ModelSpec) -> float:
+    def work(self, spec: Sampled) -> float:
         """About how many gradients a transition costs, with the products of the features."""
-        size = num_features(spec)
-        return self.inner.work(spec) * (1.0 + size**2 / spec.layout.num_parameters)
+        size = num_features(_model(spec))
+        return self.inner.work(spec) * (1.0 + size**2 / spec.num_parameters)
+
+
+def _model(spec: Sampled) -> ModelSpec:
+    return model_of(spec, "Repriorised")

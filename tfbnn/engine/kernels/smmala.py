@@ -12,7 +12,7 @@ from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
 from tfbnn.engine.kernels.transition import TransitionKernel
 from tfbnn.exceptions import StartError
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 
 MetricName: TypeAlias = Literal["softabs", "gauss_newton"]
@@ -207,21 +207,26 @@ class SMMALA(MetropolisKernel, name="smmala"):
                 f"{self.preconditioner!r}: the metric takes its place."
             )
 
-    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
-        """Refuses models whose matrices P x P do not fit in memory."""
+    def check_model(self, spec: Sampled, row_noise: bool) -> None:
+        """Refuses what has no such metric, or matrices P x P that do not fit in memory."""
         super().check_model(spec, row_noise)
+        if self.metric == "gauss_newton" and not spec.has_gauss_newton:
+            raise ValueError(
+                "SMMALA(metric='gauss_newton') needs the Gauss-Newton matrix of a network, received a "
+                "log density. Use metric='softabs', which takes its second derivatives."
+            )
         self._check_memory(spec, num_rows=0)
 
-    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
+    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """Leaves the coordinates as they are; refuses blocks of rows that do not fit in memory."""
-        block = rows_per_block(spec, spec.layout.num_parameters)
+        block = rows_per_block(spec, spec.num_parameters)
         self._check_memory(spec, min(num_rows, block))
         return replace(self, preconditioner="identity"), "identity: the metric takes its place"
 
-    def _check_memory(self, spec: ModelSpec, num_rows: int) -> None:
-        size, numbers = spec.layout.num_parameters, _JACOBIAN_NUMBERS * spec.layer_sizes[-1]
+    def _check_memory(self, spec: Sampled, num_rows: int) -> None:
+        size, numbers = spec.num_parameters, _JACOBIAN_NUMBERS * spec.num_outputs
         if self.metric == "softabs":
-            numbers = _HESSIAN_NUMBERS * sum(spec.layer_sizes[1:])
+            numbers = _HESSIAN_NUMBERS * spec.num_units
         needed = 8 * size * (_MATRICES * size + numbers * num_rows)
         if needed > _MOST_BYTES:
             rows = f" and {num_rows} rows at once" if num_rows else ""
@@ -241,9 +246,9 @@ class SMMALA(MetropolisKernel, name="smmala"):
                     "Leave pretraining out, or use a narrower prior or kernel='nuts'."
                 )
 
-    def work(self, spec: ModelSpec) -> float:
+    def work(self, spec: Sampled) -> float:
         """Second derivatives and factorisation, in gradients."""
-        return spec.layout.num_parameters
+        return spec.num_parameters
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """The optimum of MALA for a standard normal density, 1.65^2 P^(-1/3), for every chain."""

@@ -7,7 +7,7 @@ from typing import Any
 from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 from tfbnn.engine.kernels.mala import MALA, LangevinProposal
 from tfbnn.engine.kernels.metropolis import Point
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled, model_of
 
 
 class TruncatedProposal(LangevinProposal):
@@ -72,12 +72,12 @@ class TruncatedMALA(MALA, name="truncated_mala"):
     theta_obstacle = "the prior's box is one of theta"
     no_whitening = "whitened, the prior's box would no longer be a box"
 
-    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
+    def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Refuses models that have weights without a box."""
         super().check_model(spec, row_noise)
         others = [
             f"layer {number} {kind}: {prior}"
-            for number, layer in enumerate(spec.priors, start=1)
+            for number, layer in enumerate(model_of(spec, "TruncatedMALA").priors, start=1)
             for kind, prior in (("kernel", layer.kernel), ("bias", layer.bias))
             if not prior.is_bounded
         ]

@@ -8,7 +8,7 @@ from tfbnn.data.validation import check_choice, check_flag, check_number
 from tfbnn.engine.basis.libraries import Results, Tensor
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.transition import current, with_next
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 
 # Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
 _LARGEST_WHITENING = 4000
@@ -73,30 +73,33 @@ class TunedKernel(Kernel):
         """Whether warm-up tunes the step size."""
         return self.step_size is None or self.adapt_step_size
 
-    def check_model(self, spec: ModelSpec, row_noise: bool) -> None:
+    def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Refuses to whiten a model of too many parameters."""
-        size = spec.layout.num_parameters
-        if self.preconditioner == "gauss_newton" and size > _LARGEST_WHITENING:
+        size, whitens = spec.num_parameters, self.preconditioner == "gauss_newton"
+        if whitens and spec.has_gauss_newton and size > _LARGEST_WHITENING:
             raise ValueError(
                 "preconditioner='gauss_newton' needs matrices of P x P float64, "
                 f"{8e-9 * size**2:.2g} GB each for P = {size}, and is offered up to P = "
                 f"{_LARGEST_WHITENING}. Use preconditioner='diagonal'."
             )
 
-    def resolve(self, spec: ModelSpec, num_rows: int) -> tuple[Self, str]:
+    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite preconditioner, and a line on why that one."""
+        if self.preconditioner in ("auto", "gauss_newton") and not spec.has_gauss_newton:
+            why = "a log density has no Gauss-Newton matrix"
+            return replace(self, preconditioner="diagonal"), f"diagonal, because {why}"
         if self.preconditioner != "auto":
             return self, f"{self.preconditioner}, as asked"
         if self.no_whitening:
             return replace(self, preconditioner="diagonal"), f"diagonal: {self.no_whitening}"
-        size, lines = spec.layout.num_parameters, num_rows * spec.layer_sizes[-1]
+        size, lines = spec.num_parameters, num_rows * spec.num_outputs
         affordable = size <= min(_LARGEST_AUTO_WHITENING, lines / _LINES_PER_PARAMETER)
         chosen: Preconditioner = "gauss_newton" if affordable else "diagonal"
         cost = "no more than a gradient" if affordable else "too much"
         why = f"whitening costs {cost} for N = {num_rows}, P = {size}"
         return replace(self, preconditioner=chosen), f"{chosen}, chosen because {why}"
 
-    def accept_target(self, spec: ModelSpec) -> tuple[float, str]:
+    def accept_target(self, spec: Sampled) -> tuple[float, str]:
         """`target_accept_prob`, or the kernel's own target for the model's activations, and why."""
         if self.target_accept_prob is not None:
             return self.target_accept_prob, "as asked"

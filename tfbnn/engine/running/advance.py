@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from tfbnn.engine.basis.environment import describe_environment
-from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.data import make_data, no_rows
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.run_lanes import run_lanes
@@ -12,10 +13,11 @@ from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.counters import Clock
 from tfbnn.run.course import Course, Straight
 from tfbnn.run.crew import Notify
-from tfbnn.run.definition import Layout, RunDefinition
+from tfbnn.run.definition import FitDefinition, Layout, RunDefinition
 from tfbnn.run.description import check_environment, read_beginning, read_definition
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
+from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
@@ -71,6 +73,7 @@ def advance_lanes(
     commit_interval: float,
     notify: Notify,
     course: Course | None = None,
+    functions: Sequence[str] = (),
 ) -> tuple[Ending, bool]:
     """As `advance_lane`, several lanes, which take turns; one that fails does not end the others.
 
@@ -78,6 +81,8 @@ def advance_lanes(
         path, commit_interval, notify: As there.
         indices: Numbers of the lanes.
         course: How far they go, by default as far as the run may.
+        functions: Names of the functions of a log density, "module:name", to be imported: those in
+            the folder count for nothing without the word of the caller.
 
     Returns:
         (How that ended, whether all of them are where they were to go).
@@ -88,6 +93,8 @@ def advance_lanes(
     """
     folder = RunFolder.open(path)
     definition, store = read_definition(folder), FolderStore(folder, commit_interval)
+    if isinstance(definition.spec, DensitySpec):
+        definition = replace(definition, spec=definition.spec.imported(functions))
     check_environment(folder, definition, describe_environment())
     unfinished = [
         index
@@ -108,8 +115,11 @@ def program_of(
     definition: RunDefinition, layout: Layout | None = None, *, many_devices: bool = False
 ) -> Program:
     """The Program of a RunDefinition; `layout` and `many_devices` as in `plan_chains`."""
-    rows = TransformedRows.learn(definition.spec, definition.rows, None).train
     settings = kernel_from_json(definition.kernel)
-    settings, _ = settings.resolve(definition.spec, len(definition.rows.x))
+    settings, _ = settings.resolve(definition.spec, definition.num_rows)
     plan = plan_chains(settings, definition, layout, many_devices=many_devices)
-    return make_program(settings, definition, make_data(*rows, definition.spec.dtype), plan)
+    data = no_rows(definition.spec.dtype)
+    if isinstance(definition, FitDefinition):
+        rows = TransformedRows.learn(definition.spec, definition.rows, None).train
+        data = make_data(*rows, definition.spec.dtype)
+    return make_program(settings, definition, data, plan)

@@ -6,8 +6,8 @@ from tfbnn.engine.running.advance import program_of
 from tfbnn.engine.running.scouting import restarted, scouted_starts
 from tfbnn.engine.sampling.program import check_starts
 from tfbnn.engine.starts.find import find_starts
-from tfbnn.run.definition import Beginning, RunDefinition, Starts
-from tfbnn.run.description import check_environment, make_run, read_definition
+from tfbnn.run.definition import Beginning, FitDefinition, Starts
+from tfbnn.run.description import check_environment, make_run, read_fit_definition
 from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.rows import TransformedRows
@@ -29,7 +29,7 @@ def prepare_run(staging: RunFolder, search: Search, path: str, notify: Notifier)
         RunLockedError: When another process is about to make it.
         RunFolderError: When the definition was made with other versions or for another device.
     """
-    definition = read_definition(staging)
+    definition = read_fit_definition(staging)
     check_environment(staging, definition, describe_environment())
     transformed = TransformedRows.learn(definition.spec, definition.rows, definition.validation)
     data = make_data(*transformed.train, definition.spec.dtype)
@@ -42,7 +42,7 @@ def prepare_run(staging: RunFolder, search: Search, path: str, notify: Notifier)
 
 
 def starts_of(
-    definition: RunDefinition,
+    definition: FitDefinition,
     transformed: TransformedRows,
     data: Data,
     notify: Notifier,
@@ -51,7 +51,7 @@ def starts_of(
     """The Starts of a run: those that were given or that a search finds, scouted if asked to.
 
     Args:
-        definition: RunDefinition.
+        definition: FitDefinition.
         transformed: TransformedRows.
         data: Tensors of the training rows.
         notify, search: As in `prepare_run`.

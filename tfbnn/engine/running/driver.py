@@ -24,6 +24,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import Session
 from tfbnn.run.stores import FolderStore, Sink, Store, result_of
+from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.threads import num_cores
@@ -48,7 +49,7 @@ def run_chains(
     Args:
         definition: RunDefinition.
         settings: Its kernel, with a definite preconditioner.
-        data: Tensors of its training rows.
+        data: Tensors of its training rows, if it has any.
         starts: Where the chains start.
         session: Where draws go, and what there is of the run to go on from.
         notify: Notifier; when it was stopped already, or the search for starts was interrupted,
@@ -77,7 +78,10 @@ def run_chains(
     began, before = time.perf_counter(), store.seconds(lanes)
     course: Course = Straight(plan.num_results) if goal is None else Judged(goal, store)
     if num_workers and isinstance(store, FolderStore):
-        ending = run_in_workers(plan, store, num_workers, notify, None if goal is None else course)
+        waits = None if goal is None else course
+        spec = definition.spec
+        functions = spec.names if isinstance(spec, DensitySpec) else ()
+        ending = run_in_workers(plan, store, num_workers, notify, waits, functions)
         seconds = clock.seconds + store.seconds(lanes).elapsed(began, before)
     else:
         clock.add(before)
@@ -184,5 +188,5 @@ def count_workers(session: Session, definition: RunDefinition, settings: Kernel,
 def _is_long(definition: RunDefinition, settings: Kernel, plan: Plan) -> bool:
     if isinstance(settings, CallableKernel):
         return False
-    seconds = estimated_seconds(definition.spec, settings, len(definition.rows.x), plan.end)
+    seconds = estimated_seconds(definition.spec, settings, definition.num_rows, plan.end)
     return seconds * len(plan.groups) / num_cores() > _LONG_SECONDS

@@ -22,7 +22,7 @@ from tfbnn.engine.running.driver import run_chains
 from tfbnn.posterior.basins.finding import MOST_PARAMETERS, RowsTarget, find_basins
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import RunDefinition, Starts
+from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
@@ -68,7 +68,7 @@ def scouted_starts(search: Search) -> Starts | None:
 
 
 def restarted(
-    definition: RunDefinition,
+    definition: FitDefinition,
     transformed: TransformedRows,
     data: Data,
     starts: Starts,
@@ -78,7 +78,7 @@ def restarted(
     """The Starts after scouting: where chains got to, hopeless ones at draws of the best basin.
 
     Args:
-        definition: RunDefinition, with a restart.
+        definition: FitDefinition, with a restart.
         transformed: TransformedRows.
         data: Tensors of the training rows.
         starts: Starts to scout from.

@@ -21,7 +21,7 @@ from tfbnn.engine.density.rungs import by_chain, of_posterior
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 
 _ACCEPTANCE_UNITS = 2.0**30
 
@@ -98,12 +98,12 @@ class BlockOutput(NamedTuple):
 
 @lru_cache(maxsize=32)
 def make_block(
-    spec: ModelSpec, settings: Kernel, num_slots: int, jit_compile: bool
+    spec: Sampled, settings: Kernel, num_slots: int, jit_compile: bool
 ) -> Callable[..., tuple[ChainState, BlockOutput]]:
     """Builds and caches the compiled block function.
 
     Args:
-        spec: ModelSpec.
+        spec: What is sampled.
         settings: Kernel settings.
         num_slots: Room for kept draws in one block.
         jit_compile: Whether XLA compiles it.

@@ -55,7 +55,8 @@ class Lane:
             sink: Where kept theta goes.
         """
         self.program, self.plan = program, program.plan
-        self.key_chain = chains[0] if len(chains) == 1 else -1
+        # Chains that share a lane share its keys, and no lane those of another.
+        self.key_chain = chains[0] if len(chains) == 1 else -1 - chains[0]
         self.sink = sink
         self._ending_block, self._is_left = threading.Lock(), False
         self.counters = Counters.nothing(chains)

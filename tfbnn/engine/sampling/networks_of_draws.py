@@ -10,6 +10,7 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.potential import Potential
 from tfbnn.system.arrays import Array
 
@@ -20,11 +21,11 @@ Completion = Callable[..., tuple[Array, dict[str, Array]]]
 _VALUES, _MOST_DRAWS = 250_000, 32
 
 
-def make_completion(potential: Potential, data: Data, seed: int) -> Completion:
+def make_completion(potential: Density, data: Data, seed: int) -> Completion:
     """The function that completes what a block kept.
 
     Args:
-        potential: Potential.
+        potential: Density.
         data: Data.
         seed: The user's seed; a draw's random numbers belong to its chain and its number.
 
@@ -34,11 +35,11 @@ def make_completion(potential: Potential, data: Data, seed: int) -> Completion:
         statistics, a dict of arrays [n, C], gain what the potential has `found`, and lp becomes the
         log density of theta.
     """
-    if type(potential) is Potential:
+    if type(potential).complete is Density.complete:
         return lambda coordinates, statistics, chains, first: (coordinates, statistics)
     function = _compiled_completion(potential)
     # One shape for all calls, so that one program does.
-    values = data.length * max(potential.spec.layer_sizes)
+    values = data.length * potential.spec.widest
     tile = min(max(1, _VALUES // values), _MOST_DRAWS)
 
     def complete(
@@ -68,7 +69,7 @@ def make_completion(potential: Potential, data: Data, seed: int) -> Completion:
 
 
 @lru_cache(maxsize=32)
-def _compiled_completion(potential: Potential) -> Callable[..., Any]:
+def _compiled_completion(potential: Density) -> Callable[..., Any]:
     """Compiled (coordinates [M, ..], normals [M, ..], Data) -> (theta, found, log density)."""
 
     def complete(coordinates: Tensor, normals: Tensor, data: Data) -> Any:

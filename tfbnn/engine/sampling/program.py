@@ -9,7 +9,7 @@ import numpy as np
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis.compile import chain_groups
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.value_and_gradient import ValueAndGradient, make_value_and_gradient
 from tfbnn.engine.kernels.base import Kernel
@@ -18,8 +18,9 @@ from tfbnn.engine.sampling.networks_of_draws import Completion, make_completion
 from tfbnn.engine.starts.check import check_start
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.run.plan import Plan, make_plan
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
+from tfbnn.system.threads import num_cores
 
 # A transition of a network with fewer parameters times rows than this is overhead, which so many
 # chains or more had better share in one program (benchmarks/results/small_network_speed.md). With
@@ -32,7 +33,7 @@ class Program:
     """What all lanes of a run share.
 
     Attributes:
-        spec: ModelSpec.
+        spec: What is sampled.
         settings: Kernel settings.
         data: Data tensors.
         seed: The user's seed.
@@ -45,14 +46,14 @@ class Program:
             `tfbnn.engine.sampling.networks_of_draws`.
     """
 
-    spec: ModelSpec
+    spec: Sampled
     settings: Kernel
     data: Data
     seed: int
     plan: Plan
     dtypes: dict[str, Any]
     block: Callable[..., Any]
-    potential: Potential
+    potential: Density
     value_and_gradient: ValueAndGradient
     complete: Completion
 
@@ -73,10 +74,12 @@ def plan_chains(
         many_devices: Whether there are several to share, so that a GPU is not to have all chains.
     """
     if layout is None:
-        num_chains = definition.sampling.num_chains
-        tiny = len(definition.rows.x) * definition.spec.layout.num_parameters < _TINY
+        num_chains, num_rows = definition.sampling.num_chains, definition.num_rows
+        tiny = 0 < num_rows * definition.spec.num_parameters < _TINY
         together = settings.couples_chains or (tiny and num_chains >= _MANY_CHAINS)
-        groups = chain_groups(num_chains, apart=not together, many_devices=many_devices)
+        # What a plain function costs is not known: a cheap one wants company, others every core.
+        most = num_chains if num_rows else num_cores()
+        groups = chain_groups(num_chains, apart=not together, many_devices=many_devices, most=most)
         return make_plan(settings, definition, groups)
     return make_plan(settings, definition, *layout)
 

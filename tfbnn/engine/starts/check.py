@@ -5,7 +5,7 @@ import numpy as np
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.potential import Potential, support
+from tfbnn.engine.density.potential import support
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.exceptions import StartError
 from tfbnn.spec.prior_draws import draw_parameters
@@ -72,7 +72,7 @@ def check_start(potential, data, theta, value, gradient):
     A kernel would reject every proposal from such a point in silence.
 
     Args:
-        potential: Potential.
+        potential: Density.
         data: Data.
         theta: Starts [C, P].
         value: Log density [C].
@@ -86,38 +86,16 @@ def check_start(potential, data, theta, value, gradient):
         if not np.isfinite(theta[chain]).all():
             index = int(np.flatnonzero(~np.isfinite(theta[chain]))[0])
             raise StartError(
-                f"Chain {chain} starts with {spec.layout.parameter_name(index)} = "
+                f"Chain {chain} starts with {spec.parameter_name(index)} = "
                 f"{theta[chain, index]}. Lower Pretraining.learning_rate, or use pretraining=None."
             )
         if not np.isfinite(value[chain]):
-            raise StartError(_why_value(spec, data, theta[chain : chain + 1], chain))
+            raise StartError(potential.why_not_finite(theta[chain : chain + 1], data, chain))
         if not np.isfinite(gradient[chain]).all():
             first = int(np.flatnonzero(~np.isfinite(gradient[chain]))[0])
             index = int(potential.in_theta[first])
             raise StartError(
                 f"The gradient of the log density is not finite where chain {chain} starts: "
-                f"{gradient[chain, first]} at {spec.layout.parameter_name(index)} = "
+                f"{gradient[chain, first]} at {spec.parameter_name(index)} = "
                 f"{theta[chain, index]}. Use dtype='float64' or a narrower prior."
             )
-
-
-def _why_value(spec, data, theta, chain):
-    theta = tf.convert_to_tensor(theta)
-    log_prior = float(Potential(spec).log_prior(theta)[0])
-    if not np.isfinite(log_prior):
-        return (
-            f"The log prior is {log_prior} where chain {chain} starts. With a Uniform prior, "
-            "pretraining may have left the box: use pretraining=None or a wider box."
-        )
-    outputs = network_outputs(spec, theta, data.rows().x).numpy()[0]
-    rows = np.flatnonzero(~np.isfinite(outputs).all(axis=0))
-    if len(rows):
-        return (
-            f"The network's output is not finite for {len(rows)} training rows where chain {chain} "
-            f"starts, first for row {rows[0]}. Use x_transform='standardize', a narrower prior or "
-            "dtype='float64'."
-        )
-    return (
-        f"The log likelihood is not finite where chain {chain} starts, though every output is. "
-        "Use y_transform='standardize', a larger noise_scale or dtype='float64'."
-    )

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, make_data
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
@@ -22,6 +22,7 @@ from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import TransformedRows
+from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
@@ -128,10 +129,10 @@ def _polished(
     return Unrefined(theta, kept, text, seconds, interrupted)
 
 
-def log_prob_of(spec: ModelSpec, data: Data, theta: Array) -> Array:
+def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
     """Log densities [C] at theta [C, P], one after the other."""
     # With the gradients, as the search for step sizes needs that program anyway.
-    function = compiled_value_and_gradient(Potential(spec))
+    function = compiled_value_and_gradient(density_of(spec))
     return np.concatenate([function(tf.constant(start[None]), data)[0] for start in theta])
 
 

@@ -13,8 +13,8 @@ from tfbnn.engine.kernels import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.fit.choices.rules import Sizes
-from tfbnn.run.definition import RunDefinition
-from tfbnn.run.description import read_definition
+from tfbnn.run.definition import FitDefinition
+from tfbnn.run.description import read_fit_definition
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
 from tfbnn.spec.choices import Choice, is_auto
@@ -158,7 +158,7 @@ def pilot_of(spec: ModelSpec, rows: NetworkRows) -> Pilot | None:
 
 
 def as_begun(
-    spec: ModelSpec, options: FitOptions, begun: RunDefinition
+    spec: ModelSpec, options: FitOptions, begun: FitDefinition
 ) -> tuple[ModelSpec, FitOptions]:
     """Model and options in which that is settled which is open here, and was chosen for the run.
 
@@ -190,11 +190,11 @@ def as_begun(
     return spec, replace(options, **settled)
 
 
-def _begun_run(options: FitOptions) -> RunDefinition | None:
+def _begun_run(options: FitOptions) -> FitDefinition | None:
     """The definition of the run that a fit is to go on with, or None where it begins one."""
     from tfbnn.storage import RunFolder
 
     if not options.resume or options.output is None:
         return None
     folder = preparation_in(options.output) or RunFolder.find(options.output)
-    return None if folder is None else read_definition(folder)
+    return None if folder is None else read_fit_definition(folder)

@@ -8,7 +8,7 @@ from typing import Any
 from tfbnn.data.validation import check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.arviz_data.at_rows import Points, at_rows
-from tfbnn.posterior.arviz_data.groups import Group, add_rows, groups_of_draws
+from tfbnn.posterior.arviz_data.groups import Group, Groups, add_rows, groups_of_draws
 from tfbnn.posterior.arviz_data.variables import coordinates
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking.stacking import weighting_note
@@ -24,7 +24,8 @@ _NEED = "to_arviz needs ArviZ", "arviz"
 def to_arviz(ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, seed: int) -> Any:
     """See `Ensemble.to_arviz`."""
     ensemble.require_networks("to_arviz")
-    arviz, xarray = required("arviz", *_NEED), required("xarray", *_NEED)
+    for module in ("arviz", "xarray"):
+        required(module, *_NEED)  # before anything is computed
     if ensemble.num_draws == 0:
         raise NotFittedError("There are no draws to hand over to ArviZ.")
     seed = check_integer("seed", seed, minimum=0)
@@ -37,7 +38,20 @@ def to_arviz(ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, seed: int) ->
         with_density = points.rows is not None and _has_density(ensemble, points.rows)
         add_rows(groups, ensemble, points, at_rows(ensemble, points, with_density, seed))
     _warn_of_weights(ensemble)
-    names = coordinates(ensemble)
+    return arviz_object(groups, coordinates(ensemble))
+
+
+def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
+    """Groups as the installed ArviZ works with them.
+
+    Args:
+        groups: Dict name -> Group.
+        names: Dict dimension -> its coordinates; others are numbered.
+
+    Raises:
+        ImportError: Without ArviZ.
+    """
+    arviz, xarray = required("arviz", *_NEED), required("xarray", *_NEED)
     datasets = {name: _dataset(xarray, group, names) for name, group in groups.items()}
     if int(arviz.__version__.split(".")[0]) >= 1:
         return xarray.DataTree.from_dict(datasets)

@@ -1,0 +1,214 @@
+"""`tfbnn.sample`: draws of log densities of one's own, by every kernel, in memory and in folders."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+import tfbnn
+from tests.support import densities
+from tests.support.marks import statistics_but
+from tfbnn import kernels
+
+OF_NETWORKS = {"repriorised", "truncated_mala"}
+HMC = kernels.HMC(num_leapfrog_steps=4)
+BRIEF = dict(num_results=60, num_burnin_steps=40, verbose=0, jit_compile=False)
+STARTS = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+
+pytestmark = pytest.mark.filterwarnings("ignore::tfbnn.exceptions.VerdictWarning")
+
+
+@pytest.fixture(scope="module")
+def brief():
+    return tfbnn.sample(densities.normal, STARTS, HMC, **BRIEF)
+
+
+@pytest.mark.parametrize(
+    "name", statistics_but(["nuts", "smmala"], sorted({*kernels.available()} - OF_NETWORKS))
+)
+def test_kernels_find_the_moments_of_a_linear_model(name):
+    """Means and variances of both coordinates: |z| < 4.3, which chance exceeds once in 10 000 runs."""
+    kernel, num_results = name, 2000
+    if name == "power_posterior":
+        kernel = kernels.PowerPosterior(num_temperatures=6)
+    if name == "random_walk_metropolis":
+        num_results = 10_000
+    if name in ("underdamped_langevin", "microcanonical"):
+        # Their bias falls with the step size, and has tests of its own.
+        classes = {kernels.UnderdampedLangevin, kernels.Microcanonical}
+        (kind,) = (one for one in classes if one.__name__.lower() == name.replace("_", ""))
+        kernel = kind(adjusted=True)
+    model = (densities.log_prior, densities.log_likelihood)
+    samples = tfbnn.sample(
+        model,
+        np.zeros((6, 2)),
+        kernel,
+        num_results=num_results,
+        num_burnin_steps=500,
+        quantities=lambda draws: np.concatenate([draws, draws**2], axis=-1),
+        verbose=0,
+    )
+    mean, stddev, evidence = densities.posterior_moments()
+    summary = samples.summary
+    exact = np.concatenate([mean, stddev**2 + mean**2])
+    assert np.all(summary["rhat"] < 1.01) and np.all(summary["bulk_ess"] > 1000)
+    assert np.all(np.abs(summary["mean"] - exact) < 4.3 * summary["mcse"])
+    assert samples.verdict.startswith("the chains agree")
+    if name == "power_posterior":
+        found = samples.log_evidence.stepping_stone
+        assert abs(found.value - evidence) < 4.3 * found.stderr
+
+
+def test_samples_say_what_they_are(brief):
+    assert brief.draws.shape == (4, 60, 3) and brief.draws.dtype == np.float32
+    assert all(values.shape == (4, 60) for values in brief.sample_stats.values())
+    lp = densities.normal(tf.constant(brief.draws[:, -1])).numpy()
+    np.testing.assert_allclose(brief.sample_stats["lp"][:, -1], lp, rtol=1e-4, atol=1e-4)
+    assert brief.num_gradients["sampling"].tolist() == [240] * 4
+    assert "diagonal, because a log density has no Gauss-Newton matrix" in brief.report()
+    assert "theta[2]" in brief.report() and "HMC" in repr(brief)
+    assert not brief.verdict.startswith("the chains agree"), "60 draws are too few"
+
+
+def test_the_same_seed_gives_the_same_bits_and_chains_share_no_random_numbers(brief):
+    again = tfbnn.sample(densities.normal, STARTS, HMC, **BRIEF)
+    assert again.draws.tobytes() == brief.draws.tobytes()
+    together = tfbnn.sample(densities.normal, np.repeat(STARTS[:1], 4, axis=0), HMC, **BRIEF)
+    assert len(np.unique(together.draws[:, -1, 0])) == 4
+
+
+def test_draws_that_disagree_are_warned_of():
+    with pytest.warns(tfbnn.ConvergenceWarning, match="Not yet: ESS"):
+        tfbnn.sample(densities.normal, STARTS, HMC, **BRIEF)
+
+
+def test_quantities_have_names_and_decide():
+    def quantities(draws):
+        return {"sum": draws.sum(axis=-1), "squares": draws[..., :2] ** 2}
+
+    samples = tfbnn.sample(densities.normal, STARTS, HMC, quantities=quantities, **BRIEF)
+    assert samples.summary["name"].tolist() == ["sum", "squares[0]", "squares[1]"]
+    assert samples.rhat["sum"].shape == () and samples.ess["squares"].shape == (2,)
+    np.testing.assert_array_equal(samples.quantities["sum"], samples.draws.sum(axis=-1))
+    data = samples.to_arviz()
+    assert {"theta", "sum", "squares"} <= set(data["posterior"].data_vars)
+    assert data["sample_stats"]["lp"].shape == (4, 60)
+
+
+def test_a_kernel_of_ones_own_samples():
+    def kernel(target):
+        return tfp.mcmc.HamiltonianMonteCarlo(target, step_size=0.1, num_leapfrog_steps=3)
+
+    samples = tfbnn.sample(densities.normal, STARTS, kernel, **BRIEF)
+    assert samples.draws.std() > 0
+
+
+def test_until_ends_a_run_with_the_first_draws_of_a_longer_one():
+    numbers = BRIEF | dict(num_results=400, num_burnin_steps=200)
+    long = tfbnn.sample(densities.normal, STARTS, HMC, **numbers)
+    short = tfbnn.sample(
+        densities.normal, STARTS, HMC, until=tfbnn.Until(ess=20, rhat=1.5), **numbers
+    )
+    assert short.num_results in (100, 200) and "ESS" in short.ended
+    assert short.draws.tobytes() == long.draws[:, : short.num_results].tobytes()
+
+
+def test_a_run_in_a_folder_goes_on_as_if_nothing_had_been(tmp_path, brief):
+    stops = dict(callbacks=[lambda event: True], commit_interval=0)
+    folder = dict(output=tmp_path / "run", kernel=HMC)
+    first = tfbnn.sample(densities.normal, STARTS, **folder, **stops, **BRIEF)
+    assert first.num_results < 60
+    with pytest.raises(tfbnn.RunFolderError, match="resume=True"):
+        tfbnn.sample(densities.normal, STARTS, **folder, **BRIEF)
+    whole = tfbnn.sample(densities.normal, STARTS, **folder, resume=True, **BRIEF)
+    assert whole.draws.tobytes() == brief.draws.tobytes()
+    finished = tfbnn.sample(densities.normal, STARTS, **folder, resume=True, **BRIEF)
+    assert finished.draws.tobytes() == brief.draws.tobytes()
+
+
+def test_a_run_does_not_go_on_with_another_density(tmp_path):
+    scale = tf.Variable(1.0)
+
+    def log_prob(x):
+        return -0.5 * tf.reduce_sum((x / scale) ** 2, axis=-1)
+
+    folder = dict(output=tmp_path / "run", kernel=HMC)
+    tfbnn.sample(log_prob, STARTS, **folder, **BRIEF)
+    scale.assign(2.0)
+    more = BRIEF | dict(num_results=70)
+    with pytest.raises(tfbnn.RunFolderError, match="not the one that the run was begun with"):
+        tfbnn.sample(log_prob, STARTS, **folder, resume=True, **more)
+    with pytest.raises(tfbnn.RunFolderError, match="spec.log_density is"):
+        tfbnn.sample(densities.normal, STARTS, **folder, resume=True, **more)
+    with pytest.raises(tfbnn.RunFolderError, match="holds draws of a log density"):
+        tfbnn.load(tmp_path / "run")
+    with pytest.raises(tfbnn.RunFolderError, match="holds draws of a log density"):
+        tfbnn.resume(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "error", "words"),
+    [
+        (None, TypeError, "must be a function"),
+        ((densities.normal,), TypeError, "must be a function"),
+        (lambda x: -tf.reduce_sum(x**2), ValueError, "received shape []"),
+        (lambda x: -(x**2), ValueError, r"received shape [4, 3]"),
+        (lambda x: -np.sum(x.numpy() ** 2, axis=-1), TypeError, "received ndarray"),
+        (lambda x: tf.constant(np.sum(x, axis=-1)), TypeError, "found no gradient"),
+        (lambda x: tf.cast(tf.reduce_sum(x, axis=-1), tf.int32), TypeError, "floating point"),
+        (lambda x: x[:, 0] - tf.reduce_mean(x), ValueError, "treat every chain by itself"),
+    ],
+)
+def test_functions_that_are_no_log_density_are_refused(log_prob, error, words):
+    with pytest.raises(error) as raised:
+        tfbnn.sample(log_prob, STARTS, HMC, **BRIEF)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (STARTS[0], "must have shape [C, P]"),
+        (np.full((2, 3), np.nan), "must be finite, received nan for chain 0, coordinate 0"),
+        (np.zeros((0, 3)), "must have shape [C, P]"),
+    ],
+)
+def test_unusable_starts_are_refused(state, words):
+    with pytest.raises(ValueError) as raised:
+        tfbnn.sample(densities.normal, state, HMC, **BRIEF)
+    assert words in str(raised.value)
+
+
+def test_a_start_without_density_is_refused_by_chain():
+    def log_prob(x):
+        return tf.reduce_sum(tf.math.log(x), axis=-1)
+
+    with pytest.raises(tfbnn.StartError, match="chain 1 starts"):
+        tfbnn.sample(log_prob, np.array([[1.0, 1.0], [1.0, -1.0]]), HMC, **BRIEF)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ("repriorised", "Repriorised is about networks"),
+        ("truncated_mala", "TruncatedMALA is about networks"),
+        (kernels.SMMALA(metric="gauss_newton"), "needs the Gauss-Newton matrix of a network"),
+        ("power_posterior", "must be a pair (log_prior, log_likelihood)"),
+        ("hcm", "Did you mean"),
+    ],
+)
+def test_kernels_that_need_more_than_a_log_density_are_refused(kernel, words):
+    with pytest.raises(ValueError) as raised:
+        tfbnn.sample(densities.normal, STARTS, kernel, **BRIEF)
+    assert words in str(raised.value)
+
+
+def test_whitening_falls_back_in_words():
+    kernel = kernels.HMC(num_leapfrog_steps=4, preconditioner="gauss_newton")
+    samples = tfbnn.sample(densities.normal, STARTS, kernel, **BRIEF)
+    assert samples.geometry == "diagonal, because a log density has no Gauss-Newton matrix"
+
+
+def test_workers_need_functions_that_they_can_import():
+    with pytest.raises(ValueError, match="no module-level function"):
+        tfbnn.sample(lambda x: densities.normal(x), STARTS, HMC, num_workers=2, **BRIEF)

@@ -1,0 +1,1 @@
+"""The engine without a network: samples of any log density."""

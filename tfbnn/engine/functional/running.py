@@ -1,0 +1,138 @@
+"""Settles and runs what `tfbnn.sample` is asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.engine.basis.environment import describe_environment
+from tfbnn.engine.density.data import no_rows
+from tfbnn.engine.functional.functions import log_prob_at
+from tfbnn.engine.functional.quantities import columns, quantities_of
+from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
+from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.running.driver import check_workers, run_chains
+from tfbnn.exceptions import RunFolderError
+from tfbnn.run.course import Goal, Standing
+from tfbnn.run.deadline import Deadline, in_time
+from tfbnn.run.definition import InitialState, RunDefinition, Starts
+from tfbnn.run.listeners.history import History
+from tfbnn.run.options import FitOptions
+from tfbnn.run.progress import Notifier
+from tfbnn.run.result import Kept, SamplingResult
+from tfbnn.run.session import Session, opened_session
+from tfbnn.spec.density_spec import DensitySpec
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import single_threaded_blas
+
+# What the log densities at the starts of a run that goes on may differ by from those it began with.
+_RTOL = 1e-5
+
+
+def settle(
+    spec: DensitySpec, theta: Array, options: FitOptions
+) -> tuple[RunDefinition, Kernel, str]:
+    """(What decides the draws, the kernel with a definite preconditioner, a line on the latter).
+
+    Raises:
+        TypeError, ValueError: When density, kernel and options do not go together.
+    """
+    asked = resolve_kernel(options.kernel)
+    asked.check_model(spec, row_noise=False)
+    asked.check_chains(options.num_chains)
+    settings, geometry = asked.resolve(spec, num_rows=0)
+    if len(settings.temperatures) > 1 and len(spec.functions) == 1:
+        raise ValueError(
+            f"{type(settings).__name__} tempers the likelihood and not the prior: log_prob must be a "
+            "pair (log_prior, log_likelihood), received one function."
+        )
+    check_workers(options.num_workers, settings)
+    if options.num_workers != 1 and spec.import_obstacle is not None:
+        if options.num_workers != "auto":
+            raise ValueError(
+                f"num_workers={options.num_workers} needs functions that other processes can import, "
+                f"received one they cannot: {spec.import_obstacle}. Define it in a module of its own, "
+                "or use num_workers=1."
+            )
+    definition = RunDefinition(
+        spec=spec,
+        kernel=kernel_to_json(asked),
+        sampling=options.sampling(budget=0),
+        environment=describe_environment(),
+        temperatures=settings.temperatures,
+        initial_state=InitialState(theta, "given as initial_state"),
+    )
+    return definition, settings, geometry
+
+
+def run_density(
+    spec: DensitySpec,
+    theta: Array,
+    definition: RunDefinition,
+    settings: Kernel,
+    options: FitOptions,
+    quantities: Callable[[Array], Any] | None,
+) -> tuple[SamplingResult, History]:
+    """Runs the chains, or goes on with them; what came of it, and its history.
+
+    Args:
+        spec, theta: The log density and its starts.
+        definition, settings: As `settle` made them.
+        options: FitOptions.
+        quantities: What `until` judges, as in `tfbnn.sample`.
+
+    Raises:
+        RunFolderError: Also when the log density has other values than those the run began with.
+    """
+    began, history, until = time.perf_counter(), History(), definition.sampling.until
+    with opened_session(definition, options) as session:
+        starts = _starts(spec, theta, session)
+        finished = session.finished_result(definition.sampling)
+        if finished is not None:
+            return finished, history
+        deadline = None
+        if until is not None and until.max_seconds is not None:
+            deadline = Deadline(until.max_seconds, began, session.spent)
+        notify = Notifier(options.verbose, options.callbacks, deadline, history)
+        data = no_rows(spec.dtype)
+        try:
+            with single_threaded_blas():
+                goal = _goal(definition, quantities)
+                result = run_chains(definition, settings, data, starts, session, notify, goal)
+        finally:
+            notify.close()
+    return in_time(result, notify.out_of_time), history
+
+
+def _starts(spec: DensitySpec, theta: Array, session: Session) -> Starts:
+    """Those of the run that is there, held to this log density, or those that were given."""
+    if session.found is None:
+        return Starts(theta, "given as initial_state")
+    begun = session.found
+    now = log_prob_at(spec, begun.starts.theta)
+    if not np.allclose(now, begun.start_log_prob, rtol=_RTOL, atol=_RTOL):
+        raise RunFolderError(
+            f"log_prob is not the one that the run was begun with: at its starts it is {now} here and "
+            f"was {begun.start_log_prob} there. Pass the same function of the same data, or another "
+            "folder."
+        )
+    return begun.starts
+
+
+def _goal(definition: RunDefinition, quantities: Callable[[Array], Any] | None) -> Goal | None:
+    until = definition.sampling.until
+    if until is None:
+        return None
+
+    def judge(kept: Kept) -> Standing:
+        _, values = columns(quantities_of(kept.draws, quantities))
+        found = Agreement.measure(values[..., None], kept.statistics["lp"])
+        rhat = found.decisive_rhat(until.rhat)
+        is_enough = found.is_enough(until.ess, until.rhat)
+        return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
+
+    return Goal(definition.sampling.num_results, judge, is_budget=False)

@@ -1,0 +1,158 @@
+"""`tfbnn.sample`: draws of any log density, by the engine that samples networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfbnn.data.validation import as_float_array
+from tfbnn.engine.functional.samples import Samples, warn_of_disagreement
+from tfbnn.run.options import FitOptions
+from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
+from tfbnn.system.signals import signals_interrupt
+
+# What runs is imported where it does: TensorFlow takes seconds.
+if TYPE_CHECKING:
+    from tfbnn.engine.kernels.base import Kernel
+    from tfbnn.run.until import Until
+
+_DTYPES = ("float32", "float64")
+
+
+def sample(
+    log_prob: Any,
+    initial_state: Any,
+    kernel: Kernel | str | Callable[..., Any] = "nuts",
+    num_results: int = 1000,
+    num_burnin_steps: int = 1000,
+    *,
+    num_steps_between_results: int = 0,
+    seed: int = 0,
+    quantities: Callable[[Array], Any] | None = None,
+    until: Until | None = None,
+    jit_compile: bool = True,
+    output: StrPath | None = None,
+    resume: bool = False,
+    commit_interval: float = 30.0,
+    num_workers: int | str = 1,
+    verbose: int | str = "auto",
+    callbacks: Sequence[Any] = (),
+) -> Samples:
+    """Draws samples of a log density, with the warm-up, the kernels and the reports of this package.
+
+    Args:
+        log_prob: A pure TensorFlow function of positions [C, P] that returns the log density of each,
+            [C], up to a constant. Or a pair (log_prior, log_likelihood) of such functions, whose sum
+            it is: `kernels.PowerPosterior` needs to know them apart, and gives the log evidence of
+            both normalised. They follow the dtype that they are given: SMMALA takes second derivatives
+            in float64.
+        initial_state: Where chains start, [C, P], which says how many there are. Its dtype is that of
+            positions and gradients: float32, or float64 (also for integers).
+        kernel: A name out of `kernels.available()`, settings from `tfbnn.kernels`, or a callable
+            target_log_prob_fn -> `tfp.mcmc` kernel. Default "nuts". Every kernel but those about
+            networks: `Repriorised`, `TruncatedMALA` and SMMALA(metric="gauss_newton").
+            preconditioner="gauss_newton" means "diagonal", as there is no such matrix here.
+        num_results: Draws kept per chain, default 1000; with `until` the most of them.
+        num_burnin_steps: Transitions of warm-up per chain, default 1000, which find the step size and
+            the scale of each coordinate; the last fifth of them mixes with both frozen.
+        num_steps_between_results: Transitions skipped after each draw that is kept, default 0.
+        seed: Integer. The same seed gives the same bits on the same machine.
+        quantities: Function of draws [C, S, P], NumPy, that makes what is to be judged and reported of
+            them: an array [C, S, ...], or a dict of arrays by name. None (default): the coordinates
+            themselves. To judge permutable or unidentified coordinates means little.
+        until: `tfbnn.Until` ends the run as soon as the quantities are known well enough, looked at
+            after 100, 200, 400, ... draws per chain. None (default): exactly num_results.
+        jit_compile: Whether XLA compiles the transitions. Default True; False for functions with
+            operations that XLA does not have.
+        output, resume, commit_interval: A folder that the run commits to every so many seconds, and
+            whether to go on with the run that lies there. Refused where log_prob has another name, or
+            other values at the starts.
+        num_workers: Processes that share the chains, default 1. They import log_prob by its name, so
+            that it must be a function of a module. The draws are the same.
+        verbose, callbacks: As in `BayesianMLP.fit_posterior`.
+
+    On a CPU, chains advance in as many groups as there are cores, each in one program.
+
+    Returns:
+        `Samples`: draws [C, S, P], sample_stats, `report()`, `to_arviz()`.
+
+    Raises:
+        TypeError, ValueError: Before anything is compiled: for functions of other shapes, without
+            gradients, or whose chains depend on each other; for kernels about networks; for workers and
+            a function that they cannot import.
+        StartError: When the density is not finite where a chain starts.
+        RunFolderError, RunLockedError: As in `fit_posterior`.
+        ChainError: When a chain failed on the way; its `samples` has the draws of the others.
+        KeyboardInterrupt: On SIGINT and SIGTERM. What was drawn is in `output`, if one was given.
+
+    Warns:
+        VerdictWarning: When the chains do not agree.
+
+    Example:
+        def log_prob(x):
+            return -0.5 * tf.reduce_sum(x**2, axis=-1)
+
+        samples = tfbnn.sample(log_prob, np.zeros((4, 10), "float32"))
+        print(samples.report())
+    """
+    theta = _starts(initial_state)
+    options = FitOptions(
+        kernel=kernel,
+        num_chains=len(theta),
+        num_results=num_results,
+        num_burnin_steps=num_burnin_steps,
+        num_steps_between_results=num_steps_between_results,
+        seed=seed,
+        until=until,
+        jit_compile=jit_compile,
+        pretraining=None,
+        calibrate=False,
+        output=output,
+        resume=resume,
+        commit_interval=commit_interval,
+        num_workers=num_workers,
+        verbose=verbose,
+        callbacks=callbacks,
+    )
+    from tfbnn.engine.functional.functions import make_density_spec
+    from tfbnn.engine.functional.running import run_density, settle
+
+    spec = make_density_spec(log_prob, theta)
+    definition, settings, geometry = settle(spec, theta, options)
+    with signals_interrupt():
+        result, history = run_density(spec, theta, definition, settings, options, quantities)
+    samples = Samples.of_run(definition, settings, geometry, result, quantities, history.to_dict())
+    if result.failures:
+        from tfbnn.run.failing import chain_error
+
+        kept = "the attribute samples of this error"
+        error = chain_error(result.failures, options.output, kept, command=None)
+        error.samples = samples
+        if result.interrupted:
+            raise KeyboardInterrupt from error
+        raise error
+    if result.interrupted:
+        raise KeyboardInterrupt
+    warn_of_disagreement(samples)
+    return samples
+
+
+def _starts(initial_state: Any) -> Array:
+    """The starts [C, P] in the dtype of the run. Raises TypeError or ValueError."""
+    dtype = str(getattr(getattr(initial_state, "dtype", None), "name", ""))
+    theta = as_float_array(initial_state, "initial_state")
+    if theta.ndim != 2 or not theta.size:
+        raise ValueError(
+            "initial_state must have shape [C, P], one row per chain, received "
+            f"{list(theta.shape)}. For one chain pass x[None]."
+        )
+    if not np.isfinite(theta).all():
+        chain, index = (int(place[0]) for place in np.nonzero(~np.isfinite(theta)))
+        raise ValueError(
+            f"initial_state must be finite, received {theta[chain, index]} for chain {chain}, "
+            f"coordinate {index}."
+        )
+    return theta.astype(dtype if dtype in _DTYPES else "float64")

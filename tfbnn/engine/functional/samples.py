@@ -1,0 +1,213 @@
+"""What `tfbnn.sample` returns: draws, how they came about, and whether they agree."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
+from tfbnn.engine.functional.quantities import Quantities, columns, quantities_of
+from tfbnn.exceptions import VerdictWarning
+from tfbnn.run.evidence import Ladder, LogEvidence
+from tfbnn.spec.settings_json import describe_settings
+from tfbnn.system.arrays import Array
+from tfbnn.system.notebooks import folded
+
+if TYPE_CHECKING:
+    from tfbnn.run.definition import RunDefinition
+    from tfbnn.run.listeners.history import Columns
+    from tfbnn.run.result import SamplingResult
+
+_NOTEBOOK_WIDTH = 100
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Samples:
+    """Draws of a log density.
+
+    C chains, S draws per chain, P coordinates.
+
+    Attributes:
+        draws: [C, S, P].
+        sample_stats: Dict name -> [C, S]: lp (the log density), acceptance_rate, step_size, n_steps,
+            diverging, energy.
+        quantities: Dict name -> [C, S, ...] of what is judged: {"theta": draws}, or what the function
+            `quantities` made of them.
+        kernel: The kernel's settings as text.
+        geometry: One line on the preconditioner and why that one.
+        bias: What a kernel says of itself whose draws do not have exactly this density, or None.
+        acceptance_rate, step_size, num_divergent: Of the sampling phase, per chain [C].
+        num_gradients: Dict phase -> gradients per chain [C].
+        num_burnin_steps, num_steps_between_results, seed: As asked for.
+        seconds: Dict of wall-clock seconds: startup, compile, warmup, sampling.
+        start_log_prob: Log density where chains started [C].
+        ended: Why the run ended when it did, in words; None where it was to have so many draws.
+        notes: What else happened, in lines.
+        log_evidence: `tfbnn.run.evidence.LogEvidence` of a PowerPosterior, else None.
+        rung_draws: Of a PowerPosterior with keep_rungs the draws of all rungs [C, S, m, P], else None.
+        history: As that of a `Run`.
+    """
+
+    draws: Array
+    sample_stats: dict[str, Array]
+    quantities: Quantities
+    kernel: str
+    geometry: str
+    bias: str | None
+    acceptance_rate: Array
+    step_size: Array
+    num_divergent: Array
+    num_gradients: dict[str, Array]
+    num_burnin_steps: int
+    num_steps_between_results: int
+    seed: int
+    seconds: dict[str, float]
+    start_log_prob: Array
+    ended: str | None
+    notes: tuple[str, ...]
+    log_evidence: LogEvidence | None
+    rung_draws: Array | None
+    history: dict[str, Columns]
+
+    @classmethod
+    def of_run(
+        cls,
+        definition: RunDefinition,
+        settings: Any,
+        geometry: str,
+        result: SamplingResult,
+        quantities: Callable[[Array], Any] | None,
+        history: dict[str, Columns],
+    ) -> Samples:
+        """Those of a run that has ended; arguments as in `tfbnn.engine.functional.running`."""
+        ladder = None
+        if result.rung_log_likelihood is not None and result.draws.shape[1]:
+            ladder = Ladder.measure(definition.temperatures, result.rung_log_likelihood)
+        sampling = definition.sampling
+        return cls(
+            draws=result.draws,
+            sample_stats=result.sample_stats,
+            quantities=quantities_of(result.draws, quantities) if result.draws.size else {},
+            kernel=describe_settings(settings),
+            geometry=geometry,
+            bias=settings.bias_note,
+            acceptance_rate=result.acceptance_rate,
+            step_size=result.step_size,
+            num_divergent=result.num_divergent,
+            num_gradients=result.num_gradients,
+            num_burnin_steps=sampling.num_burnin_steps,
+            num_steps_between_results=sampling.num_steps_between_results,
+            seed=sampling.seed,
+            seconds=asdict(result.seconds),
+            start_log_prob=result.start_log_prob,
+            ended=result.ended,
+            notes=(*result.notes, *(() if ladder is None else ladder.notes())),
+            log_evidence=None if ladder is None else ladder.log_evidence,
+            rung_draws=result.rung_draws,
+            history=history,
+        )
+
+    @property
+    def num_chains(self) -> int:
+        return int(self.draws.shape[0])
+
+    @property
+    def num_results(self) -> int:
+        """Draws per chain."""
+        return int(self.draws.shape[1])
+
+    @property
+    def rhat(self) -> dict[str, Array]:
+        """Rank-normalised split R-hat of every quantity: dict name -> [...], near 1 where chains agree."""
+        return {name: rhat(values) for name, values in self.quantities.items()}
+
+    @property
+    def ess(self) -> dict[str, Array]:
+        """The smaller of bulk and tail effective sample size of every quantity: dict name -> [...]."""
+        return {
+            name: np.fmin(bulk_ess(values), tail_ess(values))
+            for name, values in self.quantities.items()
+        }
+
+    @cached_property
+    def summary(self) -> dict[str, Array]:
+        """Of all entries of all quantities [Q]: name, mean, sd, mcse, rhat, bulk_ess, tail_ess."""
+        names, values = columns(self.quantities)
+        return {
+            "name": np.array(names),
+            "mean": values.mean(axis=(0, 1)),
+            "sd": values.std(axis=(0, 1), ddof=1),
+            "mcse": mcse_mean(values),
+            "rhat": rhat(values),
+            "bulk_ess": bulk_ess(values),
+            "tail_ess": tail_ess(values),
+        }
+
+    @cached_property
+    def agreement(self) -> Agreement | None:
+        """Whether the chains agree, by what `until` asks of them; None without draws."""
+        if not self.quantities:
+            return None
+        _, values = columns(self.quantities)
+        return Agreement.measure(values[..., None], self.sample_stats["lp"])
+
+    @property
+    def verdict(self) -> str:
+        """Whether the chains agree, in a line."""
+        if self.agreement is None:
+            return "no draws were kept"
+        text = self.agreement.text()
+        if self.agreement.is_enough():
+            return f"the chains agree: {text}"
+        return f"not yet: {text}; asked are R-hat of 1.01 and ESS of 400"
+
+    def report(self, *, width: int | None = None) -> str:
+        """The verdict, what was run, and a table of the quantities.
+
+        Args:
+            width: Columns of the text; None (default) those of the terminal.
+        """
+        from tfbnn.engine.functional.report import describe
+
+        return describe(self, width)
+
+    def to_arviz(self) -> Any:
+        """The draws as ArviZ data: posterior (theta and the quantities by name), sample_stats.
+
+        Returns:
+            `arviz.InferenceData`, from ArviZ 1.0 on an `xarray.DataTree`.
+
+        Raises:
+            ImportError: Without ArviZ: the extra `arviz`.
+        """
+        from tfbnn.engine.functional.arviz_data import to_arviz
+
+        return to_arviz(self)
+
+    def __repr__(self) -> str:
+        size = (
+            f"{self.num_chains} chains x {self.num_results} draws x {self.draws.shape[-1]} numbers"
+        )
+        kernel = self.kernel.partition("(")[0]
+        lines = [f"Samples: {self.verdict}", f"{size} by {kernel}"]
+        return "\n".join([*lines, "print(samples.report()) says more"])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: these lines, and the report on request."""
+        return folded(repr(self), self.report(width=_NOTEBOOK_WIDTH))
+
+
+def warn_of_disagreement(samples: Samples) -> None:
+    """Warns once where the draws are not good enough yet."""
+    if samples.agreement is None or not samples.agreement.is_enough():
+        warnings.warn(
+            f"{samples.verdict[0].upper()}{samples.verdict[1:]}. See samples.report().",
+            VerdictWarning,
+            stacklevel=3,
+        )
