@@ -13,15 +13,13 @@ import numpy as np
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
-from tfbnn.data.transforms import Pipeline, unfitted_pipeline
-from tfbnn.data.validation import as_float_array, check_flag, check_integer
-from tfbnn.exceptions import NotFittedError
+from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.fit.baseline_methods import BaselineMethods
+from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.posterior.basins.methods import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.calibration.methods import CalibrationMethods
-from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.sampled_model import networks_of
@@ -29,10 +27,9 @@ from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.prior_sizes import check_prior_sizes
-from tfbnn.spec.rows import Rows, prepare_rows, rows_to_fit, transform_rows
+from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
-from tfbnn.system.arrays import Array
 from tfbnn.system.keywords import explains_keywords
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
@@ -48,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits):
+class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, DensityMethods, KerasHabits):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
@@ -373,46 +370,6 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
             )
         return self.basins()
 
-    def log_prob(
-        self, theta: Any, x: Any, y: Any, *, noise_scale: Any = None, return_terms: bool = False
-    ) -> Array | dict[str, Array]:
-        """The log density that is sampled, at parameters theta.
-
-        It is fully normalised, of the transformed targets given the parameters and of the
-        parameters in the coordinates they are sampled in; the Jacobian of the target transform is
-        not part of it. After a fit with a `likelihood_power` below 1 the likelihood, and so the term
-        log_likelihood, is to this power.
-
-        Args:
-            theta: Parameters [..., P].
-            x, y, noise_scale: Rows as in `fit_posterior`. Before a fit, the labels in y say
-                themselves what the classes are.
-            return_terms: Whether to return a dict with log_prior, log_likelihood, log_prob.
-
-        Returns:
-            Array [...], float64, or the dict of such arrays.
-
-        Raises:
-            NotFittedError: When a transform has to be fitted first.
-        """
-        theta = as_float_array(theta, "theta").astype(self.spec.dtype)
-        if theta.ndim == 0 or theta.shape[-1] != self.spec.layout.num_parameters:
-            raise ValueError(
-                f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
-                f"{list(theta.shape)}."
-            )
-        known = None if self._ensemble is None else self._ensemble.known
-        rows = prepare_rows(self.spec, x, y, noise_scale, "", known)
-        if self._ensemble is not None:
-            require_noise(self._ensemble, rows.noise, "log_prob")
-        transformed = transform_rows(self.spec, *self._pipelines(), rows)
-        from tfbnn.engine.density.value_and_gradient import log_prob_terms
-
-        terms = log_prob_terms(self.spec, theta.reshape(-1, theta.shape[-1]), *transformed)
-        terms["log_prob"] = terms["log_prior"] + terms["log_likelihood"]
-        terms = {name: values.reshape(theta.shape[:-1])[()] for name, values in terms.items()}
-        return terms if return_terms else terms["log_prob"]
-
     def save(self, path: StrPath) -> int:
         """Writes the fitted model to one HDF5 file, replacing an older one only when complete.
 
@@ -492,18 +449,6 @@ class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, KerasHabits
 
         networks = moment_networks(ensemble)
         write_saved_model(networks, bar_constants(networks.ensemble), path)
-
-    def _pipelines(self) -> tuple[Pipeline, Pipeline]:
-        if self._ensemble is not None:
-            return self._ensemble.x_pipeline, self._ensemble.y_pipeline
-        x_pipeline = unfitted_pipeline(self.spec.x_transform)
-        y_pipeline = None if self.spec.is_open else unfitted_pipeline(self.spec.y_transform)
-        if x_pipeline is None or y_pipeline is None:
-            raise NotFittedError(
-                "'standardize' learns its mean and scale from training rows. Call fit_posterior "
-                "first, or build the model with x_transform=None, y_transform=None."
-            )
-        return x_pipeline, y_pipeline
 
 
 def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) -> BayesianMLP:

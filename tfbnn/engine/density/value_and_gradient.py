@@ -74,6 +74,28 @@ def make_value_and_gradient(
     return value_and_gradient
 
 
+def make_log_prob(
+    spec: ModelSpec, x: Array, y: Array, row_noise: Array | None
+) -> Callable[[Any], Any]:
+    """Pure TensorFlow function theta [C, P] -> log density [C], both in the dtype of theta.
+
+    Its gradient is made with the value, row block by row block, so it cannot be differentiated twice.
+
+    Args:
+        spec: The model.
+        x, y, row_noise: As in `log_prob_terms`.
+    """
+    potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
+
+    @tf.custom_gradient
+    def log_prob(theta: Any) -> Any:
+        theta = tf.convert_to_tensor(theta)
+        value, by_theta = potential.value_and_gradient(theta, data.cast(theta.dtype))
+        return tf.cast(value, theta.dtype), lambda upstream: upstream[:, None] * by_theta
+
+    return log_prob
+
+
 def log_prob_terms(
     spec: ModelSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
 ) -> dict[str, Array]:
