@@ -55,7 +55,9 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
                 arrays[name] = getattr(ensemble.calibration.misfit, key)
     if ensemble.basins is not None:
         arrays[schema.RHAT_WITHIN] = ensemble.basins.rhat_within
-    return arrays
+    # In the order of the schema, in which whoever reads foreign files expects them.
+    known = schema.DATASETS | schema.OPTIONAL_DATASETS
+    return {name: arrays[name] for name in known if name in arrays}
 
 
 def from_arrays(
