@@ -21,6 +21,7 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.function_moments import moment_networks
+from tfbnn.posterior.gradient import GradientMethods
 from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import OF_FIT, OF_MODEL
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(BaselineMethods, CalibrationMethods, BasinMethods, DensityMethods, KerasHabits):
+class BayesianMLP(
+    BaselineMethods, CalibrationMethods, BasinMethods, DensityMethods, GradientMethods, KerasHabits
+):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:

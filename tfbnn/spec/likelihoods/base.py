@@ -73,6 +73,10 @@ class Likelihood(ABC):
         """Predictions out of locations of the same shape, before the y transform is undone."""
         return LINKS[self.link].numpy(location)
 
+    def link_tangent(self, predictions: Array, tangent: Array) -> Array:
+        """Tangents of predictions out of those of their locations, all [..., K]."""
+        return LINKS[self.link].tangent(predictions, tangent)
+
     @abstractmethod
     def scale(
         self, outputs: Array, log_noise_scale: Array, row_noise: Array | None

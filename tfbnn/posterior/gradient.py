@@ -1,0 +1,124 @@
+"""Derivatives of predictions in the inputs, with NumPy alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tfbnn.posterior.averages import moments
+from tfbnn.posterior.checks import checked_inputs
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import inverse_draws
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import on_all_cores
+
+# Numbers of the widest array of one tile of rows.
+_TILE_VALUES = 2_000_000
+
+
+class Gradient(NamedTuple):
+    """Derivatives of the mean prediction in every input, and their spread over the draws.
+
+    Attributes:
+        mean: [N, K, D], or [N, D] where the target was fitted as [N].
+        stddev: The same.
+    """
+
+    mean: Array
+    stddev: Array
+
+
+class GradientMethods(SampledModel):
+    """Derivatives of predictions."""
+
+    def predict_gradient(self, x: ArrayLike) -> Gradient:
+        """The derivatives of the mean prediction, for whoever follows or profiles it.
+
+        Every network is differentiated in closed form, its transforms included, and averaged like the
+        prediction: mean is the gradient of `predict(x).mean`, stddev the spread of the gradients over
+        the draws. Of classes they are gradients of probabilities.
+
+        Args:
+            x: Inputs [N, D], as in `predict`. After a fit to columns of text, derivatives are in the
+                numbers that `code_inputs` makes of them, which of a category are steps and no slopes.
+
+        Returns:
+            `Gradient`: mean and stddev [N, K, D], or [N, D] where the target was fitted as [N], in
+            units of the targets per unit of the inputs, both original.
+
+        Raises:
+            NotFittedError: Before a fit.
+            TypeError, ValueError: For unusable inputs, and after `fit_laplace`, whose draws are no
+                networks.
+
+        Example:
+            slope, error = model.predict_gradient(x)
+        """
+        ensemble = self._fitted("predict_gradient")
+        x = checked_inputs(ensemble, x)
+        found = gradient_moments(ensemble, x)
+        if ensemble.vector_target and ensemble.spec.num_predicted == 1:
+            found = Gradient(*(values[:, 0] for values in found))
+        return found
+
+
+def gradient_moments(ensemble: Ensemble, x: Array) -> Gradient:
+    """The Gradient [N, K, D] at transformed inputs x [N, D], all in original units."""
+    # Draws of collapsed readouts with their images, as predictions have them.
+    ensemble = ensemble.weighted.mirrored
+    ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
+    spec = ensemble.spec
+    shape = (len(x), spec.num_predicted, spec.num_inputs)
+    mean, stddev = np.empty(shape), np.empty(shape)
+
+    def summarise(rows: slice) -> None:
+        slopes = _of_draws(ensemble, x[rows])
+        mean[rows], stddev[rows] = moments(slopes, ensemble.draw_weights)
+
+    step = max(1, _TILE_VALUES // (ensemble.num_draws * max(spec.num_units, spec.num_inputs)))
+    on_all_cores(summarise, [slice(n, min(n + step, len(x))) for n in range(0, len(x), step)])
+    return Gradient(mean, stddev)
+
+
+def _of_draws(ensemble: Ensemble, x: Array) -> Array:
+    """Derivatives of all draws' predictions in the inputs, both in original units: [M, n, K, D]."""
+    spec, pipeline = ensemble.spec, ensemble.y_pipeline
+    outputs, slopes = network_gradients(ensemble, x)
+    location = spec.likelihood.location(outputs)
+    # The location is linear in the outputs, and so are tangents: [M, n, D, K].
+    tangents = spec.likelihood.location(slopes)
+    predictions = inverse_draws(ensemble, location)
+    linked = spec.likelihood.link_tangent(
+        spec.likelihood.inverse_link(location)[:, :, None], tangents
+    )
+    by_inputs = linked / pipeline.derivative(predictions)[:, :, None]
+    inputs = ensemble.x_pipeline.derivative(ensemble.x_pipeline.inverse(x))
+    result: Array = np.moveaxis(by_inputs, 3, 2) * inputs[:, None]
+    return result
+
+
+def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
+    """(Outputs [M, n, K], their derivatives [M, n, D, K]) of M networks at transformed x [n, D].
+
+    Backwards from the outputs, of which there are fewer than inputs; float64.
+    """
+    spec, weights = ensemble.spec, ensemble.effective_weights
+    ones = np.ones((1, len(x)), spec.dtype)
+    received, slopes = np.vstack([x.T.astype(spec.dtype), ones]), []
+    for name, kernel in zip(spec.activations, weights):
+        sums = np.matmul(kernel, received)
+        slopes.append(ACTIVATIONS[name].derivative(sums))
+        hidden = ACTIVATIONS[name].numpy(sums)
+        received = np.concatenate([hidden, np.broadcast_to(ones, (len(hidden), 1, len(x)))], axis=1)
+    outputs = np.matmul(weights[-1], received)
+    num_draws, num_outputs = outputs.shape[:2]
+    back = np.repeat(weights[-1][:, :, None, :-1], len(x), axis=2)  # [M, K, n, units]
+    for kernel, slope in zip(weights[-2::-1], reversed(slopes)):
+        back = back * slope.swapaxes(1, 2)[:, None]
+        back = np.matmul(back.reshape(num_draws, num_outputs * len(x), -1), kernel[:, :, :-1])
+        back = back.reshape(num_draws, num_outputs, len(x), -1)
+    return outputs.swapaxes(1, 2).astype(float), back.transpose(0, 2, 3, 1).astype(float)
