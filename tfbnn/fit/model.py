@@ -23,6 +23,7 @@ from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
 from tfbnn.posterior.keras_habits import KerasHabits
+from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
@@ -47,7 +48,13 @@ __all__ = ["BayesianMLP", "load", "resume"]
 
 
 class BayesianMLP(
-    BaselineMethods, CalibrationMethods, BasinMethods, DensityMethods, GradientMethods, KerasHabits
+    BaselineMethods,
+    CalibrationMethods,
+    BasinMethods,
+    DensityMethods,
+    GradientMethods,
+    PriorMethods,
+    KerasHabits,
 ):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
