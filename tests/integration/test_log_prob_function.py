@@ -58,7 +58,7 @@ def test_another_sampler_takes_it_compiled():
         model.log_prob_function(X, Y), step_size=0.02, num_leapfrog_steps=3
     )
 
-    @tf.function(jit_compile=True, autograph=False)
+    @tf.function(autograph=False)
     def chain(state):
         return tfp.mcmc.sample_chain(
             5, state, kernel=kernel, trace_fn=lambda _, results: results.is_accepted, seed=[1, 2]

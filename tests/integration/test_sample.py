@@ -24,7 +24,7 @@ def brief():
 
 
 @pytest.mark.parametrize(
-    "name", statistics_but(["nuts", "smmala"], sorted({*kernels.available()} - OF_NETWORKS))
+    "name", statistics_but(["nuts"], sorted({*kernels.available()} - OF_NETWORKS))
 )
 def test_kernels_find_the_moments_of_a_linear_model(name):
     """Means and variances of both coordinates: |z| < 4.3, which chance exceeds once in 10 000 runs."""

@@ -68,6 +68,9 @@ CLASSES = [name for name in MODELS if name.startswith(("bernoulli", "categorical
 CASES = [
     (name, noise) for name in MODELS for noise in (False, True) if not (noise and name in CLASSES)
 ]
+# Models unlike each other, of which the default run takes what costs much.
+CONTRASTING = ["gaussian_learned", "student_t", "categorical", "mixed_priors", "ard_ntk"]
+CONTRASTING_CASES = [(name, noise) for name, noise in CASES if name in CONTRASTING]
 
 
 def build(name, dtype="float64"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.marks import statistics_but
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
 from tests.support.starts import SEARCHES
 from tfbnn.engine.starts import adam
@@ -49,17 +50,20 @@ def stop_at(phase, count):
 
 @pytest.mark.parametrize(
     "name, phase, count",
-    [
-        ("mini-batches", "pretraining", 3),
-        ("mini-batches", "newton", 1),
-        ("mini-batches", "newton", 6),
-        ("early stopping", "pretraining", 4),
-        ("early stopping", "newton", 3),
-        ("held-out rows", "pretraining", 3),
-        ("held-out rows", "newton", 1),
-        ("held-out rows", "newton", 6),
-        ("held-out rows", "newton", 11),
-    ],
+    statistics_but(
+        [("mini-batches", "pretraining", 3), ("held-out rows", "newton", 6)],
+        [
+            ("mini-batches", "pretraining", 3),
+            ("mini-batches", "newton", 1),
+            ("mini-batches", "newton", 6),
+            ("early stopping", "pretraining", 4),
+            ("early stopping", "newton", 3),
+            ("held-out rows", "pretraining", 3),
+            ("held-out rows", "newton", 1),
+            ("held-out rows", "newton", 6),
+            ("held-out rows", "newton", 11),
+        ],
+    ),
 )
 def test_a_stopped_search_goes_on_bitwise(tmp_path, whole, name, phase, count):
     path, options = tmp_path / "run", SEARCHES[name]

@@ -12,6 +12,7 @@ from scipy import stats
 
 import tfbnn
 from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.marks import statistics_but
 from tests.support.model_file_edits import rewrite
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.likelihoods import Bernoulli, StudentT
@@ -179,7 +180,11 @@ each_configuration = pytest.mark.parametrize(
 )
 
 
-@each_configuration
+@pytest.mark.parametrize(
+    "configuration",
+    statistics_but([{}, CONFIGURATIONS["weighted chains"]], CONFIGURATIONS.values()),
+    ids=CONFIGURATIONS,
+)
 def test_calibrated_bars_cover_new_rows(configuration):
     case = Case(**configuration)
     new = Case(seed=50, **configuration)

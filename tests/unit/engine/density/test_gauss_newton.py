@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support.marks import statistics_but
-from tests.support.specs import CASES, MODELS, setting
+from tests.support.specs import CASES, CONTRASTING_CASES, MODELS, setting
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
@@ -99,7 +99,7 @@ def test_blocks_add_up(monkeypatch):
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), whole, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name, with_row_noise", CASES)
+@pytest.mark.parametrize("name, with_row_noise", statistics_but(CONTRASTING_CASES, CASES))
 def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
     spec, data, theta = setting(name, with_row_noise)
     vector = np.random.default_rng(30).normal(size=len(theta))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.support.builders import plain_spec
 from tests.support.engine_checks import check_blocks, check_density, small_blocks
-from tests.support.specs import CASES, build, random_rows, setting
+from tests.support.marks import statistics_but
+from tests.support.specs import CASES, CONTRASTING_CASES, build, random_rows, setting
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density import gauss_newton
 from tfbnn.engine.density.data import all_of, make_data, padded_length
@@ -48,7 +49,7 @@ def test_every_row_counts_in_one_block(num_rows, length):
     assert sorted(found) == list(range(num_rows))
 
 
-@pytest.mark.parametrize(("name", "with_row_noise"), CASES)
+@pytest.mark.parametrize(("name", "with_row_noise"), statistics_but(CONTRASTING_CASES, CASES))
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-6)])
 def test_density_and_gradient_are_those_of_all_rows(name, dtype, tolerance, with_row_noise):
     check_blocks(name, dtype, tolerance, with_row_noise)
@@ -119,7 +120,7 @@ def test_terms_that_are_summed_already_are_refused():
         sum_over_rows(summed, tf.constant(theta[None]), data, 512)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", statistics_but([False], [False, True]))
 @pytest.mark.parametrize("which", ["hessian", "gauss_newton"])
 def test_metrics_are_those_of_all_rows(which, jit_compile, monkeypatch):
     spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 import tfbnn
 from tests.support.builders import plain_spec
-from tests.support.specs import MODELS, build, random_rows
+from tests.support.marks import statistics_but
+from tests.support.specs import CONTRASTING, MODELS, build, random_rows
 from tests.support.starts import fit_starts
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
@@ -164,7 +165,7 @@ class TestSolvers:
             size=len(free)
         )
 
-    @pytest.mark.parametrize("name", MODELS)
+    @pytest.mark.parametrize("name", statistics_but(CONTRASTING, MODELS))
     def test_agree(self, name):
         arguments, gradient = self.setting(name)
         dense, lines, products = (
