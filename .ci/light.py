@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import tfbnn
+from tfbnn.data.table import Table
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 # pip and setuptools came with the environment.
@@ -18,7 +19,11 @@ if installed - LIGHT:
     sys.exit(f"A light install has {sorted(LIGHT)}, found {sorted(installed - LIGHT)} too.")
 for path in sorted(GOLDEN.glob("*.h5")):
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    prediction = tfbnn.load(path).predict(np.array(expected["x"]))
+    x = expected["x"]
+    if isinstance(x, dict):  # columns, some of them of text
+        words = frozenset(name for name, column in x.items() if not isinstance(column[0], float))
+        x = Table(tuple(x), np.array(list(x.values()), object).T, words=words)
+    prediction = tfbnn.load(path).predict(x)
     np.testing.assert_allclose(prediction.mean, expected["mean"], rtol=1e-5)
     np.testing.assert_allclose(prediction.stddev, expected["stddev"], rtol=1e-5)
     print(f"{path.name}: as it was, Python {sys.version.split()[0]}, NumPy {np.__version__}")

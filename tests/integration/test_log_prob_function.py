@@ -7,6 +7,7 @@ import tensorflow_probability as tfp
 
 import tfbnn
 from tests.support.builders import make_rows
+from tests.support.marks import statistics_but
 from tfbnn.likelihoods import Gaussian
 
 X, Y = make_rows(40, 2, 1)
@@ -52,13 +53,22 @@ def test_it_has_the_dtype_that_it_is_given_and_float64_sums():
     np.testing.assert_allclose(narrow, wide, rtol=1e-5)
 
 
-def test_another_sampler_takes_it_compiled():
+def test_parameters_of_another_model_are_refused():
+    model = model_of()
+    log_prob = model.log_prob_function(X, Y)
+    for theta in (positions(model)[:, 1:], positions(model)[0]):
+        with pytest.raises(ValueError, match=r"theta must have shape \[C, "):
+            log_prob(tf.constant(theta))
+
+
+@pytest.mark.parametrize("jit_compile", statistics_but([False], [False, True]))
+def test_another_sampler_takes_it_compiled(jit_compile):
     model = model_of()
     kernel = tfp.mcmc.HamiltonianMonteCarlo(
         model.log_prob_function(X, Y), step_size=0.02, num_leapfrog_steps=3
     )
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False, jit_compile=jit_compile)
     def chain(state):
         return tfp.mcmc.sample_chain(
             5, state, kernel=kernel, trace_fn=lambda _, results: results.is_accepted, seed=[1, 2]

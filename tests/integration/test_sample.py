@@ -1,5 +1,7 @@
 """`tfbnn.sample`: draws of log densities of one's own, by every kernel, in memory and in folders."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -73,8 +75,57 @@ def test_samples_say_what_they_are(brief):
 def test_the_same_seed_gives_the_same_bits_and_chains_share_no_random_numbers(brief):
     again = tfbnn.sample(densities.normal, STARTS, HMC, **BRIEF)
     assert again.draws.tobytes() == brief.draws.tobytes()
-    together = tfbnn.sample(densities.normal, np.repeat(STARTS[:1], 4, axis=0), HMC, **BRIEF)
-    assert len(np.unique(together.draws[:, -1, 0])) == 4
+
+
+def test_chains_of_a_lane_and_lanes_have_random_numbers_of_their_own(monkeypatch):
+    """Five chains in two lanes, of two and three."""
+    monkeypatch.setattr("tfbnn.engine.sampling.program.num_cores", lambda: 2)
+    samples = tfbnn.sample(densities.normal, np.repeat(STARTS[:1], 5, axis=0), HMC, **BRIEF)
+    assert len(np.unique(samples.draws[:, -1, 0])) == 5
+
+
+def test_a_function_is_compiled_anew_with_what_it_has_captured():
+    place = 0.0
+
+    @dataclass
+    class Density:  # which has no hash
+        def __call__(self, x):
+            return -0.5 * tf.reduce_sum((x - place) ** 2, axis=-1)
+
+    first = tfbnn.sample(Density(), STARTS, HMC, **BRIEF)
+    place = 100.0
+    second = tfbnn.sample(Density(), STARTS + 100.0, HMC, **BRIEF)
+    assert abs(first.draws.mean()) < 1.0 and abs(second.draws.mean() - 100.0) < 1.0
+
+    def log_prob(x):
+        return Density()(x)
+
+    third = tfbnn.sample(log_prob, STARTS + 100.0, HMC, **BRIEF)
+    place = 0.0
+    fourth = tfbnn.sample(log_prob, STARTS, HMC, **BRIEF)
+    assert abs(third.draws.mean() - 100.0) < 1.0 and abs(fourth.draws.mean()) < 1.0
+
+
+@pytest.mark.statistics
+def test_a_likelihood_without_a_gradient_somewhere_has_its_evidence():
+    """A shell, whose gradient at zero is not a number; the integral over the radius by quadrature."""
+
+    def shell(x):
+        return -0.5 * ((tf.norm(x, axis=-1) - 2.0) / 0.3) ** 2
+
+    radius = np.linspace(0.0, 12.0, 200_001)
+    density = radius * np.exp(-0.5 * radius**2 - 0.5 * ((radius - 2.0) / 0.3) ** 2)
+    exact = np.log(np.sum(density) * (radius[1] - radius[0]))
+    samples = tfbnn.sample(
+        (densities.log_prior, shell),
+        np.ones((4, 2)),
+        kernels.PowerPosterior("hmc", num_temperatures=8),
+        num_results=1000,
+        num_burnin_steps=300,
+        verbose=0,
+    )
+    found = samples.log_evidence.stepping_stone
+    assert found.stderr < 0.1 and abs(found.value - exact) < 4.3 * found.stderr
 
 
 def test_draws_that_disagree_are_warned_of():
@@ -100,7 +151,7 @@ def test_a_kernel_of_ones_own_samples():
         return tfp.mcmc.HamiltonianMonteCarlo(target, step_size=0.1, num_leapfrog_steps=3)
 
     samples = tfbnn.sample(densities.normal, STARTS, kernel, **BRIEF)
-    assert samples.draws.std() > 0
+    assert samples.draws.std(axis=1).min() > 0
 
 
 def test_until_ends_a_run_with_the_first_draws_of_a_longer_one():
@@ -110,6 +161,7 @@ def test_until_ends_a_run_with_the_first_draws_of_a_longer_one():
         densities.normal, STARTS, HMC, until=tfbnn.Until(ess=20, rhat=1.5), **numbers
     )
     assert short.num_results in (100, 200) and "ESS" in short.ended
+    assert short.verdict.startswith("the chains agree")
     assert short.draws.tobytes() == long.draws[:, : short.num_results].tobytes()
 
 
@@ -124,6 +176,20 @@ def test_a_run_in_a_folder_goes_on_as_if_nothing_had_been(tmp_path, brief):
     assert whole.draws.tobytes() == brief.draws.tobytes()
     finished = tfbnn.sample(densities.normal, STARTS, **folder, resume=True, **BRIEF)
     assert finished.draws.tobytes() == brief.draws.tobytes()
+
+
+def test_a_density_that_is_alike_at_the_starts_alone_is_refused(tmp_path):
+    width = tf.Variable(1.0)
+
+    def log_prob(x):
+        return -0.5 * tf.reduce_sum((x / width) ** 2, axis=-1)
+
+    folder = dict(output=tmp_path / "run", kernel=HMC)
+    tfbnn.sample(log_prob, np.zeros((2, 2), "float32"), **folder, **BRIEF)
+    width.assign(2.0)
+    with pytest.raises(tfbnn.RunFolderError, match="at the last draws"):
+        more = BRIEF | dict(num_results=70)
+        tfbnn.sample(log_prob, np.zeros((2, 2), "float32"), **folder, resume=True, **more)
 
 
 def test_a_run_does_not_go_on_with_another_density(tmp_path):
@@ -157,11 +223,29 @@ def test_a_run_does_not_go_on_with_another_density(tmp_path):
         (lambda x: tf.constant(np.sum(x, axis=-1)), TypeError, "found no gradient"),
         (lambda x: tf.cast(tf.reduce_sum(x, axis=-1), tf.int32), TypeError, "floating point"),
         (lambda x: x[:, 0] - tf.reduce_mean(x), ValueError, "treat every chain by itself"),
+        (
+            lambda x: tf.reduce_sum(x**2) * tf.ones_like(x[:, 0]),
+            ValueError,
+            "every chain by itself",
+        ),
     ],
 )
 def test_functions_that_are_no_log_density_are_refused(log_prob, error, words):
     with pytest.raises(error) as raised:
-        tfbnn.sample(log_prob, STARTS, HMC, **BRIEF)
+        tfbnn.sample(log_prob, np.zeros_like(STARTS), HMC, **BRIEF)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("quantities", "words"),
+    [
+        (lambda draws: draws.mean(), "must make arrays of numbers [4, 1] + [...]"),
+        (lambda draws: {"theta": draws[..., 0]}, "must have names but"),
+    ],
+)
+def test_unusable_quantities_are_refused_before_the_run(quantities, words):
+    with pytest.raises(ValueError) as raised:
+        tfbnn.sample(densities.normal, STARTS, HMC, quantities=quantities, **BRIEF)
     assert words in str(raised.value)
 
 

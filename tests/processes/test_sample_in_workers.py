@@ -24,3 +24,9 @@ def test_workers_make_the_bits_of_one_process():
     assert there.draws.tobytes() == here.draws.tobytes()
     for name, values in here.sample_stats.items():
         assert there.sample_stats[name].tobytes() == values.tobytes(), name
+
+
+def test_workers_refuse_a_function_that_is_another_one_where_they_are(monkeypatch):
+    monkeypatch.setattr(densities, "PLACE", 3.0)
+    with pytest.raises(tfbnn.RunFolderError, match="worker processes import its module anew"):
+        tfbnn.sample(densities.at_place, STARTS, "hmc", num_workers=2, verbose=0)

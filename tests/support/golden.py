@@ -15,6 +15,7 @@ import numpy as np
 
 import tfbnn
 from tests.support.coded import rows_of
+from tfbnn.data.table import Table
 from tfbnn.storage.format import schema
 
 NUM_POINTS = 4
@@ -43,9 +44,10 @@ def with_noise(model, x):
 
 
 def _inputs(x):
-    import pandas as pd
-
-    return pd.DataFrame(x) if isinstance(x, dict) else np.array(x)
+    if isinstance(x, list):
+        return np.array(x)
+    words = frozenset(name for name, column in x.items() if not isinstance(column[0], float))
+    return Table(tuple(x), np.array(list(x.values()), object).T, words=words)
 
 
 def _plain(value):

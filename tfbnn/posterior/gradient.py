@@ -79,7 +79,8 @@ def gradient_moments(ensemble: Ensemble, x: Array) -> Gradient:
         slopes = _of_draws(ensemble, x[rows])
         mean[rows], stddev[rows] = moments(slopes, ensemble.draw_weights)
 
-    step = max(1, _TILE_VALUES // (ensemble.num_draws * max(spec.num_units, spec.num_inputs)))
+    # The widest array has for each draw and row an entry per output and unit of a layer.
+    step = max(1, _TILE_VALUES // (ensemble.num_draws * spec.num_outputs * spec.widest))
     on_all_cores(summarise, [slice(n, min(n + step, len(x))) for n in range(0, len(x), step)])
     return Gradient(mean, stddev)
 

@@ -17,6 +17,9 @@ from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.prior_draws import draw_parameters
 from tfbnn.system.arrays import Array
 
+# Apart from the streams of the noise, which `at_rows` draws for every row.
+_STREAM = 1
+
 
 class PriorDraws(NamedTuple):
     """Draws of the prior, and what they predict; S draws, N rows, K columns as in `predict`.
@@ -36,7 +39,9 @@ class PriorDraws(NamedTuple):
 class PriorMethods(SampledModel):
     """The model before the rows."""
 
-    def sample_prior(self, x: Any, *, num_results: int = 100, seed: int = 0) -> PriorDraws:
+    def sample_prior(
+        self, x: Any, *, noise_scale: Any = None, num_results: int = 100, seed: int = 0
+    ) -> PriorDraws:
         """Draws networks from the prior, and rows from the prior predictive distribution.
 
         To see what a prior means: functions that are all flat, or rows far outside of what is possible,
@@ -44,16 +49,19 @@ class PriorMethods(SampledModel):
 
         Args:
             x: Inputs [N, D], as in `predict`.
+            noise_scale: Known standard deviations of the rows, as in `predict`; required after a fit
+                that had them.
             num_results: Draws S, default 100.
             seed: Integer.
 
         Returns:
             `PriorDraws` (theta, f, y). After a fit inputs and targets are in original units, by the
             transforms of the fit. Before one, "standardize" of the inputs is learned from x, and
-            targets are on the scale the network sees, unless their transform learns nothing.
+            targets are on the scale the network sees, unless their transform learns nothing; of what is
+            "auto" in the model a fit may choose otherwise by its rows.
 
         Raises:
-            TypeError, ValueError: For unusable inputs, and after a fit with a known noise scale per row.
+            TypeError, ValueError: For unusable inputs, and for more than 4 GB of draws.
 
         Example:
             draws = model.sample_prior(np.linspace(-2, 2, 100)[:, None])
@@ -62,11 +70,13 @@ class PriorMethods(SampledModel):
         num_results = check_integer("num_results", num_results, minimum=1)
         seed = check_integer("seed", seed, minimum=0)
         spec = self.spec
-        generators = [np.random.default_rng([seed, draw]) for draw in range(num_results)]
+        generators = [np.random.default_rng([seed, draw, _STREAM]) for draw in range(num_results)]
         theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)
         known = _unfitted(self, x) if self._ensemble is None else self._ensemble
         ensemble = _before_the_rows(known, theta)
-        found = at_rows(ensemble, Points.checked(ensemble, x, None, None), False, seed)
+        found = at_rows(
+            ensemble, Points.checked(ensemble, x, None, noise_scale, "sample_prior"), False, seed
+        )
         shaped = (ensemble.as_fitted(values[0]) for values in (found.function, found.observations))
         return PriorDraws(theta, *shaped)
 

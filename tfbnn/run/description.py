@@ -244,9 +244,12 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
     was_open = folder.description.get("until") is not None
     least = most_committed(folder) if was_open else wanted_results(folder)
     if definition.sampling.until is None and asked < least:
+        there = ""
+        if isinstance(definition, FitDefinition):
+            there = "; tfbnn.load takes what is there"
         raise RunFolderError(
             f"The run in {folder.path!r} has num_results={least}, received {asked}. It can "
-            "have more, not fewer; tfbnn.load takes what is there."
+            f"have more, not fewer{there}."
         )
 
 

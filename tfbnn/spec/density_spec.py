@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -24,12 +24,15 @@ class DensitySpec:
         dtype: "float32" or "float64".
         functions: The functions themselves; none of a spec that was read from a file, which never
             says what is to be called.
+        identity: Of every call that brings functions another one, as what they have captured may be
+            another: programs are compiled and kept for it.
     """
 
     names: tuple[str, ...]
     num_parameters: int
     dtype: str
-    functions: tuple[Function, ...] = ()
+    functions: tuple[Function, ...] = field(default=(), compare=False)
+    identity: object = field(default=None, repr=False)
 
     num_units: ClassVar[int] = 1
     num_outputs: ClassVar[int] = 1
@@ -63,7 +66,7 @@ class DensitySpec:
         """
         if tuple(names) != self.names:
             raise ValueError(f"The log density is {self.names}, received {tuple(names)}.")
-        return replace(self, functions=tuple(map(_imported, names)))
+        return replace(self, functions=tuple(map(_imported, names)), identity=object())
 
     @property
     def import_obstacle(self) -> str | None:

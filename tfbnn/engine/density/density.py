@@ -95,13 +95,17 @@ class Density(ABC):
     def powered_log_likelihood(self, theta, data, likelihood_weight):
         """`likelihood_weight` * log likelihood to the power of the density, see `log_prob`."""
         inside = _away_from_likelihood(theta, likelihood_weight)
-        return likelihood_weight * self.power * self.log_likelihood(inside, data)
+        likelihood = _where_it_counts(self.log_likelihood(inside, data), likelihood_weight)
+        return likelihood_weight * self.power * likelihood
 
     def value_and_gradient(self, theta, data, likelihood_weight=1.0):
         """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
         prior, of_prior = taped(self.log_prior, theta)
         inside = _away_from_likelihood(theta, likelihood_weight)
-        likelihood, of_likelihood = self.log_likelihood_and_gradient(inside, data)
+        likelihood, of_likelihood = (
+            _where_it_counts(values, likelihood_weight)
+            for values in self.log_likelihood_and_gradient(inside, data)
+        )
         power = likelihood_weight * self.power
         # A number straight to float64: by itself TensorFlow would round it to float32.
         weight = tf.cast(tf.convert_to_tensor(power, tf.float64), theta.dtype)[..., None]
@@ -109,11 +113,27 @@ class Density(ABC):
 
     def hessian(self, theta, data, likelihood_weight):
         """Second derivatives [C, P, P] of `log_prob` at theta, float64 both."""
-        return hessian(lambda point: self.log_prob(point, data, likelihood_weight), theta)
+        inside = _away_from_likelihood(theta, likelihood_weight)
+        likelihood = hessian(lambda point: self.log_likelihood(point, data), inside)
+        power = tf.convert_to_tensor(likelihood_weight * self.power, tf.float64)
+        powered = power[..., None, None] * _where_it_counts(likelihood, likelihood_weight)
+        return hessian(self.log_prior, theta) + powered
 
 
 def _away_from_likelihood(theta, likelihood_weight):
-    """Theta with zeros where the likelihood has no weight: zero times infinity is NaN."""
-    if not (tf.is_tensor(likelihood_weight) and likelihood_weight.shape.rank):
+    """Theta with zeros where the likelihood has no weight: networks are finite there."""
+    if not _varies(likelihood_weight):
         return theta
     return tf.where(likelihood_weight[:, None] > 0, theta, tf.zeros_like(theta))
+
+
+def _where_it_counts(values, likelihood_weight):
+    """Values [C, ...] with zeros where the likelihood has no weight: zero times infinity is NaN."""
+    if not _varies(likelihood_weight):
+        return values
+    counts = tf.reshape(likelihood_weight > 0, [-1] + [1] * (values.shape.rank - 1))
+    return tf.where(counts, values, tf.zeros_like(values))
+
+
+def _varies(likelihood_weight):
+    return tf.is_tensor(likelihood_weight) and likelihood_weight.shape.rank

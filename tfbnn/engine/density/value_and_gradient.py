@@ -79,7 +79,7 @@ def make_log_prob(
 ) -> Callable[[Any], Any]:
     """Pure TensorFlow function theta [C, P] -> log density [C], both in the dtype of theta.
 
-    Its gradient is made with the value, row block by row block, so it cannot be differentiated twice.
+    Its gradient is made with the value, row block by row block.
 
     Args:
         spec: The model.
@@ -90,6 +90,10 @@ def make_log_prob(
     @tf.custom_gradient
     def log_prob(theta: Any) -> Any:
         theta = tf.convert_to_tensor(theta)
+        if theta.shape.rank != 2 or theta.shape[1] != spec.num_parameters:
+            raise ValueError(
+                f"theta must have shape [C, {spec.num_parameters}], received {theta.shape.as_list()}."
+            )
         value, by_theta = potential.value_and_gradient(theta, data.cast(theta.dtype))
         return tf.cast(value, theta.dtype), lambda upstream: upstream[:, None] * by_theta
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from tfbnn.system.arrays import Array
 
+# What the draws themselves and their dimensions are called.
+_RESERVED = {"theta", "param", "chain", "draw"}
+
 Quantities = dict[str, Array]
 OfDraws = Callable[[Array], Any]
 
@@ -24,6 +27,11 @@ def quantities_of(draws: Array, function: OfDraws | None) -> Quantities:
     found = function(draws)
     parts = dict(found) if isinstance(found, dict) else {"quantity": found}
     arrays = {str(name): np.asarray(part) for name, part in parts.items()}
+    reserved = sorted(_RESERVED & set(arrays))
+    if reserved:
+        raise ValueError(
+            f"quantities must have names but {sorted(_RESERVED)}, received {reserved}."
+        )
     for name, array in arrays.items():
         if array.shape[:2] != draws.shape[:2] or array.dtype.kind not in "fiub":
             raise ValueError(

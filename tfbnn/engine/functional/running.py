@@ -6,17 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import no_rows
-from tfbnn.engine.functional.functions import log_prob_at
 from tfbnn.engine.functional.quantities import columns, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.running.driver import check_workers, run_chains
-from tfbnn.exceptions import RunFolderError
+from tfbnn.engine.running.same_density import check_same_density
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline, in_time
 from tfbnn.run.definition import InitialState, RunDefinition, Starts
@@ -28,9 +25,6 @@ from tfbnn.run.session import Session, opened_session
 from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
-
-# What the log densities at the starts of a run that goes on may differ by from those it began with.
-_RTOL = 1e-5
 
 
 def settle(
@@ -51,13 +45,12 @@ def settle(
             "pair (log_prior, log_likelihood), received one function."
         )
     check_workers(options.num_workers, settings)
-    if options.num_workers != 1 and spec.import_obstacle is not None:
-        if options.num_workers != "auto":
-            raise ValueError(
-                f"num_workers={options.num_workers} needs functions that other processes can import, "
-                f"received one they cannot: {spec.import_obstacle}. Define it in a module of its own, "
-                "or use num_workers=1."
-            )
+    if options.num_workers not in (1, "auto") and spec.import_obstacle is not None:
+        raise ValueError(
+            f"num_workers={options.num_workers} needs functions that other processes can import, "
+            f"received one they cannot: {spec.import_obstacle}. Define it in a module of its own, "
+            "or use num_workers=1."
+        )
     definition = RunDefinition(
         spec=spec,
         kernel=kernel_to_json(asked),
@@ -113,13 +106,12 @@ def _starts(spec: DensitySpec, theta: Array, session: Session) -> Starts:
     if session.found is None:
         return Starts(theta, "given as initial_state")
     begun = session.found
-    now = log_prob_at(spec, begun.starts.theta)
-    if not np.allclose(now, begun.start_log_prob, rtol=_RTOL, atol=_RTOL):
-        raise RunFolderError(
-            f"log_prob is not the one that the run was begun with: at its starts it is {now} here and "
-            f"was {begun.start_log_prob} there. Pass the same function of the same data, or another "
-            "folder."
-        )
+    check_same_density(spec, begun.starts.theta, begun.start_log_prob, "the starts")
+    # At the starts, a mode perhaps, many densities are alike.
+    drawn = session.committed_result(fewest=1)
+    if drawn is not None:
+        last = drawn.draws[:, -1]
+        check_same_density(spec, last, drawn.sample_stats["lp"][:, -1], "the last draws")
     return begun.starts
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfbnn.data.validation import as_float_array
+from tfbnn.data.validation import as_float_array, check_integer
+from tfbnn.engine.functional.quantities import quantities_of
 from tfbnn.engine.functional.samples import Samples, warn_of_disagreement
+from tfbnn.run.failing import chain_error
 from tfbnn.run.options import FitOptions
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
@@ -69,7 +72,7 @@ def sample(
             operations that XLA does not have.
         output, resume, commit_interval: A folder that the run commits to every so many seconds, and
             whether to go on with the run that lies there. Refused where log_prob has another name, or
-            other values at the starts.
+            other values at the starts or at the last draws.
         num_workers: Processes that share the chains, default 1. They import log_prob by its name, so
             that it must be a function of a module. The draws are the same.
         verbose, callbacks: As in `BayesianMLP.fit_posterior`.
@@ -99,6 +102,10 @@ def sample(
         print(samples.report())
     """
     theta = _starts(initial_state)
+    num_results = check_integer("num_results", num_results, minimum=1)
+    if isinstance(until, str):
+        raise TypeError(f"until must be a tfbnn.Until or None, received {until!r}.")
+    quantities_of(theta[:, None], quantities)  # what is wrong with it shows before the run
     options = FitOptions(
         kernel=kernel,
         num_chains=len(theta),
@@ -121,23 +128,23 @@ def sample(
     from tfbnn.engine.functional.running import run_density, settle
 
     spec = make_density_spec(log_prob, theta)
+    if options.num_workers == "auto" and spec.import_obstacle is not None:
+        options = replace(options, num_workers=1)
     definition, settings, geometry = settle(spec, theta, options)
     with signals_interrupt():
         result, history = run_density(spec, theta, definition, settings, options, quantities)
-    samples = Samples.of_run(definition, settings, geometry, result, quantities, history.to_dict())
-    if result.failures:
-        from tfbnn.run.failing import chain_error
-
-        kept = "the attribute samples of this error"
-        error = chain_error(result.failures, options.output, kept, command=None)
-        error.samples = samples
-        if result.interrupted:
-            raise KeyboardInterrupt from error
-        raise error
-    if result.interrupted:
+    if result.interrupted and not result.failures:
         raise KeyboardInterrupt
-    warn_of_disagreement(samples)
-    return samples
+    samples = Samples.of_run(definition, settings, geometry, result, quantities, history.to_dict())
+    if not result.failures:
+        warn_of_disagreement(samples)
+        return samples
+    kept = "the attribute samples of this error"
+    error = chain_error(result.failures, options.output, kept, command=None)
+    error.samples = samples
+    if result.interrupted:
+        raise KeyboardInterrupt from error
+    raise error
 
 
 def _starts(initial_state: Any) -> Array:

@@ -13,8 +13,9 @@ import numpy as np
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
 from tfbnn.engine.functional.quantities import Quantities, columns, quantities_of
-from tfbnn.exceptions import VerdictWarning
+from tfbnn.exceptions import NotFittedError, VerdictWarning
 from tfbnn.run.evidence import Ladder, LogEvidence
+from tfbnn.run.until import Until
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
 from tfbnn.system.notebooks import folded
@@ -52,6 +53,7 @@ class Samples:
         log_evidence: `tfbnn.run.evidence.LogEvidence` of a PowerPosterior, else None.
         rung_draws: Of a PowerPosterior with keep_rungs the draws of all rungs [C, S, m, P], else None.
         history: As that of a `Run`.
+        until: What was asked of the draws, as `tfbnn.Until` has it; by default its own numbers.
     """
 
     draws: Array
@@ -74,6 +76,7 @@ class Samples:
     log_evidence: LogEvidence | None
     rung_draws: Array | None
     history: dict[str, Columns]
+    until: Until = Until()
 
     @classmethod
     def of_run(
@@ -111,6 +114,7 @@ class Samples:
             log_evidence=None if ladder is None else ladder.log_evidence,
             rung_draws=result.rung_draws,
             history=history,
+            until=sampling.until or Until(),
         )
 
     @property
@@ -137,7 +141,13 @@ class Samples:
 
     @cached_property
     def summary(self) -> dict[str, Array]:
-        """Of all entries of all quantities [Q]: name, mean, sd, mcse, rhat, bulk_ess, tail_ess."""
+        """Of all entries of all quantities [Q]: name, mean, sd, mcse, rhat, bulk_ess, tail_ess.
+
+        Raises:
+            NotFittedError: Without draws.
+        """
+        if not self.quantities:
+            raise NotFittedError("There are no draws to summarise: the run was stopped before.")
         names, values = columns(self.quantities)
         return {
             "name": np.array(names),
@@ -162,10 +172,11 @@ class Samples:
         """Whether the chains agree, in a line."""
         if self.agreement is None:
             return "no draws were kept"
-        text = self.agreement.text()
-        if self.agreement.is_enough():
+        ess, rhat = self.until.ess, self.until.rhat
+        text = self.agreement.text(rhat)
+        if self.agreement.is_enough(ess, rhat):
             return f"the chains agree: {text}"
-        return f"not yet: {text}; asked are R-hat of 1.01 and ESS of 400"
+        return f"not yet: {text}; asked are an R-hat of {rhat:g} and an ESS of {ess:g}"
 
     def report(self, *, width: int | None = None) -> str:
         """The verdict, what was run, and a table of the quantities.
@@ -205,7 +216,8 @@ class Samples:
 
 def warn_of_disagreement(samples: Samples) -> None:
     """Warns once where the draws are not good enough yet."""
-    if samples.agreement is None or not samples.agreement.is_enough():
+    asked = samples.until
+    if samples.agreement is None or not samples.agreement.is_enough(asked.ess, asked.rhat):
         warnings.warn(
             f"{samples.verdict[0].upper()}{samples.verdict[1:]}. See samples.report().",
             VerdictWarning,

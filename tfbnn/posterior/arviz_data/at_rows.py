@@ -40,18 +40,20 @@ class Points(NamedTuple):
     transformed: NetworkRows | None = None
 
     @classmethod
-    def checked(cls, ensemble: Ensemble, x: Any, y: Any, noise_scale: Any) -> Points:
-        """Of the arguments of `to_arviz`.
+    def checked(
+        cls, ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, what: str = _WHAT
+    ) -> Points:
+        """Of the arguments of `to_arviz`, or of `what` messages say.
 
         Raises:
             TypeError, ValueError: Where the ensemble cannot take them.
         """
         if y is not None:
-            rows, transformed = checked_rows(ensemble, x, y, noise_scale, _WHAT)
+            rows, transformed = checked_rows(ensemble, x, y, noise_scale, what)
             return cls(rows.x, transformed.x, rows.noise, rows, transformed)
         matrix, inputs = checked_points(ensemble, x)
         noise = prepare_noise(ensemble.spec, noise_scale, len(matrix))
-        require_noise(ensemble, noise, _WHAT)
+        require_noise(ensemble, noise, what)
         return cls(matrix, inputs, noise)
 
 
@@ -115,9 +117,9 @@ def _check_size(ensemble: Ensemble, num_rows: int, with_density: bool) -> None:
     size = float(_BYTES * columns * num_rows * count)
     if size > _MOST_BYTES:
         raise ValueError(
-            f"to_arviz keeps what every draw says of every row, at most {_MOST_BYTES / 1e9:.0f} GB, "
+            f"What every draw says of every row must take at most {_MOST_BYTES / 1e9:.0f} GB, "
             f"received {counted(num_rows, 'row')} for {count} draws, which are {size / 1e9:.1f} GB. "
-            "Pass some of the rows, or compress the model first: model.compress(1000)."
+            "Pass some of the rows, or take fewer draws (of a fitted model model.compress(1000))."
         )
 
 
