@@ -372,6 +372,13 @@ def test_pops(run_quickly, tmp_path):
         assert abs(found["split"]["coverage"][0] - 0.683) < 0.1
 
 
+def test_sample_speed(run_quickly):
+    table, _ = run_quickly("sample_speed")
+    lines = [line.split("|") for line in table.splitlines() if line.startswith("| HMC")]
+    assert [line[2].strip() for line in lines] == ["4", "16"]
+    assert all(float(line[4]) > 0 and float(line[5]) > 0 for line in lines)
+
+
 def test_scan(run_quickly):
     table, (row,) = run_quickly("scan", "--tables", "made")
     for title in ("relative error", "spectra to CSV", "as GAMBIT calls", "PSS"):

@@ -1,14 +1,13 @@
-"""Estimators that sample: scikit-learn's checks by the default fit, and others on top of them."""
+"""Estimators that sample: their draws are those of the model, and others put something on top of them."""
 
 import warnings
 
 import numpy as np
 import pytest
 from mapie.regression import SplitConformalRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tfbnn
-from tfbnn.sklearn import BayesianMLPClassifier, BayesianMLPRegressor
+from tfbnn.sklearn import BayesianMLPRegressor
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +44,3 @@ def test_mapie_puts_conformal_intervals_around_it(tiny_regressor):
     covered = np.mean((intervals[:, 0, 0] <= y) & (y <= intervals[:, 1, 0]))
     # Four standard deviations of both shares of 400 rows.
     assert abs(covered - 0.8) < 4 * np.sqrt(2 * 0.8 * 0.2 / 400)
-
-
-@pytest.mark.statistics
-@parametrize_with_checks([BayesianMLPRegressor(), BayesianMLPClassifier()])
-def test_the_default_fit_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)

@@ -1,6 +1,6 @@
 """scikit-learn's own checks of estimators, around fits that sample nothing.
 
-With real fits they are in tests/integration/test_estimators.py.
+With real fits they are in tests/integration/test_regressor_checks.py and test_classifier_checks.py.
 """
 
 import pytest
