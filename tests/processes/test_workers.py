@@ -307,7 +307,7 @@ def count(monkeypatch):
         plan = Plan([[lane] for lane in range(lanes)], 1, legs, num_results, 1)
         found = None if begun is None else SimpleNamespace(in_workers=begun)
         session = SimpleNamespace(num_workers=num_workers, found=found)
-        definition = SimpleNamespace(spec=spec, rows=SimpleNamespace(x=np.empty((1000, 5))))
+        definition = SimpleNamespace(spec=spec, num_rows=1000)
         return count_workers(session, definition, kernel or HMC(), plan)
 
     return count
