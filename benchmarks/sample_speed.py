@@ -31,7 +31,7 @@ KERNELS = {
     "MALA": (
         tfbnn.kernels.MALA(step_size=0.04, preconditioner="identity"),
         lambda target: tfp.mcmc.MetropolisAdjustedLangevinAlgorithm(target, step_size=0.04),
-        200_000,
+        50_000,
     ),
 }
 
@@ -46,7 +46,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_common_options(parser)
     options = parser.parse_args(arguments)
-    repeats, share = (1, 0.02) if options.quick else (5, 1.0)
+    repeats, share = (1, 0.02) if options.quick else (3, 1.0)
     rows = []
     for name, (ours, theirs, count) in KERNELS.items():
         for num_chains in (4, 16):

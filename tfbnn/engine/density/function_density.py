@@ -28,6 +28,11 @@ class FunctionDensity(Density):
     def log_likelihood_and_gradient(self, theta, data):
         return taped(lambda theta: self.log_likelihood(theta, data), theta)
 
+    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+        if len(self.spec.functions) == 1:  # of which nothing has to be weighted or added
+            return self.log_likelihood_and_gradient(theta, data)
+        return super().value_and_gradient(theta, data, likelihood_weight)
+
     def why_not_finite(self, theta, data, chain):
         parts = zip(self.spec.names, self.spec.functions)
         values = ", ".join(f"{name} is {float(self._value(f, theta)[0])}" for name, f in parts)
