@@ -12,16 +12,11 @@ from tfbnn.fit.job import Job
 from tfbnn.run.course import Judged, Straight
 from tfbnn.run.deadline import in_time
 from tfbnn.run.definition import Starts
-from tfbnn.run.description import (
-    check_same_run,
-    extend_run,
-    read_beginning,
-    read_definition,
-    take_down_end,
-)
+from tfbnn.run.description import check_same_run, extend_run, read_beginning, take_down_end
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import make_plan
 from tfbnn.run.preparation import find_preparation, make_preparation, remove_preparation
+from tfbnn.run.reading import read_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import find_run
 from tfbnn.run.stores import FolderStore, finished_result, result_of

@@ -13,10 +13,11 @@ from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.coarsening import Rungs
 from tfbnn.run.definition import FitDefinition
-from tfbnn.run.description import read_beginning, read_fit_definition
+from tfbnn.run.description import read_beginning
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
+from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
 from tfbnn.spec.row_digests import row_digests

@@ -110,8 +110,9 @@ def _starts(spec: DensitySpec, theta: Array, session: Session) -> Starts:
     # At the starts, a mode perhaps, many densities are alike.
     drawn = session.committed_result(fewest=1)
     if drawn is not None:
-        last = drawn.draws[:, -1]
-        check_same_density(spec, last, drawn.sample_stats["lp"][:, -1], "the last draws")
+        last, then = drawn.draws[:, -1], drawn.sample_stats["lp"][:, -1]
+        largest = float(abs(begun.start_log_prob).max())
+        check_same_density(spec, last, then, "the last draws", largest)
     return begun.starts
 
 

@@ -15,7 +15,8 @@ from tfbnn.run.counters import Clock
 from tfbnn.run.course import Course, Straight
 from tfbnn.run.crew import Notify
 from tfbnn.run.definition import FitDefinition, Layout, RunDefinition
-from tfbnn.run.description import check_environment, read_beginning, read_definition
+from tfbnn.run.description import check_environment, read_beginning
+from tfbnn.run.reading import read_definition
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.density_spec import DensitySpec

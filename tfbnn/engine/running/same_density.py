@@ -13,7 +13,9 @@ from tfbnn.system.arrays import Array
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 
 
-def check_same_density(spec: DensitySpec, theta: Array, then: Array, where: str) -> None:
+def check_same_density(
+    spec: DensitySpec, theta: Array, then: Array, where: str, largest: float = 0.0
+) -> None:
     """Refuses a log density with other values than those taken down.
 
     Args:
@@ -21,13 +23,14 @@ def check_same_density(spec: DensitySpec, theta: Array, then: Array, where: str)
         theta: Positions [C, P].
         then: The log densities that the run had there [C].
         where: What the positions are, for messages.
+        largest: Size of log densities that were subtracted on the way to these.
 
     Raises:
         RunFolderError: When it has others here.
     """
     now, _ = make_value_and_gradient(FunctionDensity(spec), no_rows(spec.dtype))(theta)
     tolerance = _TOLERANCE[spec.dtype]
-    if not np.allclose(now, then, rtol=tolerance, atol=tolerance):
+    if not np.allclose(now, then, rtol=tolerance, atol=tolerance * (1.0 + largest)):
         raise RunFolderError(
             f"log_prob is not the one that the run was begun with: at {where} it is {now} here and "
             f"was {then} there. Pass the same function of the same data (worker processes import its "

@@ -14,9 +14,9 @@ from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.definition import FitDefinition
-from tfbnn.run.description import read_fit_definition
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
+from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
