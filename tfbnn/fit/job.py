@@ -38,8 +38,6 @@ class Job(NamedTuple):
 
     def notifier(self, spent: float) -> Notifier:
         """Who is told of the run, which has taken so many seconds before."""
-        until, options = self.definition.sampling.until, self.options
-        deadline = None
-        if until is not None and until.max_seconds is not None:
-            deadline = Deadline(until.max_seconds, self.began, spent)
+        options = self.options
+        deadline = Deadline.of(self.definition.sampling.until, self.began, spent)
         return Notifier(options.verbose, options.callbacks, deadline, self.history)

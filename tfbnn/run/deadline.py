@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tfbnn.run.events import Event
 from tfbnn.run.result import SamplingResult
+from tfbnn.run.until import Until
 
 # Warm-up that takes longer would leave too little for draws that are worth anything.
 _WARMUP_SHARE = 0.4
@@ -28,6 +29,13 @@ class Deadline:
         """
         self._max_seconds, self._began = max_seconds, began - spent
         self.passed: str | None = None
+
+    @classmethod
+    def of(cls, until: Until | None, began: float, spent: float) -> Deadline | None:
+        """That of `until`, or None where it names no time; the others as above."""
+        if until is None or until.max_seconds is None:
+            return None
+        return cls(until.max_seconds, began, spent)
 
     def is_over(self) -> bool:
         """Whether all of the time is spent."""

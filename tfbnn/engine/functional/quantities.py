@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.system.arrays import Array
 
 # What the draws themselves and their dimensions are called.
@@ -40,6 +41,12 @@ def quantities_of(draws: Array, function: OfDraws | None) -> Quantities:
                 f"{list(array.shape)} for {name!r}."
             )
     return {name: array.astype(np.float64, copy=False) for name, array in arrays.items()}
+
+
+def agreement_of(quantities: Quantities, log_prob: Array) -> Agreement:
+    """Whether chains agree on quantities and on their log density [C, S]."""
+    _, values = columns(quantities)
+    return Agreement.measure(values[..., None], log_prob)
 
 
 def columns(quantities: Quantities) -> tuple[Sequence[str], Array]:

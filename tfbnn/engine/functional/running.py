@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import no_rows
-from tfbnn.engine.functional.quantities import columns, quantities_of
+from tfbnn.engine.functional.quantities import agreement_of, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.running.driver import check_workers, run_chains
@@ -87,9 +86,7 @@ def run_density(
         finished = session.finished_result(definition.sampling)
         if finished is not None:
             return finished, history
-        deadline = None
-        if until is not None and until.max_seconds is not None:
-            deadline = Deadline(until.max_seconds, began, session.spent)
+        deadline = Deadline.of(until, began, session.spent)
         notify = Notifier(options.verbose, options.callbacks, deadline, history)
         data = no_rows(spec.dtype)
         try:
@@ -122,8 +119,7 @@ def _goal(definition: RunDefinition, quantities: Callable[[Array], Any] | None) 
         return None
 
     def judge(kept: Kept) -> Standing:
-        _, values = columns(quantities_of(kept.draws, quantities))
-        found = Agreement.measure(values[..., None], kept.statistics["lp"])
+        found = agreement_of(quantities_of(kept.draws, quantities), kept.statistics["lp"])
         rhat = found.decisive_rhat(until.rhat)
         is_enough = found.is_enough(until.ess, until.rhat)
         return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
-from tfbnn.engine.functional.quantities import Quantities, columns, quantities_of
+from tfbnn.engine.functional.quantities import Quantities, agreement_of, columns, quantities_of
 from tfbnn.exceptions import NotFittedError, VerdictWarning
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.run.until import Until
@@ -146,7 +146,7 @@ class Samples:
         Raises:
             NotFittedError: Without draws.
         """
-        if not self.quantities:
+        if self.agreement is None:
             raise NotFittedError("There are no draws to summarise: the run was stopped before.")
         names, values = columns(self.quantities)
         return {
@@ -154,9 +154,9 @@ class Samples:
             "mean": values.mean(axis=(0, 1)),
             "sd": values.std(axis=(0, 1), ddof=1),
             "mcse": mcse_mean(values),
-            "rhat": rhat(values),
-            "bulk_ess": bulk_ess(values),
-            "tail_ess": tail_ess(values),
+            "rhat": self.agreement.rhat[:, 0],
+            "bulk_ess": self.agreement.bulk_ess[:, 0],
+            "tail_ess": self.agreement.tail_ess[:, 0],
         }
 
     @cached_property
@@ -164,19 +164,24 @@ class Samples:
         """Whether the chains agree, by what `until` asks of them; None without draws."""
         if not self.quantities:
             return None
-        _, values = columns(self.quantities)
-        return Agreement.measure(values[..., None], self.sample_stats["lp"])
+        return agreement_of(self.quantities, self.sample_stats["lp"])
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether they do."""
+        asked = self.until
+        return self.agreement is not None and self.agreement.is_enough(asked.ess, asked.rhat)
 
     @property
     def verdict(self) -> str:
         """Whether the chains agree, in a line."""
         if self.agreement is None:
             return "no draws were kept"
-        ess, rhat = self.until.ess, self.until.rhat
-        text = self.agreement.text(rhat)
-        if self.agreement.is_enough(ess, rhat):
+        asked = self.until
+        text = self.agreement.text(asked.rhat)
+        if self.is_enough:
             return f"the chains agree: {text}"
-        return f"not yet: {text}; asked are an R-hat of {rhat:g} and an ESS of {ess:g}"
+        return f"not yet: {text}; asked are an R-hat of {asked.rhat:g} and an ESS of {asked.ess:g}"
 
     def report(self, *, width: int | None = None) -> str:
         """The verdict, what was run, and a table of the quantities.
@@ -216,8 +221,7 @@ class Samples:
 
 def warn_of_disagreement(samples: Samples) -> None:
     """Warns once where the draws are not good enough yet."""
-    asked = samples.until
-    if samples.agreement is None or not samples.agreement.is_enough(asked.ess, asked.rhat):
+    if not samples.is_enough:
         warnings.warn(
             f"{samples.verdict[0].upper()}{samples.verdict[1:]}. See samples.report().",
             VerdictWarning,
