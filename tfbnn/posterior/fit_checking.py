@@ -23,8 +23,8 @@ from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, groups_of_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes
 from tfbnn.posterior.prediction import function_draws, noise_tiles
-from tfbnn.spec.prior_draws import draw_parameters
 from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.priors.draws import draw_parameters
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.model_spec import REGISTRY, ModelSpec, make_spec
-from tfbnn.spec.prior_sizes import check_prior_sizes
+from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.settings_json import settings_from_json
 
 # Arguments by the names that `ModelSpec` has for them.
