@@ -186,7 +186,7 @@ def _tail_begins(ensemble: Ensemble, prior: WeightPrior) -> float | None:
 
     Quantiles of draws, so that a new prior needs nothing but what it has.
     """
-    if prior.scale is None and prior.scale_prior is None:
+    if not prior.has_scale:
         return None
     draws = np.abs(prior.sample(np.random.default_rng(0), (round(100 / _TAIL),)))
     limit = float(np.quantile(draws, 1.0 - _TAIL))

@@ -251,6 +251,7 @@ def make_spec(
         dtype=check_choice("dtype", dtype_name(dtype), DTYPES),
         choices=choices,
     )
+    priors.check_shapes(spec.priors, sizes)
     unscaled = [
         prior
         for layer in spec.priors
@@ -259,8 +260,8 @@ def make_spec(
     ]
     if spec.is_ntk and unscaled:
         raise ValueError(
-            f"A {type(unscaled[0]).__name__} prior has no scale for the ntk parameterisation, received "
-            "parameterization='ntk'. Use parameterization='standard'."
+            f"{unscaled[0]!r} has no scale that the ntk parameterisation could take out of the "
+            "weights, received parameterization='ntk'. Use parameterization='standard'."
         )
     return spec
 

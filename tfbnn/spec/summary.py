@@ -1,10 +1,12 @@
 """The Keras-like table of a model."""
 
 from collections.abc import Sequence
+from numbers import Real
 
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.settings_json import said
 
 LAYER_HEADER = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
 
@@ -74,7 +76,9 @@ def _power_text(power: float) -> str:
 def _prior_text(prior: WeightPrior) -> str:
     if prior.scale_prior is not None:
         return f"{type(prior).__name__}({type(prior.scale_prior).__name__})"
-    values = ", ".join(f"{value:g}" for value in vars(prior).values())
+    values = ", ".join(
+        f"{value:g}" if isinstance(value, Real) else str(value) for value in said(prior).values()
+    )
     return f"{type(prior).__name__}({values})"
 
 

@@ -99,8 +99,8 @@ def _hidden_layers(spec: ModelSpec, theta: Array) -> list[_Layer]:
     for index, name in enumerate(spec.activations):
         (kernel, bias), (outgoing, _) = weights[index : index + 2]
         here, behind = spec.priors[index : index + 2]
-        limits = [prior.limits for prior in (here.kernel, here.bias, behind.kernel)]
-        turns = ACTIVATIONS[name].odd and all(low == -high for low, high in limits)
+        even = [prior.is_even for prior in (here.kernel, here.bias, behind.kernel)]
+        turns = ACTIVATIONS[name].odd and all(even)
         is_last = index == len(spec.activations) - 1
         layers.append(_Layer(kernel, bias[:, None], outgoing, turns, is_last))
     return layers

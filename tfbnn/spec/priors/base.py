@@ -54,13 +54,14 @@ class WeightPrior(ABC):
         scale_prior: Prior of a scale that is sampled together with the weights, or None.
         per_input: Whether each input has a sampled scale of its own: for the first kernel alone.
         is_normal: Whether the weights are N(0, s^2), s the scale.
+        is_even: Whether weights of either sign have one density, whatever their place.
+        shape: Shape of the kernel or bias that it is for, or None where it suits all.
         sizes: Typical sizes of weights, as of `ScalePrior`. By default those of its scale.
     """
 
     scale: float | None = None
     scale_prior: ScalePrior | None = None
     per_input: bool = False
-    is_normal: bool = False
 
     def __init_subclass__(cls) -> None:
         WEIGHT_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
@@ -85,6 +86,19 @@ class WeightPrior(ABC):
     def has_scale(self) -> bool:
         """Whether the weights have a scale, fixed or sampled."""
         return self.scale is not None or self.scale_prior is not None
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        return None
+
+    @property
+    def is_normal(self) -> bool:
+        return False
+
+    @property
+    def is_even(self) -> bool:
+        low, high = self.limits
+        return low == -high
 
     @property
     def limits(self) -> tuple[float, float]:

@@ -49,6 +49,26 @@ def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
     return layers
 
 
+def check_shapes(layers: Sequence[LayerPrior], layer_sizes: Sequence[int]) -> None:
+    """Refuses priors with arrays that are not of the shape of their kernel or bias.
+
+    Raises:
+        ValueError: Naming the layer, the shape that it has, and that of the prior.
+    """
+    for number, layer in enumerate(layers, start=1):
+        kernel = tuple(layer_sizes[number - 1 : number + 1])
+        for kind, prior, shape in (
+            ("kernel", layer.kernel, kernel),
+            ("bias", layer.bias, kernel[1:]),
+        ):
+            if prior.shape not in (None, shape):
+                raise ValueError(
+                    f"The {kind} of layer {number} has shape {list(shape)}, received a prior with "
+                    f"arrays of shape {list(prior.shape or ())}. Give each layer its own: "
+                    'prior=[{"kernel": Normal(..), "bias": Normal(..)}, ..].'
+                )
+
+
 def prior_per_input(num_layers: int) -> str:
     """What to type as `prior` of so many layers for one sampled scale per input."""
     first = '{"kernel": ARD(), "bias": Normal()}'

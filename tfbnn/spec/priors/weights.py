@@ -7,24 +7,75 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfbnn.data.validation import check_number
+from tfbnn.spec.priors.arrays import FrozenArray, entries, number_or_array
 from tfbnn.spec.priors.base import ScalePrior, WeightPrior, check_scale_prior
 from tfbnn.spec.priors.scales import HalfCauchy
+from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
 
 @dataclass(frozen=True)
 class Normal(WeightPrior):
-    """Each weight ~ N(0, scale^2). `scale` is a standard deviation, default 1."""
+    """Each weight ~ N(loc, scale^2), independently.
 
-    scale: float = 1.0
+    Attributes:
+        scale: Standard deviation, default 1: a number for all weights, or an array of the weights'
+            shape: [inputs, outputs] of a kernel, [outputs] of a bias.
+        loc: Mean, default 0: a number, or an array as well.
 
-    is_normal = True
+    With arrays or a mean the prior is of one kernel or bias, which the list of priors names:
+    `[{"kernel": Normal(0.1, loc=kernel), "bias": Normal()}, Normal()]`. It is then for the standard
+    parameterisation, in which weights are what they are, and the readout has no closed form: kernels
+    that need one refuse it.
+    """
+
+    scale: float | FrozenArray = 1.0  # type: ignore[assignment]
+    loc: float | FrozenArray = field(default=0.0, metadata=ADDED)
 
     def __post_init__(self) -> None:
-        check_number("scale", self.scale, above=0)
+        for name, above in (("scale", 0), ("loc", None)):
+            value = number_or_array(name, getattr(self, name), above)
+            if isinstance(value, FrozenArray):
+                object.__setattr__(self, name, value)
+        shapes = self._shapes
+        if len(set(shapes)) > 1:
+            raise ValueError(
+                f"scale and loc must have one shape, received {' and '.join(map(str, shapes))}."
+            )
+
+    @property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        settings = (self.scale, self.loc)
+        return [value.shape for value in settings if isinstance(value, FrozenArray)]
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        return next(iter(self._shapes), None)
+
+    @property
+    def is_normal(self) -> bool:
+        return self.has_scale
+
+    @property
+    def is_even(self) -> bool:
+        return self.has_scale
+
+    @property
+    def has_scale(self) -> bool:
+        return self.shape is None and self.loc == 0
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        scales, largest = entries(self.scale), float(np.abs(entries(self.loc)).max())
+        of_scales = float(scales.min()), float(scales.max())
+        return (*of_scales, largest) if largest else of_scales
 
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        return self.scale * generator.standard_normal(shape)
+        return entries(self.loc) + entries(self.scale) * generator.standard_normal(shape)
+
+    def __repr__(self) -> str:
+        loc = "" if self.loc == 0 else f", loc={self.loc!r}"
+        return f"Normal(scale={self.scale!r}{loc})"
 
 
 @dataclass(frozen=True)
@@ -50,10 +101,12 @@ class HierarchicalNormal(WeightPrior):
 
     scale_prior: ScalePrior = field(default_factory=HalfCauchy)
 
-    is_normal = True
-
     def __post_init__(self) -> None:
         check_scale_prior(self.scale_prior)
+
+    @property
+    def is_normal(self) -> bool:
+        return True
 
     def sample(
         self,
