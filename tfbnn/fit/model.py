@@ -16,6 +16,8 @@ from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
+from tfbnn.fit.from_posterior import FromPosterior
+from tfbnn.fit.handing_on import known_from, starts_by_prior
 from tfbnn.posterior.basins.methods import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
@@ -109,18 +111,22 @@ class BayesianMLP(
         y_transform: str | Sequence[str] | None = "auto",
         dtype: Any = "float32",
     ) -> None:
-        spec = make_spec(
-            layer_sizes,
-            activation=activation,
-            prior=prior,
-            likelihood=likelihood,
-            parameterization=parameterization,
-            x_transform=x_transform,
-            y_transform=y_transform,
-            dtype=dtype,
-        )
+        settings = {
+            "activation": activation,
+            "likelihood": likelihood,
+            "parameterization": parameterization,
+            "x_transform": x_transform,
+            "y_transform": y_transform,
+            "dtype": dtype,
+        }
+        is_earlier = isinstance(prior, FromPosterior)
+        if is_earlier:
+            spec = prior.spec_for(layer_sizes, settings)
+        else:
+            spec = make_spec(layer_sizes, prior=prior, **settings)
         check_prior_sizes(spec)
         super().__init__(spec)
+        self._earlier = prior.earlier if is_earlier else None
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""
@@ -300,7 +306,6 @@ class BayesianMLP(
                 `model.posterior`, as after a callback's stop, and committed. Chains that failed
                 before or meanwhile are named in a warning.
         """
-        from tfbnn.fit.handing_on import known_from
         from tfbnn.run.options import FitOptions
 
         initial_state = networks_of(initial_state)
@@ -329,7 +334,7 @@ class BayesianMLP(
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]):
-            earlier = known_from(self.spec, initial_state)
+            earlier = known_from(self, initial_state)
             data = x, y, noise_scale, validation_data
             rows, validation = rows_to_fit(self.spec, *data, earlier)
             return self.fit_rows(rows, validation, options)
@@ -342,6 +347,7 @@ class BayesianMLP(
 
         keep = partial(self._keep, rows)
         with signals_interrupt():
+            options = starts_by_prior(self._asked, options)
             run, result = fit(self._asked, rows, validation, options, keep, place)
         error = None
         if result.failures:

@@ -26,7 +26,16 @@ _NAMES = (
 
 
 def config_of(spec: ModelSpec) -> dict[str, Any]:
-    """The arguments that describe a model, JSON-able; "auto" where a setting was left open."""
+    """The arguments that describe a model, JSON-able; "auto" where a setting was left open.
+
+    Raises:
+        ValueError: For a model whose prior is the posterior of another.
+    """
+    if spec.joint_prior is not None:
+        raise ValueError(
+            "get_config has settings alone, and the prior of this model is the posterior of another. "
+            "Save the models, and build it anew with tfbnn.priors.FromPosterior."
+        )
     entries = spec.to_json()
     config = {_ARGUMENTS.get(name, name): entry for name, entry in entries.items()}
     config.pop("likelihood_power", None)  # an argument of a fit
