@@ -160,10 +160,11 @@ def report(rows):
             markdown(header, lines),
             "At the ends of the parabola, where it is steep, the step size that suits its middle is too "
             "long: NUTS and MALA stay there for long once they arrive, and have the least ESS for their "
-            "transitions. Accepting more, with shorter steps, helps a little. Other processes shared "
+            "transitions. A higher target acceptance, that is shorter steps, helps. Other processes shared "
             "the machine, so that seconds are upper bounds.",
             f"All {len(everything)} z have a root mean square of {np.sqrt(np.mean(everything**2)):.2f} "
-            f"(1 is right), and {np.mean(np.abs(everything) > 2.0):.1%} are beyond 2 (4.6 % are right).",
+            f"(1 is right), and {np.mean(np.abs(everything) > 2.0):.1%} are beyond 2 (4.6 % are right); "
+            "those of a row go together.",
         ]
     )
 
