@@ -17,7 +17,7 @@ from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.fit.from_posterior import FromPosterior
-from tfbnn.fit.handing_on import known_from, starts_by_prior
+from tfbnn.fit.handing_on import known_from
 from tfbnn.posterior.basins.methods import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
@@ -347,7 +347,6 @@ class BayesianMLP(
 
         keep = partial(self._keep, rows)
         with signals_interrupt():
-            options = starts_by_prior(self._asked, options)
             run, result = fit(self._asked, rows, validation, options, keep, place)
         error = None
         if result.failures:

@@ -31,9 +31,9 @@ def config_of(spec: ModelSpec) -> dict[str, Any]:
     Raises:
         ValueError: For a model whose prior is the posterior of another.
     """
-    if spec.joint_prior is not None:
+    if spec.earlier is not None:
         raise ValueError(
-            "get_config has settings alone, and the prior of this model is the posterior of another. "
+            "get_config has settings alone, and the prior of this model has rows of an earlier fit in it. "
             "Save the models, and build it anew with tfbnn.priors.FromPosterior."
         )
     entries = spec.to_json()

@@ -16,7 +16,7 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import Layout, make_layout
 from tfbnn.spec.other_libraries import activation_name, dtype_name
-from tfbnn.spec.priors import NormalMixture, ScalePrior, WeightPrior
+from tfbnn.spec.priors import FunctionPrior, ScalePrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
@@ -52,8 +52,7 @@ class ModelSpec:
         likelihood_power: The power to which the density has the likelihood: 1 unless a fit coarsens
             it. Every density, gradient and curvature made from the spec has it; what predicts or
             scores rows has the likelihood as it is.
-        joint_prior: The prior of all parameters together, noise and prior scales included, in the place
-            of those of the layers, of which only the layout of theta remains; or None.
+        earlier: What rows of an earlier fit add to the priors of the layers; or None.
         choices: Choices of what was "auto". They are no part of what the model is, and files keep
             them elsewhere.
     """
@@ -67,7 +66,7 @@ class ModelSpec:
     y_transform: tuple[str, ...]
     dtype: str
     likelihood_power: float = 1.0
-    joint_prior: NormalMixture | None = None
+    earlier: FunctionPrior | None = None
     choices: tuple[Choice, ...] = field(default=(), compare=False)
 
     @cached_property
@@ -88,20 +87,17 @@ class ModelSpec:
             yield layer.kernel, slot.kernel, slot.kernel_scales
             yield layer.bias, slot.bias, slot.bias_scales
 
-    def with_joint_prior(self, prior: NormalMixture) -> "ModelSpec":
-        """The spec with a prior of all parameters. Raises ValueError for one of another number."""
-        if not isinstance(prior, NormalMixture):
-            raise TypeError(f"joint_prior must be a mixture, received {prior!r:.200}.")
-        if prior.num_parameters != self.num_parameters:
+    def after(self, earlier: FunctionPrior) -> "ModelSpec":
+        """The spec with what earlier rows say. Raises TypeError, ValueError for another network's."""
+        if not isinstance(earlier, FunctionPrior):
+            raise TypeError(f"earlier must be a FunctionPrior, received {earlier!r:.200}.")
+        sizes = self.num_parameters, self.num_inputs, self.num_outputs, self.layout.num_noise
+        if not earlier.fits(*sizes):
             raise ValueError(
-                f"joint_prior must be of the {self.num_parameters} parameters of the network, received "
-                f"one of {prior.num_parameters}."
+                f"earlier must be of networks with {sizes[0]} parameters, {sizes[1]} inputs, {sizes[2]} "
+                f"outputs and {sizes[3]} learned noise scales, received {earlier!r}."
             )
-        return replace(self, joint_prior=prior)
-
-    def without_joint_prior(self) -> "ModelSpec":
-        """The spec with the priors of its layers in their place."""
-        return replace(self, joint_prior=None)
+        return replace(self, earlier=earlier)
 
     # Every network has a Gauss-Newton matrix.
     has_gauss_newton: ClassVar[bool] = True
@@ -216,8 +212,8 @@ class ModelSpec:
         del entry["name"], entry["choices"]
         if self.likelihood_power == 1.0:  # which is what files say that know of no other
             del entry["likelihood_power"]
-        if self.joint_prior is None:
-            del entry["joint_prior"]
+        if self.earlier is None:
+            del entry["earlier"]
         return entry
 
     @classmethod
@@ -234,9 +230,9 @@ class ModelSpec:
             raise ValueError("a setting of the model is 'auto': files say what was chosen")
         power = check_likelihood_power(entry.get("likelihood_power", 1.0))
         spec = replace(spec, likelihood_power=power)
-        if "joint_prior" not in entry:
+        if "earlier" not in entry:
             return spec
-        return spec.with_joint_prior(settings_from_json(entry["joint_prior"], REGISTRY))
+        return spec.after(settings_from_json(entry["earlier"], REGISTRY))
 
 
 def check_likelihood_power(power: Any) -> float:

@@ -94,8 +94,6 @@ def aligned(spec: ModelSpec, theta: Array, reference: Array) -> tuple[Array, Arr
 
 
 def _hidden_layers(spec: ModelSpec, theta: Array) -> list[_Layer]:
-    if spec.joint_prior is not None:  # by which units are no longer alike
-        return []
     weights = spec.layout.kernels_and_biases(theta)
     layers = []
     for index, name in enumerate(spec.activations):

@@ -115,7 +115,8 @@ def settle_options(
         gradients = resolve_kernel(settled.get("kernel", options.kernel)).gradients_per_transition
         settle("num_burnin_steps", *rules.num_burnin_steps(sizes, gradients))
     if is_auto(options.pretraining):
-        settle("pretraining", *rules.pretraining(sizes, pilot))
+        rule = rules.polish if sizes.has_networks else rules.pretraining
+        settle("pretraining", *rule(sizes, pilot))
     return replace(options, **settled), tuple(choices)
 
 
@@ -149,6 +150,7 @@ def sizes_of(spec: ModelSpec, num_rows: int, options: FitOptions) -> Sizes:
         num_parameters=spec.layout.num_parameters,
         num_chains=options.num_chains,
         effort=options.effort,
+        has_networks=spec.earlier is not None,
     )
 
 
