@@ -12,6 +12,8 @@ from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.choices import is_auto
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.own.classes import own_classes_in
 from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
@@ -74,6 +76,7 @@ def fit(
     options["initial_state"] = networks_of(options.get("initial_state"))
     checked = FitOptions(output=output, column_names=column_names_of(y), **options)
     _check_kernel(checked.kernel)
+    _check_classes(model.spec)
     data = x, y, noise_scale, validation_data
     earlier = known_from(model, checked.initial_state)
     rows, validation = rows_to_fit(model.spec, *data, earlier)
@@ -85,6 +88,15 @@ def _check_client(client: Any) -> None:
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(
             f"client must be a distributed.Client, not asynchronous, received {client!r}."
+        )
+
+
+def _check_classes(spec: ModelSpec) -> None:
+    names = [cls.__name__ for cls in own_classes_in(spec)]
+    if names:
+        raise ValueError(
+            "Tasks on a cluster import no code of a run's author, received a model with "
+            f"{', '.join(names)} of your own. Use fit_posterior, with num_workers for several processes."
         )
 
 

@@ -29,7 +29,7 @@ from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
-from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.model_spec import check_custom, make_spec
 from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
@@ -256,7 +256,8 @@ class BayesianMLP(
                 start at once and are faster (by a sixth: benchmarks/results/workers.md). A resumed
                 run goes on as it was begun. Chains that advance in one program stay in this
                 process: on a GPU, of a kernel whose chains learn from each other, and eight or more
-                of a tiny network. With one thread per operation either way the draws have the same
+                of a tiny network. So do, with "auto", those of a prior or noise of your own in a
+                script or notebook, which processes could not import. With one thread per operation either way the draws have the same
                 bits.
             jit_compile: Compile with XLA, default True.
             restart: "best": move chains that a first, short part of the run shows to be hopeless to
@@ -466,7 +467,13 @@ class BayesianMLP(
         write_saved_model(networks, bar_constants(networks.ensemble), path)
 
 
-def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) -> BayesianMLP:
+def load(
+    path: StrPath,
+    *,
+    untrusted: bool = False,
+    max_bytes: int = 2 * 2**30,
+    custom: Sequence[type] = (),
+) -> BayesianMLP:
     """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
 
     Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
@@ -482,14 +489,18 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
             the file, so that one crafted to exploit the HDF5 library itself cannot harm this one;
             costs about 0.3 s. Default False; the command line has it on. Not for run folders.
         max_bytes: Largest size of the file, and of its arrays in memory; default 2 GiB.
+        custom: Classes of your own, as of `priors.CustomPrior` and `likelihoods.CustomNoise`, that the
+            model may have: files name classes and hold no code. Those that are not needed do no harm.
+            Not with `untrusted`, as a stranger's file would choose the settings of your code.
 
     Returns:
         BayesianMLP.
 
     Raises:
         FileNotFoundError: When there is no such file.
-        ModelFileError: When the file is not what it says.
-        RunFolderError: When the folder is not a run.
+        ModelFileError: When the file is not what it says, or of a class that is not in `custom`.
+        RunFolderError: When the folder is not a run, or of such a class.
+        TypeError, ValueError: For `custom` that are no such classes, or have names of built-in ones.
         NotFittedError: When the run has no draws yet.
         ChildProcessError: When `untrusted` is asked for and no process can be started.
     """
@@ -497,6 +508,12 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
+    custom = check_custom(custom)
+    if untrusted and custom:
+        raise ValueError(
+            "untrusted=True reads files of strangers, which get none of your classes, received "
+            f"custom={[cls.__name__ for cls in custom]}. Load files that you trust with untrusted=False."
+        )
     if os.path.isdir(path):
         if untrusted:
             raise ValueError(
@@ -505,11 +522,12 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
             )
         from tfbnn.fit.assemble import load_run
 
-        ensemble, rows = load_run(path)
+        ensemble, rows = load_run(path, custom)
         model = BayesianMLP.from_ensemble(ensemble)
         model._training_rows = rows
         return model
-    return BayesianMLP.from_ensemble(read_model(path, untrusted=untrusted, max_bytes=max_bytes))
+    ensemble = read_model(path, untrusted=untrusted, max_bytes=max_bytes, custom=custom)
+    return BayesianMLP.from_ensemble(ensemble)
 
 
 def resume(
@@ -521,6 +539,7 @@ def resume(
     num_workers: int | str = "auto",
     verbose: int | str = "auto",
     callbacks: Sequence[Any] = (),
+    custom: Sequence[type] = (),
 ) -> tuple[BayesianMLP, Run]:
     """Goes on with the run in a folder, which has all that is needed; finished runs are left.
 
@@ -530,6 +549,7 @@ def resume(
         until: When it has enough, as in `fit_posterior`. "auto" (default): what it was begun with,
             unless num_results is given.
         commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
+        custom: Classes of your own that the model may have, as in `load`.
 
     Returns:
         (BayesianMLP, Run), as after the fit. The draws have the bits of a run that nothing
@@ -550,6 +570,7 @@ def resume(
         num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
+        custom=check_custom(custom),
     )
     return model, go_on()
 

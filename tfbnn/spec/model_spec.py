@@ -1,7 +1,7 @@
 """The frozen, validated, JSON-able description of a model: everything but data and draws."""
 
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,6 +16,9 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import Layout, make_layout
 from tfbnn.spec.other_libraries import activation_name, dtype_name
+from tfbnn.spec.own.classes import check_known, check_own, own_classes_in, with_custom
+from tfbnn.spec.own.importing import import_name, import_obstacle
+from tfbnn.spec.own.noise import CustomNoise
 from tfbnn.spec.priors import FunctionPrior, ScalePrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
@@ -101,6 +104,14 @@ class ModelSpec:
 
     # Every network has a Gauss-Newton matrix.
     has_gauss_newton: ClassVar[bool] = True
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        return tuple(map(import_name, own_classes_in(self)))
+
+    @property
+    def import_obstacle(self) -> str | None:
+        return import_obstacle(own_classes_in(self))
 
     @property
     def num_parameters(self) -> int:
@@ -217,13 +228,20 @@ class ModelSpec:
         return entry
 
     @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> "ModelSpec":
-        """Rebuilds and validates a spec. Raises KeyError, TypeError or ValueError."""
+    def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> "ModelSpec":
+        """Rebuilds and validates a spec; `custom` are classes of the user's own, see `with_custom`.
+
+        Raises:
+            OwnClassError: For a prior or likelihood that is neither built in nor among those.
+            KeyError, TypeError, ValueError: For anything else that `to_json` cannot have written.
+        """
+        registry = with_custom(REGISTRY, custom)
+        check_known(entry, registry)
         spec = make_spec(
             entry["layer_sizes"],
             activation=entry["activations"],
-            prior=[settings_from_json(prior, REGISTRY) for prior in entry["priors"]],
-            likelihood=settings_from_json(entry["likelihood"], REGISTRY),
+            prior=[settings_from_json(prior, registry) for prior in entry["priors"]],
+            likelihood=settings_from_json(entry["likelihood"], registry),
             **{name: entry[name] for name in _PLAIN_SETTINGS},
         )
         if spec.is_open or spec.choices:
@@ -233,6 +251,12 @@ class ModelSpec:
         if "earlier" not in entry:
             return spec
         return spec.after(settings_from_json(entry["earlier"], REGISTRY))
+
+
+def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
+    """Classes of a user's own. Raises TypeError or ValueError for what is none, see `with_custom`."""
+    with_custom(REGISTRY, custom := tuple(custom) if isinstance(custom, Iterable) else custom)
+    return custom
 
 
 def check_likelihood_power(power: Any) -> float:
@@ -253,7 +277,11 @@ def make_spec(
 ) -> ModelSpec:
     """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
     sizes = _layer_sizes(layer_sizes)
-    if not any(isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()):
+    known: tuple[type[likelihoods.Likelihood], ...] = (
+        *likelihoods.REGISTRY.values(),
+        CustomNoise,
+    )
+    if not isinstance(likelihood, known):
         wanted = "likelihood must be one of tfbnn.likelihoods"
         raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
     likelihood.check_outputs(sizes[-1])
@@ -270,6 +298,7 @@ def make_spec(
         dtype=check_choice("dtype", dtype_name(dtype), DTYPES),
         choices=choices,
     )
+    check_own(spec, REGISTRY)
     priors.check_shapes(spec.priors, sizes)
     unscaled = [
         prior

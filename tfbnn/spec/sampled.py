@@ -15,6 +15,8 @@ class Sampled(Protocol):
             layers, in the last, and in the widest; one each where there are no rows.
         is_smooth: Whether the gradient is continuous.
         has_gauss_newton: Whether there is a Gauss-Newton matrix to whiten coordinates by.
+        own_names: Names of the functions or classes that its user defined, "module:name" each.
+        import_obstacle: Why another process cannot import them by these names, or None.
     """
 
     @property
@@ -31,6 +33,10 @@ class Sampled(Protocol):
     def is_smooth(self) -> bool: ...
     @property
     def has_gauss_newton(self) -> bool: ...
+    @property
+    def own_names(self) -> tuple[str, ...]: ...
+    @property
+    def import_obstacle(self) -> str | None: ...
     def parameter_name(self, index: int) -> str:
         """A readable name of one of the numbers, for messages."""
 

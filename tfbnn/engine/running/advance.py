@@ -20,6 +20,7 @@ from tfbnn.run.reading import read_definition
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.density_spec import DensitySpec
+from tfbnn.spec.own.importing import imported
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
@@ -75,7 +76,7 @@ def advance_lanes(
     commit_interval: float,
     notify: Notify,
     course: Course | None = None,
-    functions: Sequence[str] = (),
+    own_names: Sequence[str] = (),
 ) -> tuple[Ending, bool]:
     """As `advance_lane`, several lanes, which take turns; one that fails does not end the others.
 
@@ -83,8 +84,9 @@ def advance_lanes(
         path, commit_interval, notify: As there.
         indices: Numbers of the lanes.
         course: How far they go, by default as far as the run may.
-        functions: Names of the functions of a log density, "module:name", to be imported: those in
-            the folder count for nothing without the word of the caller.
+        own_names: Names of the functions of a log density, or of a user's own classes in a model,
+            "module:name" each, to be imported: what the folder names counts for nothing without the
+            word of the caller.
 
     Returns:
         (How that ended, whether all of them are where they were to go).
@@ -94,9 +96,10 @@ def advance_lanes(
         StartError: When a chain cannot move from its start.
     """
     folder = RunFolder.open(path)
-    definition, store = read_definition(folder), FolderStore(folder, commit_interval)
+    store, own = FolderStore(folder, commit_interval), tuple(map(imported, own_names))
+    definition = read_definition(folder, own)
     if isinstance(definition.spec, DensitySpec):
-        definition = replace(definition, spec=definition.spec.imported(functions))
+        definition = replace(definition, spec=definition.spec.bringing(own_names, own))
     check_environment(folder, definition, describe_environment())
     unfinished = [
         index

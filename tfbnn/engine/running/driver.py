@@ -24,7 +24,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import Session
 from tfbnn.run.stores import FolderStore, Sink, Store, result_of
-from tfbnn.spec.density_spec import DensitySpec
+from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.threads import num_cores
@@ -79,9 +79,8 @@ def run_chains(
     course: Course = Straight(plan.num_results) if goal is None else Judged(goal, store)
     if num_workers and isinstance(store, FolderStore):
         waits = None if goal is None else course
-        spec = definition.spec
-        functions = spec.names if isinstance(spec, DensitySpec) else ()
-        ending = run_in_workers(plan, store, num_workers, notify, waits, functions)
+        own_names = definition.spec.own_names
+        ending = run_in_workers(plan, store, num_workers, notify, waits, own_names)
         seconds = clock.seconds + store.seconds(lanes).elapsed(began, before)
     else:
         clock.add(before)
@@ -133,13 +132,21 @@ def _open_lane(program: Program, group: list[int], theta: Array, sink: Sink) -> 
     return lane
 
 
-def check_workers(num_workers: int | str, settings: Kernel) -> None:
-    """Refuses processes for a kernel that only this one has.
+def check_workers(num_workers: int | str, spec: Sampled, settings: Kernel) -> None:
+    """Refuses processes for a kernel, or for functions and classes, that only this one has.
 
     Raises:
         ValueError: In that case.
     """
-    if num_workers not in ("auto", 1) and isinstance(settings, CallableKernel):
+    if num_workers in ("auto", 1):
+        return
+    if spec.import_obstacle is not None:
+        raise ValueError(
+            f"num_workers={num_workers} needs functions and classes that other processes can import, "
+            f"received one they cannot: {spec.import_obstacle}. Define it in a module of its own, "
+            "or use num_workers=1."
+        )
+    if isinstance(settings, CallableKernel):
         raise ValueError(
             "A kernel given as a callable runs in this process only, received "
             f"num_workers={num_workers}. Leave num_workers='auto', or use a kernel from "
@@ -157,6 +164,8 @@ def count_workers(session: Session, definition: RunDefinition, settings: Kernel,
     """
     asked, num_lanes = session.num_workers, len(plan.groups)
     begun = session.found and session.found.in_workers
+    if isinstance(asked, str) and definition.spec.import_obstacle is not None:
+        asked = 1  # of a run that was begun in workers, the warning below says so
     if isinstance(asked, str):
         if begun is None:
             begun = num_lanes > 1 and num_cores() > 1 and _is_long(definition, settings, plan)

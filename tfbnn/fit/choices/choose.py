@@ -19,6 +19,7 @@ from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.own.classes import own_classes_in
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
@@ -53,7 +54,7 @@ def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | 
         RunFolderError: When the folder does not describe a run.
     """
     spec = replace(spec, likelihood_power=options.likelihood_power)
-    begun = _begun_run(options)
+    begun = _begun_run(spec, options)
     if begun is not None:
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
@@ -192,11 +193,11 @@ def as_begun(
     return spec, replace(options, **settled)
 
 
-def _begun_run(options: FitOptions) -> FitDefinition | None:
+def _begun_run(spec: ModelSpec, options: FitOptions) -> FitDefinition | None:
     """The definition of the run that a fit is to go on with, or None where it begins one."""
     from tfbnn.storage import RunFolder
 
     if not options.resume or options.output is None:
         return None
     folder = preparation_in(options.output) or RunFolder.find(options.output)
-    return None if folder is None else read_fit_definition(folder)
+    return None if folder is None else read_fit_definition(folder, own_classes_in(spec))
