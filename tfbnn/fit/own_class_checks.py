@@ -9,7 +9,7 @@ import numpy as np
 
 from tfbnn.spec.model_spec import REGISTRY
 from tfbnn.spec.own.classes import check_settings, with_custom
-from tfbnn.spec.own.noise import MASS_TOLERANCE, CustomNoise, place_of
+from tfbnn.spec.own.noise import MASS_TOLERANCE, CustomNoise, moments_by_quadrature, place_of
 from tfbnn.spec.own.prior import CustomPrior
 from tfbnn.spec.own.quadrature import integrals
 from tfbnn.system.arrays import Array
@@ -240,13 +240,11 @@ def _check_draws(prior: CustomPrior, draws: Array, edges: Array, below: Array) -
 
 
 def _check_moments(noise: CustomNoise) -> None:
-    from tfbnn.spec.own.noise import moments_by_quadrature
-
     stated, found = noise.moments, moments_by_quadrature(noise)
-    gap = max(abs(one - other) for one, other in zip(stated, found)) / found.stddev
+    gap = max(abs(one - other) for one, other in zip(stated, found)) / found[1]
     if not gap < _QUANTILE_TOLERANCE:
         raise ValueError(
-            f"{_name(noise)}: moments: mean and standard deviation are {tuple(found)} by quadrature, "
+            f"{_name(noise)}: moments: mean and standard deviation are {found} by quadrature, "
             f"received {tuple(stated)}. Leave moments out, or correct them."
         )
 
@@ -254,7 +252,7 @@ def _check_moments(noise: CustomNoise) -> None:
 def _check_exponential_moments(noise: CustomNoise, place: tuple[float, float]) -> None:
     from tfbnn.engine.density.own_classes import values_of
 
-    rate = _EXPONENT / noise.moments.stddev
+    rate = _EXPONENT / noise.moments[1]
 
     def weighted(z: Array) -> Array:
         with np.errstate(over="ignore"):

@@ -4,7 +4,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -264,6 +264,13 @@ def check_likelihood_power(power: Any) -> float:
     return check_number("likelihood_power", power, above=0, maximum=1)
 
 
+def _is_usable(likelihood: Any) -> TypeGuard[likelihoods.Likelihood]:
+    """Whether a likelihood is of a class in the table, or inherits from `CustomNoise`."""
+    return isinstance(likelihood, CustomNoise) or any(
+        isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()
+    )
+
+
 def make_spec(
     layer_sizes: Any,
     *,
@@ -277,11 +284,7 @@ def make_spec(
 ) -> ModelSpec:
     """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
     sizes = _layer_sizes(layer_sizes)
-    known: tuple[type[likelihoods.Likelihood], ...] = (
-        *likelihoods.REGISTRY.values(),
-        CustomNoise,
-    )
-    if not isinstance(likelihood, known):
+    if not _is_usable(likelihood):
         wanted = "likelihood must be one of tfbnn.likelihoods"
         raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
     likelihood.check_outputs(sizes[-1])

@@ -154,9 +154,9 @@ def _student_t(likelihood, outputs, log_noise_scale, y, row_noise):
 @row_log_likelihood.register(CustomNoise)
 def _own_noise(likelihood, outputs, log_noise_scale, y, row_noise):
     scale = noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
-    moments = moments_of(likelihood)
-    density = elementwise(likelihood, (y - outputs) / scale * moments.stddev + moments.mean)
-    return _sum(_float64(density) - _float64(tf.math.log(scale)) + log(moments.stddev), -2)
+    mean, stddev = moments_of(likelihood)
+    density = elementwise(likelihood, (y - outputs) / scale * stddev + mean)
+    return _sum(_float64(density) - _float64(tf.math.log(scale)) + log(stddev), -2)
 
 
 @row_log_likelihood.register(likelihoods.HeteroscedasticGaussian)

@@ -11,7 +11,7 @@ import numpy as np
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.own.classes import own_settings
-from tfbnn.spec.own.noise import CustomNoise, Moments, place_of
+from tfbnn.spec.own.noise import CustomNoise, place_of
 from tfbnn.spec.own.prior import CustomPrior
 from tfbnn.spec.own.quadrature import integrals
 from tfbnn.system.arrays import Array
@@ -52,7 +52,7 @@ def values_of(own: CustomPrior | CustomNoise, points: Array) -> Array:
     return values
 
 
-def moments_of(noise: CustomNoise) -> Moments:
+def moments_of(noise: CustomNoise) -> tuple[float, float]:
     """Its moments, inside compiled functions too, where tensors have no values.
 
     A thread of its own knows nothing of the graph, or the tape, that the caller is about to make.

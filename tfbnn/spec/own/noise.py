@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,18 +21,6 @@ from tfbnn.system.arrays import Array
 _MOST_BEYOND, _FAR = 1e-3, 1e15
 # How far the integral of a density may be from one.
 MASS_TOLERANCE = 1e-4
-
-
-class Moments(NamedTuple):
-    """Of noise as its author writes it.
-
-    Attributes:
-        mean: Its mean.
-        stddev: Its standard deviation.
-    """
-
-    mean: float
-    stddev: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +79,10 @@ class CustomNoise(LocationScale):
         """z at probabilities in (0, 1), an array of the same shape, by NumPy."""
 
     @property
-    def moments(self) -> Moments:
+    def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of z.
 
-        By quadrature of `log_prob`, unless a class overrides it with numbers that are known: then
+        By quadrature of `log_prob`, unless a class overrides it with two numbers that are known: then
         predictions with noise need no TensorFlow.
 
         Raises:
@@ -109,7 +97,7 @@ class CustomNoise(LocationScale):
 
     def log_noise_density(self, residual: Array, scale: Any) -> Array:
         z = np.asarray(self.standardised(residual, scale), np.float64)
-        constant = np.log(self.moments.stddev) - np.log(scale)
+        constant = np.log(self.moments[1]) - np.log(scale)
         density: Array = density_values(self, z) + constant
         return density
 
@@ -146,7 +134,8 @@ def place_of(noise: CustomNoise) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)
-def moments_by_quadrature(noise: CustomNoise) -> Moments:
+def moments_by_quadrature(noise: CustomNoise) -> tuple[float, float]:
+    """Mean and standard deviation of z, as in `CustomNoise.moments`."""
     centre, width = place_of(noise)
     name = type(noise).__name__
 
@@ -170,4 +159,4 @@ def moments_by_quadrature(noise: CustomNoise) -> Moments:
             "ones, as of Student's t with more than two degrees of freedom."
         )
     stddev = width * float(np.sqrt(second - first**2))
-    return Moments(float(centre + width * first), stddev)
+    return float(centre + width * first), stddev
