@@ -1,5 +1,6 @@
 """Priors and noise of a user's own: what is sampled, saved and predicted, and what is refused."""
 
+import shutil
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -134,6 +135,17 @@ def test_it_is_fitted_saved_and_loaded(model, folder):
     assert np.isfinite(draws.y).all()
 
 
+def test_a_run_does_not_go_on_with_another_density(model, folder):
+    def narrower(self, weights):
+        return StudentTPrior.log_prob(self, 1.1 * weights)
+
+    edited = dataclass(frozen=True)(_class_like(StudentTPrior, log_prob=narrower))
+    copy = shutil.copytree(folder / "run", folder / "copy")
+    words = "log_prob is not the one.*Pass the same .*:StudentTPrior and .*:AsymmetricLaplace"
+    with pytest.raises(tfbnn.RunFolderError, match=words):
+        tfbnn.resume(copy, custom=[edited, AsymmetricLaplace], num_results=40, verbose=0)
+
+
 def test_a_run_is_loaded_and_goes_on(model, folder):
     with pytest.raises(tfbnn.RunFolderError, match=r"custom=\[StudentTPrior, AsymmetricLaplace\]"):
         tfbnn.load(folder / "run")
@@ -236,12 +248,15 @@ def test_workers_need_classes_that_they_can_import():
     words = "num_workers=2 needs.*Local is no module-level class.*module of its own"
     with pytest.raises(ValueError, match=words):
         own_model(prior=Local()).fit_posterior(X, Y, num_workers=2, **RUN)
-    in_a_script = replace(own_model().spec, likelihood=_of_main(Logistic)())
+    in_a_script = replace(
+        own_model().spec, likelihood=_class_like(Logistic, __module__="__main__")()
+    )
     assert "script or notebook" in in_a_script.import_obstacle
 
 
-def _of_main(cls):
-    return type(cls)(cls.__name__, (cls,), {"__module__": "__main__"})
+def _class_like(cls, **attributes):
+    """Another class of the same name."""
+    return type(cls)(cls.__name__, (cls,), attributes)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from tfbnn.engine.density.data import make_data, no_rows
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.running.same_density import check_same_density
-from tfbnn.engine.sampling.program import Program, make_program, plan_chains
+from tfbnn.engine.running.same_density import refuse_other_values
+from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.run.counters import Clock
 from tfbnn.run.course import Course, Straight
 from tfbnn.run.crew import Notify
@@ -109,10 +109,10 @@ def advance_lanes(
     if not unfinished:
         return Ending(), True
     beginning, clock = read_beginning(folder), Clock(store.seconds(indices))
-    if isinstance(definition.spec, DensitySpec):
-        theta = beginning.starts.theta
-        check_same_density(definition.spec, theta, beginning.start_log_prob, "the starts")
     program = program_of(definition, beginning.layout)
+    if own_names:
+        now = check_starts(program, beginning.starts.theta)
+        refuse_other_values(definition.spec, now, beginning.start_log_prob, "the starts")
     with ExitStack() as stack, single_threaded_blas():
         lanes = open_lanes(stack, program, store, unfinished, beginning.starts.theta, clock)
         ending = run_lanes(lanes, notify, clock, course)

@@ -11,6 +11,7 @@ from tfbnn.engine.density.data import Data
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.engine.running.run_lanes import run_lanes
+from tfbnn.engine.running.same_density import refuse_other_values
 from tfbnn.engine.running.workers.crew import run_in_workers
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
@@ -72,6 +73,9 @@ def run_chains(
         plan = plan_chains(settings, definition, layout)
         program = make_program(settings, definition, data, plan)
         start_log_prob = awaited(check_starts, program, starts.theta)
+        if session.found is not None and definition.spec.own_names:
+            then = session.found.start_log_prob
+            refuse_other_values(definition.spec, start_log_prob, then, "the starts")
     num_workers = count_workers(session, definition, settings, plan)
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout, num_workers > 0))
     lanes = range(len(plan.groups))
