@@ -15,7 +15,6 @@ import pytest
 import tfbnn
 from tests.support import small_runs
 from tests.support.busy_workers import kill_one
-from tests.support.own_classes import StudentTPrior
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.cluster import tasks
 from tfbnn.cluster.crew import Tasks
@@ -395,12 +394,6 @@ class TestTasks:
         assert "5 times in a row" in str(crew.failures[0])
         assert str(crew.failures[0]).endswith("a longer lifetime of workers.")
         assert crew.repeated == {(0, "worker closed"): 4}
-
-
-def test_a_model_with_classes_of_its_user_is_refused(client, tmp_path):
-    model = small_model(prior=StudentTPrior())
-    with pytest.raises(ValueError, match="StudentTPrior of your own. Use fit_posterior"):
-        tfbnn.cluster.fit(model, X, Y, client=client, output=tmp_path / "run", **RUN)
 
 
 @pytest.mark.parametrize(

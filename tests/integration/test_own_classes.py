@@ -240,6 +240,11 @@ def test_a_density_that_cannot_be_sampled_is_refused_before_anything_is_compiled
         getattr(own_model(likelihood=noise), name)(X, Y)
 
 
+def test_tasks_on_a_cluster_get_no_code():
+    with pytest.raises(ValueError, match="StudentTPrior, AsymmetricLaplace of your own. Use fit_"):
+        tfbnn.cluster.fit(own_model(), X, Y, client=None, output="run")
+
+
 def test_workers_need_classes_that_they_can_import():
     @dataclass(frozen=True)
     class Local(StudentTPrior):

@@ -67,6 +67,7 @@ def fit(
         KeyboardInterrupt: On SIGINT or SIGTERM, when all tasks have committed; draws kept so far
             are in `model.posterior`. A second one does not wait for the tasks.
     """
+    _check_classes(model.spec)
     _check_client(client)
     if output is None:
         raise TypeError("output must be a folder that all workers share, received None.")
@@ -76,7 +77,6 @@ def fit(
     options["initial_state"] = networks_of(options.get("initial_state"))
     checked = FitOptions(output=output, column_names=column_names_of(y), **options)
     _check_kernel(checked.kernel)
-    _check_classes(model.spec)
     data = x, y, noise_scale, validation_data
     earlier = known_from(model, checked.initial_state)
     rows, validation = rows_to_fit(model.spec, *data, earlier)
