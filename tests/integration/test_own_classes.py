@@ -13,6 +13,7 @@ from tests.support import own_classes
 from tests.support.own_classes import AsymmetricLaplace, Logistic, StudentTPrior, Triangle
 from tests.support.registries import FAMILIES
 from tfbnn.cli import main
+from tfbnn.diagnostics.statistics import geyer_ess
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.own_classes import noise_information
 from tfbnn.spec import likelihoods, priors
@@ -277,3 +278,43 @@ def _class_like(cls, **attributes):
 def test_settings_that_no_file_could_hold_are_refused(settings, words):
     with pytest.raises((TypeError, ValueError), match=words):
         own_model(**settings)
+
+
+@pytest.mark.statistics
+def test_draws_are_of_the_posterior_that_quadrature_gives():
+    """A line through twelve rows: means and mean squares within 4.3 standard errors, four at 2e-5 each."""
+    generator = np.random.default_rng(0)
+    x, noise_scale = generator.normal(size=(12, 1)), 0.8
+    y = 1.2 * x[:, 0] + 0.3 + generator.logistic(size=12)
+    model = tfbnn.BayesianMLP(
+        [1, 1],
+        prior=StudentTPrior(3.0, 0.7),
+        likelihood=Logistic(noise_scale=noise_scale),
+        x_transform=None,
+        y_transform=None,
+        dtype="float64",
+    )
+    model.fit_posterior(
+        x,
+        y,
+        kernel="nuts",
+        num_results=4000,
+        num_burnin_steps=1000,
+        pretraining=None,
+        calibrate=False,
+        verbose=0,
+    )
+    grid = np.linspace(-4.0, 5.0, 600)
+    slope, offset = np.meshgrid(grid, grid, indexing="ij")
+    log_density = stats.t.logpdf([slope, offset], 3.0, scale=0.7).sum(axis=0)
+    width = noise_scale * np.sqrt(3.0) / np.pi
+    for at, target in zip(x[:, 0], y):
+        log_density += stats.logistic.logpdf(target - slope * at - offset, scale=width)
+    mass = np.exp(log_density - log_density.max())
+    mass /= mass.sum()
+    draws = np.moveaxis(model.posterior.draws, -1, 0)
+    for found, values in zip(draws, (slope, offset)):
+        for power in (1, 2):
+            expected = np.sum(mass * values**power)
+            error = np.std(found**power) / np.sqrt(len(found) * geyer_ess(found**power))
+            assert abs(np.mean(found**power) - expected) < 4.3 * error
