@@ -200,7 +200,7 @@ def _share(flags: list[Array]) -> float:
 
 def _prior_spread(ensemble: Ensemble) -> float:
     spec = ensemble.spec
-    if len(ensemble.x_reference) < _FEWEST_REFERENCE_ROWS:
+    if len(ensemble.x_reference) < _FEWEST_REFERENCE_ROWS or spec.earlier is not None:
         return np.nan
     count = min(_PRIOR_DRAWS, max(1, _PRIOR_VALUES // spec.layout.num_parameters))
     generator = np.random.default_rng(0)

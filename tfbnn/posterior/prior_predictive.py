@@ -61,7 +61,8 @@ class PriorMethods(SampledModel):
             "auto" in the model a fit may choose otherwise by its rows.
 
         Raises:
-            TypeError, ValueError: For unusable inputs, and for more than 4 GB of draws.
+            TypeError, ValueError: For unusable inputs, for more than 4 GB of draws, and for a model
+                whose prior is `FromPosterior`.
 
         Example:
             draws = model.sample_prior(np.linspace(-2, 2, 100)[:, None])
@@ -70,9 +71,14 @@ class PriorMethods(SampledModel):
         num_results = check_integer("num_results", num_results, minimum=1)
         seed = check_integer("seed", seed, minimum=0)
         spec = self.spec
+        if spec.earlier is not None:
+            raise ValueError(
+                "sample_prior draws from priors of layers, and the prior of this model has rows of an "
+                "earlier fit in it. Its draws are those of the earlier model: use its predict_draws."
+            )
         generators = [np.random.default_rng([seed, draw, _STREAM]) for draw in range(num_results)]
         theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)
-        known = self._ensemble or self.earlier or _unfitted(self, x)
+        known = _unfitted(self, x) if self._ensemble is None else self._ensemble
         ensemble = _before_the_rows(known, theta)
         found = at_rows(
             ensemble, Points.checked(ensemble, x, None, noise_scale, "sample_prior"), False, seed

@@ -102,6 +102,10 @@ class ModelSpec:
             )
         return replace(self, earlier=earlier)
 
+    def without_earlier(self) -> "ModelSpec":
+        """The spec with the priors of its layers alone."""
+        return replace(self, earlier=None)
+
     # Every network has a Gauss-Newton matrix.
     has_gauss_newton: ClassVar[bool] = True
 

@@ -15,6 +15,8 @@ from tfbnn.system.arrays import Array
 def is_conjugate(spec: ModelSpec) -> bool:
     """Whether the readout's posterior given all else is normal in closed form."""
     readout = spec.priors[-1]
+    if spec.earlier is not None:
+        return False
     return spec.likelihood.is_conjugate and readout.kernel.is_normal and readout.bias.is_normal
 
 

@@ -136,7 +136,7 @@ def _component(spec: ModelSpec, data: Data, draws: Array, inputs: Array, rank: i
             "FromPosterior needs a Gauss-Newton matrix that is finite at a network of every chain. Use "
             "dtype='float64', or a likelihood with a larger noise_scale."
         )
-    _, of_prior = taped(Potential(replace(spec, earlier=None)).log_prior, tf.constant(top[None]))
+    _, of_prior = taped(Potential(spec.without_earlier()).log_prior, tf.constant(top[None]))
     gradient = gradient - of_prior[0].numpy()
     information = matrix - np.diag(prior_curvature(spec, tf.constant(top)))
     lengths, directions = _of_outputs(information, place)

@@ -1,0 +1,164 @@
+"""`priors.FromPosterior`: fits one after the other, from arguments to files."""
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn import likelihoods, priors
+
+SHORT = {"num_chains": 2, "num_burnin_steps": 30, "num_results": 20, "until": None, "verbose": 0}
+KERNEL = tfbnn.kernels.HMC(num_leapfrog_steps=8)
+NOISE = 0.3
+
+
+def rows(seed, count=30):
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(1, 3, size=(count, 2))
+    return x, np.exp(x[:, 0] - x[:, 1] + NOISE * generator.normal(size=count))
+
+
+def build(prior, **settings):
+    return tfbnn.BayesianMLP([2, 3, 1], prior=prior, **settings)
+
+
+@pytest.fixture(scope="module")
+def first():
+    model = tfbnn.BayesianMLP([2, 3, 1], y_transform="log10")
+    model.fit_posterior(*rows(1), kernel=KERNEL, pretraining=None, **SHORT)
+    return model
+
+
+@pytest.fixture(scope="module")
+def second(first):
+    model = build(priors.FromPosterior(first))
+    run = model.fit_posterior(*rows(2), kernel=KERNEL, **SHORT)
+    return model, run
+
+
+def test_the_second_fit_has_the_network_and_the_transforms_of_the_first(first, second):
+    model, run = second
+    assert model.spec.parameterization == first.spec.parameterization
+    assert model.spec.priors == first.spec.priors and model.spec.y_transform == ("log10",)
+    assert model.posterior.x_pipeline == first.posterior.x_pipeline
+    assert "networks of the earlier posterior" in run.pretraining
+    assert model.spec.earlier.num_rows == 30
+    assert priors.FromPosterior(model)._prior.num_rows == 60
+
+
+def test_its_density_is_that_of_the_layers_and_of_both_batches(first, second):
+    model, _ = second
+    theta = model.posterior.draws[0, :4]
+    terms = model.log_prob(theta, *rows(2))
+    alone = first.log_prob(theta, *rows(2))
+    from tfbnn.engine.basis.libraries import tf
+    from tfbnn.engine.density.earlier import earlier_log_prob
+
+    added = earlier_log_prob(model.spec, tf.constant(theta)).numpy()
+    np.testing.assert_allclose(terms - alone, added, rtol=1e-4, atol=1e-3)
+
+
+def test_it_is_saved_and_loaded_with_its_prior(second, tmp_path):
+    model, _ = second
+    model.save(tmp_path / "model.h5")
+    loaded = tfbnn.load(tmp_path / "model.h5")
+    assert loaded.spec == model.spec
+    x, y = rows(3, 5)
+    assert np.array_equal(loaded.predict(x).mean, model.predict(x).mean)
+    with pytest.raises(ValueError, match="needs the training rows"):
+        priors.FromPosterior(loaded)
+    assert priors.FromPosterior(loaded, *rows(2))._prior == priors.FromPosterior(model)._prior
+    # Fitted again, it keeps transforms and prior.
+    loaded.fit_posterior(x, y, kernel=KERNEL, pretraining=None, **SHORT)
+    assert loaded.spec.earlier == model.spec.earlier
+    assert loaded.posterior.x_pipeline == model.posterior.x_pipeline
+
+
+def test_a_run_folder_goes_on_to_the_bit(first, tmp_path):
+    prior = priors.FromPosterior(first)
+    whole, halved = build(prior), build(prior)
+    options = SHORT | {"num_results": 10, "kernel": KERNEL, "output": tmp_path / "run"}
+    halved.fit_posterior(*rows(2), **options)
+    model, _ = tfbnn.resume(tmp_path / "run", num_results=20, verbose=0)
+    whole.fit_posterior(*rows(2), kernel=KERNEL, **SHORT)
+    assert np.array_equal(model.posterior.draws, whole.posterior.draws)
+
+
+def test_it_shows_what_it_stands_on(second):
+    lines = []
+    second[0].summary(lines.append)
+    assert "what 30 earlier rows say of outputs at" in lines[0]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"activation": "relu"}, "prior must be a model whose activations is"),
+        ({"parameterization": "standard"}, "prior must be a model whose parameterization is"),
+        ({"likelihood": likelihoods.StudentT(4.0)}, "prior must be a model whose likelihood is"),
+        ({"y_transform": None}, "prior must be a model whose y_transform is"),
+    ],
+)
+def test_another_network_is_refused(first, change, message):
+    with pytest.raises(ValueError, match=message):
+        build(priors.FromPosterior(first), **change)
+
+
+def test_what_is_no_fitted_model_is_refused(first):
+    with pytest.raises(TypeError, match="FromPosterior needs a fitted model, received 3"):
+        priors.FromPosterior(3)
+    with pytest.raises(tfbnn.exceptions.NotFittedError):
+        priors.FromPosterior(tfbnn.BayesianMLP([2, 3, 1]))
+    with pytest.raises(ValueError, match="x and y together, received y=None"):
+        priors.FromPosterior(first, rows(1)[0])
+
+
+def test_what_needs_priors_of_layers_says_so(first, second):
+    model, _ = second
+    with pytest.raises(ValueError, match="sample_prior draws from priors of layers"):
+        model.sample_prior(rows(1)[0])
+    with pytest.raises(ValueError, match="get_config has settings alone"):
+        model.get_config()
+    collapsed = tfbnn.kernels.Repriorised(collapse_readout=True)
+    with pytest.raises(ValueError, match="collapse_readout=True needs .* earlier rows"):
+        model.fit_posterior(*rows(2), kernel=collapsed, **SHORT)
+
+
+def test_starts_of_another_model_need_its_transforms(first, second):
+    other = tfbnn.BayesianMLP([2, 3, 1], y_transform="log10")
+    other.fit_posterior(*rows(5), kernel=KERNEL, pretraining=None, **SHORT)
+    model = build(priors.FromPosterior(first))
+    with pytest.raises(ValueError, match="transforms of the one that the prior is from"):
+        model.fit_posterior(*rows(2), initial_state=other, kernel=KERNEL, **SHORT)
+    model.fit_posterior(*rows(2), initial_state=second[0], kernel=KERNEL, **SHORT)
+
+
+@pytest.mark.statistics
+def test_five_batches_of_a_conjugate_model_are_as_all_rows():
+    """With 4000 draws and more of each fit, errors of means are below 0.08 standard deviations."""
+    generator, num_rows, prior = np.random.default_rng(0), 40, priors.Normal(1.0)
+    x = generator.normal(size=(5 * num_rows, 3))
+    y = x @ [1, -2, 0.5] + 0.3 + NOISE * generator.normal(size=len(x))
+    for start in range(0, len(x), num_rows):
+        model = tfbnn.BayesianMLP(
+            [3, 1],
+            prior=prior,
+            likelihood=likelihoods.Gaussian(NOISE),
+            parameterization="standard",
+            x_transform=None,
+            y_transform=None,
+        )
+        batch = slice(start, start + num_rows)
+        model.fit_posterior(
+            x[batch], y[batch], kernel="nuts", num_chains=8, num_results=500, num_burnin_steps=300,
+            until=None, calibrate=False, verbose=0, seed=1,
+        )  # fmt: skip
+        prior = priors.FromPosterior(model)
+    design = np.c_[x, np.ones(len(x))]
+    precision = design.T @ design / NOISE**2 + np.eye(4)
+    mean, spread = (
+        np.linalg.solve(precision, design.T @ y / NOISE**2),
+        np.sqrt(np.diag(np.linalg.inv(precision))),
+    )
+    draws = model.posterior.draws.reshape(-1, 4)
+    assert np.abs((draws.mean(axis=0) - mean) / spread).max() < 0.08
+    assert np.abs(draws.std(axis=0) / spread - 1).max() < 0.08
