@@ -6,18 +6,18 @@ from typing import Any
 
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.likelihoods import Likelihood
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Known
 
 # In what the two have to agree, so that parameters mean the same.
-_SAME = ("layer_sizes", "activations", "parameterization", "x_transform", "y_transform")
+_SAME = ("parameterization", "x_transform", "y_transform")
 
 
-def known_from(spec: ModelSpec, initial_state: Any) -> Known | None:
+def known_from(spec: NetworkSpec, initial_state: Any) -> Known | None:
     """What is known of rows before they come; None, unless chains start from an Ensemble.
 
     Args:
-        spec: ModelSpec of the fit, as asked for. A transform of the targets that is open in it will
+        spec: NetworkSpec of the fit, as asked for. A transform of the targets that is open in it will
             be that of the ensemble.
         initial_state: As in `FitOptions`.
 
@@ -28,9 +28,9 @@ def known_from(spec: ModelSpec, initial_state: Any) -> Known | None:
         return None
     there = initial_state.spec
     is_open = spec.is_open or "y_transform" in {choice.what for choice in spec.choices}
-    for name in _SAME:
+    for name in (*spec.what_it_computes, *_SAME):
         if not (is_open and name == "y_transform"):
-            _refuse_difference(name, getattr(spec, name), getattr(there, name))
+            _refuse_difference(name, getattr(spec, name), getattr(there, name, None))
     _refuse_difference("likelihood", *map(_without_prior, (spec.likelihood, there.likelihood)))
     transforms = initial_state.x_pipeline, initial_state.y_pipeline
     return initial_state.known._replace(transforms=transforms)

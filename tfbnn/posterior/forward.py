@@ -9,6 +9,7 @@ import numpy as np
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.linearised import linearised_outputs
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.system.arrays import Array
 
 # Hidden activations of one tile of draws: as much as the cache of one core holds.
@@ -67,7 +68,7 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
     """
     if ensemble.mode is not None:
         return linearised_outputs(ensemble, x)
-    spec, weights = ensemble.spec, weights or ensemble.effective_weights
+    spec, weights = perceptron(ensemble.spec, "This"), weights or ensemble.effective_weights
     inputs = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
     outputs = np.empty((ensemble.num_draws, weights[-1].shape[1], len(x)), spec.dtype)
     widths = spec.layer_sizes[1:-1]

@@ -13,6 +13,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import inverse_draws
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
@@ -107,7 +108,8 @@ def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
 
     Backwards from the outputs, of which there are fewer than inputs; float64.
     """
-    spec, weights = ensemble.spec, ensemble.effective_weights
+    spec = perceptron(ensemble.spec, "predict_gradient")
+    weights = ensemble.effective_weights
     ones = np.ones((1, len(x)), spec.dtype)
     received, slopes = np.vstack([x.T.astype(spec.dtype), ones]), []
     for name, kernel in zip(spec.activations, weights):

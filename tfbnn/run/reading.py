@@ -16,7 +16,7 @@ from tfbnn.run.description import INITIAL_STATE, wanted_results
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.reading import spec_from_json
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, settings_from_json
 from tfbnn.system.arrays import Array
@@ -88,7 +88,7 @@ def _read_fit(
         vector_target=bool(description.get("vector_target", False)),
     )
     return {
-        "spec": ModelSpec.from_json(fixed["spec"]),
+        "spec": spec_from_json(fixed["spec"]),
         "rows": replace(read_rows("training"), transforms=_read_transforms(fixed)),
         "validation": read_rows("validation") if fixed["validation rows"] else None,
         "pretraining": pretraining

@@ -38,7 +38,7 @@ class DensitySpec:
     num_outputs: ClassVar[int] = 1
     widest: ClassVar[int] = 1
     is_smooth: ClassVar[bool] = True
-    has_gauss_newton: ClassVar[bool] = False
+    gauss_newton_obstacle: ClassVar[str] = "a log density has no Gauss-Newton matrix"
 
     def parameter_name(self, index: int) -> str:
         return f"coordinate {index}"

@@ -1,71 +1,51 @@
-"""The frozen, validated, JSON-able description of a model: everything but data and draws."""
+"""The frozen, validated, JSON-able description of a perceptron: everything but data and draws."""
 
-from collections import ChainMap
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from tfbnn.data.transforms import parse_names
-from tfbnn.data.validation import check_choice, check_integer, check_number, unknown_settings
-from tfbnn.spec import likelihoods, priors
+from tfbnn.data.validation import check_choice, check_integer
+from tfbnn.spec import priors
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.choices import AUTO, Choice, is_auto
-from tfbnn.spec.defaults import settle, transform_choice
+from tfbnn.spec.defaults import default_prior
 from tfbnn.spec.layout import Layout, make_layout
-from tfbnn.spec.other_libraries import activation_name, dtype_name
-from tfbnn.spec.priors import ScalePrior, WeightPrior
+from tfbnn.spec.network_spec import (
+    REGISTRY,
+    NetworkSpec,
+    Readout,
+    check_likelihood_power,
+    check_scales,
+    common_settings,
+)
+from tfbnn.spec.other_libraries import activation_name
+from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
 _MAX_LAYERS, _MAX_WIDTH = 64, 65536
 
-PARAMETERIZATIONS = ("standard", "ntk")
-DTYPES = ("float32", "float64")
-
-# A transform of the targets that rows are to choose.
-OPEN = (AUTO,)
-
 # Those that a file holds as users pass them in.
 _PLAIN_SETTINGS = ("parameterization", "x_transform", "y_transform", "dtype")
 
-REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
 
-
-@dataclass(frozen=True)
-class ModelSpec:
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec(NetworkSpec):
     """A multilayer perceptron with priors and a likelihood. Build it with `make_spec`.
 
-    Attributes:
+    Attributes besides those of `NetworkSpec`:
         layer_sizes: Widths from inputs to network outputs.
         activations: One name per hidden layer.
         priors: One LayerPrior per layer.
-        likelihood: A likelihood settings object.
-        parameterization: "standard" or "ntk". In ntk the network multiplies a kernel by
-            s / sqrt(inputs of the layer) and a bias by s, s the scale of its prior (or the line of
-            each input by its own), and the parameters themselves have prior scale 1.
-        x_transform, y_transform: Tuples of transform names; the latter empty for classes, and
-            ("auto",) until rows say what it is to be: see `closed`.
-        dtype: "float32" or "float64", of the parameters and of the sampling.
-        likelihood_power: The power to which the density has the likelihood: 1 unless a fit coarsens
-            it. Every density, gradient and curvature made from the spec has it; what predicts or
-            scores rows has the likelihood as it is.
-        choices: Choices of what was "auto". They are no part of what the model is, and files keep
-            them elsewhere.
     """
 
     layer_sizes: tuple[int, ...]
     activations: tuple[str, ...]
     priors: tuple[priors.LayerPrior, ...]
-    likelihood: likelihoods.Likelihood
-    parameterization: str
-    x_transform: tuple[str, ...]
-    y_transform: tuple[str, ...]
-    dtype: str
-    likelihood_power: float = 1.0
-    choices: tuple[Choice, ...] = field(default=(), compare=False)
+
+    what_it_computes = ("layer_sizes", "activations")
 
     @cached_property
     def layout(self) -> Layout:
@@ -77,21 +57,15 @@ class ModelSpec:
         return make_layout(self.layer_sizes, noise, num_scales)
 
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
-        """Yields (prior, place of the weights, place of their sampled log scales) of every group.
-
-        Groups are the kernel and the bias of each layer, from inputs to outputs.
-        """
+        """As in `NetworkSpec`: the kernel and the bias of each layer, from inputs to outputs."""
         for slot, layer in zip(self.layout.layers, self.priors):
             yield layer.kernel, slot.kernel, slot.kernel_scales
             yield layer.bias, slot.bias, slot.bias_scales
 
-    # Every network has a Gauss-Newton matrix.
-    has_gauss_newton: ClassVar[bool] = True
-
     @property
-    def num_parameters(self) -> int:
-        """P, the length of theta."""
-        return self.layout.num_parameters
+    def readout(self) -> Readout:
+        """The last layer."""
+        return Readout(self.layout.layers[-1], self.priors[-1])
 
     @property
     def num_units(self) -> int:
@@ -107,90 +81,28 @@ class ModelSpec:
         """Units of the widest layer, the inputs included."""
         return max(self.layer_sizes)
 
-    def parameter_name(self, index: int) -> str:
-        """A readable name of one entry of theta, for messages."""
-        return self.layout.parameter_name(index)
-
     @property
     def num_inputs(self) -> int:
         return self.layer_sizes[0]
 
     @property
-    def num_targets(self) -> int:
-        return self.likelihood.num_targets(self.layer_sizes[-1])
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the transform of the targets waits for rows that choose it."""
-        return self.y_transform == OPEN
-
-    def closed(self, y_transform: tuple[str, ...], why: str) -> "ModelSpec":
-        """The spec with a definite transform of the targets, if it was open, and why that one."""
-        if not self.is_open:
-            return self
-        choice = transform_choice(y_transform, why)
-        return replace(self, y_transform=y_transform, choices=(*self.choices, choice))
-
-    @property
-    def coarsening_note(self) -> str | None:
-        """What every report must say of draws that have the likelihood to a power below 1."""
-        if self.likelihood_power == 1.0:
-            return None
-        return (
-            f"likelihood_power={self.likelihood_power!r}: a coarsened posterior (Miller and Dunson "
-            "2019), in which every row counts for that share of itself. It is wider than the "
-            "posterior; R-hat, log densities and a log evidence are of it, bars add the noise of the "
-            "likelihood as it is."
-        )
-
-    @property
-    def noise_prior(self) -> ScalePrior | None:
-        """Prior of learned noise scales; None where there are none."""
-        prior = self.likelihood.scale_prior
-        return prior if isinstance(prior, ScalePrior) else None
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether targets are class labels, and predictions probabilities."""
-        return self.likelihood.has_classes
-
-    @property
-    def class_likelihood(self) -> likelihoods.ClassLikelihood:
-        """The likelihood, which has to be one of classes."""
-        if isinstance(self.likelihood, likelihoods.ClassLikelihood):
-            return self.likelihood
-        raise TypeError(f"{self.likelihood_name} has no classes. Ask `has_classes` first.")
-
-    @property
-    def regression_likelihood(self) -> likelihoods.Regression:
-        """The likelihood, which has to be one of numbers."""
-        if isinstance(self.likelihood, likelihoods.Regression):
-            return self.likelihood
-        raise TypeError(f"{self.likelihood_name} has no noise. Ask `has_classes` first.")
-
-    @property
-    def num_classes(self) -> int:
-        """Number of classes of every target; for class likelihoods only."""
-        return self.class_likelihood.num_classes(self.layer_sizes[-1])
-
-    @property
-    def likelihood_name(self) -> str:
-        """Name of the likelihood's class, for messages."""
-        return type(self.likelihood).__name__
-
-    @property
-    def num_predicted(self) -> int:
-        """Columns of a prediction: one per target, or with Categorical one per class."""
-        return self.layer_sizes[-1] if self.has_classes else self.num_targets
-
-    @property
-    def is_ntk(self) -> bool:
-        return self.parameterization == "ntk"
-
-    @property
     def is_smooth(self) -> bool:
         """Whether the potential has a continuous gradient in the activations."""
         return all(ACTIVATIONS[name].smooth for name in self.activations)
+
+    @property
+    def gauss_newton_obstacle(self) -> None:
+        """None: every perceptron has such a matrix."""
+        return None
+
+    @property
+    def architecture_text(self) -> str:
+        """Widths and activations: "5-20-20-1, tanh"."""
+        return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
+
+    def with_priors_of(self, other: NetworkSpec) -> "ModelSpec":
+        """The same network with the priors of another spec of it."""
+        return replace(self, priors=perceptron(other, "priors").priors)
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
@@ -216,9 +128,22 @@ class ModelSpec:
         return replace(spec, likelihood_power=power)
 
 
-def check_likelihood_power(power: Any) -> float:
-    """A power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
-    return check_number("likelihood_power", power, above=0, maximum=1)
+def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
+    """The spec, which has to be that of a perceptron.
+
+    Args:
+        spec: NetworkSpec.
+        what: What there is for no other network, to begin a sentence with.
+
+    Raises:
+        ValueError: Says so.
+    """
+    if isinstance(spec, ModelSpec):
+        return spec
+    raise ValueError(
+        f"{what} needs the layers of a BayesianMLP, or of a Keras model that is a plain stack of "
+        f"Dense layers, received {spec.architecture_text}."
+    )
 
 
 def make_spec(
@@ -234,34 +159,24 @@ def make_spec(
 ) -> ModelSpec:
     """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
     sizes = _layer_sizes(layer_sizes)
-    if not any(isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()):
-        wanted = "likelihood must be one of tfbnn.likelihoods"
-        raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
-    likelihood.check_outputs(sizes[-1])
-    settled = settle(sizes, prior, parameterization, likelihood, y_transform)
-    prior, parameterization, likelihood, y_transform, choices = settled
+    layer_priors, common = common_settings(
+        sizes[-1],
+        partial(default_prior, sizes),
+        partial(priors.resolve_priors, num_layers=len(sizes) - 1),
+        prior=prior,
+        likelihood=likelihood,
+        parameterization=parameterization,
+        x_transform=x_transform,
+        y_transform=y_transform,
+        dtype=dtype,
+    )
     spec = ModelSpec(
         layer_sizes=sizes,
         activations=_activations(activation, num_hidden=len(sizes) - 2),
-        priors=priors.resolve_priors(prior, num_layers=len(sizes) - 1),
-        likelihood=likelihood,
-        parameterization=check_choice("parameterization", parameterization, PARAMETERIZATIONS),
-        x_transform=parse_names(x_transform, "x_transform"),
-        y_transform=_y_transform(y_transform, likelihood),
-        dtype=check_choice("dtype", dtype_name(dtype), DTYPES),
-        choices=choices,
+        priors=layer_priors,
+        **common,
     )
-    unscaled = [
-        prior
-        for layer in spec.priors
-        for prior in (layer.kernel, layer.bias)
-        if not prior.has_scale
-    ]
-    if spec.is_ntk and unscaled:
-        raise ValueError(
-            f"A {type(unscaled[0]).__name__} prior has no scale for the ntk parameterisation, received "
-            "parameterization='ntk'. Use parameterization='standard'."
-        )
+    check_scales(spec)
     return spec
 
 
@@ -300,16 +215,3 @@ def _activations(activation: Any, num_hidden: int) -> tuple[str, ...]:
 
 def _activation(activation: Any) -> str:
     return check_choice("activation", activation_name(activation), ACTIVATIONS)
-
-
-def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[str, ...]:
-    """Names of the transforms of the targets, or OPEN where rows are to choose them."""
-    if is_auto(y_transform):
-        return OPEN
-    names = parse_names(y_transform, "y_transform")
-    if names and likelihood.has_classes:
-        raise ValueError(
-            f"y_transform must be None for {type(likelihood).__name__}, whose targets are class "
-            f"labels, received {list(names)}. Leave y_transform out."
-        )
-    return names

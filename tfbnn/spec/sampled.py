@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 
 
 class Sampled(Protocol):
@@ -14,7 +14,8 @@ class Sampled(Protocol):
         num_units, num_outputs, widest: Numbers that the network computes of each row: in all its
             layers, in the last, and in the widest; one each where there are no rows.
         is_smooth: Whether the gradient is continuous.
-        has_gauss_newton: Whether there is a Gauss-Newton matrix to whiten coordinates by.
+        gauss_newton_obstacle: Why there is no Gauss-Newton matrix to whiten coordinates by; None where
+            there is one.
     """
 
     @property
@@ -30,7 +31,7 @@ class Sampled(Protocol):
     @property
     def is_smooth(self) -> bool: ...
     @property
-    def has_gauss_newton(self) -> bool: ...
+    def gauss_newton_obstacle(self) -> str | None: ...
     def parameter_name(self, index: int) -> str:
         """A readable name of one of the numbers, for messages."""
 
@@ -38,13 +39,13 @@ class Sampled(Protocol):
         """Plain dicts, lists, strings and numbers."""
 
 
-def model_of(spec: Sampled, what: str) -> ModelSpec:
+def model_of(spec: Sampled, what: str) -> NetworkSpec:
     """The spec, which has to be that of a model, of `what` there is no other kind.
 
     Raises:
         ValueError: For a log density.
     """
-    if isinstance(spec, ModelSpec):
+    if isinstance(spec, NetworkSpec):
         return spec
     raise ValueError(
         f"{what} is about networks, received a log density. Use one of kernel='nuts', 'hmc', 'mala'."

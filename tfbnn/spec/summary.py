@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from tfbnn.spec.choices import Choice
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.model_spec import ModelSpec, perceptron
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 
 LAYER_HEADER = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
@@ -27,7 +28,7 @@ def layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
     ]
 
 
-def spec_facts(spec: ModelSpec) -> list[tuple[str, str]]:
+def spec_facts(spec: NetworkSpec) -> list[tuple[str, str]]:
     """(label, text) of what is no layer's own."""
     layout = spec.layout
     hyper = layout.num_parameters - layout.num_weights
@@ -39,14 +40,14 @@ def spec_facts(spec: ModelSpec) -> list[tuple[str, str]]:
     ]
 
 
-def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
+def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
     """The table as text: layer, shape, activation, parameters, priors; then everything else.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         choices: Choices that are known to have been made.
     """
-    header, rows = LAYER_HEADER, layer_rows(spec)
+    header, rows = LAYER_HEADER, layer_rows(perceptron(spec, "summary"))
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
@@ -55,7 +56,7 @@ def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
     rule = "-" * max(map(len, lines))
     return "\n".join(
         [
-            f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}",
+            f"BayesianMLP {'-'.join(map(str, perceptron(spec, 'summary').layer_sizes))}",
             rule,
             lines[0],
             rule,
@@ -78,7 +79,7 @@ def _prior_text(prior: WeightPrior) -> str:
     return f"{type(prior).__name__}({values})"
 
 
-def _y_names(spec: ModelSpec) -> str:
+def _y_names(spec: NetworkSpec) -> str:
     return "auto, which the targets decide" if spec.is_open else _names(spec.y_transform)
 
 

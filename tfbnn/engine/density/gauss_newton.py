@@ -19,7 +19,7 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import likelihood_information, prior_curvature
-from tfbnn.engine.density.network import network_outputs, weight_scales
+from tfbnn.engine.density.network import layer_scales, network_outputs
 from tfbnn.engine.density.row_blocks import sum_over_blocks
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
@@ -34,7 +34,7 @@ def gauss_newton_matrix(spec, theta, data):
     """Curvature of minus the log density at one network.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [P].
         data: Data.
 
@@ -64,7 +64,7 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
     """The same matrices at several networks, inside compiled programs.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [C, P], a float64 tensor.
         data: Data in float64.
         likelihood_weights: Powers of the likelihood, besides that of the spec, float64 [C].
@@ -180,7 +180,7 @@ def output_jacobian(spec, theta, x):
     as long.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [P].
         x: Transformed inputs [D, n] in the dtype of theta.
 
@@ -211,7 +211,7 @@ def _scale_columns(spec, jacobian, weights, place):
     """Derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         jacobian: Derivatives in its weights [num_outputs, number of them, n].
         weights: [number of them].
         place: Of the m scales in theta.
@@ -230,7 +230,7 @@ def _forward(spec, theta, x):
     for index, slot in enumerate(spec.layout.layers):
         kernel_factors, bias_factor = tf.ones([1, 1], x.dtype), tf.ones([1], x.dtype)
         if spec.is_ntk:
-            kernel_scales, bias_scale = weight_scales(spec, theta[None], index)
+            kernel_scales, bias_scale = layer_scales(slot, spec.priors[index], theta[None])
             kernel_factors = kernel_scales[0, :, None] / slot.num_inputs**0.5
             bias_factor = bias_scale[0]
         kernel = kernel_factors * tf.reshape(theta[slot.kernel], slot.shape)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tfbnn.data.labels import label_array
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.system.arrays import Array
 
 # The first two dimensions of whatever there is one of per draw.
@@ -51,8 +52,8 @@ def coordinates(ensemble: Ensemble) -> dict[str, Array]:
 
 def layer_sides(ensemble: Ensemble) -> tuple[str, ...]:
     """Names of the dimensions between the layers, from the inputs to the outputs."""
-    hidden = [f"dense_{number}_unit" for number in range(1, len(ensemble.spec.layer_sizes) - 1)]
-    spec = ensemble.spec
+    spec = perceptron(ensemble.spec, "to_arviz")
+    hidden = [f"dense_{number}_unit" for number in range(1, len(spec.layer_sizes) - 1)]
     last = prediction_side(ensemble) if spec.layer_sizes[-1] == spec.num_predicted else "output"
     return ("feature", *hidden, last)
 
@@ -63,7 +64,7 @@ def prediction_side(ensemble: Ensemble) -> str:
 
 
 def _names_of_sides(ensemble: Ensemble) -> dict[str, Array]:
-    sizes, sides = ensemble.spec.layer_sizes, layer_sides(ensemble)
+    sizes, sides = perceptron(ensemble.spec, "to_arviz").layer_sizes, layer_sides(ensemble)
     targets, last = ensemble.target_names, np.arange(sizes[-1])
     if sides[-1] == "class":
         last = label_array(ensemble.classes or ())
@@ -80,7 +81,7 @@ def _names_of_sides(ensemble: Ensemble) -> dict[str, Array]:
 
 
 def _weights(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
-    spec, sides = ensemble.spec, layer_sides(ensemble)
+    spec, sides = perceptron(ensemble.spec, "to_arviz"), layer_sides(ensemble)
     layers = spec.layout.kernels_and_biases(ensemble.draws)
     note = ", which the network multiplies with prior scales and a width" if spec.is_ntk else ""
     for index, (kernel, bias) in enumerate(layers):

@@ -1,6 +1,6 @@
 """The JSON of a model file: everything that is not an array."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import h5py
@@ -14,7 +14,7 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.reading import spec_from_json
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json, to_json
 from tfbnn.system.arrays import Array
@@ -65,8 +65,13 @@ def decode_metadata(array: Array | h5py.Dataset, version: int) -> dict[str, Any]
         if not isinstance(metadata[name], kinds):
             raise ModelFileError(f"{name} in metadata has the wrong type: {metadata[name]!r:.100}.")
     parsed = dict(metadata)
-    for name, kind in (("spec", ModelSpec), ("x_pipeline", Pipeline), ("y_pipeline", Pipeline)):
-        parsed[name] = kind.from_json(metadata[name])
+    readers: dict[str, Callable[[Any], Any]] = {
+        "spec": spec_from_json,
+        "x_pipeline": Pipeline.from_json,
+        "y_pipeline": Pipeline.from_json,
+    }
+    for name, read in readers.items():
+        parsed[name] = read(metadata[name])
         # Entries that the model does not know must not pass unseen.
         if parsed[name].to_json() != metadata[name]:
             raise ModelFileError(f"{name} in metadata has entries that are unknown or missing.")

@@ -1,0 +1,15 @@
+"""The description of a network out of the metadata of a file, of whichever kind it is."""
+
+from typing import Any
+
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
+
+
+def spec_from_json(entry: dict[str, Any]) -> NetworkSpec:
+    """What `to_json` of a network's spec wrote, validated.
+
+    Raises:
+        KeyError, TypeError, ValueError: For anything else.
+    """
+    return ModelSpec.from_json(entry)
