@@ -238,6 +238,13 @@ def check_likelihood_power(power: Any) -> float:
     return check_number("likelihood_power", power, above=0, maximum=1)
 
 
+def check_likelihood(likelihood: Any) -> None:
+    """Refuses what is no likelihood. Raises TypeError."""
+    if not any(isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()):
+        wanted = "likelihood must be one of tfbnn.likelihoods"
+        raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
+
+
 def common_settings(
     num_outputs: int,
     default_prior: Callable[[likelihoods.Likelihood], tuple[Any, str]],
@@ -261,9 +268,7 @@ def common_settings(
     Raises:
         TypeError, ValueError: For settings that do not describe a model.
     """
-    if not any(isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()):
-        wanted = "likelihood must be one of tfbnn.likelihoods"
-        raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
+    check_likelihood(likelihood)
     likelihood.check_outputs(num_outputs)
     settled = settle(num_outputs, default_prior, prior, parameterization, likelihood, y_transform)
     prior, parameterization, likelihood, y_transform, choices = settled

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
 
@@ -12,4 +13,5 @@ def spec_from_json(entry: dict[str, Any]) -> NetworkSpec:
     Raises:
         KeyError, TypeError, ValueError: For anything else.
     """
-    return ModelSpec.from_json(entry)
+    kind = KerasSpec if KerasSpec.describes(entry) else ModelSpec
+    return kind.from_json(entry)

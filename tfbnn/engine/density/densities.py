@@ -11,7 +11,7 @@ from math import lgamma, log, pi, sqrt
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.network import per_weight
+from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.required import required_of
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.network import per_weight
+from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.required import required_of

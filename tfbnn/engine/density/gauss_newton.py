@@ -19,9 +19,12 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import likelihood_information, prior_curvature
-from tfbnn.engine.density.network import layer_scales, network_outputs
+from tfbnn.engine.density.keras_network import keras_jacobian
+from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.prior_scales import layer_scales
 from tfbnn.engine.density.row_blocks import sum_over_blocks
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
 
 _BLOCK_ROWS = 1024
@@ -79,6 +82,8 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
             columns, noise = functions._scaled_columns(theta, rows)
             return tf.matmul(columns, columns, transpose_b=True) + tf.linalg.diag(noise)
 
+        if isinstance(spec, KerasSpec):  # whose rows are vectorised already
+            return tf.map_fn(of_network, theta)
         return tf.vectorized_map(of_network, theta)
 
     num_networks, size = theta.shape
@@ -187,6 +192,8 @@ def output_jacobian(spec, theta, x):
     Returns:
         (Jacobian [num_outputs, P, n], outputs [num_outputs, n]).
     """
+    if isinstance(spec, KerasSpec):
+        return keras_jacobian(spec, theta, x)
     layers, outputs = _forward(spec, theta, x)
     count, layout = outputs.shape[0], spec.layout
     back = tf.broadcast_to(tf.eye(count, dtype=x.dtype)[:, :, None], [count, *outputs.shape])

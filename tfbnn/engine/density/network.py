@@ -9,7 +9,10 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import xla_compiles
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.keras_network import keras_hidden_units, keras_outputs
+from tfbnn.engine.density.prior_scales import layer_scales
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
@@ -28,6 +31,8 @@ def network_outputs(spec, theta, x):
     Returns:
         Outputs [C, num_outputs, n].
     """
+    if isinstance(spec, KerasSpec):
+        return keras_outputs(spec, theta, x)
     return affine(*layer_weights(spec, theta, len(spec.activations)), hidden_units(spec, theta, x))
 
 
@@ -36,6 +41,8 @@ def hidden_units(spec, theta, x):
 
     Arguments as in `network_outputs`.
     """
+    if isinstance(spec, KerasSpec):
+        return keras_hidden_units(spec, theta, x)
     hidden = x
     for index, name in enumerate(spec.activations):
         total = affine(*layer_weights(spec, theta, index), hidden)
@@ -124,34 +131,3 @@ def network_tiles(spec, theta, num_rows):
     step = max(1, _HIDDEN_VALUES // (num_rows * spec.widest))
     for start in range(0, max(len(theta), 1), step):
         yield theta[start : start + step]
-
-
-def layer_scales(slot, prior, theta):
-    """Prior scales of one layer: of the kernel [C or 1, inputs or 1], of the bias [C or 1, 1].
-
-    Args:
-        slot: LayerSlot.
-        prior: LayerPrior.
-        theta: [C, P].
-    """
-    kernel_scales = group_scales(prior.kernel, slot.kernel_scales, theta)
-    return kernel_scales, group_scales(prior.bias, slot.bias_scales, theta)
-
-
-def group_scales(prior, place, theta):
-    """Prior scales of the weights that share a prior: [C or 1, their number]."""
-    if prior.scale_prior is None:
-        return tf.constant(prior.scale, theta.dtype, shape=[1, 1])
-    return tf.exp(theta[:, place])
-
-
-def per_weight(values, count):
-    """One number per scale [..., m] -> one per weight [..., count], see `tfbnn.spec.layout`.
-
-    A single one is left alone [..., 1]: it broadcasts, and XLA sums its gradient in one pass.
-    """
-    *batch, num_scales = values.shape
-    if num_scales == 1:
-        return values
-    wide = tf.broadcast_to(values[..., None], [*batch, num_scales, count // num_scales])
-    return tf.reshape(wide, [*batch, count])

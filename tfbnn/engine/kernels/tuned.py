@@ -85,8 +85,8 @@ class TunedKernel(Kernel):
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite preconditioner, and a line on why that one."""
-        why = spec.gauss_newton_obstacle
-        if self.preconditioner in ("auto", "gauss_newton") and why is not None:
+        wants = self.preconditioner in ("auto", "gauss_newton")
+        if wants and (why := spec.gauss_newton_obstacle) is not None:
             return replace(self, preconditioner="diagonal"), f"diagonal, because {why}"
         if self.preconditioner != "auto":
             return self, f"{self.preconditioner}, as asked"
