@@ -7,7 +7,7 @@ from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
 from tfbnn.data.frames import column_names_of
 from tfbnn.fit.handing_on import known_from
-from tfbnn.fit.model import BayesianMLP
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
@@ -19,7 +19,7 @@ _OTHERS = {"output", "num_workers", "column_names"}
 
 
 def fit(
-    model: BayesianMLP,
+    model: SampledNetwork,
     x: Any,
     y: Any,
     *,

@@ -195,6 +195,7 @@ def _settle(
     """
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.running.driver import check_workers
+    from tfbnn.engine.running.imports import check_imports
     from tfbnn.engine.running.scouting import check_restart
     from tfbnn.engine.starts.given import given_starts
 
@@ -239,6 +240,7 @@ def _settle(
     )
     check_can_be_saved(definition, transformed)
     check_workers(options.num_workers, settings)
+    check_imports(spec, options.num_workers)
     if options.restart is not None:
         check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)

@@ -1,4 +1,7 @@
-"""`BayesianMLP`: build, fit, save; `load` and `resume`. What its draws are for: `SampledModel`."""
+"""`BayesianMLP` and what it shares with `BayesianModel`: fit, save; `load` and `resume`.
+
+What draws are for: `SampledModel`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import numpy as np
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_flag, check_integer
+from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.posterior.basins.methods import BasinMethods
@@ -27,7 +31,8 @@ from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
-from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.model_spec import ModelSpec, make_spec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.prior_sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
@@ -47,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(
+class SampledNetwork(
     BaselineMethods,
     CalibrationMethods,
     BasinMethods,
@@ -56,71 +61,7 @@ class BayesianMLP(
     PriorMethods,
     KerasHabits,
 ):
-    """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
-
-    Args:
-        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
-            many inputs a column of text makes.
-        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
-            softplus, gelu, swish or silu, sin, identity or linear. Default "tanh". Functions of
-            these names of TensorFlow, Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
-        prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
-            list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
-            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
-            HalfNormal(3.0) in both for classes, whose log-odds may be large; the scales are
-            sampled, so that the data choose them. ARD is for the first kernel alone:
-            [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
-        likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
-        parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
-            square root of the layer's inputs, so that one prior suits every width. "auto"
-            (default): "ntk" with the prior "auto", "standard" with one that is given.
-        x_transform, y_transform: None, a name or a list of names out of "log10" and "standardize",
-            fitted to the training rows and saved with the model. Default of x_transform is
-            "standardize"; that of y_transform is "auto": "standardize", with "log10" before it
-            where all targets of a fit, validation rows included, are positive and each column spans
-            more than two decades. With a noise scale that is given, which counts in these units,
-            it is "standardize"; None for the class labels of Bernoulli and Categorical, which take
-            no other. Each fit chooses anew; `spec` is what the last one chose.
-        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
-
-    What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
-    rows, never on a clock.
-
-    Raises:
-        TypeError, ValueError: For settings that do not describe a model.
-
-    Example:
-        model = tfbnn.BayesianMLP([5, 20, 20, 1], y_transform=["log10", "standardize"])
-        run = model.fit_posterior(x, y)
-        print(run.report())
-        mean, stddev = model.predict(x_new)
-    """
-
-    @explains_keywords(OF_MODEL)
-    def __init__(
-        self,
-        layer_sizes: Sequence[int],
-        *,
-        activation: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = "tanh",
-        prior: Any = "auto",
-        likelihood: Likelihood = Gaussian("learned"),
-        parameterization: str = "auto",
-        x_transform: str | Sequence[str] | None = "standardize",
-        y_transform: str | Sequence[str] | None = "auto",
-        dtype: Any = "float32",
-    ) -> None:
-        spec = make_spec(
-            layer_sizes,
-            activation=activation,
-            prior=prior,
-            likelihood=likelihood,
-            parameterization=parameterization,
-            x_transform=x_transform,
-            y_transform=y_transform,
-            dtype=dtype,
-        )
-        check_prior_sizes(spec)
-        super().__init__(spec)
+    """The life cycle of a network whose posterior is sampled, whatever computes its outputs."""
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""
@@ -461,8 +402,85 @@ class BayesianMLP(
         write_saved_model(networks, bar_constants(networks.ensemble), path)
 
 
-def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) -> BayesianMLP:
+class BayesianMLP(SampledNetwork):
+    """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
+
+    Args:
+        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
+            many inputs a column of text makes.
+        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
+            softplus, gelu, swish or silu, sin, identity or linear. Default "tanh". Functions of
+            these names of TensorFlow, Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
+        prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
+            list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
+            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
+            HalfNormal(3.0) in both for classes, whose log-odds may be large; the scales are
+            sampled, so that the data choose them. ARD is for the first kernel alone:
+            [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
+        likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
+        parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
+            square root of the layer's inputs, so that one prior suits every width. "auto"
+            (default): "ntk" with the prior "auto", "standard" with one that is given.
+        x_transform, y_transform: None, a name or a list of names out of "log10" and "standardize",
+            fitted to the training rows and saved with the model. Default of x_transform is
+            "standardize"; that of y_transform is "auto": "standardize", with "log10" before it
+            where all targets of a fit, validation rows included, are positive and each column spans
+            more than two decades. With a noise scale that is given, which counts in these units,
+            it is "standardize"; None for the class labels of Bernoulli and Categorical, which take
+            no other. Each fit chooses anew; `spec` is what the last one chose.
+        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
+
+    What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
+    rows, never on a clock.
+
+    Raises:
+        TypeError, ValueError: For settings that do not describe a model.
+
+    Example:
+        model = tfbnn.BayesianMLP([5, 20, 20, 1], y_transform=["log10", "standardize"])
+        run = model.fit_posterior(x, y)
+        print(run.report())
+        mean, stddev = model.predict(x_new)
+    """
+
+    @explains_keywords(OF_MODEL)
+    def __init__(
+        self,
+        layer_sizes: Sequence[int],
+        *,
+        activation: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = "tanh",
+        prior: Any = "auto",
+        likelihood: Likelihood = Gaussian("learned"),
+        parameterization: str = "auto",
+        x_transform: str | Sequence[str] | None = "standardize",
+        y_transform: str | Sequence[str] | None = "auto",
+        dtype: Any = "float32",
+    ) -> None:
+        spec = make_spec(
+            layer_sizes,
+            activation=activation,
+            prior=prior,
+            likelihood=likelihood,
+            parameterization=parameterization,
+            x_transform=x_transform,
+            y_transform=y_transform,
+            dtype=dtype,
+        )
+        check_prior_sizes(spec)
+        super().__init__(spec)
+
+
+def load(
+    path: StrPath,
+    *,
+    untrusted: bool = False,
+    max_bytes: int = 2 * 2**30,
+    custom: Sequence[type] = (),
+) -> SampledNetwork:
     """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
+
+    Only the file of a `BayesianModel` needs Keras, unless that was a plain stack of Dense layers, whose
+    file is that of a `BayesianMLP`.
 
     Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
     chains so far; the run may go on meanwhile. Its error bars are those of these draws; a file that
@@ -477,13 +495,16 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
             the file, so that one crafted to exploit the HDF5 library itself cannot harm this one;
             costs about 0.3 s. Default False; the command line has it on. Not for run folders.
         max_bytes: Largest size of the file, and of its arrays in memory; default 2 GiB.
+        custom: Classes of one's own that the layers of a Keras model have. A file names them and never
+            brings them.
 
     Returns:
-        BayesianMLP.
+        BayesianMLP, or BayesianModel.
 
     Raises:
         FileNotFoundError: When there is no such file.
-        ModelFileError: When the file is not what it says.
+        ImportError: For a Keras model where Keras is not installed.
+        ModelFileError: When the file is not what it says, and for classes that are not in `custom`.
         RunFolderError: When the folder is not a run.
         NotFittedError: When the run has no draws yet.
         ChildProcessError: When `untrusted` is asked for and no process can be started.
@@ -492,6 +513,10 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
+    if custom:
+        from tfbnn.engine.keras.custom import remember
+
+        remember(custom)
     if os.path.isdir(path):
         if untrusted:
             raise ValueError(
@@ -501,10 +526,23 @@ def load(path: StrPath, *, untrusted: bool = False, max_bytes: int = 2 * 2**30) 
         from tfbnn.fit.assemble import load_run
 
         ensemble, rows = load_run(path)
-        model = BayesianMLP.from_ensemble(ensemble)
+        model = _class_of(ensemble.spec).from_ensemble(ensemble)
         model._training_rows = rows
         return model
-    return BayesianMLP.from_ensemble(read_model(path, untrusted=untrusted, max_bytes=max_bytes))
+    ensemble = read_model(path, untrusted=untrusted, max_bytes=max_bytes)
+    try:
+        return _class_of(ensemble.spec).from_ensemble(ensemble)
+    except ValueError as error:
+        raise ModelFileError(f"{os.fspath(path)!r}: {error}") from error
+
+
+def _class_of(spec: NetworkSpec) -> type[SampledNetwork]:
+    """The class of models with such a spec."""
+    if isinstance(spec, ModelSpec):
+        return BayesianMLP
+    from tfbnn.fit.keras_model import BayesianModel
+
+    return BayesianModel
 
 
 def resume(
@@ -516,7 +554,7 @@ def resume(
     num_workers: int | str = "auto",
     verbose: int | str = "auto",
     callbacks: Sequence[Any] = (),
-) -> tuple[BayesianMLP, Run]:
+) -> tuple[SampledNetwork, Run]:
     """Goes on with the run in a folder, which has all that is needed; finished runs are left.
 
     Args:
@@ -527,7 +565,7 @@ def resume(
         commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
 
     Returns:
-        (BayesianMLP, Run), as after the fit. The draws have the bits of a run that nothing
+        (BayesianMLP or BayesianModel, Run), as after the fit. The draws have the bits of a run that nothing
         interrupted.
 
     Raises:
@@ -549,7 +587,7 @@ def resume(
     return model, go_on()
 
 
-def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callable[[], Run]]:
+def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Callable[[], Run]]:
     """(Model, function that goes on with its run and returns the Run); see `resume`.
 
     The model has draws after the function, also where that was interrupted.
@@ -557,5 +595,5 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callab
     from tfbnn.fit.resuming import read_run
 
     definition, arguments = read_run(folder, **options)
-    model = BayesianMLP.from_spec(definition.spec)
+    model = _class_of(definition.spec).from_spec(definition.spec)
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)

@@ -40,6 +40,11 @@ class DensitySpec:
     is_smooth: ClassVar[bool] = True
     gauss_newton_obstacle: ClassVar[str] = "a log density has no Gauss-Newton matrix"
 
+    @property
+    def num_products(self) -> int:
+        """P, as if every number were a weight."""
+        return self.num_parameters
+
     def parameter_name(self, index: int) -> str:
         return f"coordinate {index}"
 

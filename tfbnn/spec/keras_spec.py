@@ -33,6 +33,8 @@ from tfbnn.system.arrays import Array
 
 # A file that asks for more is not one of ours.
 _MOST_VARIABLES, _MOST_NUMBERS, _MOST_AXES, _LONGEST_TEXT = 10_000, 2**30, 8, 1000
+# Variables that a note names.
+_MOST_NAMED = 6
 _FROZEN_DTYPES = ("float32", "float64", "int32", "int64", "uint8", "uint32", "bool")
 
 
@@ -105,6 +107,7 @@ class KerasFacts:
         num_outputs: Numbers that it gives for a row.
         num_units: Numbers that all its layers give for a row.
         widest: The most numbers that one of them takes or gives.
+        num_products: Products of all its layers for a row, about.
         is_smooth: Whether all its layers have a continuous gradient.
         readout: Place among the sampled variables of the kernel of a last Dense layer without
             activation, whose bias is next; None where there is none.
@@ -120,6 +123,7 @@ class KerasFacts:
     num_outputs: int
     num_units: int
     widest: int
+    num_products: int
     is_smooth: bool
     readout: int | None
     no_jacobian: str | None
@@ -131,7 +135,7 @@ class KerasFacts:
         """What `settings_to_json` wrote, validated."""
         _check_keys(entry, cls)
         facts = {key: value for key, value in entry.items() if key != "name"}
-        for key in ("num_outputs", "num_units", "widest"):
+        for key in ("num_outputs", "num_units", "widest", "num_products"):
             facts[key] = _count(key, facts[key], minimum=1)
         facts["input_shape"] = _shape("input_shape", facts["input_shape"])
         if facts["readout"] is not None:
@@ -214,6 +218,23 @@ class KerasSpec(NetworkSpec):
     @property
     def widest(self) -> int:
         return self.facts.widest
+
+    @property
+    def num_products(self) -> int:
+        return self.facts.num_products
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not sampled, and what is off, of a model that Keras would train otherwise."""
+        said = [f"{self.layout.num_weights} weights of {self.architecture_text} are sampled."]
+        if self.frozen:
+            count = sum(prod(one.shape) for one in self.frozen)
+            paths = ", ".join(one.path for one in self.frozen[:_MOST_NAMED])
+            more = ", ..." if len(self.frozen) > _MOST_NAMED else ""
+            said.append(f"{count} numbers keep their values: {paths}{more}.")
+        if self.facts.random_layers:
+            said.append(f"Off, as in every prediction: {', '.join(self.facts.random_layers)}.")
+        return (" ".join(said),)
 
     @property
     def is_smooth(self) -> bool:

@@ -152,6 +152,16 @@ class NetworkSpec(ABC):
         """P, the length of theta."""
         return self.layout.num_parameters
 
+    @property
+    def num_products(self) -> int:
+        """Products that a row takes, about: one per weight, more where weights are shared."""
+        return self.num_parameters
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the report of a fit has to say of the network; nothing of most."""
+        return ()
+
     def parameter_name(self, index: int) -> str:
         """A readable name of one entry of theta, for messages."""
         return self.layout.parameter_name(index)

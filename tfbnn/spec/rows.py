@@ -123,6 +123,7 @@ def prepare_rows(
     """
     classes = None if known is None else known.classes
     x = select_columns(x, None if known is None else known.column_names, f"{name}x")
+    x = spec.flat_inputs(x)
     with places_named(x):
         if known is None:
             coding = learn_coding(x, f"{name}x")

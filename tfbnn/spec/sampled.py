@@ -11,6 +11,7 @@ class Sampled(Protocol):
     Attributes:
         dtype: "float32" or "float64", of positions and gradients; sums are float64 in any case.
         num_parameters: P.
+        num_products: Products that a row takes, about: one per weight, more where weights are shared.
         num_units, num_outputs, widest: Numbers that the network computes of each row: in all its
             layers, in the last, and in the widest; one each where there are no rows.
         is_smooth: Whether the gradient is continuous.
@@ -22,6 +23,8 @@ class Sampled(Protocol):
     def dtype(self) -> str: ...
     @property
     def num_parameters(self) -> int: ...
+    @property
+    def num_products(self) -> int: ...
     @property
     def num_units(self) -> int: ...
     @property

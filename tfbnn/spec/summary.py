@@ -1,17 +1,34 @@
 """The Keras-like table of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 
 from tfbnn.spec.choices import Choice
+from tfbnn.spec.keras_spec import FrozenVariable, KerasSpec, SampledVariable
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 
-LAYER_HEADER = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
+_LAYER_HEADER = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
+_VARIABLE_HEADER = ("Variable", "Shape", "Parameters", "Prior")
 
 
-def layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
-    """A row of cells per layer, as LAYER_HEADER names them."""
+def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """(Header, rows of cells): a row per layer, or of a Keras model per variable."""
+    if isinstance(spec, KerasSpec):
+        return _VARIABLE_HEADER, list(_variable_rows(spec))
+    return _LAYER_HEADER, _layer_rows(perceptron(spec, "summary"))
+
+
+def _variable_rows(spec: KerasSpec) -> Iterator[tuple[str, ...]]:
+    sampled = {one.index: _prior_text(one.prior) for one in spec.sampled}
+    variables: list[SampledVariable | FrozenVariable] = [*spec.sampled, *spec.frozen]
+    for one in sorted(variables, key=lambda one: one.index):
+        prior = sampled.get(one.index, "fixed")
+        yield one.path, str(list(one.shape)), str(prod(one.shape)), prior
+
+
+def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
     activations = [*spec.activations, "identity"]
     return [
         (
@@ -47,7 +64,7 @@ def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
         spec: NetworkSpec.
         choices: Choices that are known to have been made.
     """
-    header, rows = LAYER_HEADER, layer_rows(perceptron(spec, "summary"))
+    header, rows = weight_table(spec)
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
@@ -56,7 +73,7 @@ def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
     rule = "-" * max(map(len, lines))
     return "\n".join(
         [
-            f"BayesianMLP {'-'.join(map(str, perceptron(spec, 'summary').layer_sizes))}",
+            _title(spec),
             rule,
             lines[0],
             rule,
@@ -66,6 +83,12 @@ def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
             *([f"Chosen: {', '.join(choice.what for choice in choices)}"] if choices else ()),
         ]
     )
+
+
+def _title(spec: NetworkSpec) -> str:
+    if isinstance(spec, ModelSpec):
+        return f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}"
+    return f"BayesianModel of {spec.architecture_text}"
 
 
 def _power_text(power: float) -> str:

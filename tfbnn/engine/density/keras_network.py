@@ -4,10 +4,15 @@ Networks follow each other, as a chain has a program of its own on a CPU; with a
 convolutions and recurrent layers would be slow, or not there at all.
 """
 
+from typing import Any
+
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.prior_scales import group_scales, per_weight
+from tfbnn.engine.keras.building import build
 from tfbnn.engine.keras.jacobian import row_jacobians
 from tfbnn.engine.keras.network import network_of
+from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.system.arrays import Array
 
 
 def keras_outputs(spec, theta, x):
@@ -36,6 +41,14 @@ def keras_jacobian(spec, theta, x):
     return row_jacobians(
         lambda theta, x: network.outputs(effective_values(spec, theta), x), theta, x
     )
+
+
+def model_of_draw(spec: KerasSpec, theta: Array) -> Any:
+    """A Keras model of its own with the weights of one network theta [P]."""
+    facts, frozen = spec.facts, {one.index: one.array for one in spec.frozen}
+    values = effective_values(spec, tf.constant(theta, spec.dtype))
+    sampled = {index: value.numpy() for index, value in values.items()}
+    return build(spec.architecture, facts.input_shape, frozen | sampled, facts.custom, spec.dtype)
 
 
 def effective_values(spec, theta):

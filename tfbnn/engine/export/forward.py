@@ -9,6 +9,7 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import network_outputs, network_tiles
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.system.arrays import Array
 
 
@@ -27,7 +28,8 @@ def make_forward(ensemble: Any) -> Callable[[Array], Array]:
         padded = 1 << (len(x) - 1).bit_length()
         columns = np.zeros((x.shape[1], padded), spec.dtype)
         columns[:, : len(x)] = x.T
-        tiles = network_tiles(spec, theta, padded)
+        # Networks of Keras follow each other, so that memory is no matter.
+        tiles = [theta] if isinstance(spec, KerasSpec) else network_tiles(spec, theta, padded)
         outputs = np.concatenate([outputs_of(tile, columns).numpy() for tile in tiles])
         return outputs[..., : len(x)]
 
@@ -36,4 +38,6 @@ def make_forward(ensemble: Any) -> Callable[[Array], Array]:
 
 @lru_cache(maxsize=32)
 def _compiled_outputs(spec):
-    return compiled(partial(network_outputs, spec), jit_compile=True)
+    # What Keras computes may have shapes of its own, and XLA takes long where it gains little.
+    is_keras = isinstance(spec, KerasSpec)
+    return compiled(partial(network_outputs, spec), jit_compile=not is_keras)

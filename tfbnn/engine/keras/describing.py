@@ -115,13 +115,13 @@ def _variables(model: Any, layers: list[Any]) -> Iterator[VariableFacts]:
             index=index,
             layers=tuple(type(layer).__name__ for layer in own),
             shape=tuple(map(int, variable.shape)),
-            fan_in=_fan_in(own[0], variable),
+            fan_in=fan_in(own[0], variable),
             is_trainable=id(variable) in trainable,
             of_normalisation=type(own[0]).__name__.endswith("Normalization"),
         )
 
 
-def _fan_in(layer: Any, variable: Any) -> int:
+def fan_in(layer: Any, variable: Any) -> int:
     """Numbers that a unit adds up with these weights; 1 of what is no kernel."""
     shape, kind, name = tuple(variable.shape), type(layer).__name__, variable.name
     if len(shape) < 2 or name == "bias" or name == "embeddings":

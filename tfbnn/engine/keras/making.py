@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         num_outputs=trial.num_outputs,
         num_units=trial.num_units,
         widest=trial.widest,
+        num_products=max(trial.num_products, sum(prod(one.shape) for one in sampled)),
         is_smooth=described.is_smooth,
         readout=_sampled_readout(trial, network, places),
         random_layers=trial.random_layers,

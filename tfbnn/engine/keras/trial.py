@@ -10,6 +10,7 @@ import numpy as np
 from tfbnn.engine.basis.libraries import Tensor, keras, tf
 from tfbnn.engine.keras.building import precision, state_after
 from tfbnn.engine.keras.calls import Call, inner_layers, recorded_calls
+from tfbnn.engine.keras.describing import fan_in
 from tfbnn.engine.keras.network import KerasNetwork, Values
 from tfbnn.engine.keras.refusals import check_stays_as_it_is
 from tfbnn.system.arrays import Array
@@ -27,6 +28,7 @@ class Trial(NamedTuple):
     Attributes:
         num_outputs, num_units, widest: Numbers that the model gives for a row, that all its layers
             give, and the most that one of them takes or gives.
+        num_products: Products of all its layers for a row, about.
         readout: Place among the model's variables of the kernel of a last Dense layer without an
             activation, or None.
         random_layers: Names of layers that are random in training, and off here.
@@ -35,6 +37,7 @@ class Trial(NamedTuple):
     num_outputs: int
     num_units: int
     widest: int
+    num_products: int
     readout: int | None
     random_layers: tuple[str, ...]
 
@@ -74,6 +77,7 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
         num_outputs=int(given.shape[0]),
         num_units=max(1, sum(sizes)),
         widest=max([prod(network.input_shape), *sizes]),
+        num_products=sum(_products(one) for one in calls),
         readout=_readout(network, calls, given),
         random_layers=tuple(dict.fromkeys(random)),
     )
@@ -109,6 +113,15 @@ def _row_sizes(given: Any) -> list[int]:
     """Numbers per row of what a layer gave."""
     shapes = [tuple(one.shape) for one in tf.nest.flatten(given) if hasattr(one, "shape")]
     return [prod(shape[1:]) for shape in shapes if len(shape) > 1 and None not in shape]
+
+
+def _products(call: Call) -> int:
+    """Products of a layer's kernels for a row: each is used wherever the layer has an output."""
+    if list(call.layer._flatten_layers(include_self=False)):
+        return 0  # those inside count by themselves
+    given = max(_row_sizes(call.given), default=0)
+    kernels = [one for one in call.layer.variables if fan_in(call.layer, one) > 1]
+    return sum(given * fan_in(call.layer, one) for one in kernels)
 
 
 def _is_random(layer: Any) -> bool:

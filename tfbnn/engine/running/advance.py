@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import make_data, no_rows
+from tfbnn.engine.keras.custom import import_classes
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.run_lanes import run_lanes
@@ -83,7 +84,8 @@ def advance_lanes(
         path, commit_interval, notify: As there.
         indices: Numbers of the lanes.
         course: How far they go, by default as far as the run may.
-        functions: Names of the functions of a log density, "module:name", to be imported: those in
+        functions: Names of the functions of a log density, or of the classes of layers of a Keras
+            model, "module:name", to be imported: those in
             the folder count for nothing without the word of the caller.
 
     Returns:
@@ -97,6 +99,8 @@ def advance_lanes(
     definition, store = read_definition(folder), FolderStore(folder, commit_interval)
     if isinstance(definition.spec, DensitySpec):
         definition = replace(definition, spec=definition.spec.imported(functions))
+    elif functions:
+        import_classes(functions)
     check_environment(folder, definition, describe_environment())
     unfinished = [
         index

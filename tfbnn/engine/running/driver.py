@@ -10,6 +10,7 @@ from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.from_callable import CallableKernel
+from tfbnn.engine.running.imports import names_to_import, why_no_workers
 from tfbnn.engine.running.run_lanes import run_lanes
 from tfbnn.engine.running.workers.crew import run_in_workers
 from tfbnn.engine.sampling.lane import Lane
@@ -24,7 +25,6 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import Session
 from tfbnn.run.stores import FolderStore, Sink, Store, result_of
-from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.threads import num_cores
@@ -79,8 +79,7 @@ def run_chains(
     course: Course = Straight(plan.num_results) if goal is None else Judged(goal, store)
     if num_workers and isinstance(store, FolderStore):
         waits = None if goal is None else course
-        spec = definition.spec
-        functions = spec.names if isinstance(spec, DensitySpec) else ()
+        functions = names_to_import(definition.spec)
         ending = run_in_workers(plan, store, num_workers, notify, waits, functions)
         seconds = clock.seconds + store.seconds(lanes).elapsed(began, before)
     else:
@@ -160,6 +159,8 @@ def count_workers(session: Session, definition: RunDefinition, settings: Kernel,
     if isinstance(asked, str):
         if begun is None:
             begun = num_lanes > 1 and num_cores() > 1 and _is_long(definition, settings, plan)
+        if begun and why_no_workers(definition.spec) is not None:
+            return 0
         # Processes would share the GPU's memory.
         return min(1 if has_gpu() else num_cores(), num_lanes) if begun else 0
     if asked > 1 and num_lanes == 1:

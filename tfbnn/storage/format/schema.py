@@ -22,7 +22,7 @@ Description = tuple[tuple[str, ...], tuple[str, ...]]  # dtypes, names of the di
 FORMAT = "tfbnn-model"
 # Every version from 1 on is read by all later releases; tests/golden holds files of each that was
 # released. The one after the last of them is open: it may change until it is released.
-RELEASED_VERSION, FORMAT_VERSION = 2, 2
+RELEASED_VERSION, FORMAT_VERSION = 2, 3
 
 # Attributes of the root; other objects have none.
 ATTRIBUTES: dict[str, type[str] | type[int]] = {
@@ -49,7 +49,8 @@ METADATA_KINDS: dict[str, type | UnionType] = {
 }
 # What each version added to the metadata, with what files of the versions before it mean.
 ADDED_METADATA: dict[int, dict[str, Any]] = {
-    2: {"vector_target": False, "calibration": None, "basins": None, "coding": None}
+    2: {"vector_target": False, "calibration": None, "basins": None, "coding": None},
+    3: {},  # its specs may be of Keras models
 }
 THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"
