@@ -231,7 +231,7 @@ FILES = {
         set_attribute("format", np.array([b"tfbnn-model"])), "'format' must be a text",
     ),
     "format version from the future": (
-        set_attribute("format_version", 999), "reads format version 1 to 2, the file has 999",
+        set_attribute("format_version", 999), "reads format version 1 to 3, the file has 999",
     ),
     "an entry of a version to come": (
         set_attribute("format_version", 1), r"object with the keys \('spec', .*'provenance'\)",

@@ -24,7 +24,7 @@ def forward_pass(ensemble: Ensemble, num_rows: int, backend: str) -> Callable[[A
     Args:
         ensemble: Ensemble.
         num_rows: Rows that will be predicted in all.
-        backend: As in `BayesianMLP.predict`.
+        backend: As in `BayesianMLP.predict`; of a Keras model always TensorFlow.
 
     Raises:
         ValueError: For "tensorflow" where the draws are no networks.
@@ -35,11 +35,6 @@ def forward_pass(ensemble: Ensemble, num_rows: int, backend: str) -> Callable[[A
         ensemble.effective_tangents  # noqa: B018 - as below
         return partial(linearised_outputs, ensemble)
     if not isinstance(ensemble.spec, ModelSpec):
-        if backend == "numpy":
-            raise ValueError(
-                "backend='numpy' needs the layers of a BayesianMLP, received "
-                f"{ensemble.spec.architecture_text}. Leave backend='auto'."
-            )
         return _forward_of_tensorflow(ensemble)
     if backend == "auto":
         values = num_rows * ensemble.num_draws

@@ -33,6 +33,7 @@ from tfbnn.posterior.prediction import (
 )
 from tfbnn.posterior.prediction_frame import labels_of
 from tfbnn.posterior.showing import line_of
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
 from tfbnn.spec.summary import describe_model
@@ -177,6 +178,8 @@ class SampledModel:
         check_choice("space", space, {"original", "transformed"})
         if check_choice("backend", backend, {"auto", "numpy", "tensorflow"}) == "tensorflow":
             ensemble.require_networks("backend='tensorflow'", "Use backend='auto'")
+        if backend == "numpy":
+            perceptron(ensemble.spec, "backend='numpy'")
         if quantiles is not None:
             quantiles = [
                 check_number("quantiles", q, above=0, below=1)

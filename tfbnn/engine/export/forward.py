@@ -36,6 +36,31 @@ def make_forward(ensemble: Any) -> Callable[[Array], Array]:
     return forward
 
 
+def input_gradients(ensemble: Any, x: Array) -> tuple[Array, Array]:
+    """(Outputs [M, n, K], their derivatives [M, n, D, K]) of M Keras networks at x [n, D]."""
+    spec = ensemble.spec
+    theta = tf.constant(ensemble.draws.reshape(ensemble.num_draws, -1))
+    outputs, slopes = _compiled_gradients(spec)(theta, tf.constant(x.T, spec.dtype))
+    by_inputs = slopes.numpy().transpose(0, 3, 2, 1).astype(float)
+    return outputs.numpy().swapaxes(1, 2).astype(float), by_inputs
+
+
+@lru_cache(maxsize=32)
+def _compiled_gradients(spec):
+    def of_network(theta, x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            outputs = network_outputs(spec, theta[None], x)[0]
+            each = tf.unstack(outputs)
+        return outputs, tf.stack([tape.gradient(one, x) for one in each])
+
+    def of_networks(theta, x):
+        kinds = (theta.dtype, theta.dtype)
+        return tf.map_fn(lambda one: of_network(one, x), theta, fn_output_signature=kinds)
+
+    return compiled(of_networks, jit_compile=False)
+
+
 @lru_cache(maxsize=32)
 def _compiled_outputs(spec):
     # What Keras computes may have shapes of its own, and XLA takes long where it gains little.

@@ -77,5 +77,5 @@ def _is_the_same(stack: PlainStack, model: Any) -> bool:
     hidden = x
     for kernel, bias, name in zip(weights[::2], weights[1::2], [*stack.activations, "identity"]):
         hidden = ACTIVATIONS[name].numpy(hidden @ kernel + bias)
-    given = keras.ops.convert_to_numpy(model(x.astype(model.dtype), training=False))
+    given = model(x.astype(model.dtype), training=False).numpy()
     return np.allclose(hidden, given, rtol=_TOLERANCE, atol=_TOLERANCE)

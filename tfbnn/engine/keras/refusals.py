@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tfbnn.engine.basis.libraries import keras
 
 _WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"
@@ -77,7 +79,7 @@ def check_stays_as_it_is(before: list[Any], after: list[Any], variables: list[An
         ValueError: Names the first that changes.
     """
     for variable, old, new in zip(variables, before, after):
-        if (keras.ops.convert_to_numpy(old) != keras.ops.convert_to_numpy(new)).any():
+        if np.any(old.numpy() != new.numpy()):
             raise ValueError(
                 f"keras_model must predict the same each time, received one in which a prediction "
                 f"changes {variable.path!r}. Switch the random layer or the state off: leave training "

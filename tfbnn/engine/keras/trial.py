@@ -86,9 +86,7 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
 def _check_outputs(
     model: Any, network: KerasNetwork, values: Values, flat: Tensor, given: Tensor
 ) -> None:
-    own = keras.ops.convert_to_numpy(
-        model(network.rows(tf.cast(flat, model.dtype)), training=False)
-    )
+    own = model(network.rows(tf.cast(flat, model.dtype)), training=False).numpy()
     if own.ndim != 2:
         raise ValueError(
             f"keras_model must give numbers [N, K], received {model.name!r}, which gives "

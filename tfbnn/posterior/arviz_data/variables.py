@@ -83,9 +83,9 @@ def _names_of_sides(ensemble: Ensemble) -> dict[str, Array]:
         further = range(len(targets), sizes[-1])
         last = np.array([*targets, *(f"output {number + 1}" for number in further)])
     return {
-        **common,
         **{name: np.arange(size) for name, size in zip(sides[1:-1], sizes[1:-1])},
         sides[-1]: last,
+        **common,
     }
 
 
