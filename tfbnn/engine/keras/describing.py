@@ -89,6 +89,11 @@ def _config(model: Any) -> Any:
 def _row_shape(model: Any) -> tuple[int, ...]:
     """Shape of one row of inputs."""
     shape = getattr(model, "input_shape", None)  # subclassed models have none
+    if shape is not None and shape[0] is not None:
+        raise ValueError(
+            f"keras_model must take any number of rows, received {model.name!r}, which takes batches of "
+            f"{shape[0]}. Begin it with keras.Input(shape), and build RNNs with stateful=False."
+        )
     if shape is None:
         shape = (model.get_build_config() or {}).get("input_shape")
     if not isinstance(shape, (list, tuple)) or len(shape) < 2 or None in shape[1:]:
