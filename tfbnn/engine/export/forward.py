@@ -22,14 +22,15 @@ def make_forward(ensemble: Any) -> Callable[[Array], Array]:
     """
     spec = ensemble.spec
     theta = tf.constant(ensemble.draws.reshape(ensemble.num_draws, -1))
+    if isinstance(spec, KerasSpec):
+        return lambda x: _keras_outputs(spec)(theta, tf.constant(x.T, spec.dtype)).numpy()
     outputs_of = _compiled_outputs(spec)
 
     def forward(x: Array) -> Array:
         padded = 1 << (len(x) - 1).bit_length()
         columns = np.zeros((x.shape[1], padded), spec.dtype)
         columns[:, : len(x)] = x.T
-        # Networks of Keras follow each other, so that memory is no matter.
-        tiles = [theta] if isinstance(spec, KerasSpec) else network_tiles(spec, theta, padded)
+        tiles = network_tiles(spec, theta, padded)
         outputs = np.concatenate([outputs_of(tile, columns).numpy() for tile in tiles])
         return outputs[..., : len(x)]
 
@@ -58,11 +59,21 @@ def _compiled_gradients(spec):
         kinds = (theta.dtype, theta.dtype)
         return tf.map_fn(lambda one: of_network(one, x), theta, fn_output_signature=kinds)
 
-    return compiled(of_networks, jit_compile=False)
+    return compiled(of_networks, jit_compile=False, signature=_any_number(spec))
 
 
 @lru_cache(maxsize=32)
 def _compiled_outputs(spec):
-    # What Keras computes may have shapes of its own, and XLA takes long where it gains little.
-    is_keras = isinstance(spec, KerasSpec)
-    return compiled(partial(network_outputs, spec), jit_compile=not is_keras)
+    return compiled(partial(network_outputs, spec), jit_compile=True)
+
+
+@lru_cache(maxsize=32)
+def _keras_outputs(spec):
+    # Networks follow each other, so that there is one program for all numbers of them and of rows.
+    return compiled(partial(network_outputs, spec), jit_compile=False, signature=_any_number(spec))
+
+
+def _any_number(spec):
+    """Of networks [M, P], and of rows [D, n]."""
+    shapes = [None, spec.num_parameters], [spec.num_inputs, None]
+    return [tf.TensorSpec(shape, spec.dtype) for shape in shapes]

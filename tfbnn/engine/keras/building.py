@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tfbnn.engine.basis.libraries import Tensor, keras, tf
+from tfbnn.engine.basis.libraries import Tensor, keras
 from tfbnn.engine.keras.custom import known_classes
 from tfbnn.system.arrays import Array
 
@@ -52,7 +52,7 @@ def build(
     """
     classes = known_classes(custom)
     config = _in_dtype(json.loads(architecture), dtype)
-    with precision(dtype), tf.init_scope():
+    with precision(dtype):
         try:
             model = keras.saving.deserialize_keras_object(
                 config, custom_objects=classes, safe_mode=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -73,5 +74,7 @@ def built(
 ) -> KerasNetwork:
     """The network of a spec that has these."""
     values = {one.index: one.array for one in frozen}
-    model = build(architecture, input_shape, values, custom, dtype)
+    # In a thread of its own: this one may be tracing a program, in which no variables can be made.
+    with ThreadPoolExecutor(1) as pool:
+        model = pool.submit(build, architecture, input_shape, values, custom, dtype).result()
     return KerasNetwork(model, dtype, input_shape)
