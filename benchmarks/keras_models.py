@@ -9,13 +9,16 @@ steps alternate in one process. The other models of the tests follow, for their 
 """
 
 import argparse
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from common import add_common_options, in_turns, keep, markdown, output_folder
 
 warnings.filterwarnings("ignore")
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the models of the tests
 NUM_ROWS, REPEATS, LAYER_SIZES = 11_746, 15, [5, 20, 20, 1]
 # Gradients of a timed run, and of one of the other models, which see fewer rows.
 COUNT, OTHER_ROWS, OTHER_COUNT = 50, 1000, 10
