@@ -220,6 +220,10 @@ class KerasSpec(NetworkSpec):
         return self.facts.widest
 
     @property
+    def inputs_are_alike(self) -> bool:
+        return len(self.facts.input_shape) > 1
+
+    @property
     def num_products(self) -> int:
         return self.facts.num_products
 

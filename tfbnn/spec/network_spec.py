@@ -153,6 +153,11 @@ class NetworkSpec(ABC):
         return self.layout.num_parameters
 
     @property
+    def inputs_are_alike(self) -> bool:
+        """Whether inputs are of one kind and on one scale, as pixels and steps of time are."""
+        return False
+
+    @property
     def num_products(self) -> int:
         """Products that a row takes, about: one per weight, more where weights are shared."""
         return self.num_parameters
