@@ -1,5 +1,6 @@
 """Priors of weights and of scales, for `BayesianMLP(prior=...)`."""
 
+from tfbnn.fit.from_posterior import FromPosterior
 from tfbnn.spec.priors import (
     ARD,
     HalfCauchy,
@@ -15,6 +16,7 @@ from tfbnn.spec.priors import (
 
 __all__ = [
     "ARD",
+    "FromPosterior",
     "HalfCauchy",
     "HalfNormal",
     "HierarchicalNormal",

@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.processes
 def test_fast_tests_need_no_tensorflow():
-    """Once more, in processes that refuse to import it."""
+    """Once more, in processes that refuse to import it; `nox -s fast` has all cases of each test."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "fast", "-p", "no:cacheprovider"]
-    command += ["-n", "2", "--dist", "loadfile"]
+    command += ["--few-cases", "-n", "2", "--dist", "loadfile"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550)
     assert done.returncode == 0, done.stdout[-3000:]
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 2000
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 1500
 
 
 def test_ci_runs_what_the_default_run_leaves_out():

@@ -1,13 +1,13 @@
 """Every check that scikit-learn has of a regressor, with real default fits; a file for each kind, as
-those of a file run one after the other."""
+those of a file run one after the other. Those that are around a fit are slow."""
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.support.estimators import checks_of_fits
 from tfbnn.sklearn import BayesianMLPRegressor
 
 
 @pytest.mark.statistics
-@parametrize_with_checks([BayesianMLPRegressor()])
+@pytest.mark.parametrize(("estimator", "check"), checks_of_fits(BayesianMLPRegressor()))
 def test_the_default_fit_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -1,11 +1,46 @@
-"""Estimators whose fits sample nothing, for tests of all that is around the sampling."""
+"""Estimators whose fits sample nothing, for tests of all that is around the sampling, and the checks that
+scikit-learn has of those that do."""
 
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests.support.builders import make_ensemble, random_statistics
 from tfbnn.spec.rows import rows_to_fit
+
+# Checks of what surrounds a fit: arguments, attributes, messages. tests/unit/sklearn/test_checks.py has
+# them in every run, of fits that sample nothing; real fits take seconds each.
+AROUND_A_FIT = {
+    "check_dict_unchanged",
+    "check_dont_overwrite_parameters",
+    "check_estimators_fit_returns_self",
+    "check_estimators_nan_inf",
+    "check_estimators_overwrite_params",
+    "check_estimators_pickle",
+    "check_fit_check_is_fitted",
+    "check_fit_score_takes_y",
+    "check_n_features_in",
+    "check_n_features_in_after_fitting",
+    "check_pipeline_consistency",
+    "check_positive_only_tag_during_fit",
+}
+
+
+def checks_of_fits(estimator):
+    """Parameters (estimator, check) for all of scikit-learn's checks; those around a fit are slow."""
+    parameters = []
+    for _, check in estimator_checks_generator(estimator):
+        name = check.func.__name__
+        options = ",".join(f"{key}={value}" for key, value in check.keywords.items())
+        marks = [pytest.mark.slow] if name in AROUND_A_FIT else []
+        parameters.append(
+            pytest.param(
+                estimator, check, id=f"{name}({options})" if options else name, marks=marks
+            )
+        )
+    return parameters
 
 
 class FakeFits:

@@ -4,6 +4,7 @@ import numpy as np
 from scipy import stats
 
 from tfbnn import likelihoods, priors
+from tfbnn.spec.priors.arrays import FrozenArray
 
 ACTIVATIONS = {
     "tanh": np.tanh,
@@ -105,6 +106,13 @@ def log_prior(spec, theta):
             prior = getattr(spec.priors[index], kind)
             if isinstance(prior, priors.Uniform):
                 total += stats.uniform.logpdf(weights, prior.low, prior.high - prior.low).sum()
+                continue
+            if getattr(prior, "loc", 0.0) != 0 or getattr(prior, "shape", None):
+                loc, scale = (
+                    one.values if isinstance(one, FrozenArray) else one
+                    for one in (prior.loc, prior.scale)
+                )
+                total += stats.norm.logpdf(weights, loc, scale).sum()
                 continue
             scale = _scale(spec.priors[index], index, kind, scales)
             scale = 1.0 if spec.parameterization == "ntk" else scale

@@ -35,6 +35,16 @@ MODELS = {
         parameterization="ntk",
     ),
     "laplace": dict(prior=priors.Laplace(0.7), activation="gelu"),
+    "located": dict(
+        layer_sizes=[2, 3, 1],
+        prior=[
+            {
+                "kernel": priors.Normal([[0.5, 1, 2], [0.1, 3, 1]], loc=[[1, -1, 0], [0, 2, 0.5]]),
+                "bias": priors.Normal([0.2, 1, 0.7]),
+            },
+            {"kernel": priors.Normal(0.8, loc=[[1], [0], [-2]]), "bias": priors.Normal(2, loc=-1)},
+        ],
+    ),
     "uniform": dict(prior=priors.Uniform(-4.0, 5.0), activation="relu"),
     "mixed_priors": dict(
         prior=[

@@ -52,6 +52,14 @@ class NoTensorFlow:
             raise RuntimeError(f"a fast test imports {name}: mark it with pytest.mark.tensorflow")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--few-cases",
+        action="store_true",
+        help="of each parametrised test the first case, one in the middle, and the last",
+    )
+
+
 def _only_fast(config):
     return config.option.markexpr == "fast"
 
@@ -69,7 +77,9 @@ def pytest_ignore_collect(collection_path, config):
     return True if _only_fast(config) and _needs_tensorflow(collection_path) else None
 
 
-def pytest_collection_modifyitems(items):
+# First, as markers select among what is left here.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
     for item in items:
         place = item.path.relative_to(TESTS).parts[0]
         if place in ("browser", "cluster", "processes"):
@@ -80,6 +90,18 @@ def pytest_collection_modifyitems(items):
             or NOT_FAST & {mark.name for mark in item.iter_markers()}
         ):
             item.add_marker("fast")
+    if config.option.few_cases:
+        _leave_few_cases(config, items)
+
+
+def _leave_few_cases(config, items):
+    """Deselects all but three cases of each test, in the order of its parameters."""
+    tests = {}
+    for item in items:
+        tests.setdefault((item.path, item.parent.nodeid, item.originalname), []).append(item)
+    kept = {cases[i] for cases in tests.values() for i in (0, len(cases) // 2, -1)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def pytest_runtest_setup(item):

@@ -43,7 +43,7 @@ def fit_columns(
     names = {"target_names": list(targets), "noise_columns": list(noise)}
     asked = FitOptions(**options, column_names=names)
     with places_named(rows[0], validation_data and validation_data[0]):
-        earlier = known_from(model.spec, asked.initial_state)
+        earlier = known_from(model, asked.initial_state)
         return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data, earlier), asked)
 
 

@@ -75,7 +75,7 @@ def fit(
     checked = FitOptions(output=output, column_names=column_names_of(y), **options)
     _check_kernel(checked.kernel)
     data = x, y, noise_scale, validation_data
-    earlier = known_from(model.spec, checked.initial_state)
+    earlier = known_from(model, checked.initial_state)
     rows, validation = rows_to_fit(model.spec, *data, earlier)
     return model.fit_rows(rows, validation, checked, Cluster(client))
 

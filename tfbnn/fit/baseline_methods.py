@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_integer
+from tfbnn.fit.handing_on import known_from
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.rows import rows_to_fit
@@ -168,7 +169,8 @@ class BaselineMethods(SampledModel):
         options = FitOptions(**given, column_names=column_names_of(y))
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]), signals_interrupt():
-            rows, validation = rows_to_fit(self._asked, x, y, noise_scale, validation_data)
+            earlier = known_from(self)
+            rows, validation = rows_to_fit(self._asked, x, y, noise_scale, validation_data, earlier)
             fitted = fit_baseline(self._asked, rows, validation, name, options)
         record = fitted.record
         self._keep(rows, fitted.ensemble, in_any_case=not record.stopped)

@@ -79,15 +79,17 @@ class DensityMethods(SampledModel):
         return make_log_prob(self.spec, *transformed)
 
     def _transformed(self, x: Any, y: Any, noise_scale: Any, what: str) -> NetworkRows:
-        known = None if self._ensemble is None else self._ensemble.known
+        fitted = self._ensemble or self.earlier
+        known = None if fitted is None else fitted.known
         rows = prepare_rows(self.spec, x, y, noise_scale, "", known)
         if self._ensemble is not None:
             require_noise(self._ensemble, rows.noise, what)
         return transform_rows(self.spec, *self._pipelines(), rows)
 
     def _pipelines(self) -> tuple[Pipeline, Pipeline]:
-        if self._ensemble is not None:
-            return self._ensemble.x_pipeline, self._ensemble.y_pipeline
+        fitted = self._ensemble or self.earlier
+        if fitted is not None:
+            return fitted.x_pipeline, fitted.y_pipeline
         x_pipeline = unfitted_pipeline(self.spec.x_transform)
         y_pipeline = None if self.spec.is_open else unfitted_pipeline(self.spec.y_transform)
         if x_pipeline is None or y_pipeline is None:

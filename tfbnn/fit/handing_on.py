@@ -1,10 +1,17 @@
-"""What a fit takes over from the model whose networks its chains start from."""
+"""What a fit takes over from an earlier model: from its prior, or from where its chains start."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.run.definition import InitialState
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.choices import is_auto
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Known
@@ -13,27 +20,62 @@ from tfbnn.spec.rows import Known
 _SAME = ("parameterization", "x_transform", "y_transform")
 
 
-def known_from(spec: NetworkSpec, initial_state: Any) -> Known | None:
-    """What is known of rows before they come; None, unless chains start from an Ensemble.
+def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
+    """What is known of rows before they come; None, unless prior or starts are of an earlier model.
 
     Args:
-        spec: NetworkSpec of the fit, as asked for. A transform of the targets that is open in it will
-            be that of the ensemble.
+        model: The model that is to be fitted. A transform of the targets that is open in it will be
+            that of the earlier one.
         initial_state: As in `FitOptions`.
 
     Raises:
-        ValueError: When the ensemble is one of another network, or of other transforms.
+        ValueError: When the chains are to start from a model of another network, or of other
+            transforms.
     """
-    if not isinstance(initial_state, Ensemble):
+    sources = []
+    if model.earlier is not None:
+        sources.append(model.earlier)
+    if isinstance(initial_state, Ensemble):
+        refuse_other_network("initial_state", model.spec, initial_state.spec)
+        sources.append(initial_state)
+    if not sources:
         return None
-    there = initial_state.spec
+    transforms = [(source.x_pipeline, source.y_pipeline) for source in sources]
+    if transforms[0] != transforms[-1]:
+        raise ValueError(
+            "initial_state must be a model with the transforms of the one that the prior is from, "
+            "received one that learned others from its rows. Leave initial_state out."
+        )
+    return sources[0].known._replace(transforms=transforms[0])
+
+
+def starts_by_prior(spec: NetworkSpec, options: FitOptions) -> FitOptions:
+    """The options with the starts that an earlier posterior suggests, where they leave them open."""
+    prior = spec.joint_prior
+    if prior is None or options.initial_state is not None or not is_auto(options.pretraining):
+        return options
+    theta = prior.loc.values[np.arange(options.num_chains) % prior.num_components]
+    starts = InitialState(theta, "the means of the posterior that is the prior")
+    return replace(options, initial_state=starts)
+
+
+def refuse_other_network(what: str, spec: NetworkSpec, there: NetworkSpec) -> None:
+    """Refuses an earlier model in which parameters mean something else.
+
+    Args:
+        what: The argument that it came by.
+        spec: NetworkSpec of the model that is to be fitted.
+        there: NetworkSpec of the earlier one.
+
+    Raises:
+        ValueError: Names the setting in which they differ.
+    """
     is_open = spec.is_open or "y_transform" in {choice.what for choice in spec.choices}
     for name in (*spec.what_it_computes, *_SAME):
         if not (is_open and name == "y_transform"):
-            _refuse_difference(name, getattr(spec, name), getattr(there, name, None))
-    _refuse_difference("likelihood", *map(_without_prior, (spec.likelihood, there.likelihood)))
-    transforms = initial_state.x_pipeline, initial_state.y_pipeline
-    return initial_state.known._replace(transforms=transforms)
+            _refuse_difference(what, name, getattr(spec, name), getattr(there, name, None))
+    settings = map(_without_prior, (spec.likelihood, there.likelihood))
+    _refuse_difference(what, "likelihood", *settings)
 
 
 def _without_prior(likelihood: Likelihood) -> tuple[str, dict[str, Any]]:
@@ -42,9 +84,9 @@ def _without_prior(likelihood: Likelihood) -> tuple[str, dict[str, Any]]:
     return type(likelihood).__name__, settings
 
 
-def _refuse_difference(name: str, here: Any, there: Any) -> None:
+def _refuse_difference(what: str, name: str, here: Any, there: Any) -> None:
     if here != there:
         raise ValueError(
-            f"initial_state must be a model whose {name} is {here!r}, as of this one, received "
-            f"{there!r}. Build this model like that one, or pass an array of parameters."
+            f"{what} must be a model whose {name} is {here!r}, as of this one, received "
+            f"{there!r}. Build this model like that one."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 from tfbnn.data.validation import check_integer
@@ -10,7 +11,6 @@ from tfbnn.fit.model import SampledNetwork
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.prior_sizes import check_prior_sizes
 from tfbnn.system.paths import StrPath
 
 __all__ = ["BayesianModel"]
@@ -86,18 +86,15 @@ class BayesianModel(SampledNetwork):
     ) -> None:
         from tfbnn.engine.keras.making import spec_of_keras_model
 
-        spec = spec_of_keras_model(
-            keras_model,
-            prior=prior,
-            likelihood=likelihood,
-            parameterization=parameterization,
-            x_transform=x_transform,
-            y_transform=y_transform,
-            dtype=dtype,
-            input_shape=input_shape,
-        )
-        check_prior_sizes(spec)
-        super().__init__(spec)
+        settings = {
+            "likelihood": likelihood,
+            "parameterization": parameterization,
+            "x_transform": x_transform,
+            "y_transform": y_transform,
+            "dtype": dtype,
+            "input_shape": input_shape,
+        }
+        super().__init__(partial(spec_of_keras_model, keras_model), prior, settings)
 
     @classmethod
     def from_spec(cls, spec: NetworkSpec) -> Self:

@@ -20,6 +20,8 @@ from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
+from tfbnn.fit.from_posterior import FromPosterior
+from tfbnn.fit.handing_on import known_from, starts_by_prior
 from tfbnn.posterior.basins.methods import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
@@ -33,7 +35,7 @@ from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.prior_sizes import check_prior_sizes
+from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
@@ -61,7 +63,22 @@ class SampledNetwork(
     PriorMethods,
     KerasHabits,
 ):
-    """The life cycle of a network whose posterior is sampled, whatever computes its outputs."""
+    """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
+
+    Args:
+        make: Makes the spec of settings and a prior.
+        prior: Its prior, or a FromPosterior.
+        settings: Its other arguments.
+    """
+
+    def __init__(
+        self, make: Callable[..., NetworkSpec], prior: Any, settings: dict[str, Any]
+    ) -> None:
+        is_earlier = isinstance(prior, FromPosterior)
+        spec = prior.spec_for(make, settings) if is_earlier else make(prior=prior, **settings)
+        check_prior_sizes(spec)
+        super().__init__(spec)
+        self._earlier = prior.earlier if is_earlier else None
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""
@@ -241,7 +258,6 @@ class SampledNetwork(
                 `model.posterior`, as after a callback's stop, and committed. Chains that failed
                 before or meanwhile are named in a warning.
         """
-        from tfbnn.fit.handing_on import known_from
         from tfbnn.run.options import FitOptions
 
         initial_state = networks_of(initial_state)
@@ -270,7 +286,7 @@ class SampledNetwork(
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]):
-            earlier = known_from(self.spec, initial_state)
+            earlier = known_from(self, initial_state)
             data = x, y, noise_scale, validation_data
             rows, validation = rows_to_fit(self.spec, *data, earlier)
             return self.fit_rows(rows, validation, options)
@@ -283,6 +299,7 @@ class SampledNetwork(
 
         keep = partial(self._keep, rows)
         with signals_interrupt():
+            options = starts_by_prior(self._asked, options)
             run, result = fit(self._asked, rows, validation, options, keep, place)
         error = None
         if result.failures:
@@ -456,18 +473,15 @@ class BayesianMLP(SampledNetwork):
         y_transform: str | Sequence[str] | None = "auto",
         dtype: Any = "float32",
     ) -> None:
-        spec = make_spec(
-            layer_sizes,
-            activation=activation,
-            prior=prior,
-            likelihood=likelihood,
-            parameterization=parameterization,
-            x_transform=x_transform,
-            y_transform=y_transform,
-            dtype=dtype,
-        )
-        check_prior_sizes(spec)
-        super().__init__(spec)
+        settings = {
+            "activation": activation,
+            "likelihood": likelihood,
+            "parameterization": parameterization,
+            "x_transform": x_transform,
+            "y_transform": y_transform,
+            "dtype": dtype,
+        }
+        super().__init__(partial(make_spec, layer_sizes), prior, settings)
 
 
 def load(

@@ -23,8 +23,8 @@ from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, groups_of_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes
 from tfbnn.posterior.prediction import function_draws, noise_tiles
-from tfbnn.spec.prior_draws import draw_parameters
 from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.priors.draws import draw_parameters
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
 
@@ -165,7 +165,9 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
 
 
 def check_prior(ensemble: Ensemble) -> PriorCheck:
-    """Where the weights of up to 400 of the draws lie under their prior."""
+    """Where the weights of up to 400 of the draws lie under their prior, if each has one of its own."""
+    if ensemble.spec.joint_prior is not None:
+        return PriorCheck(np.nan, np.nan, _prior_spread(ensemble))
     step = -(-ensemble.num_draws // _MAX_DRAWS)
     theta = ensemble.draws[:, ::step].reshape(-1, ensemble.draws.shape[-1]).astype(np.float64)
     at_edge, in_tail = [], []
@@ -189,7 +191,7 @@ def _tail_begins(ensemble: Ensemble, prior: WeightPrior) -> float | None:
 
     Quantiles of draws, so that a new prior needs nothing but what it has.
     """
-    if prior.scale is None and prior.scale_prior is None:
+    if not prior.has_scale:
         return None
     draws = np.abs(prior.sample(np.random.default_rng(0), (round(100 / _TAIL),)))
     limit = float(np.quantile(draws, 1.0 - _TAIL))

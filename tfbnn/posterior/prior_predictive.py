@@ -14,7 +14,7 @@ from tfbnn.data.validation import check_integer
 from tfbnn.posterior.arviz_data.at_rows import Points, at_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.prior_draws import draw_parameters
+from tfbnn.spec.priors.draws import draw_parameters
 from tfbnn.system.arrays import Array
 
 # Apart from the streams of the noise, which `at_rows` draws for every row.
@@ -72,7 +72,7 @@ class PriorMethods(SampledModel):
         spec = self.spec
         generators = [np.random.default_rng([seed, draw, _STREAM]) for draw in range(num_results)]
         theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)
-        known = _unfitted(self, x) if self._ensemble is None else self._ensemble
+        known = self._ensemble or self.earlier or _unfitted(self, x)
         ensemble = _before_the_rows(known, theta)
         found = at_rows(
             ensemble, Points.checked(ensemble, x, None, noise_scale, "sample_prior"), False, seed

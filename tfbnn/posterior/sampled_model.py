@@ -58,6 +58,7 @@ class SampledModel:
         self._asked = spec  # what is open in it each fit chooses anew
         self._ensemble: Ensemble | None = None
         self._training_rows: Rows | None = None
+        self._earlier: Ensemble | None = None
 
     @classmethod
     def from_spec(cls, spec: NetworkSpec) -> Self:
@@ -90,6 +91,16 @@ class SampledModel:
         Then a `y_transform` of ("auto",) is still to be chosen, by the targets.
         """
         return self._asked if self._ensemble is None else self._ensemble.spec
+
+    @property
+    def earlier(self) -> Ensemble | None:
+        """The networks that the prior is the posterior of; of a loaded model its own stand for them."""
+        return self._ensemble if self._earlier is None and self.spec.joint_prior else self._earlier
+
+    @property
+    def training_rows(self) -> Rows | None:
+        """The `Rows` of the fit, where it was in this process; else None."""
+        return self._training_rows
 
     @property
     def posterior(self) -> Ensemble:

@@ -9,7 +9,7 @@ from typing import Any
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.model_spec import ModelSpec, make_spec
 from tfbnn.spec.network_spec import REGISTRY
-from tfbnn.spec.prior_sizes import check_prior_sizes
+from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.settings_json import settings_from_json
 
 # Arguments by the names that `ModelSpec` has for them.
@@ -27,7 +27,16 @@ _NAMES = (
 
 
 def config_of(spec: ModelSpec) -> dict[str, Any]:
-    """The arguments that describe a model, JSON-able; "auto" where a setting was left open."""
+    """The arguments that describe a model, JSON-able; "auto" where a setting was left open.
+
+    Raises:
+        ValueError: For a model whose prior is the posterior of another.
+    """
+    if spec.joint_prior is not None:
+        raise ValueError(
+            "get_config has settings alone, and the prior of this model is the posterior of another. "
+            "Save the models, and build it anew with tfbnn.priors.FromPosterior."
+        )
     entries = spec.to_json()
     config = {_ARGUMENTS.get(name, name): entry for name, entry in entries.items()}
     config.pop("likelihood_power", None)  # an argument of a fit

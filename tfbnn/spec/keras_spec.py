@@ -311,6 +311,8 @@ class KerasSpec(NetworkSpec):
             likelihood_power=check_likelihood_power(entry["likelihood_power"]),
         )
         check_keras_spec(spec)
+        if entry["joint_prior"] is not None:
+            spec = spec.with_joint_prior(settings_from_json(entry["joint_prior"], REGISTRY))
         if spec.y_transform == OPEN:
             raise ValueError("y_transform of the model is 'auto': files say what was chosen")
         return spec
@@ -329,6 +331,11 @@ def check_keras_spec(spec: KerasSpec) -> None:
     if sum(prod(one.shape) for one in spec.sampled) > _MOST_NUMBERS:
         raise ValueError(f"more than {_MOST_NUMBERS} weights are sampled")
     for one in spec.sampled:
+        if one.prior.shape not in (None, one.shape):
+            raise ValueError(
+                f"{one.path!r} has shape {list(one.shape)}, received a prior with arrays of shape "
+                f"{list(one.prior.shape or ())}. Give it a prior of its own: prior={{{one.path!r}: ..}}."
+            )
         if one.prior.per_input and (len(one.shape) != 2 or one.shape[0] != spec.num_inputs):
             raise ValueError(
                 f"{type(one.prior).__name__} has one scale per input and is for the kernel of a Dense "

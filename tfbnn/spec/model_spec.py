@@ -110,6 +110,8 @@ class ModelSpec(NetworkSpec):
         del entry["name"], entry["choices"]
         if self.likelihood_power == 1.0:  # which is what files say that know of no other
             del entry["likelihood_power"]
+        if self.joint_prior is None:
+            del entry["joint_prior"]
         return entry
 
     @classmethod
@@ -125,7 +127,10 @@ class ModelSpec(NetworkSpec):
         if spec.is_open or spec.choices:
             raise ValueError("a setting of the model is 'auto': files say what was chosen")
         power = check_likelihood_power(entry.get("likelihood_power", 1.0))
-        return replace(spec, likelihood_power=power)
+        spec = replace(spec, likelihood_power=power)
+        if "joint_prior" not in entry:
+            return spec
+        return spec.with_joint_prior(settings_from_json(entry["joint_prior"], REGISTRY))
 
 
 def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
@@ -176,6 +181,7 @@ def make_spec(
         priors=layer_priors,
         **common,
     )
+    priors.check_shapes(spec.priors, sizes)
     check_scales(spec)
     return spec
 

@@ -15,7 +15,7 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import LayerSlot
 from tfbnn.spec.other_libraries import dtype_name
-from tfbnn.spec.priors import LayerPrior, ScalePrior, WeightPrior
+from tfbnn.spec.priors import LayerPrior, NormalMixture, ScalePrior, WeightPrior
 
 T = TypeVar("T")
 
@@ -72,6 +72,8 @@ class NetworkSpec(ABC):
         likelihood_power: The power to which the density has the likelihood: 1 unless a fit coarsens
             it. Every density, gradient and curvature made from the spec has it; what predicts or
             scores rows has the likelihood as it is.
+        joint_prior: The prior of all parameters together, noise and prior scales included, in the place
+            of those of the weights, of which only the layout of theta remains; or None.
         choices: Choices of what was "auto". They are no part of what the model is, and files keep
             them elsewhere.
         what_it_computes: Names of the attributes in which networks agree whose weights mean the same.
@@ -85,6 +87,7 @@ class NetworkSpec(ABC):
     y_transform: tuple[str, ...]
     dtype: str
     likelihood_power: float = 1.0
+    joint_prior: NormalMixture | None = None
     choices: tuple[Choice, ...] = field(default=(), compare=False)
 
     @property
@@ -138,6 +141,21 @@ class NetworkSpec(ABC):
     @abstractmethod
     def architecture_text(self) -> str:
         """What the network is, in a few words: "5-20-20-1, tanh"."""
+
+    def with_joint_prior(self, prior: NormalMixture) -> Self:
+        """The spec with a prior of all parameters. Raises ValueError for one of another number."""
+        if not isinstance(prior, NormalMixture):
+            raise TypeError(f"joint_prior must be a mixture, received {prior!r:.200}.")
+        if prior.num_parameters != self.num_parameters:
+            raise ValueError(
+                f"joint_prior must be of the {self.num_parameters} parameters of the network, received "
+                f"one of {prior.num_parameters}."
+            )
+        return replace(self, joint_prior=prior)
+
+    def without_joint_prior(self) -> Self:
+        """The spec with the priors of its weights in their place."""
+        return replace(self, joint_prior=None)
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -306,8 +324,8 @@ def check_scales(spec: NetworkSpec) -> None:
     unscaled = [prior for prior, _, _ in spec.weight_groups() if not prior.has_scale]
     if spec.is_ntk and unscaled:
         raise ValueError(
-            f"A {type(unscaled[0]).__name__} prior has no scale for the ntk parameterisation, received "
-            "parameterization='ntk'. Use parameterization='standard'."
+            f"{unscaled[0]!r} has no scale that the ntk parameterisation could take out of the "
+            "weights, received parameterization='ntk'. Use parameterization='standard'."
         )
 
 

@@ -16,12 +16,25 @@ from tfbnn.data.validation import check_choice, check_integer, check_number
 Schedule: TypeAlias = Literal["constant", "cosine"]
 
 
+# Metadata of a field that came after files had its class: at its default they do not say it, so that
+# what older ones mean is written as they wrote it.
+ADDED: Mapping[str, Any] = {"added": True}
+
+
+def said(settings: Any) -> dict[str, Any]:
+    """Names and values of the fields that files and people are told of."""
+    values = {field.name: (field, getattr(settings, field.name)) for field in fields(settings)}
+    return {
+        name: value
+        for name, (field, value) in values.items()
+        if not (field.metadata == ADDED and value == field.default)
+    }
+
+
 def settings_to_json(settings: Any) -> dict[str, Any]:
     """Turns a settings object into {"name": class name, field: value, ...}, recursively."""
     entry: dict[str, Any] = {"name": type(settings).__name__}
-    return entry | {
-        field.name: _to_json(getattr(settings, field.name)) for field in fields(settings)
-    }
+    return entry | {name: _to_json(value) for name, value in said(settings).items()}
 
 
 def _to_json(value: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from numbers import Real
 
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.keras_spec import FrozenVariable, KerasSpec, SampledVariable
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.settings_json import said
 
 _LAYER_HEADER = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
 _VARIABLE_HEADER = ("Variable", "Shape", "Parameters", "Prior")
@@ -21,7 +23,7 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
 
 
 def _variable_rows(spec: KerasSpec) -> Iterator[tuple[str, ...]]:
-    sampled = {one.index: _prior_text(one.prior) for one in spec.sampled}
+    sampled = {one.index: _prior_text(spec, one.prior) for one in spec.sampled}
     variables: list[SampledVariable | FrozenVariable] = [*spec.sampled, *spec.frozen]
     for one in sorted(variables, key=lambda one: one.index):
         prior = sampled.get(one.index, "fixed")
@@ -36,8 +38,8 @@ def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
             f"[{slot.num_inputs}, {slot.num_outputs}]",
             activation,
             f"{slot.num_parameters}",
-            _prior_text(prior.kernel),
-            _prior_text(prior.bias),
+            _prior_text(spec, prior.kernel),
+            _prior_text(spec, prior.bias),
         )
         for number, (slot, activation, prior) in enumerate(
             zip(spec.layout.layers, activations, spec.priors), start=1
@@ -52,6 +54,7 @@ def spec_facts(spec: NetworkSpec) -> list[tuple[str, str]]:
     return [
         ("Parameters", f"{layout.num_parameters} (weights {layout.num_weights}, scales {hyper})"),
         ("Likelihood", f"{spec.likelihood}{_power_text(spec.likelihood_power)}"),
+        *([("Prior", f"{spec.joint_prior!r}, a posterior")] if spec.joint_prior else ()),
         ("Parameterization", f"{spec.parameterization}, {spec.dtype}"),
         ("Transforms", f"x {_names(spec.x_transform)}, y {_y_names(spec)}"),
     ]
@@ -95,10 +98,14 @@ def _power_text(power: float) -> str:
     return "" if power == 1.0 else f" to the power {power:g}"
 
 
-def _prior_text(prior: WeightPrior) -> str:
+def _prior_text(spec: NetworkSpec, prior: WeightPrior) -> str:
+    if spec.joint_prior is not None:
+        return "joint"
     if prior.scale_prior is not None:
         return f"{type(prior).__name__}({type(prior.scale_prior).__name__})"
-    values = ", ".join(f"{value:g}" for value in vars(prior).values())
+    values = ", ".join(
+        f"{value:g}" if isinstance(value, Real) else str(value) for value in said(prior).values()
+    )
     return f"{type(prior).__name__}({values})"
 
 

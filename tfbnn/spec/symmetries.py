@@ -95,15 +95,17 @@ def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, A
 
 
 def _hidden_layers(spec: NetworkSpec, theta: Array) -> list[_Layer]:
-    if not isinstance(spec, ModelSpec):  # nobody knows which of its weights may change places
+    # Of other networks nobody knows which weights may change places; by a joint prior units are no
+    # longer alike.
+    if not isinstance(spec, ModelSpec) or spec.joint_prior is not None:
         return []
     weights = spec.layout.kernels_and_biases(theta)
     layers = []
     for index, name in enumerate(spec.activations):
         (kernel, bias), (outgoing, _) = weights[index : index + 2]
         here, behind = spec.priors[index : index + 2]
-        limits = [prior.limits for prior in (here.kernel, here.bias, behind.kernel)]
-        turns = ACTIVATIONS[name].odd and all(low == -high for low, high in limits)
+        even = [prior.is_even for prior in (here.kernel, here.bias, behind.kernel)]
+        turns = ACTIVATIONS[name].odd and all(even)
         is_last = index == len(spec.activations) - 1
         layers.append(_Layer(kernel, bias[:, None], outgoing, turns, is_last))
     return layers

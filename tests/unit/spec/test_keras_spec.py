@@ -11,7 +11,7 @@ from tfbnn.priors import HalfNormal, HierarchicalNormal, LogNormal, Normal
 from tfbnn.spec.keras_config import check_config
 from tfbnn.spec.keras_priors import VariableFacts, resolve_keras_priors
 from tfbnn.spec.keras_spec import FrozenVariable, KerasFacts, KerasSpec, SampledVariable
-from tfbnn.spec.prior_draws import draw_parameters
+from tfbnn.spec.priors.draws import draw_parameters
 from tfbnn.spec.reading import spec_from_json
 from tfbnn.spec.summary import describe_model
 

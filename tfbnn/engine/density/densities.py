@@ -13,6 +13,7 @@ from typing import Any
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.priors.arrays import entries
 from tfbnn.spec.required import required_of
 
 _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
@@ -45,8 +46,17 @@ def _laplace(prior, weights, scale=None):
 
 
 @weight_log_prior.register(priors.Normal)
-@weight_log_prior.register(priors.HierarchicalNormal)
 def _normal(prior, weights, scale=None):
+    if prior.has_scale:
+        return _hierarchical(prior, weights, scale)
+    loc, scales = (
+        tf.constant(entries(setting), weights.dtype) for setting in (prior.loc, prior.scale)
+    )
+    return _hierarchical(prior, weights - loc, scales)
+
+
+@weight_log_prior.register(priors.HierarchicalNormal)
+def _hierarchical(prior, weights, scale=None):
     scale, log_scale = _scale_of_weights(prior, weights, scale)
     return -0.5 * _sum((weights / scale) ** 2, -1) - weights.shape[-1] * (log_scale + _HALF_LOG_2PI)
 

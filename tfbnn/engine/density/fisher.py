@@ -14,6 +14,7 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.priors.arrays import entries
 from tfbnn.spec.required import required_of
 
 
@@ -152,7 +153,9 @@ def prior_curvature(spec: NetworkSpec, theta: Tensor) -> Tensor:
 
 @required_of(priors.WeightPrior)
 def weight_precision(prior: priors.WeightPrior, log_scales: Tensor | None, is_ntk: bool) -> Tensor:
-    """Inverse variance of the weights, or of what stands for them: a number, or one per scale [m].
+    """Inverse variance of the weights, or of what stands for them: a number, or several [m].
+
+    Several are one per scale, or one per weight.
 
     Args:
         prior: A weight prior.
@@ -178,7 +181,7 @@ def _laplace(prior, log_scales, is_ntk):
 
 @weight_precision.register(priors.Normal)
 def _normal(prior, log_scales, is_ntk):
-    return 1.0 / (1.0 if is_ntk else prior.scale) ** 2
+    return 1.0 / (1.0 if is_ntk else entries(prior.scale)) ** 2
 
 
 @required_of(priors.ScalePrior)

@@ -18,7 +18,8 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.fisher import likelihood_information, prior_curvature
+from tfbnn.engine.density.fisher import likelihood_information
+from tfbnn.engine.density.joint_prior import prior_precision
 from tfbnn.engine.density.keras_network import keras_jacobian
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.prior_scales import layer_scales
@@ -60,7 +61,7 @@ def gauss_newton_matrix(spec, theta, data):
     num_blocks = int(data.num_blocks(length))
     with single_threaded_blas():
         total = sum(on_all_cores(sum_of, range(min(num_blocks, _NUM_SHARES))))
-    return total + np.diag(prior_curvature(spec, theta))
+    return total + prior_precision(spec, theta).matrix().numpy()
 
 
 def gauss_newton_matrices(spec, theta, data, likelihood_weights):
@@ -89,7 +90,7 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
     num_networks, size = theta.shape
     zeros = tf.zeros([num_networks, size, size], tf.float64)
     total = sum_over_blocks(information, zeros, data, _BLOCK_ROWS)
-    prior = tf.vectorized_map(lambda theta: tf.linalg.diag(prior_curvature(spec, theta)), theta)
+    prior = tf.vectorized_map(lambda theta: prior_precision(spec, theta).matrix(), theta)
     return likelihood_weights[:, None, None] * total + prior
 
 
@@ -100,14 +101,14 @@ def gauss_newton_product(spec, theta, data, vector):
     """
     theta, vector = tf.constant(theta, tf.float64), tf.constant(vector, tf.float64)
     total = _sum_of_blocks(_block_functions(spec).add_product, theta, data, vector)
-    return (total + prior_curvature(spec, theta) * vector).numpy()
+    return (total + prior_precision(spec, theta).times(vector)).numpy()
 
 
 def gauss_newton_diagonal(spec, theta, data):
     """The diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
     theta = tf.constant(theta, tf.float64)
     total = _sum_of_blocks(_block_functions(spec).add_diagonal, theta, data)
-    return (total + prior_curvature(spec, theta)).numpy()
+    return (total + prior_precision(spec, theta).diagonal()).numpy()
 
 
 def _sum_of_blocks(add_block, theta, data, *vector):

@@ -9,6 +9,7 @@ from tfbnn.engine.density.densities import row_log_likelihood, scale_log_prior, 
 from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.hessian import hessian
+from tfbnn.engine.density.joint_prior import mixture_log_prob
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.row_blocks import (
     rows_per_block,
@@ -24,6 +25,8 @@ def support(spec: NetworkSpec) -> tuple[Array, Array]:
     """Limits of theta by Uniform priors, the box: float64 [P] each, infinite where there are none."""
     low = np.full(spec.layout.num_parameters, -np.inf)
     high = -low
+    if spec.joint_prior is not None:
+        return low, high
     for prior, place, _ in spec.weight_groups():
         low[place], high[place] = prior.limits
     return low, high
@@ -51,6 +54,8 @@ class Potential(Density):
 
     def log_prior(self, theta):
         """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
+        if self.spec.joint_prior is not None:
+            return mixture_log_prob(self.spec.joint_prior, theta)
         weights = self.weights_log_prior(theta, self.spec.weight_groups())
         return self.scales_log_prior(theta) + weights
 

@@ -13,12 +13,12 @@ References:
     Marquardt 1963, J. SIAM 11, 431.
 """
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS
@@ -178,7 +178,7 @@ class _Problem:
 
     def scale_step(self, theta, gradient, curvature):
         """theta after one Newton step of every scale."""
-        step = (gradient + self._expected_pull(theta, curvature)) / curvature.diagonal
+        step = (gradient + self._expected_pull(curvature)) / curvature.diagonal
         theta = theta.copy()
         theta[self.scales] += np.clip(step[self.scales], -_LARGEST_SCALE_STEP, _LARGEST_SCALE_STEP)
         if self._noise_floor is not None:
@@ -186,17 +186,17 @@ class _Problem:
             theta[noise] = np.maximum(theta[noise], self._noise_floor(theta))
         return theta
 
-    def _expected_pull(self, theta, curvature):
+    def _expected_pull(self, curvature):
         """What the spread of the weights adds to the gradient in the scales: [P]."""
         layout = self.spec.layout
-        # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
         prior_share = np.zeros(layout.num_parameters)
-        precision = prior_curvature(self.spec, theta).numpy()[self.free]
-        prior_share[self.free] = precision * curvature.inverse_diagonal()
+        prior_share[self.free] = curvature.prior_share()
         pull = np.zeros(layout.num_parameters)
         if layout.num_noise:
             gamma = len(self.free) - prior_share.sum()
             pull[layout.log_noise_scale] = gamma / layout.num_noise
+        if self.spec.joint_prior is not None:  # in which no scale is one of weights
+            return pull
         for prior, weights, scales in self.spec.weight_groups():
             if prior.scale_prior is not None:
                 num_scales = scales.stop - scales.start
@@ -247,6 +247,8 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
     if spec.gauss_newton_obstacle is not None:
         return NewtonPlan(0, "products", f"none, as {spec.gauss_newton_obstacle}")
     costs = _costs(size, lines)
+    if spec.joint_prior is not None:  # whose curvature is a whole matrix
+        costs = {"dense": costs["dense"], "products": inf}
     exact = min((name for name in costs if name != "products"), key=costs.get, default=None)
     about = f"N = {num_rows}, P = {size}"
     if settings.newton_iterations != "auto":

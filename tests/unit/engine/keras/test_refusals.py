@@ -121,7 +121,7 @@ SETTINGS = {
     "no scale": (
         dict(prior=Uniform(-1, 1), parameterization="ntk"),
         ValueError,
-        "no scale for the ntk",
+        "has no scale that the ntk",
     ),
     "likelihood": (dict(likelihood="gauss"), TypeError, "likelihood must be one of"),
     "one class": (dict(likelihood=Categorical()), ValueError, "received 1"),

@@ -1,0 +1,103 @@
+"""The posteriors of `benchmarks/reference_posteriors.py`: their moments by other ways, and its table."""
+
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import stats
+
+from tests.support.benchmarks import FOLDER
+from tfbnn.diagnostics.statistics import mcse_mean
+
+pytestmark = pytest.mark.benchmarks
+DENSITIES = ["eight schools", "line, noise learned", "parabola", "logistic regression"]
+# 84 comparisons in this file, one of which chance spoils in one of 700 seeds.
+LARGEST_Z = 4.3
+
+
+@pytest.fixture
+def densities(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import reference_densities
+
+    return reference_densities
+
+
+@pytest.fixture
+def networks(densities):
+    import reference_networks
+
+    return reference_networks
+
+
+def assert_weighted(values, log_weights, exact):
+    """That draws [N, Q] with log weights [N] have these moments and evidence."""
+    highest = np.max(log_weights)
+    weights = np.exp(log_weights - highest)
+    spread = np.std(weights) / np.mean(weights) / np.sqrt(len(weights))
+    found = np.log(np.mean(weights)) + highest
+    assert spread < 0.1 and abs(found - exact.log_evidence) < LARGEST_Z * spread
+    weights /= np.sum(weights)
+    both = np.concatenate([values, (values - exact.mean) ** 2], axis=-1)
+    means = weights @ both
+    errors = np.sqrt(weights**2 @ (both - means) ** 2)
+    assert np.all(np.abs(means - [*exact.mean, *exact.variance]) < LARGEST_Z * errors)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_quadrature_and_importance_sampling_agree(densities, name):
+    density = densities.DENSITIES[name]
+    exact = density.moments()
+    t = np.random.default_rng(0).standard_t(8, size=(100_000, len(density.names)))
+    scale = 1.3 * np.sqrt(exact.variance)
+    points = exact.mean + scale * t
+    proposed = np.sum(stats.t.logpdf(t, 8) - np.log(scale), axis=-1)
+    x = tf.constant(points)
+    target = (density.log_prior(x) + density.log_likelihood(x)).numpy()
+    assert_weighted(points, target - proposed, exact)
+
+
+def test_networks_weighted_by_their_own_density_agree(networks):
+    """From the prior: of four normal weights, of two in the box."""
+    generator = np.random.default_rng(0)
+    drawn = {
+        "network 1-1-1": (theta := generator.normal(size=(400_000, 4)), stats.norm.logpdf(theta)),
+        "line in a box": (
+            theta := generator.uniform(-1.0, 1.0, size=(100_000, 2)),
+            np.log(np.full_like(theta, 0.5)),
+        ),
+    }
+    for name, network in networks.NETWORKS.items():
+        theta, log_prior = drawn[name]
+        target = network.model().log_prob_function(networks.X[:, None], network.y)
+        log_weights = target(tf.constant(theta)).numpy() - log_prior.sum(axis=-1)
+        values = theta
+        if name == "network 1-1-1":
+            kernel, bias, readout, offset = theta.T[:, :, None]
+            values = np.tanh(kernel * networks.SEEN_AT + bias) * readout + offset
+        assert_weighted(values, log_weights, network.moments())
+
+
+def test_the_draws_that_arviz_ships_of_eight_schools_agree(densities):
+    """2000 draws of PyMC."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arviz = pytest.importorskip("arviz")
+        draws = arviz.load_arviz_data("non_centered_eight")["posterior"]
+    t = np.moveaxis(draws["theta_t"].values, -1, 0)
+    values = np.stack([draws["mu"].values, np.log(draws["tau"].values), *t], axis=-1)
+    exact = densities.schools_moments()
+    both = np.concatenate([values, (values - exact.mean) ** 2], axis=-1)
+    z = (both.mean(axis=(0, 1)) - [*exact.mean, *exact.variance]) / mcse_mean(both)
+    assert np.max(np.abs(z)) < LARGEST_Z
+
+
+def test_the_table(run_quickly):
+    only = ["logistic regression", "line in a box"]
+    table, rows = run_quickly("reference_posteriors", "--only", *only)
+    assert [row["kernel"] for row in rows] == ["NUTS", "truncated MALA"] and "nan" not in table
+    for row in rows:
+        assert row["ess"] > 1000 and row["rhat"] < 1.02
+        assert np.max(np.abs(row["z"])) < LARGEST_Z
+        assert f"| {row['posterior']} | {row['kernel']} |" in table
