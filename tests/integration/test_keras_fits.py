@@ -139,6 +139,18 @@ def test_the_readout_is_collapsed(name):
 
 
 @pytest.mark.statistics
+def test_an_earlier_posterior_is_a_prior(small, tmp_path):
+    kind = KINDS["subclassed"]
+    earlier = tfbnn.BayesianModel.from_ensemble(small[0].posterior.with_chain_weights([0.5, 0.5]))
+    prior = tfbnn.priors.FromPosterior(earlier, *kind.rows())
+    model = tfbnn.BayesianModel(kind.make(), prior=prior)
+    model.fit_posterior(*kind.rows(30), **{key: RUN[key] for key in RUN if key != "pretraining"})
+    assert model.spec.joint_prior == prior.mixture
+    model.save(tmp_path / "model.h5")
+    assert tfbnn.load(tmp_path / "model.h5").spec == model.spec
+
+
+@pytest.mark.statistics
 def test_levenberg_marquardt_and_whitening_work_where_there_are_derivatives():
     pretraining = tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=5)
     kernel = HMC(num_leapfrog_steps=2, preconditioner="gauss_newton")
