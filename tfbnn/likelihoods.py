@@ -1,5 +1,6 @@
 """Likelihoods of numbers and of classes, for `BayesianMLP(likelihood=...)`."""
 
+from tfbnn.fit.own_class_checks import check_noise
 from tfbnn.spec.likelihoods import (
     Bernoulli,
     Categorical,
@@ -7,5 +8,14 @@ from tfbnn.spec.likelihoods import (
     HeteroscedasticGaussian,
     StudentT,
 )
+from tfbnn.spec.own.noise import CustomNoise
 
-__all__ = ["Bernoulli", "Categorical", "Gaussian", "HeteroscedasticGaussian", "StudentT"]
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "CustomNoise",
+    "Gaussian",
+    "HeteroscedasticGaussian",
+    "StudentT",
+    "check_noise",
+]

@@ -1,6 +1,8 @@
 """Priors of weights and of scales, for `BayesianMLP(prior=...)`."""
 
 from tfbnn.fit.from_posterior import FromPosterior
+from tfbnn.fit.own_class_checks import check_prior
+from tfbnn.spec.own.prior import CustomPrior
 from tfbnn.spec.priors import (
     ARD,
     HalfCauchy,
@@ -16,6 +18,7 @@ from tfbnn.spec.priors import (
 
 __all__ = [
     "ARD",
+    "CustomPrior",
     "FromPosterior",
     "HalfCauchy",
     "HalfNormal",
@@ -26,4 +29,5 @@ __all__ = [
     "LogNormal",
     "Normal",
     "Uniform",
+    "check_prior",
 ]

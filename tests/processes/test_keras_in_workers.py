@@ -36,5 +36,8 @@ def test_a_class_that_they_cannot_import_is_refused():
             return 2.0 * x
 
     model = tfbnn.BayesianModel(keras.Sequential([keras.Input((3,)), Inside(), layers.Dense(1)]))
-    with pytest.raises(ValueError, match="num_workers=2 needs layers.*Inside is not defined in"):
+    with pytest.raises(
+        ValueError,
+        match="num_workers=2 needs functions and classes.*Inside is no module-level class",
+    ):
         model.fit_posterior(*KINDS["dense"].rows(), num_workers=2, **RUN)

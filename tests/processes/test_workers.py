@@ -29,6 +29,7 @@ from tfbnn.kernels import HMC
 from tfbnn.run.counters import Counters
 from tfbnn.run.plan import Leg, Plan
 from tfbnn.run.stores import FolderStore
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.storage import RunFolder
 
 pytestmark = [
@@ -327,13 +328,20 @@ def test_only_long_runs_use_processes_unless_told_to(count):
     assert count(2, begun=True) == 2
 
 
+def test_classes_that_nobody_can_import_stay_in_this_process(count, monkeypatch):
+    monkeypatch.setattr(ModelSpec, "import_obstacle", "it is in a script")
+    assert count("auto") == 0
+    with pytest.warns(UserWarning, match="goes on in one process"):
+        assert count("auto", begun=True) == 0
+
+
 def test_kernels_given_as_callables_stay_in_this_process(count):
     kernel = CallableKernel(lambda target: tfp.mcmc.RandomWalkMetropolis(target))
     assert count("auto", kernel=kernel) == 0
-    check_workers("auto", kernel)
-    check_workers(1, kernel)
-    check_workers(2, HMC())
     model = small_model()
+    check_workers("auto", model.spec, kernel)
+    check_workers(1, model.spec, kernel)
+    check_workers(2, model.spec, HMC())
     with pytest.raises(ValueError, match="callable.*num_workers=2.*num_workers='auto'"):
         model.fit_posterior(X, Y, kernel=kernel.function, num_workers=2)
 

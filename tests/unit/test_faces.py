@@ -56,6 +56,7 @@ CALLS = {
     ),
     "tfbnn.hep.write_processes": lambda model, path: tfbnn.hep.write_processes(path, []),
     "tfbnn.kernels.available": lambda model, path: tfbnn.kernels.available(),
+    "tfbnn.likelihoods.check_noise": lambda model, path: tfbnn.likelihoods.check_noise(None),
     "tfbnn.plots.plot_convergence": lambda model, path: tfbnn.plots.plot_convergence(model),
     "tfbnn.plots.plot_coverage": lambda model, path: tfbnn.plots.plot_coverage(model, X, Y),
     "tfbnn.plots.plot_pulls": lambda model, path: tfbnn.plots.plot_pulls(model, X, Y),
@@ -64,6 +65,7 @@ CALLS = {
     "tfbnn.plots.plot_slices": lambda model, path: tfbnn.plots.plot_slices(model),
     "tfbnn.plots.plot_traces": lambda model, path: tfbnn.plots.plot_traces(model),
     "tfbnn.plots.plot_truth": lambda model, path: tfbnn.plots.plot_truth(model, X, Y),
+    "tfbnn.priors.check_prior": lambda model, path: tfbnn.priors.check_prior(None),
     "tfbnn.storage.read_model": lambda model, path: tfbnn.storage.read_model(path),
     "tfbnn.storage.seal": lambda model, path: tfbnn.storage.seal(path),
     "tfbnn.storage.write_model": lambda model, path: tfbnn.storage.write_model(

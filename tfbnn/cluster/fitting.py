@@ -12,6 +12,7 @@ from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.choices import is_auto
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
@@ -65,6 +66,7 @@ def fit(
         KeyboardInterrupt: On SIGINT or SIGTERM, when all tasks have committed; draws kept so far
             are in `model.posterior`. A second one does not wait for the tasks.
     """
+    _check_classes(model.spec)
     _check_client(client)
     if output is None:
         raise TypeError("output must be a folder that all workers share, received None.")
@@ -85,6 +87,15 @@ def _check_client(client: Any) -> None:
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(
             f"client must be a distributed.Client, not asynchronous, received {client!r}."
+        )
+
+
+def _check_classes(spec: NetworkSpec) -> None:
+    names = [name.rpartition(":")[2] for name in spec.own_names]
+    if names:
+        raise ValueError(
+            "Tasks on a cluster import no code of a run's author, received a model with "
+            f"{', '.join(names)} of your own. Use fit_posterior, with num_workers for several processes."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -187,13 +188,14 @@ def rungs_of(definition: FitDefinition, result: SamplingResult, ensemble: Ensemb
     return Rungs(tuple(whole * t for t in definition.temperatures), result.rung_draws, ensemble)
 
 
-def load_run(path: StrPath) -> tuple[Ensemble, Rows]:
+def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]:
     """The Ensemble of what a run has committed so far, and the training Rows.
 
     Draws are cut to those that every chain has.
 
     Args:
         path: Run folder, of a run that is finished, was interrupted, or is going on.
+        custom: Classes of the caller's own that the model may have.
 
     Raises:
         RunFolderError: When the folder holds no run, or is damaged.
@@ -209,9 +211,10 @@ def load_run(path: StrPath) -> tuple[Ensemble, Rows]:
         )
     folder = RunFolder.open(path)
     try:
-        definition = read_fit_definition(folder)
+        definition = read_fit_definition(folder, custom)
+        arrays = to_arrays(_committed_ensemble(folder, definition))
         # What is refused in a model file is refused here.
-        return from_arrays(to_arrays(_committed_ensemble(folder, definition))), definition.rows
+        return from_arrays(arrays, custom=custom), definition.rows
     except (NotFittedError, RunFolderError, MemoryError):
         raise
     except Exception as error:

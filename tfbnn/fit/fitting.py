@@ -193,13 +193,14 @@ def _settle(
     Raises:
         TypeError, ValueError: When model, kernel and options do not go together.
     """
+    from tfbnn.engine.density.own_classes import check_own_densities
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.running.driver import check_workers
-    from tfbnn.engine.running.imports import check_imports
     from tfbnn.engine.running.scouting import check_restart
     from tfbnn.engine.starts.given import given_starts
 
     check_early_stopping(options.pretraining, validation)
+    check_own_densities(spec)
     spec, options, transformed, choices = choose(spec, options, rows, validation)
     pretraining, given = options.settled_pretraining, None
     asked = resolve_kernel(options.kernel)
@@ -239,8 +240,7 @@ def _settle(
         initial_state=given,
     )
     check_can_be_saved(definition, transformed)
-    check_workers(options.num_workers, settings)
-    check_imports(spec, options.num_workers)
+    check_workers(options.num_workers, spec, settings)
     if options.restart is not None:
         check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)

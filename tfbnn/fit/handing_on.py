@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.run.definition import InitialState
-from tfbnn.run.options import FitOptions
-from tfbnn.spec.choices import is_auto
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Known
@@ -47,16 +41,6 @@ def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
             "received one that learned others from its rows. Leave initial_state out."
         )
     return sources[0].known._replace(transforms=transforms[0])
-
-
-def starts_by_prior(spec: NetworkSpec, options: FitOptions) -> FitOptions:
-    """The options with the starts that an earlier posterior suggests, where they leave them open."""
-    prior = spec.joint_prior
-    if prior is None or options.initial_state is not None or not is_auto(options.pretraining):
-        return options
-    theta = prior.loc.values[np.arange(options.num_chains) % prior.num_components]
-    starts = InitialState(theta, "the means of the posterior that is the prior")
-    return replace(options, initial_state=starts)
 
 
 def refuse_other_network(what: str, spec: NetworkSpec, there: NetworkSpec) -> None:

@@ -21,7 +21,7 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.fit.from_posterior import FromPosterior
-from tfbnn.fit.handing_on import known_from, starts_by_prior
+from tfbnn.fit.handing_on import known_from
 from tfbnn.posterior.basins.methods import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
@@ -34,7 +34,8 @@ from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
-from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.network_spec import NetworkSpec, check_custom
+from tfbnn.spec.own.layers import without_layers
 from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
@@ -208,7 +209,8 @@ class SampledNetwork(
                 start at once and are faster (by a sixth: benchmarks/results/workers.md). A resumed
                 run goes on as it was begun. Chains that advance in one program stay in this
                 process: on a GPU, of a kernel whose chains learn from each other, and eight or more
-                of a tiny network. With one thread per operation either way the draws have the same
+                of a tiny network. So do, with "auto", those of a prior or noise of your own in a
+                script or notebook, which processes could not import. With one thread per operation either way the draws have the same
                 bits.
             jit_compile: Compile with XLA, default True.
             restart: "best": move chains that a first, short part of the run shows to be hopeless to
@@ -299,7 +301,6 @@ class SampledNetwork(
 
         keep = partial(self._keep, rows)
         with signals_interrupt():
-            options = starts_by_prior(self._asked, options)
             run, result = fit(self._asked, rows, validation, options, keep, place)
         error = None
         if result.failures:
@@ -509,8 +510,10 @@ def load(
             the file, so that one crafted to exploit the HDF5 library itself cannot harm this one;
             costs about 0.3 s. Default False; the command line has it on. Not for run folders.
         max_bytes: Largest size of the file, and of its arrays in memory; default 2 GiB.
-        custom: Classes of one's own that the layers of a Keras model have. A file names them and never
-            brings them.
+        custom: Classes of your own, as of `priors.CustomPrior` and `likelihoods.CustomNoise`, or of
+            layers of a Keras model, that the model may have: files name classes and hold no code. Those
+            that are not needed do no harm. Not with `untrusted`, as a stranger's file would choose the
+            settings of your code.
 
     Returns:
         BayesianMLP, or BayesianModel.
@@ -518,8 +521,9 @@ def load(
     Raises:
         FileNotFoundError: When there is no such file.
         ImportError: For a Keras model where Keras is not installed.
-        ModelFileError: When the file is not what it says, and for classes that are not in `custom`.
-        RunFolderError: When the folder is not a run.
+        ModelFileError: When the file is not what it says, or of a class that is not in `custom`.
+        RunFolderError: When the folder is not a run, or of such a class.
+        TypeError, ValueError: For `custom` that are no such classes, or have names of built-in ones.
         NotFittedError: When the run has no draws yet.
         ChildProcessError: When `untrusted` is asked for and no process can be started.
     """
@@ -527,10 +531,12 @@ def load(
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
-    if custom:
-        from tfbnn.engine.keras.custom import remember
-
-        remember(custom)
+    given, custom = custom, check_custom(without_layers(custom))
+    if untrusted and given:
+        raise ValueError(
+            "untrusted=True reads files of strangers, which get none of your classes, received "
+            f"custom={[cls.__name__ for cls in given]}. Load files that you trust with untrusted=False."
+        )
     if os.path.isdir(path):
         if untrusted:
             raise ValueError(
@@ -539,11 +545,11 @@ def load(
             )
         from tfbnn.fit.assemble import load_run
 
-        ensemble, rows = load_run(path)
+        ensemble, rows = load_run(path, custom)
         model = _class_of(ensemble.spec).from_ensemble(ensemble)
         model._training_rows = rows
         return model
-    ensemble = read_model(path, untrusted=untrusted, max_bytes=max_bytes)
+    ensemble = read_model(path, untrusted=untrusted, max_bytes=max_bytes, custom=custom)
     try:
         return _class_of(ensemble.spec).from_ensemble(ensemble)
     except ValueError as error:
@@ -568,6 +574,7 @@ def resume(
     num_workers: int | str = "auto",
     verbose: int | str = "auto",
     callbacks: Sequence[Any] = (),
+    custom: Sequence[type] = (),
 ) -> tuple[SampledNetwork, Run]:
     """Goes on with the run in a folder, which has all that is needed; finished runs are left.
 
@@ -577,6 +584,7 @@ def resume(
         until: When it has enough, as in `fit_posterior`. "auto" (default): what it was begun with,
             unless num_results is given.
         commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
+        custom: Classes of your own that the model may have, as in `load`.
 
     Returns:
         (BayesianMLP or BayesianModel, Run), as after the fit. The draws have the bits of a run that nothing
@@ -597,6 +605,7 @@ def resume(
         num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
+        custom=check_custom(without_layers(custom)),
     )
     return model, go_on()
 

@@ -1,5 +1,6 @@
 """Going on with a run by its folder alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tfbnn.run.definition import FitDefinition
@@ -15,13 +16,14 @@ def read_run(
     *,
     num_results: int | None = None,
     until: Until | str | None = "auto",
+    custom: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[FitDefinition, FitOptions]:
     """What the folder of a run says of it, as the arguments of a fit that goes on with it.
 
     Args:
         folder: The run folder.
-        num_results, until: As in `tfbnn.resume`.
+        num_results, until, custom: As in `tfbnn.resume`.
         options: Fields of FitOptions that decide no draw: commit_interval, num_workers, verbose,
             callbacks.
     """
@@ -30,7 +32,7 @@ def read_run(
 
     # A run that was stopped before it began is described by the search for its starts.
     search = preparation_in(folder)
-    definition = read_fit_definition(search or RunFolder.open(folder))
+    definition = read_fit_definition(search or RunFolder.open(folder), custom)
     if search is not None and options.get("num_workers", "auto") == "auto":
         options["num_workers"] = search.description.get("num_workers", "auto")
     begun = definition.sampling

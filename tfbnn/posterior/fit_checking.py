@@ -165,9 +165,7 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
 
 
 def check_prior(ensemble: Ensemble) -> PriorCheck:
-    """Where the weights of up to 400 of the draws lie under their prior, if each has one of its own."""
-    if ensemble.spec.joint_prior is not None:
-        return PriorCheck(np.nan, np.nan, _prior_spread(ensemble))
+    """Where the weights of up to 400 of the draws lie under their prior."""
     step = -(-ensemble.num_draws // _MAX_DRAWS)
     theta = ensemble.draws[:, ::step].reshape(-1, ensemble.draws.shape[-1]).astype(np.float64)
     at_edge, in_tail = [], []

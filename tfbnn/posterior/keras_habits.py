@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tfbnn.posterior.sampled_model import SampledModel
@@ -29,12 +30,13 @@ class KerasHabits(SampledModel):
         return config_of(perceptron(self._asked, "get_config"))
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
+    def from_config(cls, config: dict[str, Any], custom: Sequence[type] = ()) -> Self:
         """The model, not fitted yet, that `get_config` describes.
 
         Args:
             config: All entries that `get_config` gives. Priors and likelihoods are found by the
-                names of their classes, those of your own once they are defined.
+                names of their classes.
+            custom: Classes of your own that the model may have, as in `tfbnn.load`.
 
         Raises:
             TypeError, ValueError: For anything else.
@@ -42,7 +44,7 @@ class KerasHabits(SampledModel):
         Example:
             copy = tfbnn.BayesianMLP.from_config(model.get_config())
         """
-        return cls.from_spec(spec_of_config(config))
+        return cls.from_spec(spec_of_config(config, custom))
 
     if not TYPE_CHECKING:  # to a type checker a class with this method has every attribute
 

@@ -95,12 +95,7 @@ class SampledModel:
     @property
     def earlier(self) -> Ensemble | None:
         """The networks that the prior is the posterior of; of a loaded model its own stand for them."""
-        return self._ensemble if self._earlier is None and self.spec.joint_prior else self._earlier
-
-    @property
-    def training_rows(self) -> Rows | None:
-        """The `Rows` of the fit, where it was in this process; else None."""
-        return self._training_rows
+        return self._ensemble if self._earlier is None and self.spec.earlier else self._earlier
 
     @property
     def posterior(self) -> Ensemble:
@@ -451,7 +446,7 @@ class SampledModel:
                     "y_validation."
                 )
             names = "x_validation and y_validation"
-            rows = self._rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
+            rows = self.rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
             transformed = ensemble.transform(rows)
         elif x_validation is None or y_validation is None:
             missing = "x_validation" if x_validation is None else "y_validation"
@@ -615,7 +610,17 @@ class SampledModel:
                 return
         self._ensemble, self._training_rows = ensemble, rows
 
-    def _rows_of_the_fit(self, noise_scale: ArrayLike | None, what: str, names: str) -> Rows:
+    def rows_of_the_fit(self, noise_scale: ArrayLike | None, what: str, names: str) -> Rows:
+        """The training rows of a fit in this process.
+
+        Args:
+            noise_scale: What a caller was given besides, which must be None.
+            what: What needs them, for messages.
+            names: What else could be passed.
+
+        Raises:
+            ValueError: Where there are none.
+        """
         if noise_scale is not None:
             raise ValueError(
                 f"noise_scale belongs to {names}, received it without them. Pass {names} too, or "
@@ -632,7 +637,7 @@ class SampledModel:
         self, x: ArrayLike | None, y: ArrayLike | None, noise_scale: ArrayLike | None
     ) -> Rows:
         if x is None and y is None:
-            return self._rows_of_the_fit(noise_scale, "method='stein'", "x and y")
+            return self.rows_of_the_fit(noise_scale, "method='stein'", "x and y")
         if x is None or y is None:
             raise ValueError(
                 "method='stein' needs x and y together, received "

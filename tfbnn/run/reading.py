@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from tfbnn.run.description import INITIAL_STATE, wanted_results
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
+from tfbnn.spec.own.classes import OwnClassError
 from tfbnn.spec.reading import spec_from_json
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, settings_from_json
@@ -25,13 +26,18 @@ if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
 
 
-def read_definition(folder: RunFolder) -> RunDefinition:
+def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinition:
     """The definition of the run in a folder, of a model or a log density.
 
     The functions of the latter are not there: what a file names is not called.
 
+    Args:
+        folder: RunFolder.
+        custom: Classes of the caller's own that a model may have, see `with_custom`.
+
     Raises:
-        RunFolderError: When it is not one that the functions above can have written.
+        RunFolderError: When it is not one that the functions above can have written, or of a class
+            that is not among those.
     """
     description = folder.description
     try:
@@ -50,7 +56,10 @@ def read_definition(folder: RunFolder) -> RunDefinition:
         )
         if DensitySpec.describes(fixed["spec"]):
             return RunDefinition(spec=DensitySpec.from_json(fixed["spec"]), **common)
-        return FitDefinition(**common, **_read_fit(description, fixed, folder.arrays))
+        spec = spec_from_json(fixed["spec"], custom)
+        return FitDefinition(spec=spec, **common, **_read_fit(description, fixed, folder.arrays))
+    except OwnClassError as error:
+        raise RunFolderError(f"{folder.path!r}: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(
             f"{folder.path!r} does not describe a run that this release knows "
@@ -58,13 +67,13 @@ def read_definition(folder: RunFolder) -> RunDefinition:
         ) from error
 
 
-def read_fit_definition(folder: RunFolder) -> FitDefinition:
-    """That of a run that has to be one of a model.
+def read_fit_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> FitDefinition:
+    """That of a run that has to be one of a model; arguments as of `read_definition`.
 
     Raises:
         RunFolderError: As `read_definition`, and for a log density.
     """
-    definition = read_definition(folder)
+    definition = read_definition(folder, custom)
     if isinstance(definition, FitDefinition):
         return definition
     raise RunFolderError(
@@ -76,7 +85,7 @@ def read_fit_definition(folder: RunFolder) -> FitDefinition:
 def _read_fit(
     description: dict[str, Any], fixed: dict[str, Any], arrays: Mapping[str, Array]
 ) -> dict[str, Any]:
-    """What a FitDefinition has besides what all have."""
+    """What a FitDefinition has besides what all have, and besides its spec."""
     pretraining = fixed["pretraining"]
     read_rows = partial(
         _read_rows,
@@ -88,7 +97,6 @@ def _read_fit(
         vector_target=bool(description.get("vector_target", False)),
     )
     return {
-        "spec": spec_from_json(fixed["spec"]),
         "rows": replace(read_rows("training"), transforms=_read_transforms(fixed)),
         "validation": read_rows("validation") if fixed["validation rows"] else None,
         "pretraining": pretraining

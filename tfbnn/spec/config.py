@@ -3,12 +3,13 @@
 Unlike `ModelSpec.to_json`, which is for files, it leaves open what the user did.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.model_spec import ModelSpec, make_spec
 from tfbnn.spec.network_spec import REGISTRY
+from tfbnn.spec.own.classes import with_custom
 from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.settings_json import settings_from_json
 
@@ -32,9 +33,9 @@ def config_of(spec: ModelSpec) -> dict[str, Any]:
     Raises:
         ValueError: For a model whose prior is the posterior of another.
     """
-    if spec.joint_prior is not None:
+    if spec.earlier is not None:
         raise ValueError(
-            "get_config has settings alone, and the prior of this model is the posterior of another. "
+            "get_config has settings alone, and the prior of this model has rows of an earlier fit in it. "
             "Save the models, and build it anew with tfbnn.priors.FromPosterior."
         )
     entries = spec.to_json()
@@ -48,8 +49,8 @@ def config_of(spec: ModelSpec) -> dict[str, Any]:
     return config
 
 
-def spec_of_config(config: Any) -> ModelSpec:
-    """The model that `config_of` describes.
+def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec:
+    """The model that `config_of` describes, of built-in classes and those in `custom`.
 
     Raises:
         TypeError, ValueError: For anything else.
@@ -62,9 +63,10 @@ def spec_of_config(config: Any) -> ModelSpec:
             f"{list(config)}."
         )
     given = dict(config)
-    given["likelihood"] = settings_from_json(given["likelihood"], REGISTRY)
+    registry = with_custom(REGISTRY, custom)
+    given["likelihood"] = settings_from_json(given["likelihood"], registry)
     if given["prior"] != AUTO:
-        given["prior"] = [settings_from_json(prior, REGISTRY) for prior in given["prior"]]
+        given["prior"] = [settings_from_json(prior, registry) for prior in given["prior"]]
     spec = make_spec(given.pop("layer_sizes"), **given)
     check_prior_sizes(spec)
     return spec

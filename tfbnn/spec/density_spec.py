@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any, ClassVar
+
+from tfbnn.spec.own.importing import import_obstacle
 
 # Batches of positions, tensors [C, P], -> log density, tensor [C].
 Function = Callable[[Any], Any]
@@ -62,42 +62,20 @@ class DensitySpec:
         """Whether this is what `to_json` of such a spec writes, and not that of a model."""
         return _KEYS[0] in entry
 
-    def imported(self, names: Sequence[str]) -> DensitySpec:
+    def bringing(self, names: Sequence[str], functions: Sequence[Function]) -> DensitySpec:
         """The same with its functions, which the caller names because it trusts them.
 
         Raises:
             ValueError: When the spec has others.
-            ImportError, AttributeError: When they are not there.
         """
         if tuple(names) != self.names:
             raise ValueError(f"The log density is {self.names}, received {tuple(names)}.")
-        return replace(self, functions=tuple(map(_imported, names)), identity=object())
+        return replace(self, functions=tuple(functions), identity=object())
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        return self.names
 
     @property
     def import_obstacle(self) -> str | None:
-        """Why another process cannot import the functions, or None."""
-        for name, function in zip(self.names, self.functions):
-            module = name.partition(":")[0]
-            if module == "__main__":
-                return f"{name} is in a script or notebook, which other processes do not import"
-            try:
-                found = _imported(name)
-            except (ImportError, AttributeError):
-                found = None
-            if found is not function:
-                return (
-                    f"{name} is no module-level function, as a lambda or one in a function is not"
-                )
-        return None
-
-
-def name_of(function: Function) -> str:
-    """Where a function is defined, "module:name"; of another callable its class."""
-    place = function if hasattr(function, "__qualname__") else type(function)
-    return f"{place.__module__}:{place.__qualname__}"
-
-
-def _imported(name: str) -> Function:
-    module, _, path = name.partition(":")
-    found: Function = attrgetter(path)(importlib.import_module(module))
-    return found
+        return import_obstacle(self.functions)

@@ -134,14 +134,14 @@ class _TailTable(NamedTuple):
 
     def mass(self, low: Array, width: Array | float) -> Array:
         """Integral of the density from `low` over `width`, within one cell."""
-        points, weights = _gauss_points()
+        points, weights = gauss_points()
         inside = low[..., None] + np.asarray(width)[..., None] * points
         masses: Array = width * (self.density(inside) @ weights)
         return masses
 
 
 @cache
-def _gauss_points() -> tuple[Array, Array]:
+def gauss_points() -> tuple[Array, Array]:
     """Points and weights of Gauss and Legendre on [0, 1]."""
     points, weights = np.polynomial.legendre.leggauss(_POINTS)
     return read_only(0.5 * (1.0 + points)), read_only(0.5 * weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
@@ -27,6 +27,8 @@ from tfbnn.spec.network_spec import (
     check_likelihood_power,
     check_scales,
 )
+from tfbnn.spec.own.classes import check_known_settings, check_own, with_custom
+from tfbnn.spec.own.layers import layers_obstacle
 from tfbnn.spec.priors import LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
@@ -249,6 +251,15 @@ class KerasSpec(NetworkSpec):
         return self.facts.no_jacobian
 
     @property
+    def own_names(self) -> tuple[str, ...]:
+        """As in `NetworkSpec`, with the classes of layers."""
+        return (*super().own_names, *self.facts.custom)
+
+    @property
+    def import_obstacle(self) -> str | None:
+        return super().import_obstacle or layers_obstacle(self.facts.custom)
+
+    @property
     def architecture_text(self) -> str:
         """Such as "Keras Functional 'digits', 8 x 8 x 1 -> 10"."""
         shape = " x ".join(map(str, self.facts.input_shape))
@@ -286,22 +297,27 @@ class KerasSpec(NetworkSpec):
         return entry.get("name") == KerasSpec.__name__
 
     @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> KerasSpec:
-        """Rebuilds and validates a spec.
+    def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> KerasSpec:
+        """Rebuilds and validates a spec; `custom` are classes of the user's own, see `with_custom`.
 
         Raises:
+            OwnClassError: For a prior or likelihood that is neither built in nor among those.
             KeyError, TypeError, ValueError: For anything else, and for layers that a file may not
                 name.
         """
         _check_keys(entry, cls, but=("choices",))
+        registry = with_custom(REGISTRY, custom)
+        check_known_settings(_settings_in(entry), registry)
         facts = KerasFacts.from_json(entry["facts"])
         check_config(json.loads(entry["architecture"]), _class_names(facts.custom))
         spec = cls(
             facts=facts,
             architecture=entry["architecture"],
-            sampled=tuple(map(_read_sampled, _listed("sampled", entry["sampled"]))),
+            sampled=tuple(
+                _read_sampled(one, registry) for one in _listed("sampled", entry["sampled"])
+            ),
             frozen=tuple(map(_read_frozen, _listed("frozen", entry["frozen"]))),
-            likelihood=settings_from_json(entry["likelihood"], REGISTRY),
+            likelihood=settings_from_json(entry["likelihood"], registry),
             parameterization=check_choice(
                 "parameterization", entry["parameterization"], PARAMETERIZATIONS
             ),
@@ -311,8 +327,8 @@ class KerasSpec(NetworkSpec):
             likelihood_power=check_likelihood_power(entry["likelihood_power"]),
         )
         check_keras_spec(spec)
-        if entry["joint_prior"] is not None:
-            spec = spec.with_joint_prior(settings_from_json(entry["joint_prior"], REGISTRY))
+        if entry["earlier"] is not None:
+            spec = spec.after(settings_from_json(entry["earlier"], REGISTRY))
         if spec.y_transform == OPEN:
             raise ValueError("y_transform of the model is 'auto': files say what was chosen")
         return spec
@@ -348,6 +364,7 @@ def check_keras_spec(spec: KerasSpec) -> None:
             raise ValueError("the readout must be a kernel and its bias")
         if shapes[0][1] != spec.num_outputs:
             raise ValueError(f"the readout must have {spec.num_outputs} outputs")
+    check_own(spec, REGISTRY)
     check_scales(spec)
 
 
@@ -356,9 +373,15 @@ def _class_names(custom: Sequence[str]) -> list[str]:
     return [name.partition(":")[2].rpartition(".")[2] for name in custom]
 
 
-def _read_sampled(entry: dict[str, Any]) -> SampledVariable:
+def _settings_in(entry: dict[str, Any]) -> list[Any]:
+    """The JSON of its priors and its likelihood; what has no such form is left to others."""
+    sampled = entry["sampled"] if isinstance(entry["sampled"], list) else []
+    return [*(one.get("prior") for one in sampled if isinstance(one, dict)), entry["likelihood"]]
+
+
+def _read_sampled(entry: dict[str, Any], registry: Mapping[str, type]) -> SampledVariable:
     _check_keys(entry, SampledVariable)
-    prior = settings_from_json(entry["prior"], REGISTRY)
+    prior = settings_from_json(entry["prior"], registry)
     if not isinstance(prior, WeightPrior):
         raise TypeError(f"a variable must have a prior of weights, found {entry['prior']!r:.99}")
     fan_in = _count("fan_in", entry["fan_in"], minimum=1)

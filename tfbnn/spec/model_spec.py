@@ -1,6 +1,6 @@
 """The frozen, validated, JSON-able description of a perceptron: everything but data and draws."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -21,6 +21,7 @@ from tfbnn.spec.network_spec import (
     common_settings,
 )
 from tfbnn.spec.other_libraries import activation_name
+from tfbnn.spec.own.classes import check_known, check_own, with_custom
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
@@ -110,27 +111,34 @@ class ModelSpec(NetworkSpec):
         del entry["name"], entry["choices"]
         if self.likelihood_power == 1.0:  # which is what files say that know of no other
             del entry["likelihood_power"]
-        if self.joint_prior is None:
-            del entry["joint_prior"]
+        if self.earlier is None:
+            del entry["earlier"]
         return entry
 
     @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> "ModelSpec":
-        """Rebuilds and validates a spec. Raises KeyError, TypeError or ValueError."""
+    def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> "ModelSpec":
+        """Rebuilds and validates a spec; `custom` are classes of the user's own, see `with_custom`.
+
+        Raises:
+            OwnClassError: For a prior or likelihood that is neither built in nor among those.
+            KeyError, TypeError, ValueError: For anything else that `to_json` cannot have written.
+        """
+        registry = with_custom(REGISTRY, custom)
+        check_known(entry, registry)
         spec = make_spec(
             entry["layer_sizes"],
             activation=entry["activations"],
-            prior=[settings_from_json(prior, REGISTRY) for prior in entry["priors"]],
-            likelihood=settings_from_json(entry["likelihood"], REGISTRY),
+            prior=[settings_from_json(prior, registry) for prior in entry["priors"]],
+            likelihood=settings_from_json(entry["likelihood"], registry),
             **{name: entry[name] for name in _PLAIN_SETTINGS},
         )
         if spec.is_open or spec.choices:
             raise ValueError("a setting of the model is 'auto': files say what was chosen")
         power = check_likelihood_power(entry.get("likelihood_power", 1.0))
         spec = replace(spec, likelihood_power=power)
-        if "joint_prior" not in entry:
+        if "earlier" not in entry:
             return spec
-        return spec.with_joint_prior(settings_from_json(entry["joint_prior"], REGISTRY))
+        return spec.after(settings_from_json(entry["earlier"], REGISTRY))
 
 
 def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
@@ -181,6 +189,7 @@ def make_spec(
         priors=layer_priors,
         **common,
     )
+    check_own(spec, REGISTRY)
     priors.check_shapes(spec.priors, sizes)
     check_scales(spec)
     return spec

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, TypeVar
 
 from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_number, unknown_settings
@@ -15,7 +15,10 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import LayerSlot
 from tfbnn.spec.other_libraries import dtype_name
-from tfbnn.spec.priors import LayerPrior, NormalMixture, ScalePrior, WeightPrior
+from tfbnn.spec.own.classes import own_classes_in, with_custom
+from tfbnn.spec.own.importing import import_name, import_obstacle
+from tfbnn.spec.own.noise import CustomNoise
+from tfbnn.spec.priors import FunctionPrior, LayerPrior, ScalePrior, WeightPrior
 
 T = TypeVar("T")
 
@@ -72,8 +75,7 @@ class NetworkSpec(ABC):
         likelihood_power: The power to which the density has the likelihood: 1 unless a fit coarsens
             it. Every density, gradient and curvature made from the spec has it; what predicts or
             scores rows has the likelihood as it is.
-        joint_prior: The prior of all parameters together, noise and prior scales included, in the place
-            of those of the weights, of which only the layout of theta remains; or None.
+        earlier: What rows of an earlier fit add to the priors of the weights; or None.
         choices: Choices of what was "auto". They are no part of what the model is, and files keep
             them elsewhere.
         what_it_computes: Names of the attributes in which networks agree whose weights mean the same.
@@ -87,7 +89,7 @@ class NetworkSpec(ABC):
     y_transform: tuple[str, ...]
     dtype: str
     likelihood_power: float = 1.0
-    joint_prior: NormalMixture | None = None
+    earlier: FunctionPrior | None = None
     choices: tuple[Choice, ...] = field(default=(), compare=False)
 
     @property
@@ -142,20 +144,27 @@ class NetworkSpec(ABC):
     def architecture_text(self) -> str:
         """What the network is, in a few words: "5-20-20-1, tanh"."""
 
-    def with_joint_prior(self, prior: NormalMixture) -> Self:
-        """The spec with a prior of all parameters. Raises ValueError for one of another number."""
-        if not isinstance(prior, NormalMixture):
-            raise TypeError(f"joint_prior must be a mixture, received {prior!r:.200}.")
-        if prior.num_parameters != self.num_parameters:
+    def after(self, earlier: FunctionPrior) -> Self:
+        """The spec with what earlier rows say. Raises TypeError, ValueError for another network's."""
+        if not isinstance(earlier, FunctionPrior):
+            raise TypeError(f"earlier must be a FunctionPrior, received {earlier!r:.200}.")
+        sizes = self.num_parameters, self.num_inputs, self.num_outputs, self.layout.num_noise
+        if not earlier.fits(*sizes):
             raise ValueError(
-                f"joint_prior must be of the {self.num_parameters} parameters of the network, received "
-                f"one of {prior.num_parameters}."
+                f"earlier must be of networks with {sizes[0]} parameters, {sizes[1]} inputs, {sizes[2]} "
+                f"outputs and {sizes[3]} learned noise scales, received {earlier!r}."
             )
-        return replace(self, joint_prior=prior)
+        return replace(self, earlier=earlier)
 
-    def without_joint_prior(self) -> Self:
-        """The spec with the priors of its weights in their place."""
-        return replace(self, joint_prior=None)
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of the classes that its user defined, "module:name" each."""
+        return tuple(map(import_name, own_classes_in(self)))
+
+    @property
+    def import_obstacle(self) -> str | None:
+        """Why another process cannot import them by these names, or None."""
+        return import_obstacle(own_classes_in(self))
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -271,9 +280,22 @@ def check_likelihood_power(power: Any) -> float:
     return check_number("likelihood_power", power, above=0, maximum=1)
 
 
+def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
+    """Classes of a user's own. Raises TypeError or ValueError for what is none, see `with_custom`."""
+    with_custom(REGISTRY, custom := tuple(custom) if isinstance(custom, Iterable) else custom)
+    return custom
+
+
+def _is_usable(likelihood: Any) -> TypeGuard[likelihoods.Likelihood]:
+    """Whether a likelihood is of a class in the table, or inherits from `CustomNoise`."""
+    return isinstance(likelihood, CustomNoise) or any(
+        isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()
+    )
+
+
 def check_likelihood(likelihood: Any) -> None:
     """Refuses what is no likelihood. Raises TypeError."""
-    if not any(isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()):
+    if not _is_usable(likelihood):
         wanted = "likelihood must be one of tfbnn.likelihoods"
         raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
 

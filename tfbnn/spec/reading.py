@@ -1,5 +1,6 @@
 """The description of a network out of the metadata of a file, of whichever kind it is."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from tfbnn.spec.keras_spec import KerasSpec
@@ -7,11 +8,12 @@ from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
 
 
-def spec_from_json(entry: dict[str, Any]) -> NetworkSpec:
-    """What `to_json` of a network's spec wrote, validated.
+def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> NetworkSpec:
+    """What `to_json` of a network's spec wrote, validated; `custom` as of `with_custom`.
 
     Raises:
+        OwnClassError: For a prior or likelihood that is neither built in nor among those.
         KeyError, TypeError, ValueError: For anything else.
     """
     kind = KerasSpec if KerasSpec.describes(entry) else ModelSpec
-    return kind.from_json(entry)
+    return kind.from_json(entry, custom)

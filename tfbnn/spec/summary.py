@@ -23,7 +23,7 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
 
 
 def _variable_rows(spec: KerasSpec) -> Iterator[tuple[str, ...]]:
-    sampled = {one.index: _prior_text(spec, one.prior) for one in spec.sampled}
+    sampled = {one.index: _prior_text(one.prior) for one in spec.sampled}
     variables: list[SampledVariable | FrozenVariable] = [*spec.sampled, *spec.frozen]
     for one in sorted(variables, key=lambda one: one.index):
         prior = sampled.get(one.index, "fixed")
@@ -38,8 +38,8 @@ def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
             f"[{slot.num_inputs}, {slot.num_outputs}]",
             activation,
             f"{slot.num_parameters}",
-            _prior_text(spec, prior.kernel),
-            _prior_text(spec, prior.bias),
+            _prior_text(prior.kernel),
+            _prior_text(prior.bias),
         )
         for number, (slot, activation, prior) in enumerate(
             zip(spec.layout.layers, activations, spec.priors), start=1
@@ -54,7 +54,7 @@ def spec_facts(spec: NetworkSpec) -> list[tuple[str, str]]:
     return [
         ("Parameters", f"{layout.num_parameters} (weights {layout.num_weights}, scales {hyper})"),
         ("Likelihood", f"{spec.likelihood}{_power_text(spec.likelihood_power)}"),
-        *([("Prior", f"{spec.joint_prior!r}, a posterior")] if spec.joint_prior else ()),
+        *([("Prior", f"and {spec.earlier!r}")] if spec.earlier else ()),
         ("Parameterization", f"{spec.parameterization}, {spec.dtype}"),
         ("Transforms", f"x {_names(spec.x_transform)}, y {_y_names(spec)}"),
     ]
@@ -98,9 +98,7 @@ def _power_text(power: float) -> str:
     return "" if power == 1.0 else f" to the power {power:g}"
 
 
-def _prior_text(spec: NetworkSpec, prior: WeightPrior) -> str:
-    if spec.joint_prior is not None:
-        return "joint"
+def _prior_text(prior: WeightPrior) -> str:
     if prior.scale_prior is not None:
         return f"{type(prior).__name__}({type(prior.scale_prior).__name__})"
     values = ", ".join(

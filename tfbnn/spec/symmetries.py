@@ -95,9 +95,7 @@ def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, A
 
 
 def _hidden_layers(spec: NetworkSpec, theta: Array) -> list[_Layer]:
-    # Of other networks nobody knows which weights may change places; by a joint prior units are no
-    # longer alike.
-    if not isinstance(spec, ModelSpec) or spec.joint_prior is not None:
+    if not isinstance(spec, ModelSpec):  # nobody knows which of its weights may change places
         return []
     weights = spec.layout.kernels_and_biases(theta)
     layers = []

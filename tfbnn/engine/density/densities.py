@@ -11,8 +11,11 @@ from math import lgamma, log, pi, sqrt
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.own_classes import elementwise, moments_of
 from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.own.noise import CustomNoise
+from tfbnn.spec.own.prior import CustomPrior
 from tfbnn.spec.priors.arrays import entries
 from tfbnn.spec.required import required_of
 
@@ -59,6 +62,15 @@ def _normal(prior, weights, scale=None):
 def _hierarchical(prior, weights, scale=None):
     scale, log_scale = _scale_of_weights(prior, weights, scale)
     return -0.5 * _sum((weights / scale) ** 2, -1) - weights.shape[-1] * (log_scale + _HALF_LOG_2PI)
+
+
+@weight_log_prior.register(CustomPrior)
+def _own_prior(prior, weights, scale=None):
+    if scale is None:
+        return _sum(elementwise(prior, weights), -1)
+    # In ntk theta has the weights over the scale of their prior.
+    density = _sum(elementwise(prior, prior.scale * weights), -1)
+    return density + weights.shape[-1] * log(prior.scale)
 
 
 def _scale_of_weights(prior, weights, scale):
@@ -137,6 +149,14 @@ def _student_t(likelihood, outputs, log_noise_scale, y, row_noise):
     constant = lgamma(0.5 * (df + 1.0)) - lgamma(0.5 * df) - 0.5 * log(df * pi)
     tails = _float64(tf.math.log1p((residual / spread) ** 2 / df))
     return _sum(constant - 0.5 * (df + 1.0) * tails - _float64(tf.math.log(spread)), -2)
+
+
+@row_log_likelihood.register(CustomNoise)
+def _own_noise(likelihood, outputs, log_noise_scale, y, row_noise):
+    scale = noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
+    mean, stddev = moments_of(likelihood)
+    density = elementwise(likelihood, (y - outputs) / scale * stddev + mean)
+    return _sum(_float64(density) - _float64(tf.math.log(scale)) + log(stddev), -2)
 
 
 @row_log_likelihood.register(likelihoods.HeteroscedasticGaussian)

@@ -3,7 +3,8 @@
 The information Lambda in the outputs of one row is a diagonal matrix, or that of a categorical
 distribution; both offer the two operations that the Gauss-Newton matrix is made of.
 
-All float64. Laplace and Uniform priors enter with the precision of the normal of equal variance.
+All float64. Laplace and Uniform priors enter with the precision of the normal of equal variance, those
+of a user's own with that of the normal whose central 68.27 % are as wide.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.own_classes import noise_information
 from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.own.noise import CustomNoise
+from tfbnn.spec.own.prior import CustomPrior
 from tfbnn.spec.priors.arrays import entries
 from tfbnn.spec.required import required_of
 
@@ -117,6 +121,12 @@ def _student_t(likelihood, outputs, log_noise_scale, row_noise):
     return _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, scale)
 
 
+@likelihood_information.register(CustomNoise)
+def _own_noise(likelihood, outputs, log_noise_scale, row_noise):
+    information = noise_information(likelihood)
+    return _location_scale(likelihood, outputs, log_noise_scale, row_noise, *information)
+
+
 def _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, scale):
     """Information of noise that has so much in its location and in its log scale, at variance 1."""
     known = 0.0 if row_noise is None else row_noise**2
@@ -182,6 +192,11 @@ def _laplace(prior, log_scales, is_ntk):
 @weight_precision.register(priors.Normal)
 def _normal(prior, log_scales, is_ntk):
     return 1.0 / (1.0 if is_ntk else entries(prior.scale)) ** 2
+
+
+@weight_precision.register(CustomPrior)
+def _own_prior(prior, log_scales, is_ntk):
+    return 1.0 / (prior.spread / prior.scale if is_ntk else prior.spread) ** 2
 
 
 @required_of(priors.ScalePrior)

@@ -18,8 +18,8 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.fisher import likelihood_information
-from tfbnn.engine.density.joint_prior import prior_precision
+from tfbnn.engine.density.earlier import likeliest_component
+from tfbnn.engine.density.fisher import likelihood_information, prior_curvature
 from tfbnn.engine.density.keras_network import keras_jacobian
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.prior_scales import layer_scales
@@ -61,7 +61,7 @@ def gauss_newton_matrix(spec, theta, data):
     num_blocks = int(data.num_blocks(length))
     with single_threaded_blas():
         total = sum(on_all_cores(sum_of, range(min(num_blocks, _NUM_SHARES))))
-    return total + prior_precision(spec, theta).matrix().numpy()
+    return total + prior_matrix(spec, theta).numpy()
 
 
 def gauss_newton_matrices(spec, theta, data, likelihood_weights):
@@ -90,8 +90,28 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
     num_networks, size = theta.shape
     zeros = tf.zeros([num_networks, size, size], tf.float64)
     total = sum_over_blocks(information, zeros, data, _BLOCK_ROWS)
-    prior = tf.vectorized_map(lambda theta: prior_precision(spec, theta).matrix(), theta)
+    prior = tf.vectorized_map(lambda theta: prior_matrix(spec, theta), theta)
     return likelihood_weights[:, None, None] * total + prior
+
+
+def prior_matrix(spec, theta):
+    """Curvature [P, P] of the prior at one theta [P], float64, with that of earlier rows."""
+    diagonal = tf.linalg.diag(prior_curvature(spec, theta))
+    return diagonal if spec.earlier is None else diagonal + earlier_matrix(spec, theta)
+
+
+def earlier_matrix(spec, theta):
+    """Gauss-Newton matrix [P, P] of the spec's `FunctionPrior` at one theta [P], float64."""
+    prior, theta = spec.earlier, tf.cast(theta, tf.float64)
+    index = likeliest_component(spec, theta)
+    x = tf.constant(prior.inputs.values.T)
+    jacobian, _ = output_jacobian(spec, theta, x)  # [K, P, M]
+    jacobian = tf.reshape(tf.transpose(jacobian, [2, 0, 1]), [-1, theta.shape[0]])
+    lines = tf.matmul(tf.constant(prior.lines.values)[index], jacobian)
+    place = spec.layout.log_noise_scale
+    of_noise = tf.constant(prior.log_noise_scale.values)[index] ** -2.0
+    of_noise = tf.pad(of_noise, [[place.start, theta.shape[0] - place.stop]])
+    return tf.matmul(lines, lines, transpose_a=True) + tf.linalg.diag(of_noise)
 
 
 def gauss_newton_product(spec, theta, data, vector):
@@ -101,14 +121,20 @@ def gauss_newton_product(spec, theta, data, vector):
     """
     theta, vector = tf.constant(theta, tf.float64), tf.constant(vector, tf.float64)
     total = _sum_of_blocks(_block_functions(spec).add_product, theta, data, vector)
-    return (total + prior_precision(spec, theta).times(vector)).numpy()
+    total += prior_curvature(spec, theta) * vector
+    if spec.earlier is not None:
+        total += tf.linalg.matvec(earlier_matrix(spec, theta), vector)
+    return total.numpy()
 
 
 def gauss_newton_diagonal(spec, theta, data):
     """The diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
     theta = tf.constant(theta, tf.float64)
     total = _sum_of_blocks(_block_functions(spec).add_diagonal, theta, data)
-    return (total + prior_precision(spec, theta).diagonal()).numpy()
+    total += prior_curvature(spec, theta)
+    if spec.earlier is not None:
+        total += tf.linalg.diag_part(earlier_matrix(spec, theta))
+    return total.numpy()
 
 
 def _sum_of_blocks(add_block, theta, data, *vector):

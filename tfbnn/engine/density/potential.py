@@ -7,9 +7,9 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.densities import row_log_likelihood, scale_log_prior, weight_log_prior
 from tfbnn.engine.density.density import Density
+from tfbnn.engine.density.earlier import earlier_log_prob
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.hessian import hessian
-from tfbnn.engine.density.joint_prior import mixture_log_prob
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.row_blocks import (
     rows_per_block,
@@ -25,8 +25,6 @@ def support(spec: NetworkSpec) -> tuple[Array, Array]:
     """Limits of theta by Uniform priors, the box: float64 [P] each, infinite where there are none."""
     low = np.full(spec.layout.num_parameters, -np.inf)
     high = -low
-    if spec.joint_prior is not None:
-        return low, high
     for prior, place, _ in spec.weight_groups():
         low[place], high[place] = prior.limits
     return low, high
@@ -54,10 +52,11 @@ class Potential(Density):
 
     def log_prior(self, theta):
         """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
-        if self.spec.joint_prior is not None:
-            return mixture_log_prob(self.spec.joint_prior, theta)
         weights = self.weights_log_prior(theta, self.spec.weight_groups())
-        return self.scales_log_prior(theta) + weights
+        log_prior = self.scales_log_prior(theta) + weights
+        if self.spec.earlier is None:
+            return log_prior
+        return log_prior + earlier_log_prob(self.spec, theta)
 
     def weights_log_prior(self, theta, groups):
         """Log prior of the weights in some of the spec's `weight_groups`, given their scales."""

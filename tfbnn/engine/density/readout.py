@@ -30,8 +30,6 @@ def readout_of(spec: NetworkSpec) -> Readout:
 def is_conjugate(spec: NetworkSpec) -> bool:
     """Whether the readout's posterior given all else is normal in closed form."""
     prior = readout_of(spec).prior
-    if spec.joint_prior is not None:
-        return False
     return spec.likelihood.is_conjugate and prior.kernel.is_normal and prior.bias.is_normal
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.spec.density_spec import DensitySpec, Function, name_of
+from tfbnn.spec.density_spec import DensitySpec, Function
+from tfbnn.spec.own.importing import import_name
 from tfbnn.system.arrays import Array
 
 _PARTS = ("log_prior", "log_likelihood")
@@ -32,7 +33,7 @@ def make_density_spec(log_prob: Any, theta: Array) -> DensitySpec:
         )
     for label, function in zip(_PARTS if is_pair else ("log_prob",), functions):
         _check(label, function, theta)
-    names = tuple(map(name_of, functions))
+    names = tuple(map(import_name, functions))
     return DensitySpec(names, theta.shape[1], theta.dtype.name, functions, object())
 
 

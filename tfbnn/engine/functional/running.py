@@ -43,13 +43,7 @@ def settle(
             f"{type(settings).__name__} tempers the likelihood and not the prior: log_prob must be a "
             "pair (log_prior, log_likelihood), received one function."
         )
-    check_workers(options.num_workers, settings)
-    if options.num_workers not in (1, "auto") and spec.import_obstacle is not None:
-        raise ValueError(
-            f"num_workers={options.num_workers} needs functions that other processes can import, "
-            f"received one they cannot: {spec.import_obstacle}. Define it in a module of its own, "
-            "or use num_workers=1."
-        )
+    check_workers(options.num_workers, spec, settings)
     definition = RunDefinition(
         spec=spec,
         kernel=kernel_to_json(asked),

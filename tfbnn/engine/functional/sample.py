@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,8 +127,6 @@ def sample(
     from tfbnn.engine.functional.running import run_density, settle
 
     spec = make_density_spec(log_prob, theta)
-    if options.num_workers == "auto" and spec.import_obstacle is not None:
-        options = replace(options, num_workers=1)
     definition, settings, geometry = settle(spec, theta, options)
     with signals_interrupt():
         result, history = run_density(spec, theta, definition, settings, options, quantities)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, keras
-from tfbnn.engine.keras.custom import known_classes
+from tfbnn.spec.own.layers import known_layers
 from tfbnn.system.arrays import Array
 
 # Keras keeps the default precision in a place that is one for all threads.
@@ -50,7 +50,7 @@ def build(
     Raises:
         ValueError: When Keras cannot build it, or its variables have other shapes.
     """
-    classes = known_classes(custom)
+    classes = known_layers(custom)
     config = _in_dtype(json.loads(architecture), dtype)
     with precision(dtype):
         try:

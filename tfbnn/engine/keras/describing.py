@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
-from tfbnn.engine.keras.custom import is_of_keras, remember
 from tfbnn.engine.keras.refusals import all_layers
 from tfbnn.spec.keras_config import check_config
 from tfbnn.spec.keras_priors import VariableFacts
+from tfbnn.spec.own.layers import is_of_keras, remember
 from tfbnn.system.arrays import Array
 
 # Layers and functions whose gradient jumps somewhere.

@@ -135,8 +135,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
         if self.collapse_readout and not is_conjugate(spec):
             raise ValueError(
                 "collapse_readout=True needs a Normal or HierarchicalNormal prior on kernel and bias "
-                f"of the last layer, received {spec.joint_prior or readout_of(spec).prior}. Use "
-                "collapse_readout=False."
+                f"of the last layer, received {readout_of(spec).prior}. Use collapse_readout=False."
             )
         if self.collapse_readout and row_noise and spec.layout.num_noise:
             raise ValueError(

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import make_data, no_rows
-from tfbnn.engine.keras.custom import import_classes
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.running.same_density import check_same_density
-from tfbnn.engine.sampling.program import Program, make_program, plan_chains
+from tfbnn.engine.running.same_density import refuse_other_values
+from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.run.counters import Clock
 from tfbnn.run.course import Course, Straight
 from tfbnn.run.crew import Notify
@@ -21,6 +20,8 @@ from tfbnn.run.reading import read_definition
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.density_spec import DensitySpec
+from tfbnn.spec.own.importing import imported
+from tfbnn.spec.own.layers import without_layers
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
@@ -76,7 +77,7 @@ def advance_lanes(
     commit_interval: float,
     notify: Notify,
     course: Course | None = None,
-    functions: Sequence[str] = (),
+    own_names: Sequence[str] = (),
 ) -> tuple[Ending, bool]:
     """As `advance_lane`, several lanes, which take turns; one that fails does not end the others.
 
@@ -84,9 +85,9 @@ def advance_lanes(
         path, commit_interval, notify: As there.
         indices: Numbers of the lanes.
         course: How far they go, by default as far as the run may.
-        functions: Names of the functions of a log density, or of the classes of layers of a Keras
-            model, "module:name", to be imported: those in
-            the folder count for nothing without the word of the caller.
+        own_names: Names of the functions of a log density, or of a user's own classes in a model, of
+            priors, noise and layers, "module:name" each, to be imported: what the folder names counts
+            for nothing without the word of the caller.
 
     Returns:
         (How that ended, whether all of them are where they were to go).
@@ -96,11 +97,10 @@ def advance_lanes(
         StartError: When a chain cannot move from its start.
     """
     folder = RunFolder.open(path)
-    definition, store = read_definition(folder), FolderStore(folder, commit_interval)
+    store, own = FolderStore(folder, commit_interval), tuple(map(imported, own_names))
+    definition = read_definition(folder, without_layers(own))
     if isinstance(definition.spec, DensitySpec):
-        definition = replace(definition, spec=definition.spec.imported(functions))
-    elif functions:
-        import_classes(functions)
+        definition = replace(definition, spec=definition.spec.bringing(own_names, own))
     check_environment(folder, definition, describe_environment())
     unfinished = [
         index
@@ -110,10 +110,10 @@ def advance_lanes(
     if not unfinished:
         return Ending(), True
     beginning, clock = read_beginning(folder), Clock(store.seconds(indices))
-    if isinstance(definition.spec, DensitySpec):
-        theta = beginning.starts.theta
-        check_same_density(definition.spec, theta, beginning.start_log_prob, "the starts")
     program = program_of(definition, beginning.layout)
+    if own_names:
+        now = check_starts(program, beginning.starts.theta)
+        refuse_other_values(definition.spec, now, beginning.start_log_prob, "the starts")
     with ExitStack() as stack, single_threaded_blas():
         lanes = open_lanes(stack, program, store, unfinished, beginning.starts.theta, clock)
         ending = run_lanes(lanes, notify, clock, course)

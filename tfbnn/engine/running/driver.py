@@ -10,8 +10,8 @@ from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.from_callable import CallableKernel
-from tfbnn.engine.running.imports import names_to_import, why_no_workers
 from tfbnn.engine.running.run_lanes import run_lanes
+from tfbnn.engine.running.same_density import refuse_other_values
 from tfbnn.engine.running.workers.crew import run_in_workers
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
@@ -25,6 +25,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import Session
 from tfbnn.run.stores import FolderStore, Sink, Store, result_of
+from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.threads import num_cores
@@ -72,6 +73,9 @@ def run_chains(
         plan = plan_chains(settings, definition, layout)
         program = make_program(settings, definition, data, plan)
         start_log_prob = awaited(check_starts, program, starts.theta)
+        if session.found is not None and definition.spec.own_names:
+            then = session.found.start_log_prob
+            refuse_other_values(definition.spec, start_log_prob, then, "the starts")
     num_workers = count_workers(session, definition, settings, plan)
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout, num_workers > 0))
     lanes = range(len(plan.groups))
@@ -79,8 +83,8 @@ def run_chains(
     course: Course = Straight(plan.num_results) if goal is None else Judged(goal, store)
     if num_workers and isinstance(store, FolderStore):
         waits = None if goal is None else course
-        functions = names_to_import(definition.spec)
-        ending = run_in_workers(plan, store, num_workers, notify, waits, functions)
+        own_names = definition.spec.own_names
+        ending = run_in_workers(plan, store, num_workers, notify, waits, own_names)
         seconds = clock.seconds + store.seconds(lanes).elapsed(began, before)
     else:
         clock.add(before)
@@ -132,13 +136,21 @@ def _open_lane(program: Program, group: list[int], theta: Array, sink: Sink) -> 
     return lane
 
 
-def check_workers(num_workers: int | str, settings: Kernel) -> None:
-    """Refuses processes for a kernel that only this one has.
+def check_workers(num_workers: int | str, spec: Sampled, settings: Kernel) -> None:
+    """Refuses processes for a kernel, or for functions and classes, that only this one has.
 
     Raises:
         ValueError: In that case.
     """
-    if num_workers not in ("auto", 1) and isinstance(settings, CallableKernel):
+    if num_workers in ("auto", 1):
+        return
+    if spec.import_obstacle is not None:
+        raise ValueError(
+            f"num_workers={num_workers} needs functions and classes that other processes can import, "
+            f"received one they cannot: {spec.import_obstacle}. Define it in a module of its own, "
+            "or use num_workers=1."
+        )
+    if isinstance(settings, CallableKernel):
         raise ValueError(
             "A kernel given as a callable runs in this process only, received "
             f"num_workers={num_workers}. Leave num_workers='auto', or use a kernel from "
@@ -156,11 +168,11 @@ def count_workers(session: Session, definition: RunDefinition, settings: Kernel,
     """
     asked, num_lanes = session.num_workers, len(plan.groups)
     begun = session.found and session.found.in_workers
+    if isinstance(asked, str) and definition.spec.import_obstacle is not None:
+        asked = 1  # of a run that was begun in workers, the warning below says so
     if isinstance(asked, str):
         if begun is None:
             begun = num_lanes > 1 and num_cores() > 1 and _is_long(definition, settings, plan)
-        if begun and why_no_workers(definition.spec) is not None:
-            return 0
         # Processes would share the GPU's memory.
         return min(1 if has_gpu() else num_cores(), num_lanes) if begun else 0
     if asked > 1 and num_lanes == 1:

@@ -7,6 +7,7 @@ from tfbnn.engine.density.function_density import FunctionDensity
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.exceptions import RunFolderError
 from tfbnn.spec.density_spec import DensitySpec
+from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 
 # Relative; what programs compiled otherwise may differ by.
@@ -29,10 +30,17 @@ def check_same_density(
         RunFolderError: When it has others here.
     """
     now, _ = make_value_and_gradient(FunctionDensity(spec), no_rows(spec.dtype))(theta)
+    refuse_other_values(spec, now, then, where, largest)
+
+
+def refuse_other_values(
+    spec: Sampled, now: Array, then: Array, where: str, largest: float = 0.0
+) -> None:
+    """Refuses log densities `now` [C] that are not those taken down `then`; the rest as above."""
     tolerance = _TOLERANCE[spec.dtype]
     if not np.allclose(now, then, rtol=tolerance, atol=tolerance * (1.0 + largest)):
         raise RunFolderError(
             f"log_prob is not the one that the run was begun with: at {where} it is {now} here and "
-            f"was {then} there. Pass the same function of the same data (worker processes import its "
-            "module anew), or another folder."
+            f"was {then} there. Pass the same {' and '.join(spec.own_names)} of the same data (worker "
+            "processes import its module anew), or another folder."
         )

@@ -15,7 +15,13 @@ _MARGIN = 1e-3
 
 
 def draw_prior(spec, seed, num_chains):
-    """One draw of the prior per chain, in the sampled coordinates: [C, P]."""
+    """One draw of the prior per chain, in the sampled coordinates: [C, P].
+
+    Of a prior that is an earlier posterior the networks where it is largest, in turn.
+    """
+    if spec.earlier is not None:
+        networks = spec.earlier.networks.values
+        return networks[np.arange(num_chains) % len(networks)].astype(spec.dtype)
     generators = [seeds.generator(seed, "prior", chain) for chain in range(num_chains)]
     return np.stack([draw_parameters(spec, generator) for generator in generators]).astype(
         spec.dtype

@@ -1,20 +1,23 @@
 """Three ways to solve with the Gauss-Newton matrix H at one point: by its size, whichever is cheap.
 
 Each offers, for the parameters `free`, `solve(gradient, damping)` = (H + damping I)^-1 gradient and
-`prior_share()` = diag(Pi H^-1), Pi the curvature of the prior: the share of a parameter's variance that
-the prior alone explains, from 0 to 1; and for all parameters `diagonal`. NumPy, float64.
+`inverse_diagonal()` = diag(H^-1), and for all parameters `diagonal`. NumPy, float64. Of rows of an
+earlier fit only the first knows: `num_known()` parameters are determined by those.
 """
+
+from functools import cached_property
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
+    earlier_matrix,
     gauss_newton_diagonal,
     gauss_newton_matrix,
     gauss_newton_product,
     scaled_jacobian,
 )
-from tfbnn.engine.density.joint_prior import prior_precision
 
 MAX_CG_STEPS = 60
 _CG_TOLERANCE = 1e-3
@@ -27,14 +30,20 @@ class DenseCurvature:
         matrix, block = gauss_newton_matrix(spec, theta, data), np.ix_(free, free)
         self.diagonal = np.diag(matrix)
         self._matrix = matrix[block]
-        self._prior = prior_precision(spec, theta).matrix().numpy()[block]
+        self._earlier = spec.earlier and earlier_matrix(spec, theta).numpy()[block]
 
     def solve(self, gradient, damping):
         return _solve_positive(self._matrix + damping * np.eye(len(gradient)), gradient)
 
-    def prior_share(self):
-        inverse = _solve_positive(self._matrix, np.eye(len(self._matrix)))
-        return np.sum(self._prior * inverse, axis=1)
+    def inverse_diagonal(self):
+        return np.diag(self._inverse)
+
+    def num_known(self):
+        return 0.0 if self._earlier is None else np.sum(self._earlier * self._inverse)
+
+    @cached_property
+    def _inverse(self):
+        return _solve_positive(self._matrix, np.eye(len(self._matrix)))
 
 
 class RowCurvature:
@@ -47,18 +56,20 @@ class RowCurvature:
     def __init__(self, spec, theta, data, free):
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
         self._lines = scaled_jacobian(spec, theta, data)[:, free]
-        self._prior = _independent(spec, theta, free)
+        self._prior = prior_curvature(spec, theta).numpy()[free]
 
     def solve(self, gradient, damping):
         diagonal, inner = self._inner(damping)
         right = self._lines @ (gradient / diagonal)
         return (gradient - self._lines.T @ _solve_positive(inner, right)) / diagonal
 
-    def prior_share(self):
+    def num_known(self):
+        return 0.0
+
+    def inverse_diagonal(self):
         diagonal, inner = self._inner(0.0)
         lines = self._lines / diagonal
-        inverse = 1.0 / diagonal - np.sum(lines * _solve_positive(inner, lines), axis=0)
-        return self._prior * inverse
+        return 1.0 / diagonal - np.sum(lines * _solve_positive(inner, lines), axis=0)
 
     def _inner(self, damping):
         diagonal = self._prior + damping
@@ -76,7 +87,6 @@ class ProductCurvature:
     def __init__(self, spec, theta, data, free):
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
         self._free, self._point = free, (spec, theta, data)
-        self._prior = _independent(spec, theta, free)
 
     def solve(self, gradient, damping):
         preconditioner = 1.0 / (self.diagonal[self._free] + damping)
@@ -96,9 +106,12 @@ class ProductCurvature:
             direction = scaled + size / previous * direction
         return solution
 
-    def prior_share(self):
+    def num_known(self):
+        return 0.0
+
+    def inverse_diagonal(self):
         probe = np.random.default_rng(0).choice([-1.0, 1.0], size=len(self._free))
-        return self._prior * (probe * self.solve(probe, 0.0))
+        return probe * self.solve(probe, 0.0)
 
     def _times(self, vector):
         padded = np.zeros_like(self.diagonal)
@@ -107,13 +120,6 @@ class ProductCurvature:
 
 
 CURVATURES = {"dense": DenseCurvature, "rows": RowCurvature, "products": ProductCurvature}
-
-
-def _independent(spec, theta, free):
-    """The diagonal of a prior's curvature that has nothing beside it."""
-    if spec.joint_prior is not None:
-        raise ValueError("a joint prior is not independent: only the whole matrix is for it.")
-    return prior_precision(spec, theta).diagonal().numpy()[free]
 
 
 def _solve_positive(matrix, right):

@@ -51,7 +51,7 @@ def find_starts(
         KeyboardInterrupt: Before there is anything better than draws of the prior.
     """
     if settings is None:
-        return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), "draws of the prior")
+        return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
     ground, validation = _ground(spec, rows, data, settings.validation_split, sampling.seed)
     if validation is None:  # too few rows to hold some of them out
         settings = replace(settings, early_stopping=None)
@@ -82,7 +82,7 @@ def _after_adam(
     if adam is None and settings.epochs == 0:
         theta = draw_prior(spec, sampling.seed, num_starts)
         theta = with_residual_noise(spec, theta, ground.fitted)
-        adam = Unpolished(theta, "draws of the prior", Seconds())
+        adam = Unpolished(theta, _first(spec), Seconds())
     elif adam is None:
         searched = replace(sampling, num_chains=num_starts)
         result = pretrain(spec, ground.fitted, settings, searched, validation, notify, search)
@@ -90,6 +90,11 @@ def _after_adam(
     if ground.judge is not None:
         adam = adam._replace(theta=ground.judge.settled(adam.theta))
     return adam
+
+
+def _first(spec: NetworkSpec) -> str:
+    """A line on what `draw_prior` gives."""
+    return "draws of the prior" if spec.earlier is None else "networks of the earlier posterior"
 
 
 def _polished(

@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS
+from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS, DenseCurvature
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.aside import awaited
@@ -30,6 +31,8 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
+# Of `top_given_scales`: iterations at most, and the gain of log density that ends them.
+_CLIMB, _LITTLE = 40, 1e-3
 # Iterations after which a better score is not waited for any longer: ravines are left in fewer.
 _JUDGE_PATIENCE = 20
 # So many iterations tell whether a gain will be reached: what has less than this share of it by then
@@ -131,6 +134,32 @@ def polish(
     return state
 
 
+def top_given_scales(spec, theta, data):
+    """Where the log density is largest in all parameters but scales, which stay where they are.
+
+    Args:
+        spec: ModelSpec.
+        theta: Where to begin [P].
+        data: Data.
+
+    Returns:
+        ([P], gradient of the log density there [P]), float64.
+    """
+    problem = _Problem(spec, data, DenseCurvature)
+    theta, damping = np.asarray(theta, np.float64), _FIRST_DAMPING
+    value, gradient = problem.value_and_gradient(theta)
+    for _ in range(_CLIMB):
+        curvature = problem.curvature(theta)
+        step = problem.damped_step(theta, value, gradient, curvature, damping)
+        if step is None:
+            break
+        gain = step[1] - value
+        theta, value, gradient, damping = step
+        if gain < _LITTLE:
+            break
+    return theta, gradient
+
+
 class _Problem:
     """One model on its data in float64, with the scales held apart from the rest.
 
@@ -178,7 +207,7 @@ class _Problem:
 
     def scale_step(self, theta, gradient, curvature):
         """theta after one Newton step of every scale."""
-        step = (gradient + self._expected_pull(curvature)) / curvature.diagonal
+        step = (gradient + self._expected_pull(theta, curvature)) / curvature.diagonal
         theta = theta.copy()
         theta[self.scales] += np.clip(step[self.scales], -_LARGEST_SCALE_STEP, _LARGEST_SCALE_STEP)
         if self._noise_floor is not None:
@@ -186,17 +215,17 @@ class _Problem:
             theta[noise] = np.maximum(theta[noise], self._noise_floor(theta))
         return theta
 
-    def _expected_pull(self, curvature):
+    def _expected_pull(self, theta, curvature):
         """What the spread of the weights adds to the gradient in the scales: [P]."""
         layout = self.spec.layout
+        # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
         prior_share = np.zeros(layout.num_parameters)
-        prior_share[self.free] = curvature.prior_share()
+        precision = prior_curvature(self.spec, theta).numpy()[self.free]
+        prior_share[self.free] = precision * curvature.inverse_diagonal()
         pull = np.zeros(layout.num_parameters)
         if layout.num_noise:
-            gamma = len(self.free) - prior_share.sum()
+            gamma = len(self.free) - prior_share.sum() - curvature.num_known()
             pull[layout.log_noise_scale] = gamma / layout.num_noise
-        if self.spec.joint_prior is not None:  # in which no scale is one of weights
-            return pull
         for prior, weights, scales in self.spec.weight_groups():
             if prior.scale_prior is not None:
                 num_scales = scales.stop - scales.start
@@ -247,7 +276,7 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
     if spec.gauss_newton_obstacle is not None:
         return NewtonPlan(0, "products", f"none, as {spec.gauss_newton_obstacle}")
     costs = _costs(size, lines)
-    if spec.joint_prior is not None:  # whose curvature is a whole matrix
+    if spec.earlier is not None:  # whose curvature is a whole matrix
         costs = {"dense": costs["dense"], "products": inf}
     exact = min((name for name in costs if name != "products"), key=costs.get, default=None)
     about = f"N = {num_rows}, P = {size}"

@@ -19,6 +19,7 @@ from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.own.classes import own_classes_in
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
@@ -53,7 +54,7 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
         RunFolderError: When the folder does not describe a run.
     """
     spec = replace(spec, likelihood_power=options.likelihood_power)
-    begun = _begun_run(options)
+    begun = _begun_run(spec, options)
     if begun is not None:
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
@@ -115,7 +116,8 @@ def settle_options(
         gradients = resolve_kernel(settled.get("kernel", options.kernel)).gradients_per_transition
         settle("num_burnin_steps", *rules.num_burnin_steps(sizes, gradients))
     if is_auto(options.pretraining):
-        settle("pretraining", *rules.pretraining(sizes, pilot))
+        rule = rules.polish if sizes.has_networks else rules.pretraining
+        settle("pretraining", *rule(sizes, pilot))
     return replace(options, **settled), tuple(choices)
 
 
@@ -149,6 +151,7 @@ def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
         num_parameters=spec.layout.num_parameters,
         num_chains=options.num_chains,
         effort=options.effort,
+        has_networks=spec.earlier is not None,
     )
 
 
@@ -190,11 +193,11 @@ def as_begun(
     return spec, replace(options, **settled)
 
 
-def _begun_run(options: FitOptions) -> FitDefinition | None:
+def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitDefinition | None:
     """The definition of the run that a fit is to go on with, or None where it begins one."""
     from tfbnn.storage import RunFolder
 
     if not options.resume or options.output is None:
         return None
     folder = preparation_in(options.output) or RunFolder.find(options.output)
-    return None if folder is None else read_fit_definition(folder)
+    return None if folder is None else read_fit_definition(folder, own_classes_in(spec))

@@ -70,7 +70,7 @@ class BasinMethods(SampledModel):
                 f"basins is about chains, which this model has none of. {ensemble.no_chains}."
             )
         if x is None and y is None:
-            rows = self._rows_of_the_fit(noise_scale, "basins without rows", "x and y")
+            rows = self.rows_of_the_fit(noise_scale, "basins without rows", "x and y")
         elif x is None or y is None:
             raise ValueError(
                 "basins needs x and y together, received "

@@ -34,7 +34,7 @@ class Frame(NamedTuple):
         count = len(self.centre)
         return self.normal(np.zeros(count), scale * np.eye(count))
 
-    def fitted(self, draws: Array, size: float, share: Array | None = None) -> Normal:
+    def fitted(self, draws: Array, size: float) -> Normal:
         """With the mean of draws, and their covariance as far as so few can tell it from H^-1.
 
         It is that of so many draws and P more whose covariance is H^-1: with far fewer draws than
@@ -43,11 +43,10 @@ class Frame(NamedTuple):
         Args:
             draws: [M, P].
             size: Their effective number.
-            share: Their weights [M], which add up to one; default equal ones.
         """
         z = self.whiten(draws)
-        mean, count = np.average(z, axis=0, weights=share), len(self.centre)
-        covariance = size * np.cov(z, rowvar=False, bias=True, aweights=share).reshape(count, count)
+        mean, count = z.mean(axis=0), len(self.centre)
+        covariance = size * np.cov(z, rowvar=False, bias=True).reshape(count, count)
         covariance = (covariance + count * np.eye(count)) / (size + count)
         return self.normal(mean, np.linalg.cholesky(covariance))
 

@@ -124,7 +124,7 @@ class CalibrationMethods(SampledModel):
                     "y_calibration."
                 )
             names = "x_calibration and y_calibration"
-            rows = self._rows_of_the_fit(noise_scale, "method='loo'", names)
+            rows = self.rows_of_the_fit(noise_scale, "method='loo'", names)
             found = calibrate_by_leaving_out(ensemble, ensemble.transform(rows), by, scale)
         elif x_calibration is None or y_calibration is None:
             raise ValueError(
@@ -140,7 +140,7 @@ class CalibrationMethods(SampledModel):
             if scale == "misfit":
                 instead = "scale='stddev', or calibrate the model as it was fitted or a run folder"
                 of_the_fit = ensemble.transform(
-                    self._rows_of_the_fit(None, "scale='misfit'", instead)
+                    self.rows_of_the_fit(None, "scale='misfit'", instead)
                 )
             found = calibrate_by_rows(ensemble, rows, transformed, by, of_the_fit)
         self._ensemble = replace(ensemble, calibration=found)

@@ -12,11 +12,11 @@ from tfbnn.spec.priors.base import WEIGHT_PRIORS as WEIGHT_PRIORS
 from tfbnn.spec.priors.base import ScalePrior as ScalePrior
 from tfbnn.spec.priors.base import WeightPrior as WeightPrior
 from tfbnn.spec.priors.base import check_scale_prior as check_scale_prior
+from tfbnn.spec.priors.functions import FunctionPrior as FunctionPrior
 from tfbnn.spec.priors.layers import LayerPrior as LayerPrior
 from tfbnn.spec.priors.layers import check_shapes as check_shapes
 from tfbnn.spec.priors.layers import prior_per_input as prior_per_input
 from tfbnn.spec.priors.layers import resolve_priors as resolve_priors
-from tfbnn.spec.priors.mixture import NormalMixture as NormalMixture
 from tfbnn.spec.priors.scales import HalfCauchy as HalfCauchy
 from tfbnn.spec.priors.scales import HalfNormal as HalfNormal
 from tfbnn.spec.priors.scales import InverseGamma as InverseGamma

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf, isfinite
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,6 +50,7 @@ class WeightPrior(ABC):
     """A density of each entry of a kernel or bias. A new one is a frozen dataclass as well.
 
     Attributes:
+        is_own: Whether a user defines it in a file of their own; such classes are in no table.
         scale: What the ntk parameterisation takes out of the weights; None where there is nothing of
             the kind, or where it is sampled.
         scale_prior: Prior of a scale that is sampled together with the weights, or None.
@@ -59,12 +61,14 @@ class WeightPrior(ABC):
         sizes: Typical sizes of weights, as of `ScalePrior`. By default those of its scale.
     """
 
+    is_own: ClassVar[bool] = False
     scale: float | None = None
     scale_prior: ScalePrior | None = None
     per_input: bool = False
 
     def __init_subclass__(cls) -> None:
-        WEIGHT_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
+        if not cls.is_own:
+            WEIGHT_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
 
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:

@@ -10,8 +10,6 @@ from tfbnn.system.arrays import Array
 
 def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:
     """One draw of all parameters theta [P] from their prior, in the sampled coordinates."""
-    if spec.joint_prior is not None:
-        return spec.joint_prior.sample(generator)
     layout = spec.layout
     theta = np.zeros(layout.num_parameters)
     for prior, place, scale_place in spec.weight_groups():

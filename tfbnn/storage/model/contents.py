@@ -3,7 +3,7 @@
 One of the arrays is JSON: `tfbnn.storage.model.metadata`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import h5py
@@ -61,7 +61,9 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
 
 
 def from_arrays(
-    datasets: Mapping[str, Array | h5py.Dataset], version: int = schema.FORMAT_VERSION
+    datasets: Mapping[str, Array | h5py.Dataset],
+    version: int = schema.FORMAT_VERSION,
+    custom: Sequence[Any] = (),
 ) -> Ensemble:
     """The ensemble that the arrays of a model file hold.
 
@@ -69,6 +71,7 @@ def from_arrays(
         datasets: Dict name -> NumPy array, or dataset of an open file. Datasets are read once
             their sizes are known to be those of the model.
         version: Of the format of the file.
+        custom: Classes of the caller's own that the model may have, see `with_custom`.
 
     Raises:
         ModelFileError: When they contradict each other or cannot be of a fitted model.
@@ -79,7 +82,7 @@ def from_arrays(
             if added > version and name in datasets:
                 raise ModelFileError(f"{name} belongs to format {added}, found it in {version}.")
     sizes = _common_sizes(datasets)
-    metadata = decode_metadata(datasets[schema.METADATA], version)
+    metadata = decode_metadata(datasets[schema.METADATA], version, custom)
     _check_sizes(sizes, metadata["spec"])
     arrays: dict[str, Array] = {name: array[()] for name, array in datasets.items()}
     statistics = {key: arrays[f"{schema.SAMPLE_STATS}/{key}"] for key in schema.STATISTICS}

@@ -7,7 +7,7 @@ every object of the HDF5 file, before its content; the content, against the mode
 import functools
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ import h5py
 
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.own.classes import own_classes_in
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.allow_list import opened_datasets
 from tfbnn.storage.format.sealing import check_seal, write_sealed
@@ -43,7 +44,7 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
     """
     arrays = to_arrays(ensemble, datetime.now(UTC).isoformat(timespec="seconds"))
     try:
-        from_arrays(arrays)
+        from_arrays(arrays, custom=own_classes_in(ensemble.spec))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"The model is not saved: no file of it could be loaded: {error}"
@@ -52,7 +53,11 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
 
 
 def read_model(
-    path: StrPath, *, untrusted: bool = False, max_bytes: int = schema.MAX_BYTES
+    path: StrPath,
+    *,
+    untrusted: bool = False,
+    max_bytes: int = schema.MAX_BYTES,
+    custom: Sequence[Any] = (),
 ) -> Ensemble:
     """Reads the ensemble that `write_model` wrote.
 
@@ -61,6 +66,7 @@ def read_model(
         untrusted: Whether strangers may have written it: a process of its own then reads it, so
             that a fault of the HDF5 library cannot harm this one. Costs about 0.3 s.
         max_bytes: Largest size of the file, and of all its arrays, default 2 GiB.
+        custom: Classes of the caller's own that the model may have; not with `untrusted`.
 
     Raises:
         FileNotFoundError: When there is no such file.
@@ -83,7 +89,7 @@ def read_model(
             if untrusted:
                 return from_arrays(read_foreign(file, max_bytes))
             with opened_datasets(file, max_bytes) as (version, datasets):
-                return from_arrays(datasets, version)
+                return from_arrays(datasets, version, custom)
         except ModelFileError as error:
             raise ModelFileError(f"{path!r}: {error}") from error
         except ChildProcessError:

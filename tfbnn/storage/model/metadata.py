@@ -1,6 +1,6 @@
 """The JSON of a model file: everything that is not an array."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import h5py
@@ -14,6 +14,7 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
+from tfbnn.spec.own.classes import OwnClassError, own_classes_in
 from tfbnn.spec.reading import spec_from_json
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json, to_json
@@ -38,12 +39,15 @@ def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
     return np.frombuffer(to_json(metadata), np.uint8)
 
 
-def decode_metadata(array: Array | h5py.Dataset, version: int) -> dict[str, Any]:
+def decode_metadata(
+    array: Array | h5py.Dataset, version: int, custom: Sequence[Any] = ()
+) -> dict[str, Any]:
     """Parses the bytes of the metadata; names of classes and functions are looked up in tables.
 
     Args:
         array: The bytes, as array or as dataset of an open file.
         version: Of the format; what later ones added has the meaning it had without.
+        custom: Classes of the caller's own that the model may have.
 
     Returns:
         Dict with the keys of the schema: arguments of `Ensemble`, but those of calibration and basins
@@ -65,13 +69,13 @@ def decode_metadata(array: Array | h5py.Dataset, version: int) -> dict[str, Any]
         if not isinstance(metadata[name], kinds):
             raise ModelFileError(f"{name} in metadata has the wrong type: {metadata[name]!r:.100}.")
     parsed = dict(metadata)
-    readers: dict[str, Callable[[Any], Any]] = {
-        "spec": spec_from_json,
-        "x_pipeline": Pipeline.from_json,
-        "y_pipeline": Pipeline.from_json,
-    }
-    for name, read in readers.items():
-        parsed[name] = read(metadata[name])
+    try:
+        parsed["spec"] = spec_from_json(metadata["spec"], custom)
+    except OwnClassError as error:
+        raise ModelFileError(f"{error}.") from error
+    for name in ("x_pipeline", "y_pipeline"):
+        parsed[name] = Pipeline.from_json(metadata[name])
+    for name in ("spec", "x_pipeline", "y_pipeline"):
         # Entries that the model does not know must not pass unseen.
         if parsed[name].to_json() != metadata[name]:
             raise ModelFileError(f"{name} in metadata has entries that are unknown or missing.")
@@ -135,7 +139,7 @@ def check_can_be_written(ensemble: Ensemble) -> None:
     """
     array = encode_metadata(ensemble, None)
     _check_length(array, schema.MAX_METADATA_BYTES - schema.RESERVED_METADATA_BYTES)
-    decode_metadata(array, schema.FORMAT_VERSION)
+    decode_metadata(array, schema.FORMAT_VERSION, own_classes_in(ensemble.spec))
     check_metadata(ensemble)
 
 

@@ -130,7 +130,7 @@ def test_every_input_gets_the_scale_that_its_weights_ask_for():
     place, weights = spec.layout.layers[0].kernel_scales, slice(0, spec.layout.num_weights)
     theta[place] = 0.3, -0.2
     problem = newton._Problem(spec, data, DenseCurvature)
-    pull = problem._expected_pull(problem.curvature(theta))[place]
+    pull = problem._expected_pull(theta, problem.curvature(theta))[place]
     variances = np.diag(np.linalg.inv(gauss_newton_matrix(spec, theta, data)[weights, weights]))
     expected = variances[:8].reshape(2, 4).sum(axis=1) / np.exp([0.6, -0.4])
     np.testing.assert_allclose(pull, expected, rtol=1e-8)
@@ -173,7 +173,7 @@ class TestSolvers:
         )
         np.testing.assert_allclose(lines.diagonal, dense.diagonal, rtol=1e-10)
         np.testing.assert_allclose(products.diagonal, dense.diagonal, rtol=1e-10)
-        np.testing.assert_allclose(lines.prior_share(), dense.prior_share(), rtol=1e-6)
+        np.testing.assert_allclose(lines.inverse_diagonal(), dense.inverse_diagonal(), rtol=1e-6)
         for damping in (0.0, 3.0):
             exact = dense.solve(gradient, damping)
             np.testing.assert_allclose(lines.solve(gradient, damping), exact, rtol=1e-6, atol=1e-9)
@@ -182,8 +182,8 @@ class TestSolvers:
 
     def test_probe_estimates_the_trace_of_the_inverse(self):
         arguments, _ = self.setting("ntk")
-        exact = DenseCurvature(*arguments).prior_share()
-        estimate = ProductCurvature(*arguments).prior_share()
+        exact = DenseCurvature(*arguments).inverse_diagonal()
+        estimate = ProductCurvature(*arguments).inverse_diagonal()
         assert abs(estimate.sum() - exact.sum()) < 0.25 * exact.sum()
 
     @pytest.mark.parametrize("method", ["dense", "rows", "products"])

@@ -25,7 +25,7 @@ def run_in_workers(
     num_workers: int,
     notify: Notify,
     course: Course | None = None,
-    functions: Sequence[str] = (),
+    own_names: Sequence[str] = (),
 ) -> Ending:
     """Advances all lanes of a run folder to their ends, as far as nothing stops them.
 
@@ -39,13 +39,13 @@ def run_in_workers(
         num_workers: Number of processes, at least 1.
         notify: Called with the event of the run whenever a worker tells of itself; true stops the run.
         course: How far the lanes go, by default as far as their plan.
-        functions: As in `advance_lanes`.
+        own_names: As in `advance_lanes`.
 
     Raises:
         RunFolderError, RunLockedError, StartError, ...: What a worker refused to start with.
         OSError: When no process can be started.
     """
-    crew = _Workers(plan, store, num_workers, functions, waits=course is not None)
+    crew = _Workers(plan, store, num_workers, own_names, waits=course is not None)
     crew.read(store.folder, range(len(plan.groups)))
     return crew.follow(course or Straight(plan.num_results), notify)
 
@@ -61,14 +61,14 @@ class _Workers(Crew):
         plan: Plan,
         store: FolderStore,
         num_workers: int,
-        functions: Sequence[str],
+        own_names: Sequence[str],
         waits: bool,
     ) -> None:
         super().__init__(plan)
         self.running: list[WorkerProcess] = []
         # Those that have reached what they were to. Starting one takes ten seconds.
         self._waits, self._at_rest = waits, list[WorkerProcess]()
-        self._store, self._num_workers, self._functions = store, num_workers, functions
+        self._store, self._num_workers, self._own_names = store, num_workers, own_names
         self._seconds = dict.fromkeys(PHASES, 0.0)
         self._endings = Counter[tuple[tuple[int, ...], str]]()
         self._inbox: Inbox = SimpleQueue()
@@ -100,7 +100,7 @@ class _Workers(Crew):
             "path": self._store.folder.path,
             "indices": lanes,
             "commit_interval": self._store.commit_interval,
-            "functions": list(self._functions),
+            "own_names": list(self._own_names),
         }
         if self._waits:
             order["num_results"] = self.aimed.num_results

@@ -1,0 +1,149 @@
+"""Rows that arrive in four batches, each under the posterior of those before it as prior.
+
+    TFBNN_DATA=folder python benchmarks/batches.py [--seeds 0 1 2] [--fresh] [--quick --output FOLDER]
+
+pp -> chi10 chi10 as in neutralino.py, 5-20-20-1, its training rows in a random order. All fits have the
+same kernel, warm-up and draws, so that four batches take as many gradients of single rows as one fit to
+all of them, and as many more as the outputs make that stand for earlier rows. Scores are of the test
+rows. Rows are kept as they finish.
+"""
+
+import argparse
+import time
+from functools import partial
+
+import numpy as np
+from chains import fit, num_gradients, scores
+from common import add_common_options, machine, output_folder
+from problems import NTK, Problem, neutralino
+from store import Store
+
+from tfbnn.kernels import HMC
+from tfbnn.priors import FromPosterior
+
+BATCHES, LAYERS = 4, [5, 20, 20, 1]
+KERNEL = HMC(num_leapfrog_steps=32, preconditioner="gauss_newton", target_accept_prob=0.8)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    add_common_options(parser)
+    options = parser.parse_args()
+    store = Store("batches", options.fresh, output_folder(options))
+    lengths = {"num_burnin_steps": 200, "num_results": 100}
+    most, seeds = None, options.seeds
+    if options.quick:
+        lengths, most, seeds = {"num_burnin_steps": 20, "num_results": 10}, 80, [0]
+    for seed in seeds:
+        given = (seed, most, lengths)
+        for batch in range(BATCHES):
+            _keep(store, f"batch {batch + 1}", seed, partial(_sequence, batch, *given))
+        _keep(store, "the last batch alone", seed, partial(_alone, -1, *given))
+        _keep(store, "all rows at once", seed, partial(_alone, None, *given))
+    text = report(list(store.rows.values()))
+    (output_folder(options) / "batches.md").write_text(text)
+    print(text)
+
+
+_MODELS = {}
+
+
+def _keep(store, what, seed, measure):
+    key = f"{what} {seed}"
+    if key not in store:
+        store.add(key, {"what": what, "seed": seed, **measure(), "machine": machine()})
+
+
+def _sequence(batch, seed, most, lengths):
+    """The fit to one batch, after those before it, in this process."""
+    for earlier in range(batch):
+        if (seed, earlier) not in _MODELS:
+            _sequence(earlier, seed, most, lengths)
+    began, settings = time.perf_counter(), dict(NTK)
+    if batch:
+        settings = {"prior": FromPosterior(_MODELS[seed, batch - 1])}
+    condensed = time.perf_counter() - began
+    model, row = _fit(_rows(batch, seed, most), settings, seed, lengths)
+    _MODELS[seed, batch] = model
+    return row | {"condensing": condensed}
+
+
+def _alone(batch, seed, most, lengths):
+    return _fit(_rows(batch, seed, most), dict(NTK), seed, lengths)[1] | {"condensing": 0.0}
+
+
+def _rows(batch, seed, most):
+    """The Problem with one batch of the training rows, or all of them, in the order of a seed."""
+    problem = neutralino()
+    x, y = problem.train
+    order = np.random.default_rng(seed).permutation(len(x))[:most]
+    chosen = order if batch is None else np.array_split(order, BATCHES)[batch]
+    return Problem((x[chosen], y[chosen]), None, problem.test)
+
+
+def _fit(problem, settings, seed, lengths):
+    model, run = fit(
+        LAYERS,
+        settings,
+        problem,
+        kernel=KERNEL,
+        until=None,
+        calibrate=False,
+        seed=seed,
+        verbose=0,
+        **lengths,
+    )
+    found = scores(model, problem)
+    noise = model.posterior.draws[:, :, model.spec.layout.log_noise_scale]
+    return model, {
+        "rows": len(problem.train[0]),
+        "lpd": float(found["log_predictive_density"]),
+        "noise": float(np.exp(noise).mean()),
+        "gradients": sum(num_gradients(run, phase) for phase in ("warmup", "sampling")),
+        "seconds": run.seconds,
+        "pretraining": run.pretraining,
+    }
+
+
+def report(rows):
+    """The table as Markdown."""
+    lines = [
+        "# Four batches of rows, one after the other",
+        "",
+        "`python benchmarks/batches.py`: log predictive density of the test rows of pp -> chi10 chi10, "
+        "5-20-20-1. A batch has the posterior of those before it as prior (`priors.FromPosterior`); "
+        "every fit takes as many gradients.",
+        "",
+        "| | seed | rows | log predictive density | noise scale | gradients x rows | pretraining s | "
+        "chains s | condensing s |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        seconds = row["seconds"]
+        chains = sum(seconds.get(name, 0.0) for name in ("warmup", "sampling", "compile"))
+        lines.append(
+            f"| {row['what']} | {row['seed']} | {row['rows']} | {row['lpd']:.3f} | "
+            f"{row['noise']:.4f} | {row['gradients'] * row['rows']:.2e} | "
+            f"{seconds['pretraining']:.0f} | {chains:.0f} | {row['condensing']:.0f} |"
+        )
+    lines += ["", *_means(rows), "", *sorted({row["machine"] for row in rows})]
+    return "\n".join(lines) + "\n"
+
+
+def _means(rows):
+    """Lines on the means over seeds that have all."""
+    names = (f"batch {BATCHES}", "the last batch alone", "all rows at once")
+    found = {(row["what"], row["seed"]): row["lpd"] for row in rows}
+    seeds = sorted(s for w, s in found if w == names[0] and all((n, s) in found for n in names))
+    if not seeds:
+        return []
+    means = [np.mean([found[name, seed] for seed in seeds]) for name in names]
+    return [
+        f"Means over seeds {', '.join(map(str, seeds))}: after the four batches {means[0]:.3f}, of the "
+        f"last batch alone {means[1]:.3f}, of all rows at once {means[2]:.3f}."
+    ]
+
+
+if __name__ == "__main__":
+    main()

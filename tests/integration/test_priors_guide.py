@@ -1,0 +1,19 @@
+"""docs/guide/priors.md: its program runs, and prints what it says."""
+
+import numpy as np
+import pytest
+
+from tests.support.documents import DOCS, run_document
+
+
+@pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
+def test_the_guide_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = run_document("guide/priors.md")
+    printed, text = capsys.readouterr().out, (DOCS / "guide" / "priors.md").read_text()
+    for words in ("Forgetful: normalisation", "'own.h5': StudentTPrior"):
+        (line,) = [line for line in printed.splitlines() if line.startswith(words)]
+        assert f"\n{line}\n" in text
+    above, below = (names[name] for name in ("high", "low"))
+    assert np.mean(above - names["middle"]) > 1.2 * np.mean(names["middle"] - below)
+    assert (tmp_path / "own.h5").exists()

@@ -1,0 +1,191 @@
+"""Condenses the rows of a fit to a `FunctionPrior`.
+
+At the network theta* where the posterior is largest given a chain's noise scales, the likelihood of the
+rows has the gradient g and the Gauss-Newton matrix A = U diag(l) U^T, J the Jacobian of the outputs at
+the inputs that are kept. With W = diag(l)^(1/2) U^T J^+ and o = W f(theta*) + diag(l)^(-1/2) U^T g the
+factor exp(-|W f(theta) - o|^2 / 2) has this gradient and this matrix at theta*, and depends on the
+weights through the outputs alone: for a linear network it is the likelihood.
+
+The priors of the layers stay what they are, and are not in it; nor is that of the noise scales, which is
+divided out of the normal distribution of a chain's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.data import Data, make_data
+from tfbnn.engine.density.densities import scale_log_prior
+from tfbnn.engine.density.fisher import prior_curvature, scale_curvature
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, output_jacobian
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.row_blocks import taped
+from tfbnn.engine.starts.newton import top_given_scales
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.priors import FunctionPrior
+from tfbnn.spec.rows import NetworkRows
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import single_threaded_blas
+
+# Outputs that are kept per parameter, as far as there are rows: with fewer than one the kept inputs
+# would not tell all parameters, and a random choice of as many as parameters some of them badly.
+_OUTPUTS_PER_PARAMETER = 2
+# Numbers in the lines of all components: 32 MB, of which a file's text makes 43.
+_MOST_NUMBERS = 4e6
+# Directions of J^T J, and of A against a prior of scale one, below which there is but rounding.
+_SMALL, _NO_INFORMATION = 1e-10, 1e-6
+# Nats that components may differ by and be one.
+_SAME = 0.1
+
+
+def condense(
+    spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array, seed: int
+) -> FunctionPrior:
+    """What rows have told the chains of a fit.
+
+    Args:
+        spec: NetworkSpec of the fit, whose own `earlier` is carried on.
+        rows: Its rows on the scale the network sees.
+        draws: Of each chain [C, S, P].
+        chain_weights: [C].
+        seed: Of the choice of inputs.
+
+    Raises:
+        ValueError: Where a Gauss-Newton matrix is not finite.
+    """
+    spec = replace(spec, dtype="float64")
+    data, inputs = make_data(*rows, "float64"), _kept_inputs(spec, rows.x, seed)
+    most = int(_MOST_NUMBERS / (len(draws) * len(inputs) * spec.num_outputs))
+    rank = min(most, spec.num_parameters, _num_lines(spec, rows))
+    with single_threaded_blas():  # or the last bits would depend on the number of cores
+        parts = [_component(spec, data, chain.astype(np.float64), inputs, rank) for chain in draws]
+    first = _first_alike(parts)
+    kept = sorted(set(first))
+    arrays = {name: np.stack([getattr(parts[chain], name) for chain in kept]) for name in _KEPT}
+    arrays["weights"] = np.array([chain_weights[np.array(first) == chain].sum() for chain in kept])
+    return FunctionPrior.of(inputs=inputs, num_rows=len(rows.x) + _num_earlier(spec), **arrays)
+
+
+class _Part(NamedTuple):
+    """A component, as of `FunctionPrior`; and its outputs at the inputs that are kept [M * K]."""
+
+    networks: Array
+    lines: Array
+    offsets: Array
+    log_noise: Array
+    log_noise_scale: Array
+    outputs: Array
+
+    def misses(self, other: _Part) -> float:
+        """By how much the density of this one is smaller at the top of another, in nats."""
+        of_outputs = self.lines @ (other.outputs - self.outputs)
+        of_noise = (other.log_noise - self.log_noise) / self.log_noise_scale
+        return 0.5 * float(np.square(of_outputs).sum() + np.square(of_noise).sum())
+
+
+_KEPT = _Part._fields[:-1]
+
+
+def _first_alike(parts: list[_Part]) -> list[int]:
+    """For each the number of the first that is as good as the same: chains that mix have one top."""
+    return [
+        next(j for j in range(i + 1) if j == i or parts[j].misses(part) < _SAME)
+        for i, part in enumerate(parts)
+    ]
+
+
+def _num_lines(spec: NetworkSpec, rows: NetworkRows) -> int:
+    """The rank that the information can have at most."""
+    earlier = 0 if spec.earlier is None else spec.earlier.offsets.shape[1]
+    return earlier + len(rows.x) * spec.num_outputs
+
+
+def _num_earlier(spec: NetworkSpec) -> int:
+    return 0 if spec.earlier is None else spec.earlier.num_rows
+
+
+def _kept_inputs(spec: NetworkSpec, x: Array, seed: int) -> Array:
+    """Inputs [M, D] out of those of the rows and those that stand for earlier ones."""
+    shares = np.ones(len(x))
+    if spec.earlier is not None:
+        earlier = spec.earlier.inputs.values
+        x = np.concatenate([earlier, x])
+        shares = np.r_[np.full(len(earlier), spec.earlier.num_rows / len(earlier)), shares]
+    wanted = -(-_OUTPUTS_PER_PARAMETER * spec.num_parameters // spec.num_outputs)
+    if wanted >= len(x):
+        return np.asarray(x, np.float64)
+    generator = seeds.generator(seed, "kept inputs", 0)
+    kept = generator.choice(len(x), wanted, replace=False, p=shares / shares.sum())
+    return np.asarray(x[np.sort(kept)], np.float64)
+
+
+def _component(spec: NetworkSpec, data: Data, draws: Array, inputs: Array, rank: int) -> _Part:
+    """What the rows have told the chain of draws [S, P]."""
+    place = spec.layout.log_noise_scale
+    start = draws[-1].copy()
+    start[place] = draws[:, place].mean(axis=0)
+    top, gradient = top_given_scales(spec, start, data)
+    matrix = gauss_newton_matrix(spec, top, data)
+    if not np.isfinite(matrix).all():
+        raise ValueError(
+            "FromPosterior needs a Gauss-Newton matrix that is finite at a network of every chain. Use "
+            "dtype='float64', or a likelihood with a larger noise_scale."
+        )
+    _, of_prior = taped(Potential(replace(spec, earlier=None)).log_prior, tf.constant(top[None]))
+    gradient = gradient - of_prior[0].numpy()
+    information = matrix - np.diag(prior_curvature(spec, tf.constant(top)))
+    lengths, directions = _of_outputs(information, place)
+    lengths, directions = lengths[-rank:], directions[:, -rank:]
+    informs = lengths > _NO_INFORMATION
+    roots = np.sqrt(np.where(informs, lengths, 0.0))
+    jacobian, outputs = output_jacobian(spec, tf.constant(top), tf.constant(inputs.T))
+    jacobian = jacobian.numpy().transpose(2, 0, 1).reshape(-1, len(top))
+    lines = (roots * directions).T @ _pseudo_inverse(jacobian)
+    values = outputs.numpy().T.ravel()
+    pull = np.where(informs, directions.T @ gradient, 0.0) / np.where(informs, roots, 1.0)
+    offsets = lines @ values + pull
+    noise, noise_scale = _of_noise(spec, draws[:, place], np.diag(matrix)[place])
+    return _Part(top, lines, offsets, noise, noise_scale, values)
+
+
+def _of_outputs(information: Array, noise: slice) -> tuple[Array, Array]:
+    """Eigenvalues, rising, and eigenvectors of the information, but that in the noise."""
+    information = information.copy()
+    information[noise], information[:, noise] = 0.0, 0.0
+    lengths, directions = np.linalg.eigh(0.5 * (information + information.T))
+    return lengths, directions
+
+
+def _pseudo_inverse(jacobian: Array) -> Array:
+    """Of the Jacobian [M * K, P]: [P, M * K]."""
+    squares, directions = np.linalg.eigh(jacobian.T @ jacobian)
+    squares = np.maximum(squares, 0.0)
+    inverse = directions / (squares + _SMALL * squares[-1])
+    return inverse @ (directions.T @ jacobian.T)
+
+
+def _of_noise(spec: NetworkSpec, log_noise: Array, information: Array) -> tuple[Array, Array]:
+    """Means and standard deviations [S] of what rows say of log noise scales, by draws [n, S].
+
+    Chains that hardly moved are not taken for more certain than the Fisher information of the rows.
+    """
+    mean = log_noise.mean(axis=0)
+    if not len(mean):
+        return mean, mean
+    variance = np.maximum(log_noise.var(axis=0), 1.0 / information)
+    prior: Any = spec.noise_prior
+    point = tf.constant(mean[None])
+
+    def log_prior(theta):
+        return scale_log_prior(prior, theta)
+
+    slope = taped(log_prior, point)[1][0].numpy()
+    bend = scale_curvature(prior, point)[0].numpy()
+    # Of the normal distribution over the prior, which is nearly flat beside it.
+    precision = np.maximum(1.0 / variance - bend, 0.5 / variance)
+    return mean - slope / precision, precision**-0.5

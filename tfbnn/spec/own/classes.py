@@ -1,0 +1,179 @@
+"""Priors and likelihoods of a user's own in models and files: which there are, and how they are found.
+
+A file names classes and has no code. Built-in ones are looked up in tables; those of users are
+nowhere but in the hands of who passes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from tfbnn.data.validation import check_number
+from tfbnn.spec.own.noise import CustomNoise, place_of
+from tfbnn.spec.own.prior import CustomPrior
+from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+
+if TYPE_CHECKING:
+    from tfbnn.spec.network_spec import NetworkSpec
+
+_LONGEST_NAME = 100
+_OF_LAYER = ("kernel", "bias")
+
+
+class OwnClassError(ValueError):
+    """Raised when a file needs a class that nobody passed; who reads the file names it."""
+
+
+def own_settings(spec: NetworkSpec) -> Iterator[CustomPrior | CustomNoise]:
+    """Yields the priors of all layers and the likelihood of a model that are of a user's own."""
+    for settings in (*(prior for prior, _, _ in spec.weight_groups()), spec.likelihood):
+        if isinstance(settings, (CustomPrior, CustomNoise)):
+            yield settings
+
+
+def own_classes_in(spec: NetworkSpec) -> tuple[type, ...]:
+    """The classes of a user's own in a model, each once."""
+    return tuple(dict.fromkeys(map(type, own_settings(spec))))
+
+
+def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Mapping[str, type]:
+    """A table of classes by their names, and those that a user passes as `custom` beside them.
+
+    Classes that no file needs do no harm: a user may pass all that there are.
+
+    Raises:
+        TypeError: For what is no class of priors or noise that a file can name.
+        ValueError: For names of built-in classes, and for two classes with one name.
+    """
+    if isinstance(custom, type) or not isinstance(custom, Iterable):
+        raise TypeError(f"custom must be a list of classes, received {custom!r:.200}.")
+    own: dict[str, type] = {}
+    for cls in custom:
+        check_class(cls, registry)
+        if own.setdefault(cls.__name__, cls) is not cls:
+            raise ValueError(
+                f"custom has two classes {cls.__name__}. Files tell them by their names."
+            )
+    return {**registry, **own}
+
+
+def check_class(cls: Any, registry: Mapping[str, type]) -> None:
+    """Refuses what cannot be a class of a user's own.
+
+    Raises:
+        TypeError: For no class of priors or noise, and for one that is no frozen dataclass.
+        ValueError: For a name that is taken.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, (CustomPrior, CustomNoise))):
+        raise TypeError(
+            "custom takes classes that inherit from tfbnn.priors.CustomPrior or "
+            f"tfbnn.likelihoods.CustomNoise, received {cls!r:.200}."
+        )
+    made = vars(cls).get("__dataclass_params__")
+    if not (is_dataclass(cls) and made is not None and made.frozen and made.eq):
+        raise TypeError(
+            f"{cls.__name__} must be a frozen dataclass, so that settings can be compared and kept. "
+            "Write @dataclass(frozen=True) above it."
+        )
+    if cls.__name__ in registry:
+        raise ValueError(
+            f"{cls.__name__} is the name of a class of tfbnn, and files tell classes by their names. "
+            "Choose another name."
+        )
+
+
+def check_known(entry: Mapping[str, Any], registry: Mapping[str, type]) -> None:
+    """Refuses the JSON of a model with priors or a likelihood that are not in the table, by name.
+
+    Args:
+        entry: As of `ModelSpec.to_json`, or what a file has there; what has no name is left to others.
+        registry: As of `with_custom`.
+
+    Raises:
+        OwnClassError: Naming such classes and what to do.
+    """
+    layers = entry["priors"] if isinstance(entry["priors"], list) else []
+    priors = [layer.get(k) for layer in layers if isinstance(layer, dict) for k in _OF_LAYER]
+    check_known_settings([*priors, entry["likelihood"]], registry)
+
+
+def check_known_settings(settings: Iterable[Any], registry: Mapping[str, type]) -> None:
+    """`check_known` of the JSON of priors and likelihoods."""
+    settings = [one for one in settings if isinstance(one, dict)]
+    names = [one.get("name") for one in settings]
+    missing = [
+        name
+        for name in dict.fromkeys(name for name in names if isinstance(name, str))
+        if name not in registry and name.isidentifier() and len(name) <= _LONGEST_NAME
+    ]
+    if missing:
+        listed = ", ".join(missing)
+        raise OwnClassError(
+            f"{listed} in it is no prior or likelihood of tfbnn but a class of its author, and files "
+            f"hold no code. In Python import it and pass custom=[{listed}] to tfbnn.load or tfbnn.resume"
+        )
+
+
+def check_own(spec: NetworkSpec, registry: Mapping[str, type]) -> None:
+    """Refuses priors and likelihoods of a user's own that could not be sampled, saved or told apart.
+
+    What needs TensorFlow is checked where a fit begins.
+
+    Raises:
+        TypeError, ValueError: Says which, and what to do.
+    """
+    registry = with_custom(registry, own_classes_in(spec))
+    for settings in own_settings(spec):
+        check_settings(settings, registry)
+
+
+def check_settings(settings: CustomPrior | CustomNoise, registry: Mapping[str, type]) -> None:
+    """`check_own` of one prior or likelihood, whose class is in the registry."""
+    _check_json(settings, registry)
+    if isinstance(settings, CustomNoise):
+        place_of(settings)
+    else:
+        _check_prior(settings)
+
+
+def _check_json(settings: CustomPrior | CustomNoise, registry: Mapping[str, type]) -> None:
+    try:
+        hash(settings)
+        text = json.dumps(settings_to_json(settings), allow_nan=False)
+        again = settings_from_json(json.loads(text), registry)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"Settings of {type(settings).__name__} must be finite numbers, texts, booleans, None or "
+            f"tuples of them, which a file can hold, received {settings!r:.200} ({error})."
+        ) from error
+    if again != settings:
+        raise TypeError(
+            f"A file would bring back {again!r:.200} for {settings!r:.200}. Settings must be numbers, "
+            "texts, booleans, None or tuples of them."
+        )
+
+
+def _check_prior(prior: CustomPrior) -> None:
+    name = type(prior).__name__
+    if prior.scale_prior is not None or prior.per_input or prior.is_normal:
+        raise ValueError(
+            f"{name} sets scale_prior, per_input or is_normal, which are for sampled scales and closed "
+            "forms. Inherit from HierarchicalNormal for these, or leave them out."
+        )
+    if prior.scale is not None:
+        check_number(f"scale of {name}", prior.scale, above=0)
+    low, high = prior.limits
+    if not low < high or isfinite(low) != isfinite(high):
+        raise ValueError(
+            f"limits of {name} must be two finite ascending numbers, or minus and plus infinity, "
+            f"received {(low, high)}."
+        )
+    if not (isfinite(prior.spread) and prior.spread > 0.0):
+        raise ValueError(
+            f"{name}.sample must give draws of some spread, found {prior.spread} for half of the "
+            "central 68 %. Is its `shape` left unused?"
+        )
