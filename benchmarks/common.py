@@ -57,7 +57,16 @@ def machine():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
         processor = names[0] if names else processor
-    names = ("tfbnn", "tensorflow", "tensorflow-probability", "numpy", "jax", "blackjax", "numpyro")
+    names = (
+        "tfbnn",
+        "tensorflow",
+        "tensorflow-probability",
+        "numpy",
+        "keras",
+        "jax",
+        "blackjax",
+        "numpyro",
+    )
     versions = [f"{name} {_version(name)}" for name in names if _version(name)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     python = platform.python_version()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "__version__": "system.version",
     "BayesianMLP": "fit.model",
+    "BayesianModel": "fit.keras_model",
     "load": "fit.model",
     "resume": "fit.model",
     "sample": "engine.functional.sample",

@@ -19,6 +19,7 @@ FLOORS = (
     ("spec",),
     ("diagnostics",),
     ("engine.basis",),
+    ("engine.keras",),
     ("engine.density",),
     ("engine.export",),
     ("posterior",),

@@ -372,6 +372,15 @@ def test_pops(run_quickly, tmp_path):
         assert abs(found["split"]["coverage"][0] - 0.683) < 0.1
 
 
+def test_keras_models(run_quickly):
+    table, _ = run_quickly("keras_models")
+    lines = {line.split(" | ")[0][2:]: line.split(" | ") for line in table.splitlines()}
+    assert lines["Keras, a plain stack"][1:5] == ["0.0e+00"] * 4
+    of_density32, _, of_density64, _ = map(float, lines["Keras, subclassed"][1:5])
+    assert of_density32 < 1e-6 and of_density64 < 1e-12
+    assert lines["recurrent"][2] == "no" and lines["attention"][2] == "yes"
+
+
 def test_sample_speed(run_quickly):
     table, _ = run_quickly("sample_speed")
     lines = [line.split("|") for line in table.splitlines() if line.startswith("| HMC")]

@@ -24,6 +24,7 @@ WITH_TENSORFLOW = [
         "unit/engine/basis",
         "unit/engine/density",
         "unit/engine/export",
+        "unit/engine/keras",
         "unit/engine/running",
         "unit/engine/sampling",
         "unit/engine/starts",

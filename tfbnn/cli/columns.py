@@ -14,7 +14,7 @@ from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.fit.handing_on import known_from
-from tfbnn.fit.model import BayesianMLP
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.run.options import FitOptions
@@ -25,7 +25,7 @@ from tfbnn.system.words import did_you_mean
 
 
 def fit_columns(
-    model: BayesianMLP,
+    model: SampledNetwork,
     rows: tuple[Table, Array, Array | None],
     targets: Sequence[str],
     noise: Sequence[str],

@@ -29,7 +29,7 @@ from tfbnn.spec import likelihoods
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.likelihoods import LEARNED
-from tfbnn.spec.model_spec import DTYPES, PARAMETERIZATIONS
+from tfbnn.spec.network_spec import DTYPES, PARAMETERIZATIONS
 from tfbnn.spec.priors import HierarchicalNormal, Laplace, Normal, WeightPrior
 from tfbnn.spec.settings_json import Pretraining
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tfbnn.fit.model import BayesianMLP, load
+from tfbnn.fit.model import SampledNetwork, load
 from tfbnn.system.words import did_you_mean
 
 Group: TypeAlias = argparse._ActionsContainer
@@ -112,7 +112,7 @@ def add_uncalibrated_option(parser: Group) -> None:
     )
 
 
-def load_model(args: argparse.Namespace) -> BayesianMLP:
+def load_model(args: argparse.Namespace) -> SampledNetwork:
     """The model that the arguments name."""
     if args.trusted or os.path.isdir(args.model):
         return load(args.model, max_bytes=2**63)

@@ -11,7 +11,7 @@ from tfbnn.cli.options import load_model
 from tfbnn.cli.outputs import STREAM
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.exceptions import NotFittedError
-from tfbnn.fit.model import BayesianMLP
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.plots.page.content import Page
 from tfbnn.plots.page.making import page_of_model, page_of_waiting, page_text
 from tfbnn.plots.page.subject import KnownRows, Subject
@@ -91,7 +91,7 @@ class Reporter:
         except NotFittedError:
             return page_of_waiting(self._name, progress)
 
-    def _read(self, model: BayesianMLP, path: str) -> KnownRows:
+    def _read(self, model: SampledNetwork, path: str) -> KnownRows:
         """The rows, which are read once: standard input can be no second time."""
         if self._rows is None:
             roles = Roles(model.posterior, self._args.target, self._args.noise_column)

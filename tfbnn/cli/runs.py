@@ -19,7 +19,7 @@ from tfbnn.exceptions import (
     StartError,
     VerdictWarning,
 )
-from tfbnn.fit.model import BayesianMLP, load
+from tfbnn.fit.model import SampledNetwork, load
 from tfbnn.run.preparation import has_begun, preparation_in
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
@@ -27,7 +27,7 @@ from tfbnn.system.signals import signals_held
 
 
 def run_to_the_end(
-    model: BayesianMLP, go_on: Callable[[], Run], folder: str | None, args: argparse.Namespace
+    model: SampledNetwork, go_on: Callable[[], Run], folder: str | None, args: argparse.Namespace
 ) -> int:
     """Runs, saves and reports.
 
@@ -84,7 +84,7 @@ def run_to_the_end(
         return verdict(run.diagnosis, args.strict)
 
 
-def _save(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> None:
+def _save(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
     if args.model_file is None:
         return
     try:
@@ -96,7 +96,7 @@ def _save(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> N
     say(f"Saved {args.model_file}. It takes {megabytes(os.path.getsize(args.model_file))}.")
 
 
-def _save_stopped(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> None:
+def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
     """Saves what a run has kept that did not come to its end, and says so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model warns that its run was stopped: said below
@@ -110,7 +110,7 @@ def _save_stopped(model: BayesianMLP, folder: str | None, args: argparse.Namespa
             _save_unsampled(kept, folder, args)
 
 
-def _save_unsampled(model: BayesianMLP, folder: str | None, args: argparse.Namespace) -> None:
+def _save_unsampled(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
     """Saves pretrained networks, but never in place of what may be draws."""
     say("Stopped before the first draw: there are pretrained networks, no draws of the posterior.")
     if args.model_file is not None and os.path.exists(args.model_file):
@@ -119,7 +119,7 @@ def _save_unsampled(model: BayesianMLP, folder: str | None, args: argparse.Names
         _save(model, folder, args)
 
 
-def _with_draws(model: BayesianMLP, folder: str | None) -> BayesianMLP | None:
+def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | None:
     """The model, or what its run folder has committed where a stop came before it had anything."""
     try:
         model.posterior  # noqa: B018

@@ -7,13 +7,12 @@ from tfbnn.cluster.extra import required
 from tfbnn.cluster.place import Cluster
 from tfbnn.data.frames import column_names_of
 from tfbnn.fit.handing_on import known_from
-from tfbnn.fit.model import BayesianMLP
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.choices import is_auto
-from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.own.classes import own_classes_in
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
@@ -21,7 +20,7 @@ _OTHERS = {"output", "num_workers", "column_names"}
 
 
 def fit(
-    model: BayesianMLP,
+    model: SampledNetwork,
     x: Any,
     y: Any,
     *,
@@ -91,8 +90,8 @@ def _check_client(client: Any) -> None:
         )
 
 
-def _check_classes(spec: ModelSpec) -> None:
-    names = [cls.__name__ for cls in own_classes_in(spec)]
+def _check_classes(spec: NetworkSpec) -> None:
+    names = [name.rpartition(":")[2] for name in spec.own_names]
     if names:
         raise ValueError(
             "Tasks on a cluster import no code of a run's author, received a model with "

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfbnn.cluster.extra import required
 from tfbnn.exceptions import ModelFileError
-from tfbnn.fit.model import BayesianMLP, load
+from tfbnn.fit.model import SampledNetwork, load
 from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
@@ -85,13 +85,13 @@ def _predict_block(
     return np.concatenate(tuple(_model(path, digest).predict(block, **options).columns), axis=1)
 
 
-def _model(path: str, digest: str) -> BayesianMLP:
+def _model(path: str, digest: str) -> SampledNetwork:
     with _loading:
         return _load(path, digest)
 
 
 @functools.lru_cache(maxsize=2)
-def _load(path: str, digest: str) -> BayesianMLP:
+def _load(path: str, digest: str) -> SampledNetwork:
     """The model in a file with this seal, as the process keeps it."""
     found = _digest(path)
     if found != digest:

@@ -27,7 +27,8 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.model_spec import perceptron
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
@@ -42,7 +43,7 @@ _NORMAL = "fit_laplace: a normal distribution around one optimised network, line
 MOST_PARAMETERS = 8000
 
 
-def _check(spec: ModelSpec, name: str, options: FitOptions) -> None:
+def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
     """Refuses what no baseline can be fitted with, before anything is computed.
 
     Raises:
@@ -58,6 +59,8 @@ def _check(spec: ModelSpec, name: str, options: FitOptions) -> None:
         isinstance(pretraining, Pretraining)
         and not (pretraining.epochs or pretraining.newton_iterations)
     )
+    if name == LAPLACE:
+        perceptron(spec, LAPLACE)
     if nothing:
         raise ValueError(
             f"{name} gives what pretraining finds, received pretraining={pretraining!r}. Leave it "
@@ -80,12 +83,12 @@ class Outcome(NamedTuple):
 
 
 def fit_baseline(
-    spec: ModelSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
+    spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
 ) -> Outcome:
     """Fits one of the baselines.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         rows, validation: Rows; the latter may be None.
         name: MAP, ENSEMBLE or LAPLACE.
         options: FitOptions, with num_chains networks to find, and num_results draws of a normal
@@ -172,7 +175,7 @@ def _search(definition: FitDefinition, transformed: TransformedRows, options: Fi
 
 
 def _settle(
-    spec: ModelSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
+    spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
 ) -> tuple[FitDefinition, TransformedRows]:
     """The definition of a run without a kernel, and its rows."""
     _check(spec, name, options)

@@ -13,12 +13,12 @@ from tfbnn.run.plan import (
     seconds_of,
 )
 from tfbnn.run.wording import about
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.threads import num_cores
 
 
-def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -> float:
+def estimated_fit_seconds(spec: NetworkSpec, options: FitOptions, num_rows: int) -> float:
     """About how long pretraining and sampling take at most on the cores of this process.
 
     Neither imports nor compilation are in it. It is right within a factor of a few, and reads no
@@ -26,7 +26,7 @@ def estimated_fit_seconds(spec: ModelSpec, options: FitOptions, num_rows: int) -
     little noise takes longer trajectories, Levenberg-Marquardt, and maybe more starts.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         options: FitOptions, whose kernel is none that the user built. What is open in them is
             settled by sizes alone, which is what the rules choose for noisy rows.
         num_rows: Training rows N.
@@ -60,7 +60,7 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
 
 
 def _seconds(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     settings: Planned,
     sampling: Sampling,
     pretraining: Pretraining | None,

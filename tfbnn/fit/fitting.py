@@ -37,7 +37,7 @@ from tfbnn.run.plan import most_results
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
@@ -46,7 +46,7 @@ Keep = Callable[[Ensemble], None]
 
 
 def fit(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     rows: Rows,
     validation: Rows | None,
     options: FitOptions,
@@ -56,7 +56,7 @@ def fit(
     """Pretrains, samples and diagnoses, or goes on with a run in its folder.
 
     Args:
-        spec: ModelSpec, as asked for: the ensemble has it with all that is open settled.
+        spec: NetworkSpec, as asked for: the ensemble has it with all that is open settled.
         rows: Training Rows.
         validation: Validation Rows, or None.
         options: FitOptions.
@@ -181,7 +181,7 @@ def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
 
 
 def _settle(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     rows: Rows,
     validation: Rows | None,
     options: FitOptions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
-from tfbnn.spec.model_spec import ModelSpec, make_spec
+from tfbnn.spec.network_spec import NetworkSpec
 
 
 class FromPosterior:
@@ -93,18 +94,20 @@ class FromPosterior:
     def __repr__(self) -> str:
         return f"FromPosterior({self._prior!r})"
 
-    def spec_for(self, layer_sizes: Any, settings: dict[str, Any]) -> ModelSpec:
+    def spec_for(self, make: Callable[..., NetworkSpec], settings: dict[str, Any]) -> NetworkSpec:
         """The spec of a model with this prior.
 
         Args:
-            layer_sizes, settings: Arguments of `make_spec`, but the prior.
+            make: Makes the spec of settings and a prior.
+            settings: Its arguments but the prior.
 
         Raises:
-            TypeError, ValueError: As `make_spec`, and for another network than the earlier one.
+            TypeError, ValueError: As `make`, and for another network than the earlier one.
         """
         there = self._earlier.spec
         if is_auto(settings["parameterization"]):
             settings = settings | {"parameterization": there.parameterization}
-        spec = make_spec(layer_sizes, prior=list(there.priors), **settings)
+        spec = make(prior="auto", **settings)
         refuse_other_network("prior", spec, there)
-        return replace(spec, likelihood=there.likelihood, choices=()).after(self._prior)
+        spec = replace(spec.with_priors_of(there), likelihood=there.likelihood, choices=())
+        return spec.after(self._prior)

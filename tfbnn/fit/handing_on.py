@@ -7,11 +7,11 @@ from typing import Any
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.likelihoods import Likelihood
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Known
 
 # In what the two have to agree, so that parameters mean the same.
-_SAME = ("layer_sizes", "activations", "parameterization", "x_transform", "y_transform")
+_SAME = ("parameterization", "x_transform", "y_transform")
 
 
 def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
@@ -43,21 +43,21 @@ def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
     return sources[0].known._replace(transforms=transforms[0])
 
 
-def refuse_other_network(what: str, spec: ModelSpec, there: ModelSpec) -> None:
+def refuse_other_network(what: str, spec: NetworkSpec, there: NetworkSpec) -> None:
     """Refuses an earlier model in which parameters mean something else.
 
     Args:
         what: The argument that it came by.
-        spec: ModelSpec of the model that is to be fitted.
-        there: ModelSpec of the earlier one.
+        spec: NetworkSpec of the model that is to be fitted.
+        there: NetworkSpec of the earlier one.
 
     Raises:
         ValueError: Names the setting in which they differ.
     """
     is_open = spec.is_open or "y_transform" in {choice.what for choice in spec.choices}
-    for name in _SAME:
+    for name in (*spec.what_it_computes, *_SAME):
         if not (is_open and name == "y_transform"):
-            _refuse_difference(what, name, getattr(spec, name), getattr(there, name))
+            _refuse_difference(what, name, getattr(spec, name), getattr(there, name, None))
     settings = map(_without_prior, (spec.likelihood, there.likelihood))
     _refuse_difference(what, "likelihood", *settings)
 

@@ -1,4 +1,7 @@
-"""`BayesianMLP`: build, fit, save; `load` and `resume`. What its draws are for: `SampledModel`."""
+"""`BayesianMLP` and what it shares with `BayesianModel`: fit, save; `load` and `resume`.
+
+What draws are for: `SampledModel`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import numpy as np
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_flag, check_integer
+from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.fit.from_posterior import FromPosterior
@@ -29,7 +33,9 @@ from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import OF_FIT, OF_MODEL
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
-from tfbnn.spec.model_spec import check_custom, make_spec
+from tfbnn.spec.model_spec import ModelSpec, make_spec
+from tfbnn.spec.network_spec import NetworkSpec, check_custom
+from tfbnn.spec.own.layers import without_layers
 from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesianMLP", "load", "resume"]
 
 
-class BayesianMLP(
+class SampledNetwork(
     BaselineMethods,
     CalibrationMethods,
     BasinMethods,
@@ -58,72 +64,19 @@ class BayesianMLP(
     PriorMethods,
     KerasHabits,
 ):
-    """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
+    """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
 
     Args:
-        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
-            many inputs a column of text makes.
-        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
-            softplus, gelu, swish or silu, sin, identity or linear. Default "tanh". Functions of
-            these names of TensorFlow, Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
-        prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
-            list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
-            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
-            HalfNormal(3.0) in both for classes, whose log-odds may be large; the scales are
-            sampled, so that the data choose them. ARD is for the first kernel alone:
-            [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
-        likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
-        parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
-            square root of the layer's inputs, so that one prior suits every width. "auto"
-            (default): "ntk" with the prior "auto", "standard" with one that is given.
-        x_transform, y_transform: None, a name or a list of names out of "log10" and "standardize",
-            fitted to the training rows and saved with the model. Default of x_transform is
-            "standardize"; that of y_transform is "auto": "standardize", with "log10" before it
-            where all targets of a fit, validation rows included, are positive and each column spans
-            more than two decades. With a noise scale that is given, which counts in these units,
-            it is "standardize"; None for the class labels of Bernoulli and Categorical, which take
-            no other. Each fit chooses anew; `spec` is what the last one chose.
-        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
-
-    What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
-    rows, never on a clock.
-
-    Raises:
-        TypeError, ValueError: For settings that do not describe a model.
-
-    Example:
-        model = tfbnn.BayesianMLP([5, 20, 20, 1], y_transform=["log10", "standardize"])
-        run = model.fit_posterior(x, y)
-        print(run.report())
-        mean, stddev = model.predict(x_new)
+        make: Makes the spec of settings and a prior.
+        prior: Its prior, or a FromPosterior.
+        settings: Its other arguments.
     """
 
-    @explains_keywords(OF_MODEL)
     def __init__(
-        self,
-        layer_sizes: Sequence[int],
-        *,
-        activation: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = "tanh",
-        prior: Any = "auto",
-        likelihood: Likelihood = Gaussian("learned"),
-        parameterization: str = "auto",
-        x_transform: str | Sequence[str] | None = "standardize",
-        y_transform: str | Sequence[str] | None = "auto",
-        dtype: Any = "float32",
+        self, make: Callable[..., NetworkSpec], prior: Any, settings: dict[str, Any]
     ) -> None:
-        settings = {
-            "activation": activation,
-            "likelihood": likelihood,
-            "parameterization": parameterization,
-            "x_transform": x_transform,
-            "y_transform": y_transform,
-            "dtype": dtype,
-        }
         is_earlier = isinstance(prior, FromPosterior)
-        if is_earlier:
-            spec = prior.spec_for(layer_sizes, settings)
-        else:
-            spec = make_spec(layer_sizes, prior=prior, **settings)
+        spec = prior.spec_for(make, settings) if is_earlier else make(prior=prior, **settings)
         check_prior_sizes(spec)
         super().__init__(spec)
         self._earlier = prior.earlier if is_earlier else None
@@ -467,14 +420,82 @@ class BayesianMLP(
         write_saved_model(networks, bar_constants(networks.ensemble), path)
 
 
+class BayesianMLP(SampledNetwork):
+    """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
+
+    Args:
+        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
+            many inputs a column of text makes.
+        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
+            softplus, gelu, swish or silu, sin, identity or linear. Default "tanh". Functions of
+            these names of TensorFlow, Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
+        prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
+            list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
+            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
+            HalfNormal(3.0) in both for classes, whose log-odds may be large; the scales are
+            sampled, so that the data choose them. ARD is for the first kernel alone:
+            [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
+        likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
+        parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
+            square root of the layer's inputs, so that one prior suits every width. "auto"
+            (default): "ntk" with the prior "auto", "standard" with one that is given.
+        x_transform, y_transform: None, a name or a list of names out of "log10" and "standardize",
+            fitted to the training rows and saved with the model. Default of x_transform is
+            "standardize"; that of y_transform is "auto": "standardize", with "log10" before it
+            where all targets of a fit, validation rows included, are positive and each column spans
+            more than two decades. With a noise scale that is given, which counts in these units,
+            it is "standardize"; None for the class labels of Bernoulli and Categorical, which take
+            no other. Each fit chooses anew; `spec` is what the last one chose.
+        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
+
+    What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
+    rows, never on a clock.
+
+    Raises:
+        TypeError, ValueError: For settings that do not describe a model.
+
+    Example:
+        model = tfbnn.BayesianMLP([5, 20, 20, 1], y_transform=["log10", "standardize"])
+        run = model.fit_posterior(x, y)
+        print(run.report())
+        mean, stddev = model.predict(x_new)
+    """
+
+    @explains_keywords(OF_MODEL)
+    def __init__(
+        self,
+        layer_sizes: Sequence[int],
+        *,
+        activation: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = "tanh",
+        prior: Any = "auto",
+        likelihood: Likelihood = Gaussian("learned"),
+        parameterization: str = "auto",
+        x_transform: str | Sequence[str] | None = "standardize",
+        y_transform: str | Sequence[str] | None = "auto",
+        dtype: Any = "float32",
+    ) -> None:
+        settings = {
+            "activation": activation,
+            "likelihood": likelihood,
+            "parameterization": parameterization,
+            "x_transform": x_transform,
+            "y_transform": y_transform,
+            "dtype": dtype,
+        }
+        super().__init__(partial(make_spec, layer_sizes), prior, settings)
+
+
 def load(
     path: StrPath,
     *,
     untrusted: bool = False,
     max_bytes: int = 2 * 2**30,
     custom: Sequence[type] = (),
-) -> BayesianMLP:
+) -> SampledNetwork:
     """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
+
+    Only the file of a `BayesianModel` needs Keras, unless that was a plain stack of Dense layers, whose
+    file is that of a `BayesianMLP`.
 
     Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
     chains so far; the run may go on meanwhile. Its error bars are those of these draws; a file that
@@ -489,15 +510,17 @@ def load(
             the file, so that one crafted to exploit the HDF5 library itself cannot harm this one;
             costs about 0.3 s. Default False; the command line has it on. Not for run folders.
         max_bytes: Largest size of the file, and of its arrays in memory; default 2 GiB.
-        custom: Classes of your own, as of `priors.CustomPrior` and `likelihoods.CustomNoise`, that the
-            model may have: files name classes and hold no code. Those that are not needed do no harm.
-            Not with `untrusted`, as a stranger's file would choose the settings of your code.
+        custom: Classes of your own, as of `priors.CustomPrior` and `likelihoods.CustomNoise`, or of
+            layers of a Keras model, that the model may have: files name classes and hold no code. Those
+            that are not needed do no harm. Not with `untrusted`, as a stranger's file would choose the
+            settings of your code.
 
     Returns:
-        BayesianMLP.
+        BayesianMLP, or BayesianModel.
 
     Raises:
         FileNotFoundError: When there is no such file.
+        ImportError: For a Keras model where Keras is not installed.
         ModelFileError: When the file is not what it says, or of a class that is not in `custom`.
         RunFolderError: When the folder is not a run, or of such a class.
         TypeError, ValueError: For `custom` that are no such classes, or have names of built-in ones.
@@ -508,11 +531,11 @@ def load(
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
-    custom = check_custom(custom)
-    if untrusted and custom:
+    given, custom = custom, check_custom(without_layers(custom))
+    if untrusted and given:
         raise ValueError(
             "untrusted=True reads files of strangers, which get none of your classes, received "
-            f"custom={[cls.__name__ for cls in custom]}. Load files that you trust with untrusted=False."
+            f"custom={[cls.__name__ for cls in given]}. Load files that you trust with untrusted=False."
         )
     if os.path.isdir(path):
         if untrusted:
@@ -523,11 +546,23 @@ def load(
         from tfbnn.fit.assemble import load_run
 
         ensemble, rows = load_run(path, custom)
-        model = BayesianMLP.from_ensemble(ensemble)
+        model = _class_of(ensemble.spec).from_ensemble(ensemble)
         model._training_rows = rows
         return model
     ensemble = read_model(path, untrusted=untrusted, max_bytes=max_bytes, custom=custom)
-    return BayesianMLP.from_ensemble(ensemble)
+    try:
+        return _class_of(ensemble.spec).from_ensemble(ensemble)
+    except ValueError as error:
+        raise ModelFileError(f"{os.fspath(path)!r}: {error}") from error
+
+
+def _class_of(spec: NetworkSpec) -> type[SampledNetwork]:
+    """The class of models with such a spec."""
+    if isinstance(spec, ModelSpec):
+        return BayesianMLP
+    from tfbnn.fit.keras_model import BayesianModel
+
+    return BayesianModel
 
 
 def resume(
@@ -540,7 +575,7 @@ def resume(
     verbose: int | str = "auto",
     callbacks: Sequence[Any] = (),
     custom: Sequence[type] = (),
-) -> tuple[BayesianMLP, Run]:
+) -> tuple[SampledNetwork, Run]:
     """Goes on with the run in a folder, which has all that is needed; finished runs are left.
 
     Args:
@@ -552,7 +587,7 @@ def resume(
         custom: Classes of your own that the model may have, as in `load`.
 
     Returns:
-        (BayesianMLP, Run), as after the fit. The draws have the bits of a run that nothing
+        (BayesianMLP or BayesianModel, Run), as after the fit. The draws have the bits of a run that nothing
         interrupted.
 
     Raises:
@@ -570,12 +605,12 @@ def resume(
         num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
-        custom=check_custom(custom),
+        custom=check_custom(without_layers(custom)),
     )
     return model, go_on()
 
 
-def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callable[[], Run]]:
+def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Callable[[], Run]]:
     """(Model, function that goes on with its run and returns the Run); see `resume`.
 
     The model has draws after the function, also where that was interrupted.
@@ -583,5 +618,5 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[BayesianMLP, Callab
     from tfbnn.fit.resuming import read_run
 
     definition, arguments = read_run(folder, **options)
-    model = BayesianMLP.from_spec(definition.spec)
+    model = _class_of(definition.spec).from_spec(definition.spec)
     return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)

@@ -21,9 +21,15 @@ def notes(
 ) -> tuple[str, ...]:
     """Labels of what was sampled, moved chains, gaps of a ladder, short float32."""
     labels = (job.settings.bias_note, job.definition.spec.coarsening_note, starts.restarted)
-    said = (label for label in labels if label is not None)
+    said = [label for label in labels if label is not None]
     gaps = () if ladder is None else ladder.notes()
-    return (*said, *gaps, *_precision_notes(job, ensemble), *_size_notes(job, ensemble))
+    return (
+        *job.definition.spec.notes,
+        *said,
+        *gaps,
+        *_precision_notes(job, ensemble),
+        *_size_notes(job, ensemble),
+    )
 
 
 def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:

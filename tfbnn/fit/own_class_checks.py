@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.spec.model_spec import REGISTRY
+from tfbnn.spec.network_spec import REGISTRY
 from tfbnn.spec.own.classes import check_settings, with_custom
 from tfbnn.spec.own.noise import MASS_TOLERANCE, CustomNoise, moments_by_quadrature, place_of
 from tfbnn.spec.own.prior import CustomPrior

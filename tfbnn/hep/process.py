@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tfbnn.data.validation import check_choice, check_flag, check_number
-from tfbnn.fit.model import BayesianMLP
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.hep.calculation import Calculation
 from tfbnn.hep.other_errors import check_errors
 from tfbnn.hep.slha import Place, check_place, place_text
@@ -51,7 +51,7 @@ class Process:
     """
 
     pids: Pids
-    model: BayesianMLP
+    model: SampledNetwork
     unit: str
     energy: float
     inputs: dict[str, Place]
@@ -63,8 +63,10 @@ class Process:
     doi: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, BayesianMLP):
-            raise TypeError(f"model must be a BayesianMLP, received {type(self.model).__name__}.")
+        if not isinstance(self.model, SampledNetwork):
+            raise TypeError(
+                f"model must be a BayesianMLP or BayesianModel, received {type(self.model).__name__}."
+            )
         ensemble, spec = self.model.posterior, self.model.spec
         if spec.has_classes or spec.num_targets != 1:
             raise ValueError(

@@ -13,7 +13,7 @@ from tfbnn.plots.canvas import plain
 from tfbnn.plots.units import Quantity, target_quantities
 from tfbnn.posterior.checks import checked_inputs, checked_rows
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.relevance import relevance_of
+from tfbnn.posterior.relevance import relevance_of, scales_of_inputs
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array
@@ -140,7 +140,7 @@ def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
             "plot_truth instead."
         )
     columns = [(column, place) for column, place in _columns(ensemble) if varies[place].any()]
-    if len(columns) > _MAX_INPUTS and ensemble.spec.priors[0].kernel.per_input:
+    if len(columns) > _MAX_INPUTS and scales_of_inputs(ensemble.spec) is not None:
         relevance = relevance_of(ensemble).median
         order = np.argsort([-relevance[place].max() for _, place in columns], kind="stable")
         columns = [columns[index] for index in np.sort(order[:_MAX_INPUTS])]

@@ -22,7 +22,7 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
 
 def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
     """(Inputs [N, D] in original units, what `checked_inputs` gives)."""
-    x = select_columns(x, ensemble.column_names, "x")
+    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
     with places_named(x):
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
         with columns_named(inputs.names):
@@ -42,7 +42,7 @@ def untransformed_inputs(ensemble: Ensemble, x: ArrayLike, name: str = "x") -> A
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
-    x = select_columns(x, ensemble.column_names, name)
+    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, name))
     with places_named(x):
         return as_inputs(x, name, ensemble.spec.num_inputs, ensemble.coding).values
 

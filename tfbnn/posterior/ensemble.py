@@ -18,7 +18,8 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.provenance import Provenance
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.model_spec import ModelSpec, perceptron
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import Known, NetworkRows, Rows, transform_rows
 from tfbnn.system.arrays import Array, read_only
@@ -58,7 +59,7 @@ class Ensemble:
             All arrays in here are of inputs.
     """
 
-    spec: ModelSpec
+    spec: NetworkSpec
     x_pipeline: Pipeline
     y_pipeline: Pipeline
     draws: Array
@@ -219,7 +220,7 @@ class Ensemble:
         """Per layer the transposed kernels of theta [M, P], the bias last [M, out, in + 1]."""
         return [
             np.concatenate([np.swapaxes(kernel, 1, 2), bias[..., None]], axis=-1)
-            for kernel, bias in self.spec.layout.kernels_and_biases(theta)
+            for kernel, bias in perceptron(self.spec, "This").layout.kernels_and_biases(theta)
         ]
 
     @cached_property
@@ -253,8 +254,9 @@ class Ensemble:
         Returns:
             [C * S or 1, in + 1] in the dtype of the draws; ones but in ntk.
         """
-        slot, prior, theta = self.spec.layout.layers[index], self.spec.priors[index], self._flat
-        if not self.spec.is_ntk:
+        spec, theta = perceptron(self.spec, "This"), self._flat
+        slot, prior = spec.layout.layers[index], spec.priors[index]
+        if not spec.is_ntk:
             return np.ones((1, slot.num_inputs + 1), theta.dtype)
         of_kernel = _scales(prior.kernel, slot.kernel_scales, theta) / np.sqrt(slot.num_inputs)
         of_bias = _scales(prior.bias, slot.bias_scales, theta)
@@ -279,8 +281,10 @@ class Ensemble:
 
         Returns:
             List of [C * S, out, in + 1], the last one [C * S, K + G p, p]; None where the readouts'
-            covariances are not there.
+            covariances are not there, and of a network without layers of this kind.
         """
+        if not isinstance(self.spec, ModelSpec):
+            return None
         num_features, num_outputs = self.spec.layer_sizes[-2] + 1, self.spec.layer_sizes[-1]
         factors = None if self.readouts is None else self.readouts.factors(num_features)
         if self.readouts is None or factors is None:
@@ -300,9 +304,9 @@ class Ensemble:
         Carlo error at the price of twice the draws. The ensemble itself where the readout was not
         collapsed.
         """
-        if self.readouts is None:
+        if self.readouts is None or self.spec.readout is None:
             return self
-        slot = self.spec.layout.layers[-1]
+        slot = self.spec.readout.slot
         place, images = slice(slot.kernel.start, slot.bias.stop), self.draws.copy()
         images[..., place] = 2.0 * self.readouts.mean - self.draws[..., place]
         return replace(

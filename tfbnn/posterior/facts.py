@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from tfbnn.data.transforms import Standardize, Transform
 from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.relevance import Relevance, relevance_of
+from tfbnn.posterior.relevance import Relevance, relevance_of, scales_of_inputs
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 # (label, text); a line that goes on with the one above has the label "".
@@ -62,7 +62,7 @@ def column_facts(ensemble: Ensemble) -> Facts:
 
 def known_relevance(ensemble: Ensemble) -> Relevance | None:
     """The relevance of the inputs where the prior has a scale for each."""
-    return relevance_of(ensemble) if ensemble.spec.priors[0].kernel.per_input else None
+    return None if scales_of_inputs(ensemble.spec) is None else relevance_of(ensemble)
 
 
 def choice_facts(ensemble: Ensemble) -> Facts:

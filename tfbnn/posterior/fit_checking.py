@@ -155,6 +155,9 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
     full = covariance.shape[0] == covariance.shape[1]
     variances = np.diagonal(covariance) if full else covariance[:, 0]
     stddev = np.sqrt(np.maximum(variances, 0.0))
+    if ensemble.spec.inputs_are_alike:  # some pixels hardly ever differ, and nobody scales them
+        spread = float(np.hypot(np.sqrt(np.mean(stddev**2)), np.std(inputs.mean)))
+        return InputCheck("all of them", float(inputs.mean.mean()), spread)
     spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # of constants none
     index = int(np.argmax(np.maximum(np.abs(inputs.mean), np.maximum(spreads, 1.0 / spreads))))
     name = ensemble.input_names[index]

@@ -9,6 +9,7 @@ import numpy as np
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.linearised import linearised_outputs
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 
 # Hidden activations of one tile of draws: as much as the cache of one core holds.
@@ -23,7 +24,7 @@ def forward_pass(ensemble: Ensemble, num_rows: int, backend: str) -> Callable[[A
     Args:
         ensemble: Ensemble.
         num_rows: Rows that will be predicted in all.
-        backend: As in `BayesianMLP.predict`.
+        backend: As in `BayesianMLP.predict`; of a Keras model always TensorFlow.
 
     Raises:
         ValueError: For "tensorflow" where the draws are no networks.
@@ -33,15 +34,21 @@ def forward_pass(ensemble: Ensemble, num_rows: int, backend: str) -> Callable[[A
             ensemble.require_networks("backend='tensorflow'", "Leave backend='auto'")
         ensemble.effective_tangents  # noqa: B018 - as below
         return partial(linearised_outputs, ensemble)
+    if not isinstance(ensemble.spec, ModelSpec):
+        return _forward_of_tensorflow(ensemble)
     if backend == "auto":
         values = num_rows * ensemble.num_draws
         backend = "tensorflow" if values >= _GPU_VALUES and _gpu_is_at_hand() else "numpy"
     if backend == "tensorflow":
-        from tfbnn.engine.export.forward import make_forward
-
-        return make_forward(ensemble)
+        return _forward_of_tensorflow(ensemble)
     ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
     return partial(network_outputs, ensemble)
+
+
+def _forward_of_tensorflow(ensemble: Ensemble) -> Callable[[Array], Array]:
+    from tfbnn.engine.export.forward import make_forward
+
+    return make_forward(ensemble)
 
 
 def _gpu_is_at_hand() -> bool:
@@ -67,6 +74,8 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
     """
     if ensemble.mode is not None:
         return linearised_outputs(ensemble, x)
+    if not isinstance(ensemble.spec, ModelSpec):
+        return _forward_of_tensorflow(ensemble)(x)
     spec, weights = ensemble.spec, weights or ensemble.effective_weights
     inputs = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
     outputs = np.empty((ensemble.num_draws, weights[-1].shape[1], len(x)), spec.dtype)

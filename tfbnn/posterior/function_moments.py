@@ -37,9 +37,8 @@ class MomentNetworks:
     @property
     def roots_shape(self) -> tuple[int, int]:
         """(G, p) of the lines behind the outputs; p is the bias and the units of the last layer."""
-        num_features = self.ensemble.spec.layer_sizes[-2] + 1
-        num_lines = self.weights[-1].shape[1] - self.ensemble.spec.layer_sizes[-1]
-        return num_lines // num_features, num_features
+        _, num_lines, num_features = self.weights[-1].shape
+        return (num_lines - self.ensemble.spec.num_outputs) // num_features, num_features
 
     @property
     def unit(self) -> Array:
@@ -52,7 +51,7 @@ class MomentNetworks:
         For networks in closed form.
         """
         spec, weights = self.ensemble.spec, self.ensemble.draw_weights
-        num_outputs = spec.layer_sizes[-1]
+        num_outputs = spec.num_outputs
         outputs = network_outputs(self.ensemble, x, self.weights).astype(np.float64)
         of_draw, roots = outputs[:, :num_outputs], outputs[:, num_outputs:]
         mean = np.einsum("s,skn->kn", weights, of_draw)

@@ -13,6 +13,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import inverse_draws
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
@@ -70,8 +71,9 @@ def gradient_moments(ensemble: Ensemble, x: Array) -> Gradient:
     """The Gradient [N, K, D] at transformed inputs x [N, D], all in original units."""
     # Draws of collapsed readouts with their images, as predictions have them.
     ensemble = ensemble.weighted.mirrored
-    ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
     spec = ensemble.spec
+    if isinstance(spec, ModelSpec):
+        ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
     shape = (len(x), spec.num_predicted, spec.num_inputs)
     mean, stddev = np.empty(shape), np.empty(shape)
 
@@ -107,6 +109,10 @@ def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
 
     Backwards from the outputs, of which there are fewer than inputs; float64.
     """
+    if not isinstance(ensemble.spec, ModelSpec):
+        from tfbnn.engine.export.forward import input_gradients
+
+        return input_gradients(ensemble, x)
     spec, weights = ensemble.spec, ensemble.effective_weights
     ones = np.ones((1, len(x)), spec.dtype)
     received, slopes = np.vstack([x.T.astype(spec.dtype), ones]), []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.config import config_of, spec_of_config
 from tfbnn.spec.habits import ATTRIBUTES
+from tfbnn.spec.model_spec import perceptron
 
 
 class KerasHabits(SampledModel):
@@ -26,7 +27,7 @@ class KerasHabits(SampledModel):
         What was "auto" still is, so that a copy chooses by its own rows. Of a loaded model they
         are what its fit came to: a file knows no other.
         """
-        return config_of(self._asked)
+        return config_of(perceptron(self._asked, "get_config"))
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom: Sequence[type] = ()) -> Self:

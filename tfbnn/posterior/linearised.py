@@ -16,6 +16,7 @@ import numpy as np
 
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.system.arrays import Array
 
 # Tangents of hidden units of one tile of draws: as much as the cache of one core holds.
@@ -29,7 +30,7 @@ def linearised_outputs(ensemble: Ensemble, x: Array) -> Array:
         ensemble: Ensemble with a mode.
         x: [n, D].
     """
-    spec, tangents = ensemble.spec, ensemble.effective_tangents
+    spec, tangents = perceptron(ensemble.spec, "fit_laplace"), ensemble.effective_tangents
     outputs, layers = layers_at(ensemble.at_mode, x)
     dtype = np.dtype(spec.dtype)
     kernels = [weights[:, :-1].astype(dtype) for weights, _, _ in layers]
@@ -54,7 +55,7 @@ def layers_at(network: Ensemble, x: Array) -> tuple[Array, list[tuple[Array, Arr
     Weights are [out, in + 1], inputs [in + 1, n] with ones behind, slopes of the activation [out, n],
     which of the last layer are ones.
     """
-    names, layers = (*network.spec.activations, "identity"), []
+    names, layers = (*perceptron(network.spec, "This").activations, "identity"), []
     values = x.T.astype(np.float64)
     for name, weights in zip(names, network.effective_weights):
         received = np.vstack([values, np.ones(len(x))])

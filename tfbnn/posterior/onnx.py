@@ -20,6 +20,7 @@ from tfbnn.posterior.function_moments import MomentNetworks
 from tfbnn.posterior.onnx_bars import add_bars
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 from tfbnn.system.extras import required
@@ -194,7 +195,7 @@ def _root_mean_square(op: _Operations, values: str, weights: Array) -> str:
 def _roots(op: _Operations, outputs: str, networks: MomentNetworks) -> str:
     """The lines behind the outputs, for every target: [S, K + G p, N] -> [S, K, p, N]."""
     num_groups, num_features = networks.roots_shape
-    num_outputs = networks.ensemble.spec.layer_sizes[-1]
+    num_outputs = networks.ensemble.spec.num_outputs
     last = num_outputs + num_groups * num_features
     lines = op("Slice", outputs, *np.array([[num_outputs], [last], [1]]))
     # The number of rows, which may be 0, has to stand where Reshape can copy it.
@@ -209,7 +210,7 @@ def _roots(op: _Operations, outputs: str, networks: MomentNetworks) -> str:
 
 def _network_outputs(op: _Operations, networks: MomentNetworks, x: str) -> str:
     """Outputs of all networks [S, their lines, N] at transformed inputs [D, N]."""
-    hidden, names = x, networks.ensemble.spec.activations
+    hidden, names = x, perceptron(networks.ensemble.spec, "to_onnx").activations
     for index, weights in enumerate(networks.weights):
         kernel, bias = weights[..., :-1], weights[..., -1:]
         hidden = op("Add", op("MatMul", kernel, hidden), bias)

@@ -134,7 +134,7 @@ def inverse_draws(ensemble: Ensemble, location: Array) -> Array:
 
 def row_tiles(ensemble: Ensemble, num_rows: int) -> list[slice]:
     """Slices of rows small enough for all draws at once; they depend on nothing but sizes."""
-    points = max(ensemble.num_draws, NOISE_POINTS) * ensemble.spec.layer_sizes[-1]
+    points = max(ensemble.num_draws, NOISE_POINTS) * ensemble.spec.num_outputs
     least, most = _TILE_ROWS
     step = min(max(least, _TILE_POINTS // ensemble.num_draws), most)
     step = max(1, min(step, _TILE_VALUES // points))

@@ -104,7 +104,7 @@ def _before_the_rows(ensemble: Ensemble, theta: Array) -> Ensemble:
 def _unfitted(model: SampledModel, x: Any) -> Ensemble:
     """What is known of an ensemble before a fit."""
     spec = model.spec
-    inputs = as_inputs(x, "x", spec.num_inputs, None)
+    inputs = as_inputs(spec.flat_inputs(x), "x", spec.num_inputs, None)
     x_pipeline = fit_pipeline(spec.x_transform, inputs.values, "x", inputs.names)
     y_pipeline = None if spec.is_open else unfitted_pipeline(spec.y_transform)
     nothing = np.empty((1, 0, spec.num_parameters), spec.dtype)

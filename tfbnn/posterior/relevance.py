@@ -9,6 +9,8 @@ import numpy as np
 
 from tfbnn.posterior.averages import weighted_quantiles
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import prior_per_input
 from tfbnn.system.arrays import Array
 
@@ -48,20 +50,34 @@ class Relevance:
         return "\n".join(lines)
 
 
+def scales_of_inputs(spec: NetworkSpec) -> slice | None:
+    """Where theta has the log scales of a prior with one for each input; None without such a prior."""
+    places = (scales for prior, _, scales in spec.weight_groups() if prior.per_input)
+    return next(places, None)
+
+
+def _prior_per_input(spec: NetworkSpec) -> str:
+    """What to type for such a prior."""
+    if isinstance(spec, ModelSpec):
+        return prior_per_input(len(spec.priors))
+    return "prior={PATH: ARD()}, PATH that of a Dense kernel on the inputs"
+
+
 def relevance_of(ensemble: Ensemble) -> Relevance:
     """The scales of the first layer's kernel, of draws under the weights of their chains.
 
     Raises:
         ValueError: Where the prior has no scale per input.
     """
-    spec = ensemble.spec
-    if not spec.priors[0].kernel.per_input:
+    spec, place = ensemble.spec, scales_of_inputs(ensemble.spec)
+    if place is None:
+        prior, _, _ = next(spec.weight_groups())
         raise ValueError(
             "relevance needs a sampled prior scale for every input, received a model with "
-            f"{type(spec.priors[0].kernel).__name__} on the first kernel. Leave prior "
-            f"out, which has them, or fit with {prior_per_input(len(spec.priors))}."
+            f"{type(prior).__name__} on the first kernel. Leave prior "
+            f"out, which has them, or fit with {_prior_per_input(spec)}."
         )
-    log_scales = ensemble.draws[..., spec.layout.layers[0].kernel_scales].astype(np.float64)
+    log_scales = ensemble.draws[..., place].astype(np.float64)
     scales = np.exp(log_scales.reshape(ensemble.num_draws, -1))
     lower, median, upper = weighted_quantiles(scales, ensemble.draw_weights, _PROBABILITIES)
     standardized = "standardize" in spec.x_transform

@@ -33,7 +33,8 @@ from tfbnn.posterior.prediction import (
 )
 from tfbnn.posterior.prediction_frame import labels_of
 from tfbnn.posterior.showing import line_of
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.model_spec import perceptron
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
@@ -53,15 +54,15 @@ class SampledModel:
     samples and what reads files stands on higher floors (`tfbnn.fit.model`).
     """
 
-    def __init__(self, spec: ModelSpec):
+    def __init__(self, spec: NetworkSpec):
         self._asked = spec  # what is open in it each fit chooses anew
         self._ensemble: Ensemble | None = None
         self._training_rows: Rows | None = None
         self._earlier: Ensemble | None = None
 
     @classmethod
-    def from_spec(cls, spec: ModelSpec) -> Self:
-        """The model, not fitted yet, that a `ModelSpec` describes."""
+    def from_spec(cls, spec: NetworkSpec) -> Self:
+        """The model, not fitted yet, that a `NetworkSpec` describes."""
         model = cls.__new__(cls)
         SampledModel.__init__(model, spec)
         return model
@@ -84,8 +85,8 @@ class SampledModel:
         return folded(repr(self), describe_model(self.spec, choices))
 
     @property
-    def spec(self) -> ModelSpec:
-        """The `ModelSpec` of the fit, or before one as it was asked for.
+    def spec(self) -> NetworkSpec:
+        """The `NetworkSpec` of the fit, or before one as it was asked for.
 
         Then a `y_transform` of ("auto",) is still to be chosen, by the targets.
         """
@@ -183,6 +184,8 @@ class SampledModel:
         check_choice("space", space, {"original", "transformed"})
         if check_choice("backend", backend, {"auto", "numpy", "tensorflow"}) == "tensorflow":
             ensemble.require_networks("backend='tensorflow'", "Use backend='auto'")
+        if backend == "numpy":
+            perceptron(ensemble.spec, "backend='numpy'")
         if quantiles is not None:
             quantiles = [
                 check_number("quantiles", q, above=0, below=1)

@@ -6,10 +6,10 @@ import numpy as np
 
 from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 
 
-def line_of(name: str, spec: ModelSpec, ensemble: Ensemble | None) -> str:
+def line_of(name: str, spec: NetworkSpec, ensemble: Ensemble | None) -> str:
     """Such as "<BayesianMLP 5-20-20-1, tanh, Gaussian: 4 x 1000 draws, calibrated>".
 
     Args:
@@ -17,10 +17,8 @@ def line_of(name: str, spec: ModelSpec, ensemble: Ensemble | None) -> str:
         spec: The model.
         ensemble: Its draws, or None before a fit.
     """
-    sizes = "-".join(map(str, spec.layer_sizes))
-    parts = [sizes, *dict.fromkeys(spec.activations), type(spec.likelihood).__name__]
     state = "not fitted" if ensemble is None else draws_text(ensemble)
-    return f"<{name} {', '.join(parts)}: {state}>"
+    return f"<{name} {spec.architecture_text}, {type(spec.likelihood).__name__}: {state}>"
 
 
 def draws_text(ensemble: Ensemble) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
@@ -56,7 +56,7 @@ class FitDefinition(RunDefinition):
     """That of a fit of a model to rows.
 
     Attributes besides those:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         rows, validation: Rows; the latter may be None.
         pretraining: Pretraining, or None.
         provenance: What the ensemble is to say of its origin, as far as no draw is needed.
@@ -65,7 +65,7 @@ class FitDefinition(RunDefinition):
         effort: As in `FitOptions`: what a run that goes on without a number of draws may still spend.
     """
 
-    spec: ModelSpec
+    spec: NetworkSpec
     rows: Rows
     validation: Rows | None
     pretraining: Pretraining | None

@@ -11,7 +11,7 @@ from tfbnn.data.validation import check_choice, check_flag, check_integer, check
 from tfbnn.run.listeners.keras_callbacks import check_callback
 from tfbnn.run.until import Until, check_until
 from tfbnn.spec.choices import AUTO, is_auto
-from tfbnn.spec.model_spec import check_likelihood_power
+from tfbnn.spec.network_spec import check_likelihood_power
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.paths import StrPath
 

@@ -222,14 +222,14 @@ def estimated_pretraining_seconds(spec: Sampled, pretraining: Pretraining, num_r
     """About how long the epochs of one chain take on one core, from settings alone."""
     batch_size = min(pretraining.batch_size or num_rows, num_rows)
     num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
-    flops = 6.0 * batch_size * spec.num_parameters + _FLOPS_OF_AN_EMPTY_STEP
+    flops = 6.0 * batch_size * spec.num_products + _FLOPS_OF_AN_EMPTY_STEP
     return seconds_of(num_steps * flops)
 
 
 def _flops_per_transition(spec: Sampled, settings: Planned, num_rows: int) -> float:
     # One product forward and two backward: 6 operations per weight and row.
-    parameters = spec.num_parameters * len(settings.temperatures)
-    return float((6.0 * num_rows * parameters + _FLOPS_OF_AN_EMPTY_STEP) * settings.work(spec))
+    products = spec.num_products * len(settings.temperatures)
+    return float((6.0 * num_rows * products + _FLOPS_OF_AN_EMPTY_STEP) * settings.work(spec))
 
 
 def _power_of_two(number: float) -> int:

@@ -16,8 +16,8 @@ from tfbnn.run.description import INITIAL_STATE, wanted_results
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.own.classes import OwnClassError
+from tfbnn.spec.reading import spec_from_json
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, settings_from_json
 from tfbnn.system.arrays import Array
@@ -56,7 +56,7 @@ def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinit
         )
         if DensitySpec.describes(fixed["spec"]):
             return RunDefinition(spec=DensitySpec.from_json(fixed["spec"]), **common)
-        spec = ModelSpec.from_json(fixed["spec"], custom)
+        spec = spec_from_json(fixed["spec"], custom)
         return FitDefinition(spec=spec, **common, **_read_fit(description, fixed, folder.arrays))
     except OwnClassError as error:
         raise RunFolderError(f"{folder.path!r}: {error}") from error

@@ -3,7 +3,7 @@
 Functions named default_* return (setting, why), the reason in half a line for the report.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -63,17 +63,24 @@ class Settled(NamedTuple):
 
 
 def settle(
-    layer_sizes: Sequence[int],
+    num_outputs: int,
+    default_prior: Callable[[Likelihood], tuple[Any, str]],
     prior: Any,
     parameterization: Any,
     likelihood: Likelihood,
     y_transform: Any,
 ) -> Settled:
-    """Settles what of these arguments of `make_spec` is "auto" and needs no rows."""
+    """Settles what of these arguments of a model is "auto" and needs no rows.
+
+    Args:
+        num_outputs: Numbers that the network gives for a row.
+        default_prior: The prior that "auto" stands for with a likelihood, and why.
+        prior, parameterization, likelihood, y_transform: As users pass them.
+    """
     choices: list[Choice] = []
     prior_is_chosen = is_auto(prior)
     if prior_is_chosen:
-        prior, why = default_prior(layer_sizes, likelihood)
+        prior, why = default_prior(likelihood)
         choices.append(Choice("prior", _prior_text(prior), why))
     if is_auto(parameterization):
         parameterization, why = default_parameterization(prior_is_chosen)
@@ -81,7 +88,7 @@ def settle(
     if is_auto(likelihood.scale_prior):
         scale_prior, why = default_noise_prior(likelihood)
         likelihood = replace(likelihood, scale_prior=scale_prior)  # type: ignore[type-var]
-        if likelihood.num_noise_parameters(layer_sizes[-1]):
+        if likelihood.num_noise_parameters(num_outputs):
             choices.append(Choice("scale_prior", str(scale_prior), why))
     chosen = default_y_transform(likelihood) if is_auto(y_transform) else None
     if chosen is not None:

@@ -38,7 +38,12 @@ class DensitySpec:
     num_outputs: ClassVar[int] = 1
     widest: ClassVar[int] = 1
     is_smooth: ClassVar[bool] = True
-    has_gauss_newton: ClassVar[bool] = False
+    gauss_newton_obstacle: ClassVar[str] = "a log density has no Gauss-Newton matrix"
+
+    @property
+    def num_products(self) -> int:
+        """P, as if every number were a weight."""
+        return self.num_parameters
 
     def parameter_name(self, index: int) -> str:
         return f"coordinate {index}"

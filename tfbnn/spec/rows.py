@@ -14,7 +14,7 @@ from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_rows
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 MAX_REFERENCE_ROWS = 200  # which model files are held to
@@ -67,7 +67,7 @@ class NetworkRows(NamedTuple):
 
 
 def rows_to_fit(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     x: Any,
     y: Any,
     noise_scale: Any,
@@ -77,7 +77,7 @@ def rows_to_fit(
     """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         x, y, noise_scale, validation_data: What the user passed.
         earlier: What is Known of the rows, or None: they say themselves.
 
@@ -101,7 +101,7 @@ def rows_to_fit(
 
 
 def prepare_rows(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     x: Any,
     y: Any,
     noise_scale: Any,
@@ -111,7 +111,7 @@ def prepare_rows(
     """Checks one set of rows.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         x, y, noise_scale: What the user passed.
         name: Prefix of what messages call them.
         known: What is Known of them from the fit: columns of a frame are taken by their names,
@@ -123,6 +123,7 @@ def prepare_rows(
     """
     classes = None if known is None else known.classes
     x = select_columns(x, None if known is None else known.column_names, f"{name}x")
+    x = spec.flat_inputs(x)
     with places_named(x):
         if known is None:
             coding = learn_coding(x, f"{name}x")
@@ -143,7 +144,7 @@ def prepare_rows(
     return Rows(inputs.values, targets, noise, inputs.names, classes, is_vector, coding=coding)
 
 
-def prepare_noise(spec: ModelSpec, noise_scale: Any, num_rows: int) -> Array | None:
+def prepare_noise(spec: NetworkSpec, noise_scale: Any, num_rows: int) -> Array | None:
     """Known noise scales as [N, K] or None; refused for class likelihoods."""
     if spec.has_classes and noise_scale is not None:
         raise ValueError(
@@ -154,7 +155,7 @@ def prepare_noise(spec: ModelSpec, noise_scale: Any, num_rows: int) -> Array | N
 
 
 def transform_rows(
-    spec: ModelSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows, name: str = ""
+    spec: NetworkSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows, name: str = ""
 ) -> NetworkRows:
     """Rows, which messages call x and y after `name`, as NetworkRows in the range of the dtype."""
     with columns_named(rows.feature_names):
@@ -185,7 +186,7 @@ class TransformedRows(NamedTuple):
         return summarise_inputs(self.train.x)
 
     @classmethod
-    def learn(cls, spec: ModelSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
+    def learn(cls, spec: NetworkSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
         """Fits the transforms of `spec` to training Rows, unless they have some, and applies them."""
         if rows.transforms is None:
             with columns_named(rows.feature_names):
@@ -226,7 +227,7 @@ def evenly_spaced(num_rows: int, most: int) -> Array:
     return np.unique(np.linspace(0, num_rows - 1, min(num_rows, most)).astype(int))
 
 
-def check_range(spec: ModelSpec, name: str, values: Array | None) -> None:
+def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
     """Refuses transformed values [N, K] that the model's dtype has no normal number for.
 
     Zero is one where it was zero; a noise scale never is.

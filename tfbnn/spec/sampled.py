@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 
 
 class Sampled(Protocol):
@@ -11,10 +11,12 @@ class Sampled(Protocol):
     Attributes:
         dtype: "float32" or "float64", of positions and gradients; sums are float64 in any case.
         num_parameters: P.
+        num_products: Products that a row takes, about: one per weight, more where weights are shared.
         num_units, num_outputs, widest: Numbers that the network computes of each row: in all its
             layers, in the last, and in the widest; one each where there are no rows.
         is_smooth: Whether the gradient is continuous.
-        has_gauss_newton: Whether there is a Gauss-Newton matrix to whiten coordinates by.
+        gauss_newton_obstacle: Why there is no Gauss-Newton matrix to whiten coordinates by; None where
+            there is one.
         own_names: Names of the functions or classes that its user defined, "module:name" each.
         import_obstacle: Why another process cannot import them by these names, or None.
     """
@@ -24,6 +26,8 @@ class Sampled(Protocol):
     @property
     def num_parameters(self) -> int: ...
     @property
+    def num_products(self) -> int: ...
+    @property
     def num_units(self) -> int: ...
     @property
     def num_outputs(self) -> int: ...
@@ -32,7 +36,7 @@ class Sampled(Protocol):
     @property
     def is_smooth(self) -> bool: ...
     @property
-    def has_gauss_newton(self) -> bool: ...
+    def gauss_newton_obstacle(self) -> str | None: ...
     @property
     def own_names(self) -> tuple[str, ...]: ...
     @property
@@ -44,13 +48,13 @@ class Sampled(Protocol):
         """Plain dicts, lists, strings and numbers."""
 
 
-def model_of(spec: Sampled, what: str) -> ModelSpec:
+def model_of(spec: Sampled, what: str) -> NetworkSpec:
     """The spec, which has to be that of a model, of `what` there is no other kind.
 
     Raises:
         ValueError: For a log density.
     """
-    if isinstance(spec, ModelSpec):
+    if isinstance(spec, NetworkSpec):
         return spec
     raise ValueError(
         f"{what} is about networks, received a log density. Use one of kernel='nuts', 'hmc', 'mala'."

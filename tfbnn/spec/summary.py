@@ -1,18 +1,36 @@
 """The Keras-like table of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 from numbers import Real
 
 from tfbnn.spec.choices import Choice
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.keras_spec import FrozenVariable, KerasSpec, SampledVariable
+from tfbnn.spec.model_spec import ModelSpec, perceptron
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import said
 
-LAYER_HEADER = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
+_LAYER_HEADER = ("Layer", "Kernel", "Activation", "Parameters", "Kernel prior", "Bias prior")
+_VARIABLE_HEADER = ("Variable", "Shape", "Parameters", "Prior")
 
 
-def layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
-    """A row of cells per layer, as LAYER_HEADER names them."""
+def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """(Header, rows of cells): a row per layer, or of a Keras model per variable."""
+    if isinstance(spec, KerasSpec):
+        return _VARIABLE_HEADER, list(_variable_rows(spec))
+    return _LAYER_HEADER, _layer_rows(perceptron(spec, "summary"))
+
+
+def _variable_rows(spec: KerasSpec) -> Iterator[tuple[str, ...]]:
+    sampled = {one.index: _prior_text(one.prior) for one in spec.sampled}
+    variables: list[SampledVariable | FrozenVariable] = [*spec.sampled, *spec.frozen]
+    for one in sorted(variables, key=lambda one: one.index):
+        prior = sampled.get(one.index, "fixed")
+        yield one.path, str(list(one.shape)), str(prod(one.shape)), prior
+
+
+def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
     activations = [*spec.activations, "identity"]
     return [
         (
@@ -29,7 +47,7 @@ def layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
     ]
 
 
-def spec_facts(spec: ModelSpec) -> list[tuple[str, str]]:
+def spec_facts(spec: NetworkSpec) -> list[tuple[str, str]]:
     """(label, text) of what is no layer's own."""
     layout = spec.layout
     hyper = layout.num_parameters - layout.num_weights
@@ -42,14 +60,14 @@ def spec_facts(spec: ModelSpec) -> list[tuple[str, str]]:
     ]
 
 
-def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
+def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
     """The table as text: layer, shape, activation, parameters, priors; then everything else.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         choices: Choices that are known to have been made.
     """
-    header, rows = LAYER_HEADER, layer_rows(spec)
+    header, rows = weight_table(spec)
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
@@ -58,7 +76,7 @@ def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
     rule = "-" * max(map(len, lines))
     return "\n".join(
         [
-            f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}",
+            _title(spec),
             rule,
             lines[0],
             rule,
@@ -68,6 +86,12 @@ def describe_model(spec: ModelSpec, choices: Sequence[Choice]) -> str:
             *([f"Chosen: {', '.join(choice.what for choice in choices)}"] if choices else ()),
         ]
     )
+
+
+def _title(spec: NetworkSpec) -> str:
+    if isinstance(spec, ModelSpec):
+        return f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}"
+    return f"BayesianModel of {spec.architecture_text}"
 
 
 def _power_text(power: float) -> str:
@@ -83,7 +107,7 @@ def _prior_text(prior: WeightPrior) -> str:
     return f"{type(prior).__name__}({values})"
 
 
-def _y_names(spec: ModelSpec) -> str:
+def _y_names(spec: NetworkSpec) -> str:
     return "auto, which the targets decide" if spec.is_open else _names(spec.y_transform)
 
 

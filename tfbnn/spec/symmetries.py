@@ -13,6 +13,7 @@ import numpy as np
 
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 
@@ -49,11 +50,11 @@ class _Layer(NamedTuple):
         self.outgoing[...] = outgoing * signs[..., None]
 
 
-def random_copies(spec: ModelSpec, theta: Array, generator: np.random.Generator) -> Array:
+def random_copies(spec: NetworkSpec, theta: Array, generator: np.random.Generator) -> Array:
     """Each network in a copy drawn at random: the same functions and log densities.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [M, P].
         generator: NumPy's.
 
@@ -69,7 +70,7 @@ def random_copies(spec: ModelSpec, theta: Array, generator: np.random.Generator)
     return theta
 
 
-def aligned(spec: ModelSpec, theta: Array, reference: Array) -> tuple[Array, Array]:
+def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, Array]:
     """Each network in the copy whose units are like those of a reference, and which had to move.
 
     Layer by layer the two units that are nearest to each other are paired first, then the nearest of
@@ -77,7 +78,7 @@ def aligned(spec: ModelSpec, theta: Array, reference: Array) -> tuple[Array, Arr
     part in H! 2^H of the parameters' space.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [M, P].
         reference: Parameters [P].
 
@@ -93,7 +94,9 @@ def aligned(spec: ModelSpec, theta: Array, reference: Array) -> tuple[Array, Arr
     return theta, has_moved
 
 
-def _hidden_layers(spec: ModelSpec, theta: Array) -> list[_Layer]:
+def _hidden_layers(spec: NetworkSpec, theta: Array) -> list[_Layer]:
+    if not isinstance(spec, ModelSpec):  # nobody knows which of its weights may change places
+        return []
     weights = spec.layout.kernels_and_biases(theta)
     layers = []
     for index, name in enumerate(spec.activations):

@@ -157,7 +157,7 @@ def test_networks_that_do_not_go_with_the_columns(spec, words):
 
 def test_a_model_that_chains_start_from_has_coded_the_columns():
     earlier = coded_ensemble(prior=Normal(1.0))
-    known = known_from(earlier.spec, earlier)
+    known = known_from(tfbnn.BayesianMLP.from_spec(earlier.spec), earlier)
     fewer = FRAME[FRAME["colour"] != "green"]
     rows, _ = rows_to_fit(earlier.spec, fewer, TARGETS[: len(fewer)], None, None, known)
     assert rows.coding == earlier.coding and rows.feature_names == INPUTS

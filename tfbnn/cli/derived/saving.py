@@ -6,7 +6,7 @@ from typing import Any
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import Group
 from tfbnn.diagnostics.wording import megabytes
-from tfbnn.fit.model import BayesianMLP
+from tfbnn.fit.model import SampledNetwork
 
 
 def add_saving_options(parser: Group) -> None:
@@ -18,7 +18,7 @@ def add_saving_options(parser: Group) -> None:
 
 
 def save_and_tell(
-    model: BayesianMLP, args: argparse.Namespace, summary: str, record: dict[str, Any]
+    model: SampledNetwork, args: argparse.Namespace, summary: str, record: dict[str, Any]
 ) -> int:
     """Saves the model and prints what was done.
 

@@ -13,8 +13,13 @@ _functions = weakref.WeakSet[Any]()
 _for_xla = ContextVar("_for_xla", default=False)
 
 
-def compiled(function: Callable[..., Any], *, jit_compile: bool) -> Callable[..., Any]:
-    """Compiles a pure function of tensors, with XLA when `jit_compile` is true."""
+def compiled(
+    function: Callable[..., Any], *, jit_compile: bool, signature: Any = None
+) -> Callable[..., Any]:
+    """Compiles a pure function of tensors, with XLA when `jit_compile` is true.
+
+    With a `signature`, a list of tf.TensorSpec, one program is for all shapes that it allows.
+    """
 
     @wraps(function)
     def traced(*arguments: Any, **named: Any) -> Any:
@@ -25,7 +30,9 @@ def compiled(function: Callable[..., Any], *, jit_compile: bool) -> Callable[...
         finally:
             _for_xla.reset(token)
 
-    wrapped = tf.function(traced, jit_compile=jit_compile, autograph=False)
+    wrapped = tf.function(
+        traced, jit_compile=jit_compile, autograph=False, input_signature=signature
+    )
     _functions.add(wrapped)
     return wrapped
 

@@ -1,4 +1,4 @@
-"""TensorFlow and TensorFlow Probability: set up in one place, imported at first use.
+"""TensorFlow, TensorFlow Probability and Keras: set up in one place, imported at first use.
 
 So the settings of a kernel, which stand in one file with what it does, can be read where TensorFlow
 takes seconds to import or is not installed.
@@ -55,6 +55,7 @@ def _set_up_tensorflow(tensorflow: Any) -> None:
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = _Library("tensorflow", "Sampling, log_prob and SavedModel need TensorFlow", _set_up_tensorflow)
 tfp = _Library("tensorflow_probability", "Sampling needs TensorFlow Probability")
+keras = _Library("keras", "Keras models need Keras")
 
 # Names for readers: neither library says anything of its types.
 Tensor = Any

@@ -11,8 +11,8 @@ from math import lgamma, log, pi, sqrt
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.network import per_weight
 from tfbnn.engine.density.own_classes import elementwise, moments_of
+from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.own.noise import CustomNoise
 from tfbnn.spec.own.prior import CustomPrior

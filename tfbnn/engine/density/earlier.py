@@ -8,22 +8,22 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 
 
-def earlier_log_prob(spec: ModelSpec, theta: Tensor) -> Tensor:
+def earlier_log_prob(spec: NetworkSpec, theta: Tensor) -> Tensor:
     """Log of the factor at theta [C, P], up to a constant: [C], float64."""
     parts = _log_components(spec, theta)
     return parts[0] if len(parts) == 1 else tf.reduce_logsumexp(tf.stack(parts), axis=0)
 
 
-def likeliest_component(spec: ModelSpec, theta: Tensor) -> Tensor:
+def likeliest_component(spec: NetworkSpec, theta: Tensor) -> Tensor:
     """Number of the component that theta [P] most likely belongs to."""
     parts = _log_components(spec, theta[None])
     return tf.argmax(tf.stack([part[0] for part in parts]))
 
 
-def _log_components(spec: ModelSpec, theta: Tensor) -> list[Tensor]:
+def _log_components(spec: NetworkSpec, theta: Tensor) -> list[Tensor]:
     """Logs of the weighted components at theta [C, P]: [C] each."""
     prior = spec.earlier
     x = tf.constant(prior.inputs.values.T, theta.dtype)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.network import per_weight
 from tfbnn.engine.density.own_classes import noise_information
+from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own.noise import CustomNoise
 from tfbnn.spec.own.prior import CustomPrior
 from tfbnn.spec.priors.arrays import entries
@@ -139,7 +139,7 @@ def _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, s
     return DiagonalInformation(location / variance), tf.zeros_like(outputs[:0])
 
 
-def prior_curvature(spec: ModelSpec, theta: Tensor) -> Tensor:
+def prior_curvature(spec: NetworkSpec, theta: Tensor) -> Tensor:
     """Diagonal [P] of the prior's curvature at one theta [P], a float64 tensor.
 
     A sampled scale has the Fisher information 2 per weight that depends on it in the prior.

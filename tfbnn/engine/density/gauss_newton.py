@@ -20,9 +20,12 @@ from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.earlier import likeliest_component
 from tfbnn.engine.density.fisher import likelihood_information, prior_curvature
-from tfbnn.engine.density.network import network_outputs, weight_scales
+from tfbnn.engine.density.keras_network import keras_jacobian
+from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.prior_scales import layer_scales
 from tfbnn.engine.density.row_blocks import sum_over_blocks
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
 
 _BLOCK_ROWS = 1024
@@ -35,7 +38,7 @@ def gauss_newton_matrix(spec, theta, data):
     """Curvature of minus the log density at one network.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [P].
         data: Data.
 
@@ -65,7 +68,7 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
     """The same matrices at several networks, inside compiled programs.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [C, P], a float64 tensor.
         data: Data in float64.
         likelihood_weights: Powers of the likelihood, besides that of the spec, float64 [C].
@@ -80,6 +83,8 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
             columns, noise = functions._scaled_columns(theta, rows)
             return tf.matmul(columns, columns, transpose_b=True) + tf.linalg.diag(noise)
 
+        if isinstance(spec, KerasSpec):  # whose rows are vectorised already
+            return tf.map_fn(of_network, theta)
         return tf.vectorized_map(of_network, theta)
 
     num_networks, size = theta.shape
@@ -207,13 +212,15 @@ def output_jacobian(spec, theta, x):
     as long.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [P].
         x: Transformed inputs [D, n] in the dtype of theta.
 
     Returns:
         (Jacobian [num_outputs, P, n], outputs [num_outputs, n]).
     """
+    if isinstance(spec, KerasSpec):
+        return keras_jacobian(spec, theta, x)
     layers, outputs = _forward(spec, theta, x)
     count, layout = outputs.shape[0], spec.layout
     back = tf.broadcast_to(tf.eye(count, dtype=x.dtype)[:, :, None], [count, *outputs.shape])
@@ -238,7 +245,7 @@ def _scale_columns(spec, jacobian, weights, place):
     """Derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         jacobian: Derivatives in its weights [num_outputs, number of them, n].
         weights: [number of them].
         place: Of the m scales in theta.
@@ -257,7 +264,7 @@ def _forward(spec, theta, x):
     for index, slot in enumerate(spec.layout.layers):
         kernel_factors, bias_factor = tf.ones([1, 1], x.dtype), tf.ones([1], x.dtype)
         if spec.is_ntk:
-            kernel_scales, bias_scale = weight_scales(spec, theta[None], index)
+            kernel_scales, bias_scale = layer_scales(slot, spec.priors[index], theta[None])
             kernel_factors = kernel_scales[0, :, None] / slot.num_inputs**0.5
             bias_factor = bias_scale[0]
         kernel = kernel_factors * tf.reshape(theta[slot.kernel], slot.shape)

@@ -16,7 +16,7 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.exceptions import StartError
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
 
@@ -36,7 +36,7 @@ def precision_factors(curvature: Array) -> Array:
     return factors
 
 
-def factor_at(spec: ModelSpec, theta: Array, data: Data) -> Array | None:
+def factor_at(spec: NetworkSpec, theta: Array, data: Data) -> Array | None:
     """Lower Cholesky factor [P, P] of the Gauss-Newton matrix at one network theta [P].
 
     None where the matrix is not finite, or not positive definite.
@@ -50,13 +50,13 @@ def factor_at(spec: ModelSpec, theta: Array, data: Data) -> Array | None:
     return factor if np.isfinite(factor).all() else None
 
 
-def laplace_draws(spec: ModelSpec, mode: Array, data: Data, num_draws: int, seed: int) -> Array:
+def laplace_draws(spec: NetworkSpec, mode: Array, data: Data, num_draws: int, seed: int) -> Array:
     """Draws of N(mode, H^-1), H the Gauss-Newton matrix at the mode.
 
     With H = L L^T each is mode + L^-T z, z standard normal: no inverse is formed.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         mode: Parameters [P].
         data: Data.
         num_draws: How many.

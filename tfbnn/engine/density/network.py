@@ -9,8 +9,11 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import xla_compiles
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.keras_network import keras_hidden_units, keras_outputs
+from tfbnn.engine.density.prior_scales import layer_scales
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 # Hidden activations of one layer of a tile of networks.
@@ -21,13 +24,15 @@ def network_outputs(spec, theta, x):
     """Outputs of all networks.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [C, P].
         x: Transformed inputs [D, n], or [C, D, n] where every network has its own rows.
 
     Returns:
         Outputs [C, num_outputs, n].
     """
+    if isinstance(spec, KerasSpec):
+        return keras_outputs(spec, theta, x)
     return affine(*layer_weights(spec, theta, len(spec.activations)), hidden_units(spec, theta, x))
 
 
@@ -36,6 +41,8 @@ def hidden_units(spec, theta, x):
 
     Arguments as in `network_outputs`.
     """
+    if isinstance(spec, KerasSpec):
+        return keras_hidden_units(spec, theta, x)
     hidden = x
     for index, name in enumerate(spec.activations):
         total = affine(*layer_weights(spec, theta, index), hidden)
@@ -49,7 +56,7 @@ def layer_weights(spec, theta, index):
     kernel = tf.reshape(theta[:, slot.kernel], [-1, slot.num_inputs, slot.num_outputs])
     bias = theta[:, slot.bias]
     if spec.is_ntk:
-        kernel_scales, bias_scale = weight_scales(spec, theta, index)
+        kernel_scales, bias_scale = layer_scales(slot, spec.priors[index], theta)
         kernel = kernel * (kernel_scales / slot.num_inputs**0.5)[..., None]
         bias = bias * bias_scale
     return kernel, bias
@@ -108,7 +115,7 @@ def _by_weights(hidden, upstream):
     return tf.linalg.matrix_transpose(product[..., :num_inputs]), product[..., num_inputs]
 
 
-def function_of_networks(spec: ModelSpec, draws: Array, x: Array) -> Array:
+def function_of_networks(spec: NetworkSpec, draws: Array, x: Array) -> Array:
     """What networks [C, S, P] predict at transformed inputs [R, D], of classes logits: [C, S, R, K]."""
     columns, flat = tf.constant(x.T, spec.dtype), draws.reshape(-1, draws.shape[-1])
     tiles = [
@@ -121,31 +128,6 @@ def function_of_networks(spec: ModelSpec, draws: Array, x: Array) -> Array:
 
 def network_tiles(spec, theta, num_rows):
     """Yields parts of theta [M, P] whose hidden units fit into memory; one part where M is 0."""
-    step = max(1, _HIDDEN_VALUES // (num_rows * max(spec.layer_sizes)))
+    step = max(1, _HIDDEN_VALUES // (num_rows * spec.widest))
     for start in range(0, max(len(theta), 1), step):
         yield theta[start : start + step]
-
-
-def weight_scales(spec, theta, index):
-    """Prior scales of one layer: of the kernel [C or 1, inputs or 1], of the bias [C or 1, 1]."""
-    slot, prior = spec.layout.layers[index], spec.priors[index]
-    kernel_scales = _weight_scales(prior.kernel, slot.kernel_scales, theta)
-    return kernel_scales, _weight_scales(prior.bias, slot.bias_scales, theta)
-
-
-def _weight_scales(prior, place, theta):
-    if prior.scale_prior is None:
-        return tf.constant(prior.scale, theta.dtype, shape=[1, 1])
-    return tf.exp(theta[:, place])
-
-
-def per_weight(values, count):
-    """One number per scale [..., m] -> one per weight [..., count], see `tfbnn.spec.layout`.
-
-    A single one is left alone [..., 1]: it broadcasts, and XLA sums its gradient in one pass.
-    """
-    *batch, num_scales = values.shape
-    if num_scales == 1:
-        return values
-    wide = tf.broadcast_to(values[..., None], [*batch, num_scales, count // num_scales])
-    return tf.reshape(wide, [*batch, count])

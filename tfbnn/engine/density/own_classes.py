@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own.classes import own_settings
 from tfbnn.spec.own.noise import CustomNoise, place_of
 from tfbnn.spec.own.prior import CustomPrior
@@ -104,7 +104,7 @@ def _information(noise):
     return NoiseInformation(location * stddev**2, log_scale)
 
 
-def check_own_densities(spec: ModelSpec) -> None:
+def check_own_densities(spec: NetworkSpec) -> None:
     """Refuses own classes whose densities could not be sampled, before anything is compiled.
 
     Raises:

@@ -1,7 +1,6 @@
 """The one posterior density: pretraining, every kernel and `model.log_prob` use this and no other."""
 
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -18,11 +17,11 @@ from tfbnn.engine.density.row_blocks import (
     sum_over_rows,
     value_and_gradient_over_rows,
 )
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 
-def support(spec: ModelSpec) -> tuple[Array, Array]:
+def support(spec: NetworkSpec) -> tuple[Array, Array]:
     """Limits of theta by Uniform priors, the box: float64 [P] each, infinite where there are none."""
     low = np.full(spec.layout.num_parameters, -np.inf)
     high = -low
@@ -36,10 +35,10 @@ class Potential(Density):
     """log p(theta | data) of networks up to the evidence.
 
     Attributes:
-        spec: ModelSpec.
+        spec: NetworkSpec.
     """
 
-    spec: ModelSpec
+    spec: NetworkSpec
 
     @property
     def limits(self):
@@ -53,16 +52,16 @@ class Potential(Density):
 
     def log_prior(self, theta):
         """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
-        every = len(self.spec.layout.layers)
-        log_prior = self.scales_log_prior(theta) + self.weights_log_prior(theta, every)
+        weights = self.weights_log_prior(theta, self.spec.weight_groups())
+        log_prior = self.scales_log_prior(theta) + weights
         if self.spec.earlier is None:
             return log_prior
         return log_prior + earlier_log_prob(self.spec, theta)
 
-    def weights_log_prior(self, theta, num_layers):
-        """Log prior of kernels and biases of the first layers, given their scales."""
+    def weights_log_prior(self, theta, groups):
+        """Log prior of the weights in some of the spec's `weight_groups`, given their scales."""
         total = tf.zeros(theta.shape[:1], tf.float64)
-        for prior, place, scale_place in islice(self.spec.weight_groups(), 2 * num_layers):
+        for prior, place, scale_place in groups:
             # In ntk the scale sits in the network and the parameters have prior scale 1.
             scale = 1.0 if self.spec.is_ntk else None
             if prior.scale_prior is not None and not self.spec.is_ntk:

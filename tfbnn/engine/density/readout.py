@@ -7,44 +7,59 @@ has it: [C, G, p, J], with J targets in each of the G groups of outputs that sha
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.network import per_weight, weight_scales
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.engine.density.prior_scales import layer_scales, per_weight
+from tfbnn.spec.network_spec import NetworkSpec, Readout
 from tfbnn.system.arrays import Array
 
 
-def is_conjugate(spec: ModelSpec) -> bool:
+def readout_of(spec: NetworkSpec) -> Readout:
+    """The readout of a network that has one.
+
+    Raises:
+        ValueError: Of one that has none.
+    """
+    if spec.readout is None:
+        raise ValueError(
+            "A readout is a last layer that is linear, with a bias, and sampled, received "
+            f"{spec.architecture_text}, which ends in none. End the model with Dense(units), without "
+            "an activation."
+        )
+    return spec.readout
+
+
+def is_conjugate(spec: NetworkSpec) -> bool:
     """Whether the readout's posterior given all else is normal in closed form."""
-    readout = spec.priors[-1]
+    prior = readout_of(spec).prior
     if spec.earlier is not None:
         return False
-    return spec.likelihood.is_conjugate and readout.kernel.is_normal and readout.bias.is_normal
+    return spec.likelihood.is_conjugate and prior.kernel.is_normal and prior.bias.is_normal
 
 
-def num_features(spec: ModelSpec) -> int:
+def num_features(spec: NetworkSpec) -> int:
     """p, the readout's inputs and its bias."""
-    return spec.layer_sizes[-2] + 1
+    return readout_of(spec).slot.num_inputs + 1
 
 
-def readout_place(spec: ModelSpec) -> slice:
+def readout_place(spec: NetworkSpec) -> slice:
     """Where theta has the readout: kernel, then bias, so [p, number of outputs] row by row."""
-    slot = spec.layout.layers[-1]
+    slot = readout_of(spec).slot
     return slice(slot.kernel.start, slot.bias.stop)
 
 
-def all_but_readout(spec: ModelSpec) -> Array:
+def all_but_readout(spec: NetworkSpec) -> Array:
     """The entries of theta that are not the readout's: integers [P']."""
     return np.delete(np.arange(spec.layout.num_parameters), np.r_[readout_place(spec)])
 
 
-def with_readout(spec: ModelSpec, theta: Tensor, readout: Tensor) -> Tensor:
+def with_readout(spec: NetworkSpec, theta: Tensor, readout: Tensor) -> Tensor:
     """Theta [C, P] with other entries of the readout [C, p * outputs]."""
     place = readout_place(spec)
     return tf.concat([theta[:, : place.start], readout, theta[:, place.stop :]], axis=1)
 
 
-def grouped(spec: ModelSpec, readout: Tensor, num_groups: int) -> Tensor:
+def grouped(spec: NetworkSpec, readout: Tensor, num_groups: int) -> Tensor:
     """Entries of theta [C, p * outputs] as [C, G, p, J]."""
-    matrix = tf.reshape(readout, [readout.shape[0], -1, spec.layer_sizes[-1]])
+    matrix = tf.reshape(readout, [readout.shape[0], -1, spec.num_outputs])
     if num_groups == 1:
         return matrix[:, None]
     return tf.linalg.matrix_transpose(matrix)[..., None]
@@ -56,17 +71,17 @@ def ungrouped(v: Tensor) -> Tensor:
     return tf.reshape(matrix, [v.shape[0], -1])
 
 
-def entries(spec: ModelSpec, theta: Tensor, v: Tensor) -> Tensor:
+def entries(spec: NetworkSpec, theta: Tensor, v: Tensor) -> Tensor:
     """v [C, G, p, J] as entries of theta [C, p * outputs]."""
     return entry_scales(spec, theta) * tf.cast(ungrouped(v), theta.dtype)
 
 
-def entry_scales(spec: ModelSpec, theta: Tensor) -> Tensor:
+def entry_scales(spec: NetworkSpec, theta: Tensor) -> Tensor:
     """Entries of the readout per unit of v [C, p * outputs]: prior scales, or 1 in ntk."""
-    count, sizes = theta.shape[0], spec.layer_sizes
+    count, slot = theta.shape[0], readout_of(spec).slot
     if spec.is_ntk:
-        return tf.ones([count, (sizes[-2] + 1) * sizes[-1]], theta.dtype)
-    widths = (sizes[-2] * sizes[-1], sizes[-1])
+        return tf.ones([count, slot.num_parameters], theta.dtype)
+    widths = (slot.num_inputs * slot.num_outputs, slot.num_outputs)
     wide = [
         tf.broadcast_to(per_weight(scales, width), [count, width])
         for scales, width in zip(prior_scales(spec, theta), widths)
@@ -74,9 +89,9 @@ def entry_scales(spec: ModelSpec, theta: Tensor) -> Tensor:
     return tf.concat(wide, axis=1)
 
 
-def prior_scales(spec: ModelSpec, theta: Tensor) -> tuple[Tensor, Tensor]:
+def prior_scales(spec: NetworkSpec, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Prior scales of the readout as of `weight_scales`; of a prior that has none, 1."""
-    prior = spec.priors[-1]
+    slot, prior = readout_of(spec)
     if not (prior.kernel.has_scale and prior.bias.has_scale):
         return (tf.ones([1, 1], theta.dtype),) * 2
-    return weight_scales(spec, theta, len(spec.layout.layers) - 1)
+    return layer_scales(slot, prior, theta)

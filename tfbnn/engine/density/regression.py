@@ -19,7 +19,7 @@ from tfbnn.engine.density.network import hidden_units
 from tfbnn.engine.density.readout import num_features, prior_scales
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.spec import likelihoods
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.required import required_of
 
 # In one block the sums and what needs them share their hidden units; from two on these are computed
@@ -58,12 +58,12 @@ class Regression:
     outputs with scales of their own are G groups of one target.
 
     Attributes:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         data: Data.
         regulariser: The noise variance, or None for that of the likelihood to the power of the spec.
     """
 
-    spec: ModelSpec
+    spec: NetworkSpec
     data: Data
     regulariser: float | None = None
 
@@ -89,7 +89,7 @@ class Regression:
     def statistics(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """What the posterior depends on: sums of `conjugate.products`; in data space (x, y)."""
         size, num_groups = num_features(self.spec), self.num_groups
-        num_targets = self.spec.layer_sizes[-1] // num_groups
+        num_targets = self.spec.num_outputs // num_groups
         zeros = tuple(
             tf.zeros([theta.shape[0], num_groups, size, columns], tf.float64)
             for columns in (size, num_targets)
@@ -162,7 +162,7 @@ class Regression:
         the power one. Rows that do not count are zeros, which say nothing about the readout.
         """
         scale = self._noise_scale(theta[:, self.spec.layout.log_noise_scale], rows)
-        num_outputs, num_groups = self.spec.layer_sizes[-1], scale.shape[1]
+        num_outputs, num_groups = self.spec.num_outputs, scale.shape[1]
         num_targets = num_outputs // num_groups
         shape = [theta.shape[0], num_groups, rows.length]
         power = self.spec.likelihood_power if self.regulariser is None else 1.0
@@ -193,7 +193,7 @@ class Regression:
         hidden = hidden if hidden.shape.rank == 3 else hidden[None]
         kernel_scales, bias_scale = prior_scales(self.spec, theta)
         if self.spec.is_ntk:
-            kernel_scales = kernel_scales / self.spec.layer_sizes[-2] ** 0.5
+            kernel_scales = kernel_scales / hidden.shape[1] ** 0.5
         # The scales of a row first, as every pass over the hidden units is one over memory.
         kernel_weight, bias_weight = (
             scales[:, None, :, None] * weight for scales in (kernel_scales, bias_scale)

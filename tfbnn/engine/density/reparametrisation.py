@@ -68,8 +68,13 @@ class _Readout(Potential):
         return marginal + prior, of_marginal + of_prior
 
     def _log_prior_without_readout(self, theta):
-        earlier = self.weights_log_prior(theta, len(self.spec.layout.layers) - 1)
-        return earlier + self.scales_log_prior(theta)
+        readout = readout_place(self.spec)
+        earlier = [
+            group
+            for group in self.spec.weight_groups()
+            if not readout.start <= group[1].start < readout.stop
+        ]
+        return self.weights_log_prior(theta, earlier) + self.scales_log_prior(theta)
 
     def _collapsed_curvature(self, theta, data):
         """Curvature of the collapsed density, from theta [1, P] with any readout: [P', P']."""

@@ -13,7 +13,7 @@ from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.network import network_tiles
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.rungs import likelihood_weights
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 ValueAndGradient = Callable[[Array], tuple[Array, Array]]
@@ -75,7 +75,7 @@ def make_value_and_gradient(
 
 
 def make_log_prob(
-    spec: ModelSpec, x: Array, y: Array, row_noise: Array | None
+    spec: NetworkSpec, x: Array, y: Array, row_noise: Array | None
 ) -> Callable[[Any], Any]:
     """Pure TensorFlow function theta [C, P] -> log density [C], both in the dtype of theta.
 
@@ -101,7 +101,7 @@ def make_log_prob(
 
 
 def log_prob_terms(
-    spec: ModelSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
+    spec: NetworkSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
 ) -> dict[str, Array]:
     """Terms of the log density.
 
@@ -124,7 +124,7 @@ def log_prob_terms(
 
 
 def log_prob_gradients(
-    spec: ModelSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
+    spec: NetworkSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
 ) -> Array:
     """Gradient of the log density at every theta [M, P]: [M, P], in the dtype of the model."""
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)

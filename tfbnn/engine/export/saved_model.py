@@ -7,6 +7,7 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.export.bars import bars
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods.links import LINKS
+from tfbnn.spec.model_spec import perceptron
 
 # Draws x units x rows computed at once, a bound on memory.
 _MOST_VALUES = 4_000_000
@@ -32,7 +33,7 @@ class _Moments(tf.Module):
         self._constants = constants
         self._names = ("mean", "stddev", *(() if constants is None else constants.names))
         ensemble = networks.ensemble
-        self._spec = ensemble.spec
+        self._spec = perceptron(ensemble.spec, "to_savedmodel")
         self._pipelines = ensemble.x_pipeline, ensemble.y_pipeline
         variable = partial(tf.Variable, trainable=False)
         self._kernels = [variable(w[..., :-1]) for w in networks.weights]
@@ -111,7 +112,7 @@ class _Moments(tf.Module):
 
     def _roots(self, outputs: Tensor) -> Tensor:
         """The lines behind the outputs, for every target: [S, K + G p, n] -> [S, K, p, n]."""
-        num_outputs, num_rows = self._spec.layer_sizes[-1], tf.shape(outputs)[2]
+        num_outputs, num_rows = self._spec.num_outputs, tf.shape(outputs)[2]
         num_groups, num_features = self._roots_shape
         roots = tf.reshape(outputs[:, num_outputs:], [-1, num_groups, num_features, num_rows])
         return tf.broadcast_to(

@@ -13,7 +13,7 @@ from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.swaps import sweep
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, unknown
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 
@@ -188,7 +188,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite ladder and preconditioner, and a line on the latter."""
         resolved, why = super().resolve(spec, num_rows)
-        if isinstance(spec, ModelSpec) and self.crowded_at is None and spec.layout.num_noise:
+        if isinstance(spec, NetworkSpec) and self.crowded_at is None and spec.layout.num_noise:
             targets = spec.likelihood_power * num_rows * spec.num_targets
             ratio = spec.layout.num_weights / targets
             resolved = replace(resolved, crowded_at=min(ratio, _LAST_CROWD))

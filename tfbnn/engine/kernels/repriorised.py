@@ -6,13 +6,13 @@ from typing import Self
 from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.readout import is_conjugate, num_features, readout_place
+from tfbnn.engine.density.readout import is_conjugate, num_features, readout_of, readout_place
 from tfbnn.engine.density.reparametrisation import Collapsed
 from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.hmc import HMC
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.sampled import Sampled, model_of
 
 # Features up to which the square root of the readout's covariance is kept with every draw.
@@ -135,7 +135,8 @@ class Repriorised(ComposedKernel, name="repriorised"):
         if self.collapse_readout and not is_conjugate(spec):
             raise ValueError(
                 "collapse_readout=True needs a Normal or HierarchicalNormal prior on kernel and bias "
-                f"of the last layer, received {spec.earlier or spec.priors[-1]}. Use collapse_readout=False."
+                f"of the last layer, received {spec.earlier or readout_of(spec).prior}. Use "
+                "collapse_readout=False."
             )
         if self.collapse_readout and row_noise and spec.layout.num_noise:
             raise ValueError(
@@ -177,5 +178,5 @@ class Repriorised(ComposedKernel, name="repriorised"):
         return self.inner.work(spec) * (1.0 + size**2 / spec.num_parameters)
 
 
-def _model(spec: Sampled) -> ModelSpec:
+def _model(spec: Sampled) -> NetworkSpec:
     return model_of(spec, "Repriorised")

@@ -210,7 +210,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Refuses what has no such metric, or matrices P x P that do not fit in memory."""
         super().check_model(spec, row_noise)
-        if self.metric == "gauss_newton" and not spec.has_gauss_newton:
+        if self.metric == "gauss_newton" and spec.gauss_newton_obstacle is not None:
             raise ValueError(
                 "SMMALA(metric='gauss_newton') needs the Gauss-Newton matrix of a network, received a "
                 "log density. Use metric='softabs', which takes its second derivatives."

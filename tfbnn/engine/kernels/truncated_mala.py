@@ -76,9 +76,8 @@ class TruncatedMALA(MALA, name="truncated_mala"):
         """Refuses models that have weights without a box."""
         super().check_model(spec, row_noise)
         others = [
-            f"layer {number} {kind}: {prior}"
-            for number, layer in enumerate(model_of(spec, "TruncatedMALA").priors, start=1)
-            for kind, prior in (("kernel", layer.kernel), ("bias", layer.bias))
+            f"{spec.parameter_name(place.start)}: {prior}"
+            for prior, place, _ in model_of(spec, "TruncatedMALA").weight_groups()
             if not prior.is_bounded
         ]
         if others:

@@ -76,7 +76,7 @@ class TunedKernel(Kernel):
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Refuses to whiten a model of too many parameters."""
         size, whitens = spec.num_parameters, self.preconditioner == "gauss_newton"
-        if whitens and spec.has_gauss_newton and size > _LARGEST_WHITENING:
+        if whitens and spec.gauss_newton_obstacle is None and size > _LARGEST_WHITENING:
             raise ValueError(
                 "preconditioner='gauss_newton' needs matrices of P x P float64, "
                 f"{8e-9 * size**2:.2g} GB each for P = {size}, and is offered up to P = "
@@ -85,8 +85,8 @@ class TunedKernel(Kernel):
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite preconditioner, and a line on why that one."""
-        if self.preconditioner in ("auto", "gauss_newton") and not spec.has_gauss_newton:
-            why = "a log density has no Gauss-Newton matrix"
+        wants = self.preconditioner in ("auto", "gauss_newton")
+        if wants and (why := spec.gauss_newton_obstacle) is not None:
             return replace(self, preconditioner="diagonal"), f"diagonal, because {why}"
         if self.preconditioner != "auto":
             return self, f"{self.preconditioner}, as asked"

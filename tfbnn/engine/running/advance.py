@@ -21,6 +21,7 @@ from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.spec.own.importing import imported
+from tfbnn.spec.own.layers import without_layers
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
@@ -84,9 +85,9 @@ def advance_lanes(
         path, commit_interval, notify: As there.
         indices: Numbers of the lanes.
         course: How far they go, by default as far as the run may.
-        own_names: Names of the functions of a log density, or of a user's own classes in a model,
-            "module:name" each, to be imported: what the folder names counts for nothing without the
-            word of the caller.
+        own_names: Names of the functions of a log density, or of a user's own classes in a model, of
+            priors, noise and layers, "module:name" each, to be imported: what the folder names counts
+            for nothing without the word of the caller.
 
     Returns:
         (How that ended, whether all of them are where they were to go).
@@ -97,7 +98,7 @@ def advance_lanes(
     """
     folder = RunFolder.open(path)
     store, own = FolderStore(folder, commit_interval), tuple(map(imported, own_names))
-    definition = read_definition(folder, own)
+    definition = read_definition(folder, without_layers(own))
     if isinstance(definition.spec, DensitySpec):
         definition = replace(definition, spec=definition.spec.bringing(own_names, own))
     check_environment(folder, definition, describe_environment())

@@ -28,7 +28,7 @@ from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Failures
 from tfbnn.run.session import MemorySession
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import TransformedRows, reference_rows
 from tfbnn.spec.symmetries import random_copies
 from tfbnn.system.arrays import Array
@@ -41,7 +41,7 @@ _SHARE_OF_WARMUP, _SHARE_OF_DRAWS = 4, 8
 _FEWEST_DRAWS, _MOST_DRAWS = 16, 200
 
 
-def check_restart(spec: ModelSpec, settings: Kernel) -> None:
+def check_restart(spec: NetworkSpec, settings: Kernel) -> None:
     """Refuses a restart of what cannot be scouted.
 
     Raises:
@@ -156,7 +156,7 @@ def judged(basins: Basins, log_prob: Array, num_parameters: int) -> tuple[int, A
 
 
 def _moved(
-    spec: ModelSpec, draws: Array, log_prob: Array, basins: Basins, seed: int
+    spec: NetworkSpec, draws: Array, log_prob: Array, basins: Basins, seed: int
 ) -> tuple[Array, str]:
     """(Where chains are to go on [C, P], what was done, in words)."""
     basin, below = judged(basins, log_prob, draws.shape[2])

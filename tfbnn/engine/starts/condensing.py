@@ -26,7 +26,7 @@ from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, output_jacobi
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
 from tfbnn.engine.starts.newton import top_given_scales
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import FunctionPrior
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
@@ -44,12 +44,12 @@ _SAME = 0.1
 
 
 def condense(
-    spec: ModelSpec, rows: NetworkRows, draws: Array, chain_weights: Array, seed: int
+    spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array, seed: int
 ) -> FunctionPrior:
     """What rows have told the chains of a fit.
 
     Args:
-        spec: ModelSpec of the fit, whose own `earlier` is carried on.
+        spec: NetworkSpec of the fit, whose own `earlier` is carried on.
         rows: Its rows on the scale the network sees.
         draws: Of each chain [C, S, P].
         chain_weights: [C].
@@ -99,17 +99,17 @@ def _first_alike(parts: list[_Part]) -> list[int]:
     ]
 
 
-def _num_lines(spec: ModelSpec, rows: NetworkRows) -> int:
+def _num_lines(spec: NetworkSpec, rows: NetworkRows) -> int:
     """The rank that the information can have at most."""
     earlier = 0 if spec.earlier is None else spec.earlier.offsets.shape[1]
     return earlier + len(rows.x) * spec.num_outputs
 
 
-def _num_earlier(spec: ModelSpec) -> int:
+def _num_earlier(spec: NetworkSpec) -> int:
     return 0 if spec.earlier is None else spec.earlier.num_rows
 
 
-def _kept_inputs(spec: ModelSpec, x: Array, seed: int) -> Array:
+def _kept_inputs(spec: NetworkSpec, x: Array, seed: int) -> Array:
     """Inputs [M, D] out of those of the rows and those that stand for earlier ones."""
     shares = np.ones(len(x))
     if spec.earlier is not None:
@@ -124,7 +124,7 @@ def _kept_inputs(spec: ModelSpec, x: Array, seed: int) -> Array:
     return np.asarray(x[np.sort(kept)], np.float64)
 
 
-def _component(spec: ModelSpec, data: Data, draws: Array, inputs: Array, rank: int) -> _Part:
+def _component(spec: NetworkSpec, data: Data, draws: Array, inputs: Array, rank: int) -> _Part:
     """What the rows have told the chain of draws [S, P]."""
     place = spec.layout.log_noise_scale
     start = draws[-1].copy()
@@ -169,7 +169,7 @@ def _pseudo_inverse(jacobian: Array) -> Array:
     return inverse @ (directions.T @ jacobian.T)
 
 
-def _of_noise(spec: ModelSpec, log_noise: Array, information: Array) -> tuple[Array, Array]:
+def _of_noise(spec: NetworkSpec, log_noise: Array, information: Array) -> tuple[Array, Array]:
     """Means and standard deviations [S] of what rows say of log noise scales, by draws [n, S].
 
     Chains that hardly moved are not taken for more certain than the Fisher information of the rows.

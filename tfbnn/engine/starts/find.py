@@ -20,7 +20,7 @@ from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
@@ -28,7 +28,7 @@ from tfbnn.system.arrays import Array
 
 
 def find_starts(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     rows: TransformedRows,
     data: Data,
     settings: Pretraining | None,
@@ -39,7 +39,7 @@ def find_starts(
     """One start per chain.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         rows: TransformedRows.
         data: Data of its training rows.
         settings: tfbnn.Pretraining, or None for draws of the prior.
@@ -68,7 +68,7 @@ def find_starts(
 
 
 def _after_adam(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     ground: Ground,
     validation: Data | None,
     settings: Pretraining,
@@ -92,13 +92,13 @@ def _after_adam(
     return adam
 
 
-def _first(spec: ModelSpec) -> str:
+def _first(spec: NetworkSpec) -> str:
     """A line on what `draw_prior` gives."""
     return "draws of the prior" if spec.earlier is None else "networks of the earlier posterior"
 
 
 def _polished(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     ground: Ground,
     adam: Unpolished,
     plan: NewtonPlan,
@@ -159,7 +159,7 @@ def _best_starts(scores: Array, what: str, num_chains: int) -> tuple[Array, str]
 
 
 def _ground(
-    spec: ModelSpec, rows: TransformedRows, data: Data, share: float, seed: int
+    spec: NetworkSpec, rows: TransformedRows, data: Data, share: float, seed: int
 ) -> tuple[Ground, Data | None]:
     """What starts are found on, and validation Data for ADAM or None.
 

@@ -13,16 +13,16 @@ from tfbnn.engine.density.potential import support
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import InitialState
 from tfbnn.run.options import Sampling
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.system.arrays import Array
 
 
-def given_starts(spec: ModelSpec, asked: Any, sampling: Sampling) -> InitialState:
+def given_starts(spec: NetworkSpec, asked: Any, sampling: Sampling) -> InitialState:
     """The starts that `initial_state` of `fit_posterior` describes.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         asked: What the user passed, not None, but the Ensemble of a model; or what that came to in a
             run that goes on.
         sampling: The seed and the number of chains C.
@@ -60,7 +60,7 @@ def given_starts(spec: ModelSpec, asked: Any, sampling: Sampling) -> InitialStat
     return InitialState(theta, text)
 
 
-def _draw(spec: ModelSpec, size: float, sampling: Sampling) -> Array:
+def _draw(spec: NetworkSpec, size: float, sampling: Sampling) -> Array:
     """Weights N(0, size^2) in theta, noise scales and prior scales at their prior's median."""
     theta = np.tile(_middle(spec), (sampling.num_chains, 1))
     for chain, line in enumerate(theta[:, : spec.layout.num_weights]):
@@ -69,7 +69,7 @@ def _draw(spec: ModelSpec, size: float, sampling: Sampling) -> Array:
     return theta
 
 
-def _middle(spec: ModelSpec) -> Array:
+def _middle(spec: NetworkSpec) -> Array:
     """Theta [P] of weights zero, noise scales and prior scales at their prior's median."""
     theta = np.zeros(spec.layout.num_parameters)
     if spec.noise_prior is not None:
@@ -80,7 +80,7 @@ def _middle(spec: ModelSpec) -> Array:
     return theta
 
 
-def _last_draws(spec: ModelSpec, ensemble: Ensemble, num_chains: int) -> Array:
+def _last_draws(spec: NetworkSpec, ensemble: Ensemble, num_chains: int) -> Array:
     """Of its chains in turn, as parameters [C, P] of the same functions under this prior."""
     ensemble.require_networks("initial_state")
     layout, there = spec.layout, ensemble.spec
@@ -105,7 +105,7 @@ def _scales(prior: WeightPrior, logs: Array, place: slice) -> Array | float:
     return np.repeat(np.exp(logs), (place.stop - place.start) // logs.shape[1], axis=1)
 
 
-def _refuse(spec: ModelSpec, theta: Array, is_bad: Array, wanted: str) -> None:
+def _refuse(spec: NetworkSpec, theta: Array, is_bad: Array, wanted: str) -> None:
     """Raises for the first of the numbers that are bad."""
     if not is_bad.any():
         return

@@ -26,7 +26,7 @@ class Judge:
     """Scores networks by held-out rows.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         data: Data of the held-out rows.
     """
 

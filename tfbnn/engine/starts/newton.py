@@ -23,7 +23,7 @@ from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS, DenseCurvature
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.aside import awaited
 
@@ -102,7 +102,7 @@ def polish(
     """Improves one start.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Start [P].
         data: Data.
         num_iterations: At most so many.
@@ -260,7 +260,7 @@ class NewtonPlan(NamedTuple):
     flops: float = 0.0
 
 
-def plan_newton(spec: ModelSpec, num_rows: int, settings: Pretraining) -> NewtonPlan:
+def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> NewtonPlan:
     """The plan for one chain.
 
     Args:
@@ -272,7 +272,9 @@ def plan_newton(spec: ModelSpec, num_rows: int, settings: Pretraining) -> Newton
         NewtonPlan; "auto" chooses no iterations where fewer than ten are affordable, and leaves
         alone the points that early stopping chose.
     """
-    size, lines = spec.layout.num_parameters, num_rows * spec.layer_sizes[-1]
+    size, lines = spec.layout.num_parameters, num_rows * spec.num_outputs
+    if spec.gauss_newton_obstacle is not None:
+        return NewtonPlan(0, "products", f"none, as {spec.gauss_newton_obstacle}")
     costs = _costs(size, lines)
     if spec.earlier is not None:  # whose curvature is a whole matrix
         costs = {"dense": costs["dense"], "products": inf}

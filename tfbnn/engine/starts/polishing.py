@@ -16,7 +16,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent
 from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 _STAGE = "newton"
@@ -129,7 +129,7 @@ class Ground(NamedTuple):
 
 
 def polish_all(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     ground: Ground,
     adam: Unpolished,
     plan: NewtonPlan,

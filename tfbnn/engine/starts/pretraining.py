@@ -27,7 +27,7 @@ from tfbnn.run.options import Sampling
 from tfbnn.run.plan import affordable_steps
 from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited, each_aside
@@ -61,7 +61,7 @@ class PretrainingResult(NamedTuple):
 
 
 def pretrain(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     data: Data,
     settings: Pretraining,
     sampling: Sampling,
@@ -72,7 +72,7 @@ def pretrain(
     """Optimises one start per chain.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         data: Training Data.
         settings: tfbnn.Pretraining.
         sampling: The seed, the number C of starts, and whether XLA compiles the steps.

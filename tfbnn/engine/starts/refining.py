@@ -14,7 +14,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent
 from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 _STAGE = "refining"
@@ -80,7 +80,7 @@ def parted(plan: NewtonPlan) -> tuple[NewtonPlan, NewtonPlan]:
 
 
 def refine_all(
-    spec: ModelSpec,
+    spec: NetworkSpec,
     data: Data,
     found: Unrefined,
     plan: NewtonPlan,
@@ -92,7 +92,7 @@ def refine_all(
     Their noise scales do not fall: on rows that were held out they were judged already.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         data: Data of all training rows.
         found: Unrefined.
         plan: NewtonPlan.

@@ -18,7 +18,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.choices import Choice, is_auto
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own.classes import own_classes_in
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
@@ -29,23 +29,23 @@ class Chosen(NamedTuple):
     """A fit with nothing left open.
 
     Attributes:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         options: FitOptions.
         transformed: The rows on the scale the network sees.
         choices: What was open in model and options.
     """
 
-    spec: ModelSpec
+    spec: NetworkSpec
     options: FitOptions
     transformed: TransformedRows
     choices: tuple[Choice, ...]
 
 
-def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | None) -> Chosen:
+def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows | None) -> Chosen:
     """Settles what is open, as the run in the folder has it where the fit goes on with one.
 
     Args:
-        spec: ModelSpec, as the user asked for it; the power of its likelihood is that of the options.
+        spec: NetworkSpec, as the user asked for it; the power of its likelihood is that of the options.
         options: FitOptions.
         rows, validation: Rows; the latter may be None.
 
@@ -72,7 +72,7 @@ def choose(spec: ModelSpec, options: FitOptions, rows: Rows, validation: Rows | 
     return Chosen(spec, options, transformed, choices)
 
 
-def close_spec(spec: ModelSpec, rows: Rows, validation: Rows | None) -> ModelSpec:
+def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> NetworkSpec:
     """The spec with a transform of the targets that exists for all of the rows."""
     if not spec.is_open:
         return spec
@@ -122,7 +122,7 @@ def settle_options(
 
 
 def settle_calibration(
-    options: FitOptions, spec: ModelSpec, num_rows: int
+    options: FitOptions, spec: NetworkSpec, num_rows: int
 ) -> tuple[FitOptions, tuple[Choice, ...]]:
     """(Options that say whether the fit ends with a calibration, what was chosen).
 
@@ -144,7 +144,7 @@ def settle_calibration(
     return replace(options, calibrate=wanted), (choice,)
 
 
-def sizes_of(spec: ModelSpec, num_rows: int, options: FitOptions) -> Sizes:
+def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
     """What rules know of a fit of so many rows."""
     return Sizes(
         num_rows=num_rows,
@@ -155,14 +155,14 @@ def sizes_of(spec: ModelSpec, num_rows: int, options: FitOptions) -> Sizes:
     )
 
 
-def pilot_of(spec: ModelSpec, rows: NetworkRows) -> Pilot | None:
+def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Pilot | None:
     """The Pilot of training rows; None of class labels, which have no noise."""
     return None if spec.has_classes else Pilot.fly(rows)
 
 
 def as_begun(
-    spec: ModelSpec, options: FitOptions, begun: FitDefinition
-) -> tuple[ModelSpec, FitOptions]:
+    spec: NetworkSpec, options: FitOptions, begun: FitDefinition
+) -> tuple[NetworkSpec, FitOptions]:
     """Model and options in which that is settled which is open here, and was chosen for the run.
 
     A release that chooses otherwise goes on with the run all the same. What the run was told stays
@@ -171,7 +171,7 @@ def as_begun(
     chosen = {choice.what for choice in begun.provenance.choices or ()}
     there, was_open = begun.spec, {choice.what for choice in spec.choices} & chosen
     if "prior" in was_open:
-        spec = replace(spec, priors=there.priors)
+        spec = spec.with_priors_of(there)
     if "parameterization" in was_open:
         spec = replace(spec, parameterization=there.parameterization)
     if "scale_prior" in was_open:
@@ -193,7 +193,7 @@ def as_begun(
     return spec, replace(options, **settled)
 
 
-def _begun_run(spec: ModelSpec, options: FitOptions) -> FitDefinition | None:
+def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitDefinition | None:
     """The definition of the run that a fit is to go on with, or None where it begins one."""
     from tfbnn.storage import RunFolder
 

@@ -46,10 +46,9 @@ def page_of_model(subject: Subject, title: str, status: str = "") -> Page:
     with warnings.catch_warnings():
         # What a model warns of at each use, such as draws of a run that goes on, the page says once.
         warnings.simplefilter("ignore", UserWarning)
-        sizes = "-".join(map(str, subject.ensemble.spec.layer_sizes))
         return Page(
             title,
-            f"Bayesian neural network {sizes}",
+            f"Bayesian neural network {subject.ensemble.spec.architecture_text}",
             status,
             model_sections.verdict(subject),
             [make(subject) for make in _SECTIONS],

@@ -8,7 +8,7 @@ from tfbnn.plots.inputs import draw_relevance
 from tfbnn.plots.page.content import Finding, Section, Table, Verdict, facts
 from tfbnn.plots.page.subject import WIDTH, Subject, drawing
 from tfbnn.posterior import facts as known
-from tfbnn.spec.summary import LAYER_HEADER, layer_rows, spec_facts
+from tfbnn.spec.summary import spec_facts, weight_table
 
 _MEANINGS = {
     Spoils.NOTHING: "Means and error bars of the predictions can be used.",
@@ -46,7 +46,7 @@ def fitted(subject: Subject) -> Section:
         *known.column_facts(ensemble),
     ]
     choices = provenance.choices or ()
-    tables = [Table("Layers", LAYER_HEADER, layer_rows(ensemble.spec))]
+    tables = [Table("Layers", *weight_table(ensemble.spec))]
     if choices:
         chosen = [(choice.what, choice.chosen, choice.why) for choice in choices]
         header = ("Setting", "Chosen", "Why")

@@ -12,7 +12,7 @@ from tfbnn.posterior.basins.grouping import group_chains
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.spec.symmetries import aligned
 from tfbnn.system.arrays import Array
@@ -83,7 +83,7 @@ def find_basins(
 class RowsTarget:
     """The density of a model given rows, in float64: at nearly no noise float32 errs by whole units."""
 
-    def __init__(self, spec: ModelSpec, rows: NetworkRows) -> None:
+    def __init__(self, spec: NetworkSpec, rows: NetworkRows) -> None:
         self._spec, self._rows = replace(spec, dtype="float64"), rows
 
     def log_prob(self, theta: Array) -> Array:

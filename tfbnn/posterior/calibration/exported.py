@@ -71,7 +71,7 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
     if calibration.misfit is not None:
         _warn("they are scaled by the misfit, which takes derivatives of networks")
         return None
-    outputs = np.zeros((ensemble.num_draws, 1, ensemble.spec.layer_sizes[-1]))
+    outputs = np.zeros((ensemble.num_draws, 1, ensemble.spec.num_outputs))
     scale = np.broadcast_to(
         likelihood.scale(outputs, ensemble.log_noise_scale, None), outputs.shape
     )

@@ -9,7 +9,8 @@ import numpy as np
 from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.linearised import layers_at
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.model_spec import ModelSpec, perceptron
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 # As good as 16, of four chains (benchmarks/results/pops.md).
@@ -39,8 +40,10 @@ def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
     return replace(weighted.with_draws(networks), readouts=None)
 
 
-def num_features(spec: ModelSpec) -> int:
-    """P of a `Misfit`."""
+def num_features(spec: NetworkSpec) -> int:
+    """P of a `Misfit`; 0 of a network that there is none of."""
+    if not isinstance(spec, ModelSpec):
+        return 0
     sizes = spec.layer_sizes
     return (
         sizes[-2] + 1 + sum(sizes[index + 1] * (sizes[index] + 1) for index in _hidden_layers(spec))
@@ -68,7 +71,7 @@ def misfit_features(network: Ensemble, x: Array) -> list[Array]:
         network: Ensemble of one network.
         x: [n, D].
     """
-    spec = network.spec
+    spec = perceptron(network.spec, "scale='misfit'")
     _, layers = layers_at(network, x)
     scales = [network.input_scales(index)[0].astype(np.float64) for index in range(len(layers))]
     readout, hidden, _ = layers[-1]

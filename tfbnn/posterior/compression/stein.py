@@ -99,8 +99,7 @@ def posterior_scores(ensemble: Ensemble, theta: Array, rows: Rows) -> Array:
             "method='stein' aims at the posterior, but the chains of this model are weighted "
             "unequally. Use method='kernel_thinning', which keeps the weighted predictions."
         )
-    priors = [prior for layer in spec.priors for prior in (layer.kernel, layer.bias)]
-    if any(prior.is_bounded for prior in priors):
+    if any(prior.is_bounded for prior, _, _ in spec.weight_groups()):
         raise ValueError(
             "method='stein' needs a density without edges, but this model has a Uniform prior. Use "
             "method='kernel_thinning'."

@@ -18,7 +18,7 @@ from tfbnn.spec.own.prior import CustomPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 if TYPE_CHECKING:
-    from tfbnn.spec.model_spec import ModelSpec
+    from tfbnn.spec.network_spec import NetworkSpec
 
 _LONGEST_NAME = 100
 _OF_LAYER = ("kernel", "bias")
@@ -28,15 +28,14 @@ class OwnClassError(ValueError):
     """Raised when a file needs a class that nobody passed; who reads the file names it."""
 
 
-def own_settings(spec: ModelSpec) -> Iterator[CustomPrior | CustomNoise]:
+def own_settings(spec: NetworkSpec) -> Iterator[CustomPrior | CustomNoise]:
     """Yields the priors of all layers and the likelihood of a model that are of a user's own."""
-    priors = [prior for layer in spec.priors for prior in (layer.kernel, layer.bias)]
-    for settings in (*priors, spec.likelihood):
+    for settings in (*(prior for prior, _, _ in spec.weight_groups()), spec.likelihood):
         if isinstance(settings, (CustomPrior, CustomNoise)):
             yield settings
 
 
-def own_classes_in(spec: ModelSpec) -> tuple[type, ...]:
+def own_classes_in(spec: NetworkSpec) -> tuple[type, ...]:
     """The classes of a user's own in a model, each once."""
     return tuple(dict.fromkeys(map(type, own_settings(spec))))
 
@@ -99,7 +98,12 @@ def check_known(entry: Mapping[str, Any], registry: Mapping[str, type]) -> None:
     """
     layers = entry["priors"] if isinstance(entry["priors"], list) else []
     priors = [layer.get(k) for layer in layers if isinstance(layer, dict) for k in _OF_LAYER]
-    settings = [one for one in (*priors, entry["likelihood"]) if isinstance(one, dict)]
+    check_known_settings([*priors, entry["likelihood"]], registry)
+
+
+def check_known_settings(settings: Iterable[Any], registry: Mapping[str, type]) -> None:
+    """`check_known` of the JSON of priors and likelihoods."""
+    settings = [one for one in settings if isinstance(one, dict)]
     names = [one.get("name") for one in settings]
     missing = [
         name
@@ -114,7 +118,7 @@ def check_known(entry: Mapping[str, Any], registry: Mapping[str, type]) -> None:
         )
 
 
-def check_own(spec: ModelSpec, registry: Mapping[str, type]) -> None:
+def check_own(spec: NetworkSpec, registry: Mapping[str, type]) -> None:
     """Refuses priors and likelihoods of a user's own that could not be sampled, saved or told apart.
 
     What needs TensorFlow is checked where a fit begins.

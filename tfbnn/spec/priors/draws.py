@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 
-def draw_parameters(spec: ModelSpec, generator: np.random.Generator) -> Array:
+def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:
     """One draw of all parameters theta [P] from their prior, in the sampled coordinates."""
     layout = spec.layout
     theta = np.zeros(layout.num_parameters)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import ScalePrior, WeightPrior
 
 # Room, in powers of two, between the largest size and the largest number with a square: for draws
@@ -12,7 +12,7 @@ from tfbnn.spec.priors import ScalePrior, WeightPrior
 _ROOM = 4
 
 
-def check_prior_sizes(spec: ModelSpec) -> None:
+def check_prior_sizes(spec: NetworkSpec) -> None:
     """Refuses priors whose scales the dtype of the model cannot square, either way.
 
     Densities and curvatures hold (w / s)^2 and 1 / s^2, which would be nothing, infinite or NaN.
@@ -32,9 +32,9 @@ def check_prior_sizes(spec: ModelSpec) -> None:
             )
 
 
-def _priors(spec: ModelSpec) -> Iterator[WeightPrior | ScalePrior]:
-    for layer in spec.priors:
-        yield from (layer.kernel, layer.bias)
+def _priors(spec: NetworkSpec) -> Iterator[WeightPrior | ScalePrior]:
+    for prior, _, _ in spec.weight_groups():
+        yield prior
     noise = getattr(spec.likelihood, "scale_prior", None)
     if noise is not None:
         yield noise

@@ -50,7 +50,7 @@ METADATA_KINDS: dict[str, type | UnionType] = {
 # What each version added to the metadata, with what files of the versions before it mean.
 ADDED_METADATA: dict[int, dict[str, Any]] = {
     2: {"vector_target": False, "calibration": None, "basins": None, "coding": None},
-    3: {},  # settings of priors alone, which older files leave out
+    3: {},  # settings of priors, which older files leave out, and specs of Keras models
 }
 THETA = "posterior/theta"
 CHAIN_WEIGHTS = "posterior/chain_weights"

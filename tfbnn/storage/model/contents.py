@@ -17,7 +17,7 @@ from tfbnn.posterior.calibration.misfit_features import misfit_networks, num_fea
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import MAX_REFERENCE_ROWS
 from tfbnn.storage.format import schema
 from tfbnn.storage.model.metadata import check_metadata, decode_metadata, encode_metadata
@@ -196,9 +196,10 @@ def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
     return sizes
 
 
-def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
+def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
     """Refuses sizes of dimensions that do not belong to the model."""
-    features, outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
+    features = 0 if spec.readout is None else spec.readout.slot.num_inputs + 1
+    outputs = spec.num_outputs
     expected = {
         "param": (spec.layout.num_parameters,),
         "input": (spec.num_inputs,),
@@ -214,7 +215,7 @@ def _check_sizes(sizes: Mapping[str, int], spec: ModelSpec) -> None:
     for dimension, allowed in expected.items():
         if sizes.get(dimension, allowed[0]) not in allowed:
             raise ModelFileError(
-                f"layer_sizes {list(spec.layer_sizes)} ask for {dimension} = {allowed[0]}, found "
+                f"The layers of {spec.architecture_text} ask for {dimension} = {allowed[0]}, found "
                 f"arrays with {sizes[dimension]}."
             )
     # A diagnosis takes every network at every one of them.

@@ -14,8 +14,8 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
-from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.own.classes import OwnClassError, own_classes_in
+from tfbnn.spec.reading import spec_from_json
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json, to_json
 from tfbnn.system.arrays import Array
@@ -70,7 +70,7 @@ def decode_metadata(
             raise ModelFileError(f"{name} in metadata has the wrong type: {metadata[name]!r:.100}.")
     parsed = dict(metadata)
     try:
-        parsed["spec"] = ModelSpec.from_json(metadata["spec"], custom)
+        parsed["spec"] = spec_from_json(metadata["spec"], custom)
     except OwnClassError as error:
         raise ModelFileError(f"{error}.") from error
     for name in ("x_pipeline", "y_pipeline"):

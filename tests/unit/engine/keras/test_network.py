@@ -1,0 +1,164 @@
+"""The network that is sampled, held to the model that was passed and to the perceptron it copies."""
+
+from functools import cache
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+import tfbnn
+from tests.support.builders import plain_spec
+from tests.support.keras_models import KINDS, Residual
+from tests.support.marks import statistics_but
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.gauss_newton import output_jacobian
+from tfbnn.engine.density.network import hidden_units, network_outputs
+from tfbnn.engine.density.potential import Potential
+from tfbnn.priors import HierarchicalNormal, Normal
+from tfbnn.spec.model_spec import ModelSpec
+
+CHEAP = ["subclassed"]
+KERAS_ONLY = [name for name in KINDS if name != "dense"]
+
+
+@keras.saving.register_keras_serializable("tests")
+class Copy(keras.Model):
+    """A perceptron that nobody recognises as one."""
+
+    def __init__(self, **named):
+        super().__init__(**named)
+        self.inside = [layers.Dense(4, activation="tanh"), layers.Dense(3, activation="tanh")]
+        self.last = layers.Dense(2)
+
+    def call(self, x):
+        for layer in self.inside:
+            x = layer(x)
+        return self.last(x)
+
+
+@cache
+def copied(**settings):
+    """The spec of a copy."""
+    model = Copy(name="copy")
+    model(np.zeros((1, 3), "float32"))
+    return tfbnn.BayesianModel(model, x_transform=None, y_transform=None, **settings).spec
+
+
+def theta_of(spec, model):
+    """The weights that a model has, as theta of the standard parameterisation."""
+    values = [model.variables[one.index].numpy().ravel() for one in spec.sampled]
+    theta = np.zeros(spec.num_parameters, spec.dtype)
+    theta[: spec.layout.num_weights] = np.concatenate(values)
+    return theta
+
+
+@pytest.mark.parametrize("name", statistics_but(CHEAP, KERAS_ONLY))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_it_gives_what_the_model_gives(name, dtype):
+    kind = KINDS[name]
+    model = kind.make()
+    spec = tfbnn.BayesianModel(
+        model, prior=Normal(1.0), likelihood=kind.likelihood, dtype=dtype
+    ).spec
+    x, _ = kind.rows(5)
+    columns = tf.constant(x.reshape(5, -1).T, dtype)
+    theta = np.stack([theta_of(spec, model)] * 2)
+    given = network_outputs(spec, tf.constant(theta), columns).numpy()
+    expected = model(x.astype("float32"), training=False).numpy().T
+    assert given.dtype == dtype and given.shape == (2, *expected.shape)
+    if dtype == "float32":
+        np.testing.assert_allclose(given[0], expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(given, np.stack([expected] * 2), rtol=2e-5, atol=2e-5)
+    # With rows of its own each network still has its own outputs.
+    apart = tf.stack([columns, 2.0 * columns])
+    np.testing.assert_array_equal(
+        network_outputs(spec, tf.constant(theta), apart).numpy()[0], given[0]
+    )
+
+
+COPIES = [("standard", "float32", 1e-6), ("ntk", "float64", 1e-13)]
+COPIES += [("ntk", "float32", 1e-6), ("standard", "float64", 1e-13)]
+
+
+@pytest.mark.parametrize(
+    ("parameterization", "dtype", "tolerance"), statistics_but(COPIES[:2], COPIES)
+)
+def test_a_copy_of_a_perceptron_has_its_density(parameterization, dtype, tolerance):
+    settings = dict(
+        prior=HierarchicalNormal(),
+        parameterization=parameterization,
+        dtype=dtype,
+        likelihood=tfbnn.likelihoods.Gaussian("learned"),
+    )
+    spec, perceptron = copied(**settings), plain_spec([3, 4, 3, 2], **settings)
+    assert not isinstance(spec, ModelSpec) and spec.num_parameters == perceptron.num_parameters
+    generator = np.random.default_rng(0)
+    theta = tf.constant(0.5 * generator.normal(size=(3, spec.num_parameters)), dtype)
+    data = make_data(generator.normal(size=(40, 3)), generator.normal(size=(40, 2)), None, dtype)
+    value, gradient = Potential(spec).value_and_gradient(theta, data)
+    expected, slope = Potential(perceptron).value_and_gradient(theta, data)
+    np.testing.assert_allclose(value, expected, rtol=tolerance)
+    np.testing.assert_allclose(gradient, slope, rtol=10 * tolerance, atol=1e3 * tolerance)
+
+
+@pytest.mark.parametrize("name", statistics_but(CHEAP, ["subclassed", "residual convolutional"]))
+def test_derivatives_of_rows_are_those_of_a_tape(name):
+    kind = KINDS[name]
+    spec = kind.model(dtype="float64").spec
+    generator = np.random.default_rng(2)
+    theta = tf.constant(0.3 * generator.normal(size=spec.num_parameters))
+    x = tf.constant(kind.rows(3)[0].reshape(3, -1).T)
+    found, outputs = output_jacobian(spec, theta, x)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(theta)
+        expected = network_outputs(spec, theta[None], x)[0]
+    slopes = tape.jacobian(expected, theta, experimental_use_pfor=False)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-12)
+    np.testing.assert_allclose(found, tf.transpose(slopes, [0, 2, 1]), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.statistics
+def test_a_recurrent_layer_has_no_such_derivatives_and_says_so():
+    obstacle = KINDS["recurrent"].model().spec.gauss_newton_obstacle
+    assert "recurrent" in obstacle
+    assert KINDS["attention"].model().spec.gauss_newton_obstacle is None
+
+
+@pytest.mark.parametrize("name", statistics_but(CHEAP, KERAS_ONLY))
+def test_the_readout_is_found_and_gives_the_outputs(name):
+    kind = KINDS[name]
+    spec = kind.model(prior=Normal(1.0), dtype="float64").spec
+    slot = spec.readout.slot
+    theta = tf.constant(np.random.default_rng(4).normal(size=(2, spec.num_parameters)))
+    x = tf.constant(kind.rows(4)[0].reshape(4, -1).T)
+    features = hidden_units(spec, theta, x)
+    kernel = tf.reshape(theta[:, slot.kernel], [2, *slot.shape])
+    outputs = tf.matmul(kernel, features, transpose_a=True) + theta[:, slot.bias][..., None]
+    np.testing.assert_allclose(outputs, network_outputs(spec, theta, x), rtol=1e-10, atol=1e-12)
+
+
+def test_without_a_linear_last_layer_there_is_no_readout():
+    model = keras.Sequential(
+        [keras.Input((3,)), layers.Dense(4), layers.Dense(1, activation="tanh")]
+    )
+    assert tfbnn.BayesianModel(model).spec.readout is None
+    frozen = KINDS["batch norm"].make()
+    frozen.get_layer("last").trainable = False
+    assert tfbnn.BayesianModel(frozen).spec.readout is None
+
+
+def test_the_model_that_was_passed_stays_as_it_is():
+    model = KINDS["batch norm"].make()
+    before = [variable.numpy().copy() for variable in model.variables]
+    spec = tfbnn.BayesianModel(model).spec
+    theta = tf.constant(np.ones((1, spec.num_parameters), "float32"))
+    network_outputs(spec, theta, tf.ones([3, 7]))
+    for variable, value in zip(model.variables, before):
+        np.testing.assert_array_equal(variable.numpy(), value)
+    assert keras.config.floatx() == "float32"
+
+
+def test_layers_of_ones_own_are_known_by_their_place():
+    assert KINDS["subclassed"].model().spec.facts.custom == (f"{Residual.__module__}:Residual",)

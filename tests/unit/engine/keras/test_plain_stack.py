@@ -1,0 +1,85 @@
+"""Stacks of Dense layers are perceptrons, and what only looks like one is not."""
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+import tfbnn
+from tests.support.keras_models import KINDS
+from tfbnn.engine.keras.plain_stack import plain_stack
+from tfbnn.priors import ARD, HalfNormal, HierarchicalNormal, LayerPrior, Normal
+from tfbnn.spec.model_spec import ModelSpec
+
+
+def sequential(*inside, shape=(3,)):
+    return keras.Sequential([keras.Input(shape), *inside])
+
+
+def test_a_stack_is_a_perceptron_with_its_defaults():
+    spec = KINDS["dense"].model().spec
+    assert spec == tfbnn.BayesianMLP([3, 4, 4, 1], activation=["tanh", "relu"]).spec
+    assert isinstance(spec.priors[0].kernel, ARD)
+
+
+def test_functional_models_are_recognised_too():
+    start = keras.Input((2,))
+    end = layers.Dense(1)(layers.Dense(3, activation="swish")(start))
+    assert plain_stack(keras.Model(start, end)) == ([2, 3, 1], ["silu"])
+
+
+def _shared():
+    start, layer = keras.Input((3,)), layers.Dense(3, activation="tanh")
+    return keras.Model(start, layers.Dense(1)(layer(layer(start))))
+
+
+def _skipping():
+    start = keras.Input((3,))
+    return keras.Model(start, layers.Dense(1)(start + layers.Dense(3)(start)))
+
+
+def _frozen():
+    model = sequential(layers.Dense(2), layers.Dense(1))
+    model.layers[0].trainable = False
+    return model
+
+
+OTHERS = {
+    "shared": _shared,
+    "skipping": _skipping,
+    "frozen": _frozen,
+    "no bias": lambda: sequential(layers.Dense(2, use_bias=False), layers.Dense(1)),
+    "ends in an activation": lambda: sequential(layers.Dense(1, activation="tanh")),
+    "another slope": lambda: sequential(layers.Dense(2), layers.LeakyReLU(0.3), layers.Dense(1)),
+    "an activation we have not": lambda: sequential(
+        layers.Dense(2, activation="mish"), layers.Dense(1)
+    ),
+    "normalised": KINDS["batch norm"].make,
+    "subclassed": KINDS["subclassed"].make,
+    "images": lambda: sequential(layers.Flatten(), layers.Dense(1), shape=(2, 2)),
+}
+
+
+@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
+def test_what_is_no_plain_stack_is_none(make):
+    assert plain_stack(make()) is None
+
+
+def test_patterns_become_priors_of_layers():
+    model = KINDS["dense"].make()
+    first = model.layers[0].kernel.path
+    spec = tfbnn.BayesianModel(
+        model, prior={first: Normal(0.3), "bias": Normal(2.0)}, parameterization="ntk"
+    ).spec
+    default = HierarchicalNormal(HalfNormal(1.0))
+    others = LayerPrior(default, Normal(2.0))
+    assert isinstance(spec, ModelSpec)
+    assert spec.priors == (LayerPrior(Normal(0.3), Normal(2.0)), others, others)
+
+
+def test_with_a_fixed_weight_a_stack_stays_a_keras_model():
+    model = sequential(layers.Dense(2, name="one"), layers.Dense(1, name="two"))
+    spec = tfbnn.BayesianModel(model, prior={"*one/kernel": "fixed"}).spec
+    assert [one.path.split("/", 1)[1] for one in spec.frozen] == ["one/kernel"]
+    np.testing.assert_array_equal(spec.frozen[0].array, model.layers[0].kernel.numpy())
+    assert len(spec.sampled) == 3

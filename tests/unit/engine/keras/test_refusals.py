@@ -1,0 +1,147 @@
+"""What cannot be sampled is refused by name, before anything is compiled."""
+
+import keras
+import numpy as np
+import pytest
+import tf_keras
+from keras import layers
+
+import tfbnn
+from tfbnn.likelihoods import Categorical
+from tfbnn.priors import ARD, Normal, Uniform
+
+
+def stack(*inside, shape=(3,)):
+    return keras.Sequential([keras.Input(shape), *inside, layers.Dense(1)], name="stack")
+
+
+class Strange(layers.Layer):
+    """A layer whose config does not say what it computes."""
+
+    factor = 1.0
+
+    def call(self, x):
+        return self.factor * x
+
+
+def strange():
+    layer = Strange()
+    model = stack(layer)
+    layer.factor = 2.0
+    return model
+
+
+class Mixing(layers.Layer):
+    def call(self, x):
+        return x - keras.ops.mean(x, axis=0)
+
+
+class Stubborn(layers.Layer):
+    """Dropout that nobody can switch off."""
+
+    def __init__(self, **named):
+        super().__init__(**named)
+        self.dropout = layers.Dropout(0.5)
+
+    def call(self, x):
+        return self.dropout(x, training=True)
+
+
+class Unbuilt(keras.Model):
+    def call(self, x):
+        return x
+
+
+def two_inputs():
+    ends = [keras.Input((2,)), keras.Input((2,))]
+    return keras.Model(ends, layers.Dense(1)(layers.Concatenate()(ends)))
+
+
+def two_outputs():
+    start = keras.Input((2,))
+    return keras.Model(start, [layers.Dense(1)(start), layers.Dense(1)(start)])
+
+
+def without_weights_to_train():
+    model = stack()
+    model.trainable = False
+    return model
+
+
+def in_half_precision():
+    return stack(layers.Dense(2, dtype="mixed_float16"))
+
+
+MODELS = {
+    "tf_keras": (
+        lambda: tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=(2,))]),
+        "tf_keras, Keras 2",
+    ),
+    "a layer": (lambda: layers.Dense(1), "received a layer"),
+    "a function": (lambda: len, "received <built-in function len>"),
+    "no model": (lambda: "mlp", "received 'mlp'"),
+    "unbuilt": (lambda: Unbuilt(name="new"), "'new', which has no weights yet. Call it once"),
+    "unbuilt stack": (lambda: keras.Sequential([layers.Dense(1)]), "which has no weights yet"),
+    "two inputs": (two_inputs, "with 2 inputs"),
+    "two outputs": (two_outputs, "with 2 outputs"),
+    "nothing to sample": (without_weights_to_train, "nothing to sample"),
+    "half precision": (in_half_precision, "dtype policy 'mixed_float16'"),
+    "images": (lambda: stack(shape=(4, 3)), r"gives \[None, 4, 1\]. End it with Flatten"),
+    "no shape": (lambda: stack(layers.LSTM(2), shape=(None, 3)), "a definite shape"),
+    "a function as layer": (lambda: stack(layers.Lambda(lambda x: 2 * x)), "names 'Lambda'"),
+    "dropout for ever": (lambda: stack(Stubborn()), "a prediction changes .*seed_generator"),
+    "rows that mix": (lambda: stack(Mixing()), "depend on the rows beside it"),
+    "state": (
+        lambda: keras.Sequential(
+            [keras.Input(batch_shape=(3, 4, 2)), layers.LSTM(2, stateful=True), layers.Dense(1)]
+        ),
+        "batches of 3.*stateful=False",
+    ),
+    "another config": (strange, "gives other numbers when it is built again"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), MODELS.values(), ids=MODELS)
+def test_a_model_is_refused_by_name(make, message):
+    with pytest.raises((TypeError, ValueError), match=f"(?s){message}"):
+        tfbnn.BayesianModel(make())
+
+
+SETTINGS = {
+    "prior none": (dict(prior=3), TypeError, "a dict of patterns, or one of tfbnn.priors"),
+    "no such path": (
+        dict(prior={"*/kernal": Normal(1)}),
+        ValueError,
+        "'\\*/kernal' of prior means",
+    ),
+    "not of text": (dict(prior={1: Normal(1)}), TypeError, "patterns of text"),
+    "no prior": (dict(prior={"*": "loose"}), TypeError, "received 'loose'"),
+    "all fixed": (dict(prior={"*": "fixed"}), ValueError, "nothing to sample"),
+    "ARD elsewhere": (dict(prior={"bias": ARD()}), ValueError, "one scale per input"),
+    "no scale": (
+        dict(prior=Uniform(-1, 1), parameterization="ntk"),
+        ValueError,
+        "has no scale that the ntk",
+    ),
+    "likelihood": (dict(likelihood="gauss"), TypeError, "likelihood must be one of"),
+    "one class": (dict(likelihood=Categorical()), ValueError, "received 1"),
+    "dtype": (dict(dtype="float16"), ValueError, "dtype must be one of"),
+    "transform": (dict(x_transform="log"), ValueError, "x_transform"),
+}
+
+
+@pytest.fixture(scope="module")
+def network():
+    return stack(layers.Dense(2), layers.LayerNormalization())
+
+
+@pytest.mark.parametrize(("settings", "error", "message"), SETTINGS.values(), ids=SETTINGS)
+def test_settings_are_refused(network, settings, error, message):
+    with pytest.raises(error, match=message):
+        tfbnn.BayesianModel(network, **settings)
+
+
+def test_rows_of_another_shape_are_refused():
+    model = tfbnn.BayesianModel(stack(layers.Flatten(), shape=(2, 2)))
+    with pytest.raises(ValueError, match=r"shape \[N, 2, 2\], the inputs of the Keras model"):
+        model.fit_posterior(np.zeros((5, 3, 2)), np.zeros(5))

@@ -1,0 +1,50 @@
+"""What goes into the layers of a model while it is called, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tfbnn.engine.keras.refusals import all_layers
+
+
+class Call(NamedTuple):
+    """One call of a layer: what it was given, and what it gave."""
+
+    layer: Any
+    received: Any
+    given: Any
+
+
+@contextmanager
+def recorded_calls(layers: list[Any]) -> Iterator[list[Call]]:
+    """While active, calls of these layers are put down in a list.
+
+    A model of any kind can be looked into so, as only some have a graph of their layers. For one
+    thread at a time.
+    """
+    calls: list[Call] = []
+
+    def recording(layer: Any) -> Any:
+        original = layer.call
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            given = original(*arguments, **named)
+            calls.append(Call(layer, arguments[0] if arguments else None, given))
+            return given
+
+        return call
+
+    try:
+        for layer in layers:
+            layer.__dict__["call"] = recording(layer)
+        yield calls
+    finally:
+        for layer in layers:
+            layer.__dict__.pop("call", None)
+
+
+def inner_layers(model: Any) -> list[Any]:
+    """All layers inside a model."""
+    return all_layers(model)[1:]

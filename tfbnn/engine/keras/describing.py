@@ -1,0 +1,154 @@
+"""What a Keras model is: its architecture as text, its variables by path, the layers they are of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfbnn.engine.basis.libraries import keras
+from tfbnn.engine.keras.refusals import all_layers
+from tfbnn.spec.keras_config import check_config
+from tfbnn.spec.keras_priors import VariableFacts
+from tfbnn.spec.own.layers import is_of_keras, remember
+from tfbnn.system.arrays import Array
+
+# Layers and functions whose gradient jumps somewhere.
+_KINKED_LAYERS = ("ReLU", "LeakyReLU", "PReLU")
+_KINKED_PARTS = ("MaxPooling",)
+_KINKED_FUNCTIONS = (
+    *("relu", "relu6", "leaky_relu", "hard_sigmoid", "hard_swish", "hard_silu", "hard_tanh"),
+    *("hard_shrink", "soft_shrink", "threshold", "sparse_plus", "squareplus"),
+)
+
+
+class Described(NamedTuple):
+    """A Keras model, taken apart.
+
+    Attributes:
+        title: Kind and name.
+        architecture: Its config, JSON text.
+        input_shape: Of one row.
+        variables: VariableFacts of all of its variables that hold weights or state.
+        values: Their values.
+        is_smooth: Whether all layers have a continuous gradient.
+        custom: Where the classes are defined that are not Keras' own.
+    """
+
+    title: str
+    architecture: str
+    input_shape: tuple[int, ...]
+    variables: list[VariableFacts]
+    values: list[Array]
+    is_smooth: bool
+    custom: tuple[str, ...]
+
+
+def describe(model: Any, input_shape: tuple[int, ...] | None = None) -> Described:
+    """Takes a model apart.
+
+    Args:
+        model: One that `check_keras_model` lets pass.
+        input_shape: Of one row, where the model does not say.
+
+    Raises:
+        ValueError: For a config that no file may hold, and rows of no definite shape.
+    """
+    layers = all_layers(model)
+    kinds = {type(layer) for layer in layers if not is_of_keras(type(layer))}
+    config = _config(model)
+    check_config(config, [kind.__name__ for kind in kinds])
+    variables = list(_variables(model, layers))
+    values = [np.asarray(model.variables[one.index].numpy()) for one in variables]
+    return Described(
+        title=f"{type(model).__name__} {model.name!r}",
+        architecture=json.dumps(config, sort_keys=True),
+        input_shape=_row_shape(model) if input_shape is None else input_shape,
+        variables=variables,
+        values=values,
+        is_smooth=not any(map(_is_kinked, layers)),
+        custom=remember(kinds),
+    )
+
+
+def _config(model: Any) -> Any:
+    try:
+        config = keras.saving.serialize_keras_object(model)
+        config.pop("compile_config", None)  # training is none of ours
+        return json.loads(json.dumps(config))
+    except (NotImplementedError, TypeError) as error:
+        raise ValueError(
+            f"keras_model must have a config out of which it can be built again, which {model.name!r} "
+            f"has not: {error} Give its class get_config, and from_config where it takes layers."
+        ) from error
+
+
+def _row_shape(model: Any) -> tuple[int, ...]:
+    """Shape of one row of inputs."""
+    shape = getattr(model, "input_shape", None)  # subclassed models have none
+    if shape is not None and shape[0] is not None:
+        raise ValueError(
+            f"keras_model must take any number of rows, received {model.name!r}, which takes batches of "
+            f"{shape[0]}. Begin it with keras.Input(shape), and build RNNs with stateful=False."
+        )
+    if shape is None:
+        shape = (model.get_build_config() or {}).get("input_shape")
+    if not isinstance(shape, (list, tuple)) or len(shape) < 2 or None in shape[1:]:
+        raise ValueError(
+            f"keras_model must have inputs of a definite shape, received {model.name!r} with {shape}. "
+            "Begin it with keras.Input(shape) without None, or pass input_shape=, that of one row."
+        )
+    return tuple(int(size) for size in shape[1:])
+
+
+def _variables(model: Any, layers: list[Any]) -> Iterator[VariableFacts]:
+    """Of all variables but seeds, which decide nothing where nothing is random."""
+    around: dict[int, list[Any]] = {}
+    for layer in layers[1:]:
+        for variable in layer.variables:
+            around.setdefault(id(variable), []).append(layer)
+    trainable = {id(variable) for variable in model.trainable_variables}
+    for index, variable in enumerate(model.variables):
+        if variable.path.endswith("seed_generator_state"):
+            continue
+        own = sorted(around.get(id(variable), [model]), key=lambda one: len(one.variables))
+        yield VariableFacts(
+            path=variable.path,
+            index=index,
+            layers=tuple(type(layer).__name__ for layer in own),
+            shape=tuple(map(int, variable.shape)),
+            fan_in=fan_in(own[0], variable),
+            is_trainable=id(variable) in trainable,
+            of_normalisation=type(own[0]).__name__.endswith("Normalization"),
+        )
+
+
+def fan_in(layer: Any, variable: Any) -> int:
+    """Numbers that a unit adds up with these weights; 1 of what is no kernel."""
+    shape, kind, name = tuple(variable.shape), type(layer).__name__, variable.name
+    if len(shape) < 2 or name == "bias" or name == "embeddings":
+        return 1
+    if kind == "EinsumDense":
+        inputs_and_kernel, _, outputs = layer.equation.partition("->")
+        kernel = inputs_and_kernel.partition(",")[2]
+        return prod(size for letter, size in zip(kernel, shape) if letter not in outputs)
+    if name.startswith("depthwise") or kind.startswith("DepthwiseConv"):
+        return prod(shape[:-2])
+    if kind.endswith("Transpose"):
+        return prod(shape[:-2]) * shape[-1]
+    return prod(shape[:-1])
+
+
+def _is_kinked(layer: Any) -> bool:
+    kind = type(layer).__name__
+    names = [
+        getattr(getattr(layer, key, None), "__name__", "") for key in ("activation", "function")
+    ]
+    return (
+        kind in _KINKED_LAYERS
+        or any(part in kind for part in _KINKED_PARTS)
+        or any(name in _KINKED_FUNCTIONS for name in names)
+    )

@@ -1,0 +1,169 @@
+"""From a Keras model and settings to the spec of what is sampled."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tfbnn.data.validation import check_integer
+from tfbnn.engine.basis.libraries import keras, tf
+from tfbnn.engine.keras.calls import inner_layers
+from tfbnn.engine.keras.describing import Described, describe
+from tfbnn.engine.keras.jacobian import jacobian_obstacle
+from tfbnn.engine.keras.network import KerasNetwork, built
+from tfbnn.engine.keras.plain_stack import plain_stack
+from tfbnn.engine.keras.refusals import check_keras_model
+from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
+from tfbnn.spec.choices import is_auto
+from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
+from tfbnn.spec.keras_spec import (
+    FrozenVariable,
+    KerasFacts,
+    KerasSpec,
+    SampledVariable,
+    check_keras_spec,
+)
+from tfbnn.spec.likelihoods import Likelihood
+from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, common_settings
+
+
+def spec_of_keras_model(
+    model: Any,
+    *,
+    prior: Any,
+    likelihood: Any,
+    input_shape: Any,
+    x_transform: Any,
+    dtype: Any,
+    **settings: Any,
+) -> NetworkSpec:
+    """The spec of a Keras model: that of a perceptron where it is a plain stack of Dense layers.
+
+    Args:
+        model: The Keras model.
+        prior, likelihood, input_shape, x_transform, dtype, settings: As `BayesianModel` has them.
+
+    Raises:
+        TypeError, ValueError: For a model or settings that cannot be sampled.
+    """
+    check_keras_model(model)
+    check_likelihood(likelihood)
+    described = describe(model, _given_shape(input_shape))
+    if is_auto(x_transform):
+        x_transform = "standardize" if _takes_plain_numbers(described) else None
+    settings |= {"likelihood": likelihood, "x_transform": x_transform, "dtype": dtype}
+    stack = plain_stack(model)
+    if stack is not None:
+        priors = _priors_of_stack(prior, described, likelihood)
+        if priors is not None:
+            sizes, activations = stack
+            return make_spec(sizes, activation=activations, prior=priors, **settings)
+    return _keras_spec(model, described, prior, **settings)
+
+
+def _given_shape(shape: Any) -> tuple[int, ...] | None:
+    if shape is None:
+        return None
+    if not isinstance(shape, (list, tuple)):
+        shape = (shape,)
+    return tuple(check_integer("input_shape", size, minimum=1) for size in shape)
+
+
+def _takes_plain_numbers(described: Described) -> bool:
+    """Whether inputs are a row of numbers: no image, no sequence, no numbers of words."""
+    looked_up = any("Embedding" in one.layers for one in described.variables)
+    return len(described.input_shape) == 1 and not looked_up
+
+
+def _priors_of_stack(prior: Any, described: Described, likelihood: Likelihood) -> Any:
+    """The prior as a perceptron takes it; None where some weights are to keep their values."""
+    if not isinstance(prior, dict):
+        return prior
+    default, _ = default_keras_prior(likelihood)
+    found = resolve_keras_priors(prior, described.variables, default)
+    if None in found:
+        return None
+    pairs = zip(found[::2], found[1::2])
+    return [{"kernel": kernel, "bias": bias} for kernel, bias in pairs]
+
+
+def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -> KerasSpec:
+    values = {one.index: value for one, value in zip(described.variables, described.values)}
+    frozen = tuple(
+        FrozenVariable.of(one.path, one.index, values[one.index]) for one in described.variables
+    )
+    # The model with all of its own weights, built again: it has to give the same numbers.
+    shape, custom = described.input_shape, described.custom
+    network = built(shape, described.architecture, frozen, custom, "float64")
+    trial = try_model(model, network, {})
+    default, _ = default_keras_prior(settings["likelihood"])
+    resolve = partial(resolve_keras_priors, variables=described.variables, default=default)
+    found, common = common_settings(
+        trial.num_outputs, default_keras_prior, resolve, prior=prior, **settings
+    )
+    sampled = tuple(
+        SampledVariable(one.path, one.index, one.shape, one.fan_in, chosen)
+        for one, chosen in zip(described.variables, found)
+        if chosen is not None
+    )
+    places = [one.index for one in sampled]
+    frozen = tuple(one for one in frozen if one.index not in places)
+    facts = KerasFacts(
+        title=described.title,
+        keras_version=keras.__version__,
+        input_shape=shape,
+        num_outputs=trial.num_outputs,
+        num_units=trial.num_units,
+        widest=trial.widest,
+        num_products=max(trial.num_products, sum(prod(one.shape) for one in sampled)),
+        is_smooth=described.is_smooth,
+        readout=_sampled_readout(trial, network, places),
+        random_layers=trial.random_layers,
+        no_jacobian=_jacobian_obstacle(model, described, sampled, network),
+        custom=custom,
+    )
+    spec = KerasSpec(
+        facts=facts,
+        architecture=described.architecture,
+        sampled=sampled,
+        frozen=frozen,
+        **common,
+    )
+    check_keras_spec(spec)
+    return spec
+
+
+def _sampled_readout(trial: Trial, network: KerasNetwork, places: list[int]) -> int | None:
+    """Place among the sampled variables of the readout's kernel, with its bias next; or None."""
+    if trial.readout is None or trial.readout not in places:
+        return None
+    place = places.index(trial.readout)
+    layer = network.layer_of(trial.readout)
+    following = places[place + 1 : place + 2]
+    is_next = following and network.model.variables[following[0]] is layer.bias
+    return place if is_next else None
+
+
+def _jacobian_obstacle(
+    model: Any, described: Described, sampled: tuple[SampledVariable, ...], network: KerasNetwork
+) -> str | None:
+    if any(isinstance(layer, keras.layers.RNN) for layer in inner_layers(model)):
+        return "TensorFlow takes no derivatives of all rows of a recurrent layer at once"
+    by_index = {one.index: value for one, value in zip(described.variables, described.values)}
+    theta = np.concatenate([by_index[one.index].ravel() for one in sampled])
+    ends = np.cumsum([0, *(by_index[one.index].size for one in sampled)])
+
+    def outputs(theta: Any, x: Any) -> Any:
+        values = {
+            one.index: tf.reshape(theta[start:stop], one.shape)
+            for one, start, stop in zip(sampled, ends[:-1], ends[1:])
+        }
+        return network.outputs(values, x)
+
+    rows = trial_rows(model, described.input_shape)
+    x = tf.constant(rows.reshape(len(rows), -1).T, "float64")
+    return jacobian_obstacle(outputs, tf.constant(theta, "float64"), x)

@@ -1,0 +1,80 @@
+"""The network that a `KerasSpec` describes, as a function of the values of its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.keras.building import build, call, precision
+from tfbnn.engine.keras.calls import inner_layers, recorded_calls
+from tfbnn.spec.keras_spec import FrozenVariable, KerasSpec
+
+# Values of sampled variables, by their places among all of the model's.
+Values = Mapping[int, Tensor]
+
+
+class KerasNetwork:
+    """A model that was built again, in one precision; nobody assigns its variables any more.
+
+    Attributes:
+        model: The Keras model.
+        dtype: Its precision.
+        input_shape: Of one row.
+    """
+
+    def __init__(self, model: Any, dtype: str, input_shape: tuple[int, ...]) -> None:
+        self.model, self.dtype, self.input_shape = model, dtype, input_shape
+
+    def outputs(self, values: Values, x: Tensor) -> Tensor:
+        """Outputs [K, n] at transformed inputs x [D, n]."""
+        return tf.transpose(call(self.model, values, self.rows(x), self.dtype))
+
+    def features(self, values: Values, x: Tensor, kernel: int) -> Tensor:
+        """What the layer whose kernel is this variable receives [units, n]: of one that is called once."""
+        layer = self.layer_of(kernel)
+        with precision(self.dtype), recorded_calls([layer]) as calls:
+            call(self.model, values, self.rows(x), self.dtype)
+        return tf.transpose(calls[0].received)
+
+    def layer_of(self, index: int) -> Any:
+        """The layer inside the model that a variable belongs to."""
+        variable = self.model.variables[index]
+        around = [
+            layer
+            for layer in inner_layers(self.model)
+            if any(one is variable for one in layer.variables)
+        ]
+        return min(around, key=lambda layer: len(layer.variables))
+
+    def rows(self, x: Tensor) -> Tensor:
+        """Inputs [D, n] as the model takes them [n, *input_shape]."""
+        return tf.reshape(tf.transpose(x), [-1, *self.input_shape])
+
+
+def network_of(spec: KerasSpec, dtype: str) -> KerasNetwork:
+    """The network of a spec in one precision; one for all specs of the same network.
+
+    Raises:
+        ValueError: When Keras cannot build it.
+    """
+    facts = spec.facts
+    return built(facts.input_shape, spec.architecture, spec.frozen, facts.custom, dtype)
+
+
+@lru_cache(maxsize=32)
+def built(
+    input_shape: tuple[int, ...],
+    architecture: str,
+    frozen: tuple[FrozenVariable, ...],
+    custom: tuple[str, ...],
+    dtype: str,
+) -> KerasNetwork:
+    """The network of a spec that has these."""
+    values = {one.index: one.array for one in frozen}
+    # In a thread of its own: this one may be tracing a program, in which no variables can be made.
+    with ThreadPoolExecutor(1) as pool:
+        model = pool.submit(build, architecture, input_shape, values, custom, dtype).result()
+    return KerasNetwork(model, dtype, input_shape)

@@ -1,0 +1,81 @@
+"""Recognises a plain stack of Dense layers: today's perceptron, in Keras' words."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfbnn.engine.basis.libraries import keras
+from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.other_libraries import activation_name
+
+_OFF = ("Dropout", "AlphaDropout", "GaussianDropout", "GaussianNoise", "ActivityRegularization")
+# A network that computes something else is off by more, whatever the precision.
+_TOLERANCE = 1e-4
+
+
+class PlainStack(NamedTuple):
+    """Widths from inputs to outputs, and an activation for each hidden layer."""
+
+    layer_sizes: list[int]
+    activations: list[str]
+
+
+def plain_stack(model: Any) -> PlainStack | None:
+    """The widths and activations of a model that is nothing but such a stack, else None.
+
+    All its layers are Dense, with a bias and trainable, up to activations by themselves and what is
+    off outside training; its last one has no activation.
+    """
+    layers = _chain(model)
+    if layers is None:
+        return None
+    sizes: list[int] = []
+    activations: list[str | None] = []
+    for layer in layers:
+        kind = type(layer)
+        if kind is keras.layers.Dense:
+            if not (layer.use_bias and layer.trainable):
+                return None
+            sizes.append(layer.units)
+            activations.append(_name(layer.activation))
+        elif kind is keras.layers.Activation and activations and activations[-1] == "identity":
+            activations[-1] = _name(layer.activation)
+        elif not (kind.__name__ in _OFF and kind is getattr(keras.layers, kind.__name__)):
+            return None
+    known = [name for name in activations if name is not None]
+    if not sizes or len(known) < len(activations) or known[-1] != "identity":
+        return None
+    stack = PlainStack([model.input_shape[1], *sizes], known[:-1])
+    return stack if _is_the_same(stack, model) else None
+
+
+def _chain(model: Any) -> list[Any] | None:
+    """The layers of a model of Keras' own kinds, each of which is called once; else None.
+
+    Without one that joins several, as none of a plain stack does, they are a chain.
+    """
+    if type(model) is not keras.Sequential and type(model).__name__ != "Functional":
+        return None
+    layers = [one for one in model.layers if type(one) is not keras.layers.InputLayer]
+    is_called_again = any(len(one._inbound_nodes) > 1 for one in layers)
+    has_rows_of_numbers = len(model.input_shape) == 2 and model.input_shape[1] is not None
+    return layers if has_rows_of_numbers and not is_called_again else None
+
+
+def _name(activation: Any) -> str | None:
+    """The name that a perceptron has for an activation, or None."""
+    name = activation_name(activation)
+    return name if isinstance(name, str) else None
+
+
+def _is_the_same(stack: PlainStack, model: Any) -> bool:
+    """Whether a perceptron of these activations gives the model's numbers, as a trial."""
+    x = 2.0 * np.random.default_rng(0).standard_normal((16, stack.layer_sizes[0]))
+    weights = [np.asarray(one.numpy(), np.float64) for one in model.trainable_variables]
+    hidden = x
+    for kernel, bias, name in zip(weights[::2], weights[1::2], [*stack.activations, "identity"]):
+        hidden = ACTIVATIONS[name].numpy(hidden @ kernel + bias)
+    given = model(x.astype(model.dtype), training=False).numpy()
+    return np.allclose(hidden, given, rtol=_TOLERANCE, atol=_TOLERANCE)

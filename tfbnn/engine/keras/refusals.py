@@ -1,0 +1,87 @@
+"""Models that cannot be sampled, refused by name before anything is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfbnn.engine.basis.libraries import keras
+
+_WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"
+
+
+def check_keras_model(model: Any) -> None:
+    """Refuses what is no model, one of another Keras, one without weights, and several tensors.
+
+    Raises:
+        TypeError: For what is no Keras 3 model.
+        ValueError: For a model that cannot be sampled.
+    """
+    _check_kind(model)
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise ValueError(
+            f"{_WANTED}, received one on {backend!r}. Set KERAS_BACKEND=tensorflow before Keras is "
+            "imported."
+        )
+    if not model.built or not model.variables:
+        raise ValueError(
+            f"{_WANTED}, received {model.name!r}, which has no weights yet. Call it once on some rows, "
+            "or begin it with keras.Input(shape)."
+        )
+    for name, word in (("inputs", "input"), ("outputs", "output")):
+        tensors = getattr(model, name, None)  # a subclassed model does not say
+        if isinstance(tensors, (list, tuple)) and len(tensors) != 1:
+            raise ValueError(
+                f"{_WANTED} of one input and one output tensor, received {model.name!r} with "
+                f"{len(tensors)} {name}. Concatenate them into one {word}."
+            )
+    for layer in all_layers(model):
+        policy = layer.dtype_policy
+        if policy.variable_dtype != policy.compute_dtype or policy.compute_dtype not in (
+            "float32",
+            "float64",
+        ):
+            raise ValueError(
+                f"{_WANTED} in float32 or float64, received {layer.name!r} with the dtype policy "
+                f"{policy.name!r}. Build the model without mixed precision or quantisation."
+            )
+
+
+def _check_kind(model: Any) -> None:
+    places = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    if "tf_keras" in places:
+        raise TypeError(
+            f"{_WANTED}, received one of tf_keras, Keras 2. Build it with `import keras`, version 3."
+        )
+    if not isinstance(model, keras.Model):
+        found = "a layer" if isinstance(model, keras.Layer) else repr(model)
+        raise TypeError(
+            f"{_WANTED}, received {found:.200}. Pass a keras.Sequential or keras.Model."
+        )
+
+
+def all_layers(model: Any) -> list[Any]:
+    """The model and all layers inside it, those of layers too; Keras has no public way to them."""
+    layers: list[Any] = model._flatten_layers(include_self=True, recursive=True)
+    return layers
+
+
+def check_stays_as_it_is(before: list[Any], after: list[Any], variables: list[Any]) -> None:
+    """Refuses a model whose state a prediction changes: one that draws random numbers, or counts.
+
+    Args:
+        before, after: Values of its variables around a prediction.
+        variables: The variables.
+
+    Raises:
+        ValueError: Names the first that changes.
+    """
+    for variable, old, new in zip(variables, before, after):
+        if np.any(old.numpy() != new.numpy()):
+            raise ValueError(
+                f"keras_model must predict the same each time, received one in which a prediction "
+                f"changes {variable.path!r}. Switch the random layer or the state off: leave training "
+                "to Keras (layer(x), not layer(x, training=True)), and build RNNs with stateful=False."
+            )

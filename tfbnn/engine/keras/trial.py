@@ -1,0 +1,141 @@
+"""A trial call of a model, before anything is compiled: what it gives, and whether it may be sampled."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfbnn.engine.basis.libraries import Tensor, keras, tf
+from tfbnn.engine.keras.building import precision, state_after
+from tfbnn.engine.keras.calls import Call, inner_layers, recorded_calls
+from tfbnn.engine.keras.describing import fan_in
+from tfbnn.engine.keras.network import KerasNetwork, Values
+from tfbnn.engine.keras.refusals import check_stays_as_it_is
+from tfbnn.system.arrays import Array
+
+_NUM_ROWS = 3
+# What outputs of a row alone and among others may differ by, and those of the model that was built
+# again, relative to their size.
+_TOLERANCE = {"float32": 1e-4, "float64": 1e-8}
+_RANDOM = ("Dropout", "Noise", "Random")
+
+
+class Trial(NamedTuple):
+    """What a trial call has found.
+
+    Attributes:
+        num_outputs, num_units, widest: Numbers that the model gives for a row, that all its layers
+            give, and the most that one of them takes or gives.
+        num_products: Products of all its layers for a row, about.
+        readout: Place among the model's variables of the kernel of a last Dense layer without an
+            activation, or None.
+        random_layers: Names of layers that are random in training, and off here.
+    """
+
+    num_outputs: int
+    num_units: int
+    widest: int
+    num_products: int
+    readout: int | None
+    random_layers: tuple[str, ...]
+
+
+def trial_rows(model: Any, input_shape: tuple[int, ...]) -> Array:
+    """Rows [n, *input_shape] to try a model on: small whole numbers where it looks them up."""
+    generator = np.random.default_rng(0)
+    sizes = [one.input_dim for one in inner_layers(model) if type(one).__name__ == "Embedding"]
+    if sizes:
+        return generator.integers(0, min(sizes), (_NUM_ROWS, *input_shape)).astype(np.float64)
+    return generator.standard_normal((_NUM_ROWS, *input_shape))
+
+
+def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
+    """Calls the network.
+
+    Args:
+        model: The user's own, which it has to equal.
+        network: The same, built again.
+        values: Of its sampled variables, as the user's model has them.
+
+    Raises:
+        ValueError: Where the model gives no [N, K], something else each time or by the other rows,
+            or is not the one that its config describes.
+    """
+    x = tf.constant(trial_rows(model, network.input_shape), network.dtype)
+    flat = tf.transpose(tf.reshape(x, [_NUM_ROWS, -1]))
+    with precision(network.dtype), recorded_calls(inner_layers(network.model)) as calls:
+        given = network.outputs(values, flat)
+    before = [variable.value for variable in network.model.non_trainable_variables]
+    after = state_after(network.model, x, network.dtype)
+    check_stays_as_it_is(before, after, network.model.non_trainable_variables)
+    _check_outputs(model, network, values, flat, given)
+    sizes = [size for one in calls for size in _row_sizes(one.given)]
+    random = [one.layer.name for one in calls if _is_random(one.layer)]
+    return Trial(
+        num_outputs=int(given.shape[0]),
+        num_units=max(1, sum(sizes)),
+        widest=max([prod(network.input_shape), *sizes]),
+        num_products=sum(_products(one) for one in calls),
+        readout=_readout(network, calls, given),
+        random_layers=tuple(dict.fromkeys(random)),
+    )
+
+
+def _check_outputs(
+    model: Any, network: KerasNetwork, values: Values, flat: Tensor, given: Tensor
+) -> None:
+    own = model(network.rows(tf.cast(flat, model.dtype)), training=False).numpy()
+    if own.ndim != 2:
+        raise ValueError(
+            f"keras_model must give numbers [N, K], received {model.name!r}, which gives "
+            f"{[None, *own.shape[1:]]}. End it with Flatten, pooling or Dense."
+        )
+    tolerance = max(_TOLERANCE[network.dtype], _TOLERANCE[model.dtype])
+    if not np.allclose(given.numpy().T, own, rtol=tolerance, atol=tolerance, equal_nan=True):
+        raise ValueError(
+            f"keras_model must be the one that its config describes, received {model.name!r}, which "
+            "gives other numbers when it is built again. Put all that its layers depend on into "
+            "get_config, and state into weights."
+        )
+    alone = network.outputs(values, flat[:, :1]).numpy()
+    if not np.allclose(alone, given.numpy()[:, :1], rtol=tolerance, atol=tolerance, equal_nan=True):
+        raise ValueError(
+            f"keras_model must take every row by itself, received {model.name!r}, in which a row's "
+            "outputs depend on the rows beside it. Leave `training` of BatchNormalization to Keras."
+        )
+
+
+def _row_sizes(given: Any) -> list[int]:
+    """Numbers per row of what a layer gave."""
+    shapes = [tuple(one.shape) for one in tf.nest.flatten(given) if hasattr(one, "shape")]
+    return [prod(shape[1:]) for shape in shapes if len(shape) > 1 and None not in shape]
+
+
+def _products(call: Call) -> int:
+    """Products of a layer's kernels for a row: each is used wherever the layer has an output."""
+    if list(call.layer._flatten_layers(include_self=False)):
+        return 0  # those inside count by themselves
+    given = max(_row_sizes(call.given), default=0)
+    kernels = [one for one in call.layer.variables if fan_in(call.layer, one) > 1]
+    return sum(given * fan_in(call.layer, one) for one in kernels)
+
+
+def _is_random(layer: Any) -> bool:
+    return any(part in type(layer).__name__ for part in _RANDOM)
+
+
+def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | None:
+    """Place of the kernel of a Dense layer whose sums are the outputs, called once."""
+    names = {id(variable): place for place, variable in enumerate(network.model.variables)}
+    for layer, received, sums in calls:
+        is_linear = (
+            type(layer) is keras.layers.Dense and layer.activation is keras.activations.linear
+        )
+        if not (is_linear and layer.use_bias and received.shape.rank == 2):
+            continue
+        is_last = np.array_equal(tf.transpose(sums), given) and sums.shape == given.shape[::-1]
+        if is_last and sum(one.layer is layer for one in calls) == 1:
+            return names[id(layer.kernel)]
+    return None

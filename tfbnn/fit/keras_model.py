@@ -1,0 +1,164 @@
+"""`BayesianModel`: any Keras 3 model of one input and one output tensor, sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Self
+
+from tfbnn.data.validation import check_integer
+from tfbnn.fit.model import SampledNetwork
+from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.spec.likelihoods import Gaussian, Likelihood
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.system.paths import StrPath
+
+__all__ = ["BayesianModel"]
+
+
+class BayesianModel(SampledNetwork):
+    """A Keras model whose weights are sampled by Markov chain Monte Carlo.
+
+    It has the life cycle of `BayesianMLP`: `fit_posterior`, `predict`, `evaluate`, `calibrate`, `save`
+    and all else. The model that is passed is looked at once and stays as it is; its config and the
+    values of the weights that are not sampled are kept with the draws. A plain stack of Dense layers
+    becomes a perceptron, with its speed, its exports and files that load without TensorFlow.
+
+    Dropout and noise layers are off, and state such as moving statistics stays at its values: the
+    report of a fit says so. Weights that are not trainable keep their values, so that a part of a
+    network can be sampled (`layer.trainable = False`). Scales and shifts of normalisation layers keep
+    theirs too, unless `prior` says otherwise.
+
+    A last Dense layer without activation, and with a bias, is found, whatever is before it: then
+    `kernels.Repriorised` works. Where TensorFlow takes derivatives of all rows at once, there are
+    Levenberg-Marquardt and whitened coordinates; of recurrent layers it does not, and ADAM and a
+    diagonal preconditioner take their place.
+
+    Args:
+        keras_model: A built Keras 3 model on the TensorFlow backend, in float32 or float64, of one
+            input and one output tensor [N, K]; its outputs are what the likelihood expects: of classes
+            logits, without softmax or sigmoid.
+        prior: A prior from `tfbnn.priors` for all trainable weights but those of normalisation. Or a
+            dict of patterns to priors or "fixed": "*/kernel" means paths of variables, "Conv2D" layers
+            of a type and all inside them, "bias" all variables of that name; the first that means a
+            variable decides, and what none means has the default. "auto" (default):
+            HierarchicalNormal(HalfNormal(1.0)) for every kernel and bias, HalfNormal(3.0) for classes;
+            of a plain stack what `BayesianMLP` has.
+        likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
+        parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
+            square root of the numbers that a unit adds up with it, all else by its prior scale, so
+            that one prior suits every width. "auto" (default): "ntk" with the prior "auto", "standard"
+            with one that is given.
+        x_transform: None, a name or a list of names out of "log10" and "standardize". "auto" (default):
+            "standardize" for rows of numbers, None for images, sequences and what is looked up.
+        y_transform: As in `BayesianMLP`.
+        dtype: "float32" (default) or "float64" of the sampling; the model is built in either.
+        input_shape: Shape of one row of inputs, of a subclassed model that does not say.
+
+    Raises:
+        ImportError: Where Keras is not installed.
+        TypeError, ValueError: For a model of tf_keras, one that is not built, has several inputs or
+            outputs, nothing to sample, layers that are random outside training or mix rows, and for
+            settings that do not describe a model.
+
+    References:
+        Sharma, Farquhar, Nalisnick and Rainforth 2023, arXiv:2211.06291, on sampling a part of the
+        weights. Hron, Novak, Pennington and Sohl-Dickstein 2022, arXiv:2206.07673, on readouts.
+
+    Example:
+        network = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Conv2D(8, 3),
+                                    keras.layers.Flatten(), keras.layers.Dense(10)])
+        model = tfbnn.BayesianModel(network, likelihood=tfbnn.likelihoods.Categorical())
+        print(model.fit_posterior(images, labels).report())
+    """
+
+    def __init__(
+        self,
+        keras_model: Any,
+        *,
+        prior: Any = "auto",
+        likelihood: Likelihood = Gaussian("learned"),
+        parameterization: str = "auto",
+        x_transform: str | Sequence[str] | None = "auto",
+        y_transform: str | Sequence[str] | None = "auto",
+        dtype: Any = "float32",
+        input_shape: Sequence[int] | None = None,
+    ) -> None:
+        from tfbnn.engine.keras.making import spec_of_keras_model
+
+        settings = {
+            "likelihood": likelihood,
+            "parameterization": parameterization,
+            "x_transform": x_transform,
+            "y_transform": y_transform,
+            "dtype": dtype,
+            "input_shape": input_shape,
+        }
+        super().__init__(partial(spec_of_keras_model, keras_model), prior, settings)
+
+    @classmethod
+    def from_spec(cls, spec: NetworkSpec) -> Self:
+        """The model, not fitted yet, that a spec describes; Keras builds it now, or says why not."""
+        if isinstance(spec, KerasSpec):
+            from tfbnn.engine.keras.network import network_of
+
+            network_of(spec, spec.dtype)
+        return super().from_spec(spec)
+
+    def to_keras(self, draw: int = 0) -> Any:
+        """One of the sampled networks, as a Keras model of its own.
+
+        It takes inputs and gives outputs on the scale the network sees, after and before the
+        transforms. `to_keras(k).export(path, format="onnx")` writes it for other programs.
+
+        Args:
+            draw: Number of the draw, chain by chain, 0 to C * S - 1; default 0.
+
+        Returns:
+            A Keras model in the dtype of this one.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ValueError: For a draw that there is not, and for a plain stack, which has exports.
+        """
+        ensemble = self._fitted("to_keras")
+        spec = self._keras_spec("to_keras")
+        draw = check_integer("draw", draw, minimum=0)
+        if draw >= ensemble.num_draws:
+            raise ValueError(f"draw must be below {ensemble.num_draws}, received {draw}.")
+        from tfbnn.engine.density.keras_network import model_of_draw
+
+        return model_of_draw(spec, ensemble.draws.reshape(ensemble.num_draws, -1)[draw])
+
+    def to_onnx(self, path: StrPath) -> None:
+        """As `BayesianMLP.to_onnx`, of a plain stack of Dense layers.
+
+        Raises:
+            ValueError: Of any other model: its layers are Keras', and so is its export.
+        """
+        self._require_stack("to_onnx")
+        super().to_onnx(path)
+
+    def to_savedmodel(self, path: StrPath) -> None:
+        """As `BayesianMLP.to_savedmodel`, of a plain stack of Dense layers.
+
+        Raises:
+            ValueError: Of any other model: its layers are Keras', and so is its export.
+        """
+        self._require_stack("to_savedmodel")
+        super().to_savedmodel(path)
+
+    def _keras_spec(self, what: str) -> KerasSpec:
+        if isinstance(self.spec, KerasSpec):
+            return self.spec
+        raise ValueError(
+            f"{what} is for layers that only Keras has, received a plain stack of Dense layers. Use "
+            "to_onnx or to_savedmodel, which hold all draws and the transforms."
+        )
+
+    def _require_stack(self, what: str) -> None:
+        if isinstance(self.spec, KerasSpec):
+            raise ValueError(
+                f"{what} needs a plain stack of Dense layers, received {self.spec.architecture_text}. "
+                "Export single networks by Keras: model.to_keras(draw).export(path, format='onnx')."
+            )

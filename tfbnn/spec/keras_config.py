@@ -1,0 +1,89 @@
+"""Which classes the config of a Keras model may name: those that only compute with their inputs.
+
+Keras builds a model out of a config by importing what it names. So a file, which a stranger may have
+written, is held to this list before Keras sees it: no Lambda, whose config is code; no layer that
+reads another file, as TFSMLayer and vocabularies do; no module but Keras' own.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+_MODULES = (
+    "keras",
+    "keras.layers",
+    "keras.src.models.functional",
+    "keras.initializers",
+    "keras.regularizers",
+    "keras.constraints",
+)
+# What `a + b` of two tensors becomes, and other arithmetic: classes there do nothing else.
+_OPERATIONS = ("keras.src.ops.numpy", "keras.src.ops.nn")
+_CLASS = re.compile("[A-Z][A-Za-z0-9]*")
+_MODELS = ("Sequential", "Functional", "Model")
+_LAYERS = (
+    *("InputLayer", "Dense", "EinsumDense", "Embedding", "Activation", "Identity", "Masking"),
+    *("ReLU", "LeakyReLU", "PReLU", "ELU", "Softmax"),
+    *("BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization"),
+    *("UnitNormalization", "Normalization", "Rescaling"),
+    *("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout"),
+    *("GaussianDropout", "GaussianNoise", "ActivityRegularization"),
+    *("Conv1D", "Conv2D", "Conv3D", "DepthwiseConv1D", "DepthwiseConv2D"),
+    *("SeparableConv1D", "SeparableConv2D"),
+    *("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"),
+    *("AveragePooling1D", "AveragePooling2D", "AveragePooling3D"),
+    *("MaxPooling1D", "MaxPooling2D", "MaxPooling3D"),
+    *("GlobalAveragePooling1D", "GlobalAveragePooling2D", "GlobalAveragePooling3D"),
+    *("GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D"),
+    *("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", "UpSampling1D", "UpSampling2D"),
+    *("UpSampling3D", "Cropping1D", "Cropping2D", "Cropping3D"),
+    *("Flatten", "Reshape", "Permute", "RepeatVector"),
+    *("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate", "Dot"),
+    *("MultiHeadAttention", "GroupedQueryAttention", "Attention", "AdditiveAttention"),
+    *("LSTM", "GRU", "SimpleRNN", "LSTMCell", "GRUCell", "SimpleRNNCell", "RNN"),
+    *("StackedRNNCells", "Bidirectional", "TimeDistributed", "SpectralNormalization"),
+)
+_OTHERS = (
+    *("DTypePolicy", "__tuple__", "__keras_tensor__", "__tensor__", "__numpy__", "__slice__"),
+    *("GlorotUniform", "GlorotNormal", "HeUniform", "HeNormal", "LecunUniform", "LecunNormal"),
+    *("Zeros", "Ones", "Constant", "RandomNormal", "RandomUniform", "TruncatedNormal"),
+    *("VarianceScaling", "Orthogonal", "OrthogonalInitializer", "Identity"),
+    *("L1", "L2", "L1L2", "OrthogonalRegularizer"),
+    *("MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm"),
+)
+KNOWN = frozenset((*_MODELS, *_LAYERS, *_OTHERS))
+
+
+def check_config(config: Any, custom: Sequence[str] = ()) -> None:
+    """Refuses the config of a model that names what is not known to be harmless.
+
+    Args:
+        config: As `keras.saving.serialize_keras_object` gives it.
+        custom: Names of classes that the user brings; what they do is theirs to know.
+
+    Raises:
+        ValueError: Names the class.
+    """
+    for name, module, registered in _named(config):
+        is_theirs = name in custom
+        is_operation = module in _OPERATIONS and _CLASS.fullmatch(str(name))
+        is_layer = name in KNOWN and module in (None, *_MODULES)
+        found = str(registered or name).rpartition(">")[2]
+        if found != name or not (is_theirs or is_operation or is_layer):
+            raise ValueError(
+                f"the model names {name!r:.99} of {module!r:.99}, which is no layer of Keras that a "
+                "file may hold. A Lambda, or another layer that holds code or reads files, has to be "
+                "written as a class of one's own"
+            )
+
+
+def _named(config: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """(Name of the class, its module, the name it is registered by) of all objects in a config."""
+    if isinstance(config, dict):
+        if "class_name" in config:
+            yield config["class_name"], config.get("module"), config.get("registered_name")
+        for value in config.values():
+            yield from _named(value)
+    elif isinstance(config, list):
+        for value in config:
+            yield from _named(value)

@@ -1,0 +1,120 @@
+"""Priors of the variables of a Keras model, by patterns on their paths or by types of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tfbnn.data.validation import unknown_settings
+from tfbnn.spec.likelihoods import Likelihood
+from tfbnn.spec.priors import WEIGHT_PRIORS, HalfNormal, HierarchicalNormal, WeightPrior
+from tfbnn.system.words import did_you_mean
+
+FIXED = "fixed"
+
+
+@dataclass(frozen=True)
+class VariableFacts:
+    """What decides the prior of a variable.
+
+    Attributes:
+        path: Its name in the model, such as "dense/kernel".
+        index: Its place among the model's variables.
+        layers: Names of the classes of its layer and of those around it, such as "LSTMCell", "LSTM".
+        shape: Its shape.
+        fan_in: Numbers that a unit adds up with these weights; 1 of what is no kernel.
+        is_trainable: Whether Keras would train it: only then it can be sampled.
+        of_normalisation: Whether it scales or shifts what a layer has normalised.
+    """
+
+    path: str
+    index: int
+    layers: tuple[str, ...]
+    shape: tuple[int, ...]
+    fan_in: int
+    is_trainable: bool
+    of_normalisation: bool
+
+    def is_meant_by(self, pattern: str) -> bool:
+        """Whether a key of a dict of priors means it: path, layer, or its own name."""
+        names = (self.path, *self.layers, self.path.rpartition("/")[2])
+        return any(fnmatchcase(name, pattern) for name in names)
+
+
+def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
+    """The prior of all variables but those of normalisation, and why that one.
+
+    Scales and shifts behind a normalisation stay as they are by default: with a prior on the kernels
+    in front of them and behind them they would say the same twice.
+    """
+    # As of a perceptron, see `tfbnn.spec.defaults.default_prior`.
+    scales = HalfNormal(3.0 if likelihood.has_classes else 1.0)
+    return HierarchicalNormal(scales), "the data choose a scale for each variable"
+
+
+def resolve_keras_priors(
+    prior: Any, variables: Sequence[VariableFacts], default: WeightPrior
+) -> list[WeightPrior | None]:
+    """The prior of each variable, None of those that keep their value.
+
+    Args:
+        prior: A weight prior for all variables but those of normalisation; or a dict of patterns,
+            the first of which that means a variable gives its prior, or "fixed". What no pattern
+            means has the default.
+        variables: VariableFacts.
+        default: Of kernels and biases that nothing else is said of.
+
+    Raises:
+        TypeError: For what is none of these.
+        ValueError: For a pattern that means no trainable variable, and where nothing is sampled.
+    """
+    if isinstance(prior, Mapping):
+        patterns = prior
+    else:
+        patterns, default = {}, prior
+    _check_prior(default)
+    for pattern, chosen in patterns.items():
+        if chosen != FIXED:
+            _check_prior(chosen)
+        _check_pattern(pattern, variables)
+    found = [_prior_of(one, patterns, default) for one in variables]
+    if all(one is None for one in found):
+        raise ValueError(
+            "The Keras model has nothing to sample: no weights are trainable, or all are fixed. Set "
+            "layer.trainable = True for the layers that are to be sampled."
+        )
+    return found
+
+
+def _prior_of(
+    variable: VariableFacts, patterns: Mapping[str, Any], default: WeightPrior
+) -> WeightPrior | None:
+    if not variable.is_trainable:
+        return None
+    otherwise = FIXED if variable.of_normalisation else default
+    chosen = next((p for key, p in patterns.items() if variable.is_meant_by(key)), otherwise)
+    return chosen if isinstance(chosen, WeightPrior) else None
+
+
+def _check_prior(prior: Any) -> None:
+    if not isinstance(prior, WeightPrior):
+        wanted = "prior of a Keras model must be a dict of patterns, or one of tfbnn.priors"
+        raise unknown_settings(wanted, WEIGHT_PRIORS, prior)
+
+
+def _check_pattern(pattern: Any, variables: Sequence[VariableFacts]) -> None:
+    if not isinstance(pattern, str):
+        raise TypeError(
+            f"A prior given as a dict must have patterns of text as keys, received {pattern!r}."
+        )
+    meant = [one for one in variables if one.is_meant_by(pattern)]
+    if not any(one.is_trainable for one in meant):
+        paths = [one.path for one in variables if one.is_trainable]
+        what = "only weights that are not trainable" if meant else "no weights"
+        raise ValueError(
+            f"The pattern {pattern!r} of prior means {what}, received a model with {paths}."
+            f"{did_you_mean(pattern, paths)} Patterns such as '*/kernel' mean paths, 'Dense' the layers "
+            "of a type, 'kernel' all variables of that name."
+        )

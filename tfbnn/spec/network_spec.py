@@ -1,0 +1,368 @@
+"""What every description of a network has, whatever computes its outputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, TypeVar
+
+from tfbnn.data.transforms import parse_names
+from tfbnn.data.validation import check_choice, check_number, unknown_settings
+from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.choices import AUTO, Choice, is_auto
+from tfbnn.spec.defaults import settle, transform_choice
+from tfbnn.spec.layout import LayerSlot
+from tfbnn.spec.other_libraries import dtype_name
+from tfbnn.spec.own.classes import own_classes_in, with_custom
+from tfbnn.spec.own.importing import import_name, import_obstacle
+from tfbnn.spec.own.noise import CustomNoise
+from tfbnn.spec.priors import FunctionPrior, LayerPrior, ScalePrior, WeightPrior
+
+T = TypeVar("T")
+
+PARAMETERIZATIONS = ("standard", "ntk")
+DTYPES = ("float32", "float64")
+
+# A transform of the targets that rows are to choose.
+OPEN = (AUTO,)
+
+REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
+
+
+class WeightLayout(Protocol):
+    """The places of all parameters in theta: weights, then log noise scales, then log prior scales.
+
+    Attributes:
+        num_weights: Weights that are sampled.
+        num_noise: Number of log noise scales, directly behind the weights.
+        num_parameters: P, the length of theta.
+        log_noise_scale: Where the log noise scales are.
+    """
+
+    @property
+    def num_weights(self) -> int: ...
+    @property
+    def num_noise(self) -> int: ...
+    @property
+    def num_parameters(self) -> int: ...
+    @property
+    def log_noise_scale(self) -> slice: ...
+    def parameter_name(self, index: int) -> str:
+        """A readable name of one entry of theta, for messages."""
+
+
+class Readout(NamedTuple):
+    """A last layer that is linear: where theta has it, kernel then bias, and its prior."""
+
+    slot: LayerSlot
+    prior: LayerPrior
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSpec(ABC):
+    """A network with priors on its weights and a likelihood.
+
+    Attributes:
+        likelihood: A likelihood settings object.
+        parameterization: "standard" or "ntk". In ntk the network multiplies a kernel by
+            s / sqrt(inputs of the layer) and a bias by s, s the scale of its prior (or the line of
+            each input by its own), and the parameters themselves have prior scale 1.
+        x_transform, y_transform: Tuples of transform names; the latter empty for classes, and
+            ("auto",) until rows say what it is to be: see `closed`.
+        dtype: "float32" or "float64", of the parameters and of the sampling.
+        likelihood_power: The power to which the density has the likelihood: 1 unless a fit coarsens
+            it. Every density, gradient and curvature made from the spec has it; what predicts or
+            scores rows has the likelihood as it is.
+        earlier: What rows of an earlier fit add to the priors of the weights; or None.
+        choices: Choices of what was "auto". They are no part of what the model is, and files keep
+            them elsewhere.
+        what_it_computes: Names of the attributes in which networks agree whose weights mean the same.
+    """
+
+    what_it_computes: ClassVar[tuple[str, ...]]
+
+    likelihood: likelihoods.Likelihood
+    parameterization: str
+    x_transform: tuple[str, ...]
+    y_transform: tuple[str, ...]
+    dtype: str
+    likelihood_power: float = 1.0
+    earlier: FunctionPrior | None = None
+    choices: tuple[Choice, ...] = field(default=(), compare=False)
+
+    @property
+    @abstractmethod
+    def layout(self) -> WeightLayout: ...
+
+    @abstractmethod
+    def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
+        """Yields (prior, place of the weights, place of their sampled log scales) of every group.
+
+        A group has one prior; groups are in the order of theta, and each has its kernel before its
+        bias.
+        """
+
+    @property
+    @abstractmethod
+    def readout(self) -> Readout | None:
+        """The last layer where it is linear, with a bias, and sampled; else None."""
+
+    @property
+    @abstractmethod
+    def num_inputs(self) -> int:
+        """D, numbers of a row of inputs."""
+
+    @property
+    @abstractmethod
+    def num_outputs(self) -> int:
+        """Numbers that the network gives for a row."""
+
+    @property
+    @abstractmethod
+    def num_units(self) -> int:
+        """Units of all layers but the inputs."""
+
+    @property
+    @abstractmethod
+    def widest(self) -> int:
+        """Units of the widest layer, the inputs included."""
+
+    @property
+    @abstractmethod
+    def is_smooth(self) -> bool:
+        """Whether the potential has a continuous gradient in the activations."""
+
+    @property
+    @abstractmethod
+    def gauss_newton_obstacle(self) -> str | None:
+        """Why there are no derivatives of every row's outputs, and so no such matrix; or None."""
+
+    @property
+    @abstractmethod
+    def architecture_text(self) -> str:
+        """What the network is, in a few words: "5-20-20-1, tanh"."""
+
+    def after(self, earlier: FunctionPrior) -> Self:
+        """The spec with what earlier rows say. Raises TypeError, ValueError for another network's."""
+        if not isinstance(earlier, FunctionPrior):
+            raise TypeError(f"earlier must be a FunctionPrior, received {earlier!r:.200}.")
+        sizes = self.num_parameters, self.num_inputs, self.num_outputs, self.layout.num_noise
+        if not earlier.fits(*sizes):
+            raise ValueError(
+                f"earlier must be of networks with {sizes[0]} parameters, {sizes[1]} inputs, {sizes[2]} "
+                f"outputs and {sizes[3]} learned noise scales, received {earlier!r}."
+            )
+        return replace(self, earlier=earlier)
+
+    def without_earlier(self) -> Self:
+        """The spec with the priors of its layers alone."""
+        return replace(self, earlier=None)
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of the classes that its user defined, "module:name" each."""
+        return tuple(map(import_name, own_classes_in(self)))
+
+    @property
+    def import_obstacle(self) -> str | None:
+        """Why another process cannot import them by these names, or None."""
+        return import_obstacle(own_classes_in(self))
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers; `tfbnn.spec.reading` reads them back."""
+
+    @abstractmethod
+    def with_priors_of(self, other: NetworkSpec) -> Self:
+        """The same network with the priors of another spec of it."""
+
+    @property
+    def num_parameters(self) -> int:
+        """P, the length of theta."""
+        return self.layout.num_parameters
+
+    @property
+    def inputs_are_alike(self) -> bool:
+        """Whether inputs are of one kind and on one scale, as pixels and steps of time are."""
+        return False
+
+    @property
+    def num_products(self) -> int:
+        """Products that a row takes, about: one per weight, more where weights are shared."""
+        return self.num_parameters
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the report of a fit has to say of the network; nothing of most."""
+        return ()
+
+    def parameter_name(self, index: int) -> str:
+        """A readable name of one entry of theta, for messages."""
+        return self.layout.parameter_name(index)
+
+    def flat_inputs(self, x: Any) -> Any:
+        """What users pass as inputs with one axis for all numbers of a row, where it has more."""
+        return x
+
+    @property
+    def num_targets(self) -> int:
+        return self.likelihood.num_targets(self.num_outputs)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the transform of the targets waits for rows that choose it."""
+        return self.y_transform == OPEN
+
+    def closed(self, y_transform: tuple[str, ...], why: str) -> Self:
+        """The spec with a definite transform of the targets, if it was open, and why that one."""
+        if not self.is_open:
+            return self
+        choice = transform_choice(y_transform, why)
+        return replace(self, y_transform=y_transform, choices=(*self.choices, choice))
+
+    @property
+    def coarsening_note(self) -> str | None:
+        """What every report must say of draws that have the likelihood to a power below 1."""
+        if self.likelihood_power == 1.0:
+            return None
+        return (
+            f"likelihood_power={self.likelihood_power!r}: a coarsened posterior (Miller and Dunson "
+            "2019), in which every row counts for that share of itself. It is wider than the "
+            "posterior; R-hat, log densities and a log evidence are of it, bars add the noise of the "
+            "likelihood as it is."
+        )
+
+    @property
+    def noise_prior(self) -> ScalePrior | None:
+        """Prior of learned noise scales; None where there are none."""
+        prior = self.likelihood.scale_prior
+        return prior if isinstance(prior, ScalePrior) else None
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether targets are class labels, and predictions probabilities."""
+        return self.likelihood.has_classes
+
+    @property
+    def class_likelihood(self) -> likelihoods.ClassLikelihood:
+        """The likelihood, which has to be one of classes."""
+        if isinstance(self.likelihood, likelihoods.ClassLikelihood):
+            return self.likelihood
+        raise TypeError(f"{self.likelihood_name} has no classes. Ask `has_classes` first.")
+
+    @property
+    def regression_likelihood(self) -> likelihoods.Regression:
+        """The likelihood, which has to be one of numbers."""
+        if isinstance(self.likelihood, likelihoods.Regression):
+            return self.likelihood
+        raise TypeError(f"{self.likelihood_name} has no noise. Ask `has_classes` first.")
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes of every target; for class likelihoods only."""
+        return self.class_likelihood.num_classes(self.num_outputs)
+
+    @property
+    def likelihood_name(self) -> str:
+        """Name of the likelihood's class, for messages."""
+        return type(self.likelihood).__name__
+
+    @property
+    def num_predicted(self) -> int:
+        """Columns of a prediction: one per target, or with Categorical one per class."""
+        return self.num_outputs if self.has_classes else self.num_targets
+
+    @property
+    def is_ntk(self) -> bool:
+        return self.parameterization == "ntk"
+
+
+def check_likelihood_power(power: Any) -> float:
+    """A power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
+    return check_number("likelihood_power", power, above=0, maximum=1)
+
+
+def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
+    """Classes of a user's own. Raises TypeError or ValueError for what is none, see `with_custom`."""
+    with_custom(REGISTRY, custom := tuple(custom) if isinstance(custom, Iterable) else custom)
+    return custom
+
+
+def _is_usable(likelihood: Any) -> TypeGuard[likelihoods.Likelihood]:
+    """Whether a likelihood is of a class in the table, or inherits from `CustomNoise`."""
+    return isinstance(likelihood, CustomNoise) or any(
+        isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()
+    )
+
+
+def check_likelihood(likelihood: Any) -> None:
+    """Refuses what is no likelihood. Raises TypeError."""
+    if not _is_usable(likelihood):
+        wanted = "likelihood must be one of tfbnn.likelihoods"
+        raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
+
+
+def common_settings(
+    num_outputs: int,
+    default_prior: Callable[[likelihoods.Likelihood], tuple[Any, str]],
+    resolve_prior: Callable[[Any], T],
+    *,
+    prior: Any,
+    likelihood: Any,
+    parameterization: Any,
+    x_transform: Any,
+    y_transform: Any,
+    dtype: Any,
+) -> tuple[T, dict[str, Any]]:
+    """(What `resolve_prior` makes of the prior, the fields of a NetworkSpec), checked.
+
+    Args:
+        num_outputs: Numbers that the network gives for a row.
+        default_prior: The prior that "auto" stands for with a likelihood, and why.
+        resolve_prior: Makes priors of what users pass, or of that.
+        prior, likelihood, parameterization, x_transform, y_transform, dtype: As users pass them.
+
+    Raises:
+        TypeError, ValueError: For settings that do not describe a model.
+    """
+    check_likelihood(likelihood)
+    likelihood.check_outputs(num_outputs)
+    settled = settle(num_outputs, default_prior, prior, parameterization, likelihood, y_transform)
+    prior, parameterization, likelihood, y_transform, choices = settled
+    return resolve_prior(prior), {
+        "likelihood": likelihood,
+        "parameterization": check_choice("parameterization", parameterization, PARAMETERIZATIONS),
+        "x_transform": parse_names(x_transform, "x_transform"),
+        "y_transform": _y_transform(y_transform, likelihood),
+        "dtype": check_choice("dtype", dtype_name(dtype), DTYPES),
+        "choices": choices,
+    }
+
+
+def check_scales(spec: NetworkSpec) -> None:
+    """Refuses priors without a scale where the network is to multiply weights by it.
+
+    Raises:
+        ValueError: Names the prior.
+    """
+    unscaled = [prior for prior, _, _ in spec.weight_groups() if not prior.has_scale]
+    if spec.is_ntk and unscaled:
+        raise ValueError(
+            f"{unscaled[0]!r} has no scale that the ntk parameterisation could take out of the "
+            "weights, received parameterization='ntk'. Use parameterization='standard'."
+        )
+
+
+def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[str, ...]:
+    """Names of the transforms of the targets, or OPEN where rows are to choose them."""
+    if is_auto(y_transform):
+        return OPEN
+    names = parse_names(y_transform, "y_transform")
+    if names and likelihood.has_classes:
+        raise ValueError(
+            f"y_transform must be None for {type(likelihood).__name__}, whose targets are class "
+            f"labels, received {list(names)}. Leave y_transform out."
+        )
+    return names
