@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tfbnn.data.validation import check_integer
 from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.ensemble import Ensemble
@@ -25,8 +24,8 @@ class FromPosterior:
     linear model with known noise they are the likelihood, and batches one after the other are as all
     rows at once. Of other networks they are an approximation: `docs/guide/priors.md` has figures.
 
-    Twice as many outputs are kept as there are parameters, all where rows are fewer. A file of the new
-    model has these inputs in it.
+    Twice as many outputs are kept as there are parameters, all where rows are fewer, at the inputs that
+    determine most. A file of the new model has these inputs in it.
 
     The new model has the layer sizes, activations, parameterisation, likelihood and transforms of the
     earlier one, whose priors, class labels, names and training ranges it takes over. Its chains start
@@ -37,7 +36,6 @@ class FromPosterior:
         model: A fitted model; it may have had such a prior itself.
         x, y, noise_scale: The rows of its fit, as in `fit_posterior`, for a model that was not fitted in
             this process. Default: those that it was fitted to.
-        seed: Of the choice of inputs, default 0.
 
     Raises:
         NotFittedError: Before a fit.
@@ -63,11 +61,9 @@ class FromPosterior:
         y: Any = None,
         *,
         noise_scale: Any = None,
-        seed: int = 0,
     ) -> None:
         if not isinstance(model, SampledModel):
             raise TypeError(f"FromPosterior needs a fitted model, received {model!r:.200}.")
-        seed = check_integer("seed", seed, minimum=0)
         ensemble = model.posterior
         ensemble.require_networks("FromPosterior")
         if (x is None) != (y is None):
@@ -82,7 +78,7 @@ class FromPosterior:
         from tfbnn.engine.starts.condensing import condense
 
         self._prior = condense(
-            ensemble.spec, ensemble.transform(rows), ensemble.draws, ensemble.chain_weights, seed
+            ensemble.spec, ensemble.transform(rows), ensemble.draws, ensemble.chain_weights
         )
         self._earlier = ensemble
 

@@ -149,12 +149,32 @@ def scaled_jacobian(spec, theta, data):
 
     Worth having whole only for fewer lines than parameters.
     """
-    theta, lines = tf.constant(theta, tf.float64), []
+    blocks = _counted_columns(spec, theta, data)
+    return np.concatenate([columns.reshape(len(theta), -1).T for columns in blocks])
+
+
+def row_leverages(spec, theta, data, factor):
+    """How many parameters each row determines, the trace of Lambda J H^-1 J^T of it: [N], float64.
+
+    Args:
+        spec: NetworkSpec.
+        theta: Parameters [P].
+        data: Data.
+        factor: Lower Cholesky factor of H [P, P].
+    """
+    found = []
+    for columns in _counted_columns(spec, theta, data):
+        lines = tf.linalg.triangular_solve(factor, columns.reshape(len(theta), -1)).numpy()
+        found.append(np.square(lines).reshape(columns.shape).sum(axis=(0, 1)))
+    return np.concatenate(found)
+
+
+def _counted_columns(spec, theta, data):
+    """J^T Lambda^(1/2) [P, outputs, n] of the rows that count, block by block."""
+    theta = tf.constant(theta, tf.float64)
     for rows in _float64_blocks(data):
         columns = _block_functions(spec).scaled_columns(theta, rows)[0].numpy()
-        columns = columns.reshape(len(theta), -1, rows.length)[:, :, rows.counts.numpy()]
-        lines.append(columns.reshape(len(theta), -1).T)
-    return np.concatenate(lines)
+        yield columns.reshape(len(theta), -1, rows.length)[:, :, rows.counts.numpy()]
 
 
 def _float64_blocks(data):

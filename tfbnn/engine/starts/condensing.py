@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.densities import scale_log_prior
 from tfbnn.engine.density.fisher import prior_curvature, scale_curvature
-from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, output_jacobian
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, output_jacobian, row_leverages
+from tfbnn.engine.density.laplace import precision_factors
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
 from tfbnn.engine.starts.newton import top_given_scales
@@ -33,7 +33,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
 
 # Outputs that are kept per parameter, as far as there are rows: with fewer than one the kept inputs
-# would not tell all parameters, and a random choice of as many as parameters some of them badly.
+# would not tell all parameters.
 _OUTPUTS_PER_PARAMETER = 2
 # Numbers in the lines of all components: 32 MB, of which a file's text makes 43.
 _MOST_NUMBERS = 4e6
@@ -44,7 +44,7 @@ _SAME = 0.1
 
 
 def condense(
-    spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array, seed: int
+    spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array
 ) -> FunctionPrior:
     """What rows have told the chains of a fit.
 
@@ -53,17 +53,18 @@ def condense(
         rows: Its rows on the scale the network sees.
         draws: Of each chain [C, S, P].
         chain_weights: [C].
-        seed: Of the choice of inputs.
 
     Raises:
-        ValueError: Where a Gauss-Newton matrix is not finite.
+        ValueError: Where a Gauss-Newton matrix is not finite and positive definite.
     """
     spec = replace(spec, dtype="float64")
-    data, inputs = make_data(*rows, "float64"), _kept_inputs(spec, rows.x, seed)
-    most = int(_MOST_NUMBERS / (len(draws) * len(inputs) * spec.num_outputs))
-    rank = min(most, spec.num_parameters, _num_lines(spec, rows))
+    data = make_data(*rows, "float64")
     with single_threaded_blas():  # or the last bits would depend on the number of cores
-        parts = [_component(spec, data, chain.astype(np.float64), inputs, rank) for chain in draws]
+        tops = [_top(spec, data, chain.astype(np.float64)) for chain in draws]
+        inputs = _kept_inputs(spec, rows.x, tops)
+        most = int(_MOST_NUMBERS / (len(draws) * len(inputs) * spec.num_outputs))
+        rank = min(most, spec.num_parameters, _num_lines(spec, rows))
+        parts = [_component(spec, top, inputs, rank) for top in tops]
     first = _first_alike(parts)
     kept = sorted(set(first))
     arrays = {name: np.stack([getattr(parts[chain], name) for chain in kept]) for name in _KEPT}
@@ -109,48 +110,93 @@ def _num_earlier(spec: NetworkSpec) -> int:
     return 0 if spec.earlier is None else spec.earlier.num_rows
 
 
-def _kept_inputs(spec: NetworkSpec, x: Array, seed: int) -> Array:
-    """Inputs [M, D] out of those of the rows and those that stand for earlier ones."""
-    shares = np.ones(len(x))
-    if spec.earlier is not None:
-        earlier = spec.earlier.inputs.values
-        x = np.concatenate([earlier, x])
-        shares = np.r_[np.full(len(earlier), spec.earlier.num_rows / len(earlier)), shares]
-    wanted = -(-_OUTPUTS_PER_PARAMETER * spec.num_parameters // spec.num_outputs)
-    if wanted >= len(x):
-        return np.asarray(x, np.float64)
-    generator = seeds.generator(seed, "kept inputs", 0)
-    kept = generator.choice(len(x), wanted, replace=False, p=shares / shares.sum())
-    return np.asarray(x[np.sort(kept)], np.float64)
+class _Top(NamedTuple):
+    """Where the posterior is largest given the noise scales of a chain.
+
+    Attributes:
+        theta: [P].
+        pull: Gradient of the likelihood of all rows there, earlier ones included [P].
+        matrix: Gauss-Newton matrix of the posterior [P, P].
+        leverages: How many parameters every row determines, [N].
+        earlier_leverages: The same of the inputs that stand for earlier rows.
+        log_noise: Log noise scales of the chain [S draws, their number].
+    """
+
+    theta: Array
+    pull: Array
+    matrix: Array
+    leverages: Array
+    earlier_leverages: Array
+    log_noise: Array
 
 
-def _component(spec: NetworkSpec, data: Data, draws: Array, inputs: Array, rank: int) -> _Part:
-    """What the rows have told the chain of draws [S, P]."""
+def _top(spec: NetworkSpec, data: Data, draws: Array) -> _Top:
+    """That of the chain of draws [S, P]."""
     place = spec.layout.log_noise_scale
     start = draws[-1].copy()
     start[place] = draws[:, place].mean(axis=0)
-    top, gradient = top_given_scales(spec, start, data)
-    matrix = gauss_newton_matrix(spec, top, data)
-    if not np.isfinite(matrix).all():
+    theta, gradient = top_given_scales(spec, start, data)
+    matrix = gauss_newton_matrix(spec, theta, data)
+    try:
+        factor = precision_factors(matrix)
+    except np.linalg.LinAlgError as error:
         raise ValueError(
-            "FromPosterior needs a Gauss-Newton matrix that is finite at a network of every chain. Use "
-            "dtype='float64', or a likelihood with a larger noise_scale."
-        )
-    _, of_prior = taped(Potential(spec.without_earlier()).log_prior, tf.constant(top[None]))
-    gradient = gradient - of_prior[0].numpy()
-    information = matrix - np.diag(prior_curvature(spec, tf.constant(top)))
+            "FromPosterior needs a Gauss-Newton matrix that is finite and positive definite at a "
+            "network of every chain. Use dtype='float64', or a prior with curvature, such as Normal."
+        ) from error
+    _, of_prior = taped(Potential(spec.without_earlier()).log_prior, tf.constant(theta[None]))
+    leverages = row_leverages(spec, theta, data, factor)
+    of_earlier = _earlier_leverages(spec, theta, factor)
+    pull = gradient - of_prior[0].numpy()
+    return _Top(theta, pull, matrix, leverages, of_earlier, draws[:, place])
+
+
+def _earlier_leverages(spec: NetworkSpec, theta: Array, factor: Array) -> Array:
+    """As those of rows, of the inputs of the earlier posterior as if its lines were independent."""
+    if spec.earlier is None:
+        return np.empty(0)
+    prior = spec.earlier
+    jacobian, _ = _jacobian(spec, theta, prior.inputs.values)
+    solved = np.square(tf.linalg.triangular_solve(factor, jacobian.T).numpy()).sum(axis=0)
+    sizes = np.square(prior.lines.values).sum(axis=1).mean(axis=0)
+    found: Array = (solved * sizes).reshape(prior.num_inputs, -1).sum(axis=1)
+    return found
+
+
+def _kept_inputs(spec: NetworkSpec, x: Array, tops: list[_Top]) -> Array:
+    """Inputs [M, D] of the rows that determine most, earlier ones among them.
+
+    A row that by itself determines a parameter must be there: at other inputs its output has next to
+    no derivative in that parameter, and would be asked to stand for it many times over.
+    """
+    leverages = sum(np.r_[top.earlier_leverages, top.leverages] for top in tops)
+    if spec.earlier is not None:
+        x = np.concatenate([spec.earlier.inputs.values, x])
+    wanted = -(-_OUTPUTS_PER_PARAMETER * spec.num_parameters // spec.num_outputs)
+    kept = np.argsort(-np.asarray(leverages), kind="stable")[:wanted]
+    return np.asarray(x[np.sort(kept)], np.float64)
+
+
+def _component(spec: NetworkSpec, top: _Top, inputs: Array, rank: int) -> _Part:
+    """What the rows have told a chain, in outputs at some inputs."""
+    place = spec.layout.log_noise_scale
+    information = top.matrix - np.diag(prior_curvature(spec, tf.constant(top.theta)))
     lengths, directions = _of_outputs(information, place)
+    # Those that tell least come first.
     lengths, directions = lengths[-rank:], directions[:, -rank:]
     informs = lengths > _NO_INFORMATION
     roots = np.sqrt(np.where(informs, lengths, 0.0))
-    jacobian, outputs = output_jacobian(spec, tf.constant(top), tf.constant(inputs.T))
-    jacobian = jacobian.numpy().transpose(2, 0, 1).reshape(-1, len(top))
+    jacobian, outputs = _jacobian(spec, top.theta, inputs)
     lines = (roots * directions).T @ _pseudo_inverse(jacobian)
-    values = outputs.numpy().T.ravel()
-    pull = np.where(informs, directions.T @ gradient, 0.0) / np.where(informs, roots, 1.0)
-    offsets = lines @ values + pull
-    noise, noise_scale = _of_noise(spec, draws[:, place], np.diag(matrix)[place])
-    return _Part(top, lines, offsets, noise, noise_scale, values)
+    pull = np.where(informs, directions.T @ top.pull, 0.0) / np.where(informs, roots, 1.0)
+    noise, noise_scale = _of_noise(spec, top.log_noise, np.diag(top.matrix)[place])
+    return _Part(top.theta, lines, lines @ outputs + pull, noise, noise_scale, outputs)
+
+
+def _jacobian(spec: NetworkSpec, theta: Array, inputs: Array) -> tuple[Array, Array]:
+    """(Jacobian of the outputs at inputs [M * K, P], outputs [M * K]), input by input."""
+    jacobian, outputs = output_jacobian(spec, tf.constant(theta), tf.constant(inputs.T))
+    return jacobian.numpy().transpose(2, 0, 1).reshape(-1, len(theta)), outputs.numpy().T.ravel()
 
 
 def _of_outputs(information: Array, noise: slice) -> tuple[Array, Array]:
