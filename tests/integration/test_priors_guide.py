@@ -6,6 +6,7 @@ import pytest
 from tests.support.documents import DOCS, run_document
 
 
+@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
 def test_the_guide_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -64,7 +64,8 @@ def condense(
         inputs = _kept_inputs(spec, rows.x, tops)
         most = int(_MOST_NUMBERS / (len(draws) * len(inputs) * spec.num_outputs))
         rank = min(most, spec.num_parameters, _num_lines(spec, rows))
-        parts = [_component(spec, top, inputs, rank) for top in tops]
+        spread = draws[..., spec.layout.log_noise_scale].var(axis=(0, 1), dtype=np.float64)
+        parts = [_component(spec, top, inputs, rank, spread) for top in tops]
     first = _first_alike(parts)
     kept = sorted(set(first))
     arrays = {name: np.stack([getattr(parts[chain], name) for chain in kept]) for name in _KEPT}
@@ -177,8 +178,8 @@ def _kept_inputs(spec: NetworkSpec, x: Array, tops: list[_Top]) -> Array:
     return np.asarray(x[np.sort(kept)], np.float64)
 
 
-def _component(spec: NetworkSpec, top: _Top, inputs: Array, rank: int) -> _Part:
-    """What the rows have told a chain, in outputs at some inputs."""
+def _component(spec: NetworkSpec, top: _Top, inputs: Array, rank: int, spread: Array) -> _Part:
+    """What the rows have told a chain, in outputs at some inputs; `spread` as of `_of_noise`."""
     place = spec.layout.log_noise_scale
     information = top.matrix - np.diag(prior_curvature(spec, tf.constant(top.theta)))
     lengths, directions = _of_outputs(information, place)
@@ -189,7 +190,7 @@ def _component(spec: NetworkSpec, top: _Top, inputs: Array, rank: int) -> _Part:
     jacobian, outputs = _jacobian(spec, top.theta, inputs)
     lines = (roots * directions).T @ _pseudo_inverse(jacobian)
     pull = np.where(informs, directions.T @ top.pull, 0.0) / np.where(informs, roots, 1.0)
-    noise, noise_scale = _of_noise(spec, top.log_noise, np.diag(top.matrix)[place])
+    noise, noise_scale = _of_noise(spec, top, spread)
     return _Part(top.theta, lines, lines @ outputs + pull, noise, noise_scale, outputs)
 
 
@@ -215,15 +216,18 @@ def _pseudo_inverse(jacobian: Array) -> Array:
     return inverse @ (directions.T @ jacobian.T)
 
 
-def _of_noise(spec: NetworkSpec, log_noise: Array, information: Array) -> tuple[Array, Array]:
-    """Means and standard deviations [S] of what rows say of log noise scales, by draws [n, S].
+def _of_noise(spec: NetworkSpec, top: _Top, spread: Array) -> tuple[Array, Array]:
+    """Means and standard deviations [S] of what rows say of the log noise scales of a chain.
 
-    Chains that hardly moved are not taken for more certain than the Fisher information of the rows.
+    `spread` is their variance over the draws of all chains: a chain that has not arrived is too sure of
+    its own, and later rows could not tell it otherwise. No chain is more certain than its rows are by
+    their Fisher information.
     """
-    mean = log_noise.mean(axis=0)
+    mean = top.log_noise.mean(axis=0)
     if not len(mean):
         return mean, mean
-    variance = np.maximum(log_noise.var(axis=0), 1.0 / information)
+    information = np.diag(top.matrix)[spec.layout.log_noise_scale]
+    variance = np.maximum(spread, 1.0 / information)
     prior: Any = spec.noise_prior
     point = tf.constant(mean[None])
 
