@@ -25,11 +25,11 @@ BATCHES, LAYERS = 4, [5, 20, 20, 1]
 KERNEL = HMC(num_leapfrog_steps=32, preconditioner="gauss_newton", target_accept_prob=0.8)
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     add_common_options(parser)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     store = Store("batches", options.fresh, output_folder(options))
     lengths = {"num_burnin_steps": 200, "num_results": 100}
     most, seeds = None, options.seeds

@@ -395,3 +395,11 @@ def test_scan(run_quickly):
     assert "nan" not in table
     assert list(row["scores"]) == ["(1000022, 1000022)", "(1000023, 1000023)"]
     assert [ranks["ranks"] for ranks in row["ranks"]] == [0, 1, 2, 4]
+
+
+@pytest.mark.realdata
+def test_batches(run_quickly):
+    table, rows = run_quickly("batches")
+    assert [row["rows"] for row in rows] == [20, 20, 20, 20, 20, 80]
+    (last, alone) = (row["lpd"] for row in rows[3:5])
+    assert last > alone and f"after the four batches {last:.3f}" in table
