@@ -27,6 +27,11 @@ class DiagonalInformation(NamedTuple):
 
     weights: Tensor
 
+    @property
+    def diagonal(self) -> Tensor:
+        """[num_outputs, n]."""
+        return self.weights
+
     def of_rows(self, counts: Tensor) -> Self:
         """The same of the rows that count: `counts` [n] has ones and zeros."""
         return self._replace(weights=self.weights * counts)
@@ -48,6 +53,11 @@ class CategoricalInformation(NamedTuple):
     """
 
     probabilities: Tensor
+
+    @property
+    def diagonal(self) -> Tensor:
+        """[M, n]."""
+        return self.probabilities * (1.0 - self.probabilities)
 
     def of_rows(self, counts: Tensor) -> Self:
         """The same of the rows that count: `counts` [n] has ones and zeros."""

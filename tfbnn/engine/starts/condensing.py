@@ -20,7 +20,11 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.densities import scale_log_prior
-from tfbnn.engine.density.fisher import prior_curvature, scale_curvature
+from tfbnn.engine.density.fisher import (
+    likelihood_information,
+    prior_curvature,
+    scale_curvature,
+)
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, output_jacobian, row_leverages
 from tfbnn.engine.density.laplace import precision_factors
 from tfbnn.engine.density.potential import Potential
@@ -39,6 +43,9 @@ _OUTPUTS_PER_PARAMETER = 2
 _MOST_NUMBERS = 4e6
 # Directions of J^T J, and of A against a prior of scale one, below which there is but rounding.
 _SMALL, _NO_INFORMATION = 1e-10, 1e-6
+# How much better an output may be known than by the rows that there are for each input, as inputs are
+# those that determine most for all chains together.
+_MARGIN = 2.0
 # Nats that components may differ by and be one.
 _SAME = 0.1
 
@@ -65,12 +72,12 @@ def condense(
         most = int(_MOST_NUMBERS / (len(draws) * len(inputs) * spec.num_outputs))
         rank = min(most, spec.num_parameters, _num_lines(spec, rows))
         spread = draws[..., spec.layout.log_noise_scale].var(axis=(0, 1), dtype=np.float64)
-        parts = [_component(spec, top, inputs, rank, spread) for top in tops]
+        parts = [_component(spec, data, top, inputs, rank, spread) for top in tops]
     first = _first_alike(parts)
     kept = sorted(set(first))
     arrays = {name: np.stack([getattr(parts[chain], name) for chain in kept]) for name in _KEPT}
     arrays["weights"] = np.array([chain_weights[np.array(first) == chain].sum() for chain in kept])
-    return FunctionPrior.of(inputs=inputs, num_rows=len(rows.x) + _num_earlier(spec), **arrays)
+    return FunctionPrior.of(inputs=inputs, num_rows=_num_rows(spec, tops[0]), **arrays)
 
 
 class _Part(NamedTuple):
@@ -107,10 +114,6 @@ def _num_lines(spec: NetworkSpec, rows: NetworkRows) -> int:
     return earlier + len(rows.x) * spec.num_outputs
 
 
-def _num_earlier(spec: NetworkSpec) -> int:
-    return 0 if spec.earlier is None else spec.earlier.num_rows
-
-
 class _Top(NamedTuple):
     """Where the posterior is largest given the noise scales of a chain.
 
@@ -129,6 +132,11 @@ class _Top(NamedTuple):
     leverages: Array
     earlier_leverages: Array
     log_noise: Array
+
+
+def _num_rows(spec: NetworkSpec, top: _Top) -> int:
+    """Of the fit and before it."""
+    return len(top.leverages) + (0 if spec.earlier is None else spec.earlier.num_rows)
 
 
 def _top(spec: NetworkSpec, data: Data, draws: Array) -> _Top:
@@ -178,20 +186,50 @@ def _kept_inputs(spec: NetworkSpec, x: Array, tops: list[_Top]) -> Array:
     return np.asarray(x[np.sort(kept)], np.float64)
 
 
-def _component(spec: NetworkSpec, top: _Top, inputs: Array, rank: int, spread: Array) -> _Part:
+def _component(
+    spec: NetworkSpec, data: Data, top: _Top, inputs: Array, rank: int, spread: Array
+) -> _Part:
     """What the rows have told a chain, in outputs at some inputs; `spread` as of `_of_noise`."""
-    place = spec.layout.log_noise_scale
     information = top.matrix - np.diag(prior_curvature(spec, tf.constant(top.theta)))
-    lengths, directions = _of_outputs(information, place)
+    lengths, directions = _of_outputs(information, spec.layout.log_noise_scale)
     # Those that tell least come first.
     lengths, directions = lengths[-rank:], directions[:, -rank:]
     informs = lengths > _NO_INFORMATION
     roots = np.sqrt(np.where(informs, lengths, 0.0))
     jacobian, outputs = _jacobian(spec, top.theta, inputs)
     lines = (roots * directions).T @ _pseudo_inverse(jacobian)
+    of_a_row = _information_of_a_row(spec, top.theta, outputs, data)
+    lines = _bounded(lines, of_a_row, _num_rows(spec, top) / len(inputs))
     pull = np.where(informs, directions.T @ top.pull, 0.0) / np.where(informs, roots, 1.0)
     noise, noise_scale = _of_noise(spec, top, spread)
     return _Part(top.theta, lines, lines @ outputs + pull, noise, noise_scale, outputs)
+
+
+def _information_of_a_row(spec: NetworkSpec, theta: Array, outputs: Array, data: Data) -> Array:
+    """What one row tells of each of the outputs [M * K] by itself, its inverse variance: [M * K]."""
+    found = outputs.reshape(-1, spec.num_outputs).T
+    noise = data.row_noise
+    if noise is not None:  # of rows, which inputs that were kept earlier are not
+        noise = np.median(noise, axis=-1, keepdims=True) * np.ones_like(found)
+    log_noise = tf.constant(theta[spec.layout.log_noise_scale])
+    information, _ = likelihood_information(spec.likelihood, tf.constant(found), log_noise, noise)
+    return spec.likelihood_power * information.diagonal.numpy().T.ravel()
+
+
+def _bounded(lines: Array, of_a_row: Array, rows_per_input: float) -> Array:
+    """Lines [R, M * K] with no more certainty in outputs than so many rows for each input give.
+
+    What exceeds that stands for parameters that the kept inputs hardly see, and holds only next to the
+    top: of 5-20-20-1 on 2937 rows the tenth of the singular values that exceeds it makes draws up to 1.8
+    times as unlikely as the rows have them, in units of their log likelihood; without it they are within 5 %.
+    """
+    scales = np.sqrt(np.maximum(of_a_row, _SMALL * of_a_row.max()))
+    left, sizes, right = np.linalg.svd(lines / scales, full_matrices=False)
+    limit = _MARGIN * np.sqrt(max(1.0, rows_per_input))
+    if sizes[0] <= limit:
+        return lines
+    bounded: Array = (left * np.minimum(sizes, limit)) @ right * scales
+    return bounded
 
 
 def _jacobian(spec: NetworkSpec, theta: Array, inputs: Array) -> tuple[Array, Array]:

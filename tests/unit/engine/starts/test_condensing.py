@@ -60,7 +60,7 @@ def test_for_a_linear_network_they_are_the_likelihood(num_rows, parameterization
 @pytest.mark.parametrize("likelihood", [likelihoods.Gaussian("learned"), likelihoods.StudentT(5.0)])
 def test_there_they_have_gradient_and_matrix_of_the_likelihood(likelihood):
     spec = plain_spec([3, 3, 2], dtype="float64", likelihood=likelihood, prior=priors.Normal(1.0))
-    rows = make_rows(60)
+    rows = make_rows(20)  # all of which are kept
     after = condensed(spec, rows, draws_near(spec, 1, spread=0.5))
     top, data = after.earlier.networks.values[0], data_of(rows)
     matrix = gauss_newton_matrix(spec, top, data) - np.diag(prior_curvature(spec, top))
@@ -73,6 +73,14 @@ def test_there_they_have_gradient_and_matrix_of_the_likelihood(likelihood):
     gradient = taped(lambda theta: earlier_log_prob(after, theta), at_top)[1][0, weights]
     _, exact = Potential(spec).log_likelihood_and_gradient(at_top, data)
     np.testing.assert_allclose(gradient, exact[0, weights], atol=1e-4)
+
+
+def test_outputs_are_not_known_better_than_by_the_rows_that_there_are():
+    spec = plain_spec([3, 3, 2], dtype="float64", **KNOWN)
+    prior = condensed(spec, make_rows(400)).earlier
+    noise = np.tile([0.3, 0.05], prior.num_inputs)
+    largest = np.linalg.norm(prior.lines.values[0] * noise, 2)
+    assert 1.0 < largest < 2.01 * (400 / prior.num_inputs) ** 0.5
 
 
 def test_they_are_made_where_the_posterior_is_largest_given_the_noise():
