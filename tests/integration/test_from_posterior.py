@@ -108,6 +108,8 @@ def test_what_is_no_fitted_model_is_refused(first):
         priors.FromPosterior(3)
     with pytest.raises(tfbnn.exceptions.NotFittedError):
         priors.FromPosterior(tfbnn.BayesianMLP([2, 3, 1]))
+    with pytest.raises(ValueError, match="FromPosterior needs the 30 rows of the fit, received 29"):
+        priors.FromPosterior(first, *rows(1, 29))
     with pytest.raises(ValueError, match="x and y together, received y=None"):
         priors.FromPosterior(first, rows(1)[0])
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tfbnn.fit.handing_on import refuse_other_network
-from tfbnn.posterior.checks import checked_rows
+from tfbnn.posterior.checks import checked_rows, require_rows_of_fit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
@@ -40,7 +40,8 @@ class FromPosterior:
     Raises:
         NotFittedError: Before a fit.
         TypeError, ValueError: For what is no model, draws that are no networks, rows that are missing or
-            do not fit, and a Gauss-Newton matrix that is not finite.
+            are not as many as those of the fit, and a Gauss-Newton matrix that is not finite and
+            positive definite.
 
     Example:
         first = tfbnn.BayesianMLP([5, 20, 1])
@@ -75,6 +76,7 @@ class FromPosterior:
             rows = model.rows_of_the_fit(noise_scale, "FromPosterior", "x and y")
         else:
             rows, _ = checked_rows(ensemble, x, y, noise_scale, "FromPosterior")
+            require_rows_of_fit(ensemble, rows, "FromPosterior")
         from tfbnn.engine.starts.condensing import condense
 
         self._prior = condense(

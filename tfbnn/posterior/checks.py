@@ -1,5 +1,7 @@
 """Checks of a user's rows and inputs against the ensemble that is to use them."""
 
+import warnings
+
 from numpy.typing import ArrayLike
 
 from tfbnn.data.bad_rows import columns_named, places_named
@@ -7,7 +9,7 @@ from tfbnn.data.coding import as_inputs
 from tfbnn.data.frames import column_names, select_columns
 from tfbnn.data.transforms import checked_forward
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.rows import NetworkRows, Rows, check_range, prepare_rows
+from tfbnn.spec.rows import NetworkRows, Rows, check_range, data_hash, prepare_rows
 from tfbnn.system.arrays import Array
 
 
@@ -84,4 +86,27 @@ def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:
         raise ValueError(
             f"The model was fitted with a known noise scale per row, so {what} needs noise_scale, "
             "received None. Pass the standard deviations of these rows."
+        )
+
+
+def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
+    """Refuses rows that are not as many as those of the fit; warns of others.
+
+    Args:
+        ensemble: Ensemble.
+        rows: Rows.
+        what: What needs them, for messages.
+    """
+    origin = ensemble.provenance
+    if origin.num_training_rows is not None and origin.num_training_rows != len(rows.x):
+        raise ValueError(
+            f"{what} needs the {origin.num_training_rows} rows of the fit, received {len(rows.x)}: "
+            "with others the density is not the one that was sampled."
+        )
+    if origin.data_sha256 is not None and origin.data_sha256 != data_hash(rows):
+        warnings.warn(
+            f"{what}: these are not the rows of the fit, or in another order. With others the density "
+            "is not the one that was sampled.",
+            UserWarning,
+            stacklevel=4,
         )

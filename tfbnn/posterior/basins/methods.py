@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
 from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.checks import checked_rows
-from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.checks import checked_rows, require_rows_of_fit
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.rows import Rows, data_hash
 
 
 class BasinMethods(SampledModel):
@@ -78,24 +75,7 @@ class BasinMethods(SampledModel):
             )
         else:
             rows, _ = checked_rows(ensemble, x, y, noise_scale, "basins")
-            _require_rows_of_fit(ensemble, rows)
+            require_rows_of_fit(ensemble, rows, "basins")
         found = basins_of(ensemble, ensemble.transform(rows))
         self._ensemble = replace(ensemble, basins=found)
         return found
-
-
-def _require_rows_of_fit(ensemble: Ensemble, rows: Rows) -> None:
-    """Refuses rows that are not as many as those of the fit; warns of others."""
-    origin = ensemble.provenance
-    if origin.num_training_rows is not None and origin.num_training_rows != len(rows.x):
-        raise ValueError(
-            f"basins needs the {origin.num_training_rows} rows of the fit, received {len(rows.x)}: "
-            "with others the density is not the one that was sampled."
-        )
-    if origin.data_sha256 is not None and origin.data_sha256 != data_hash(rows):
-        warnings.warn(
-            "basins: these are not the rows of the fit, or in another order. With others the density "
-            "is not the one that was sampled.",
-            UserWarning,
-            stacklevel=3,
-        )
