@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support import keras_models
 from tfbnn import likelihoods, priors
+from tfbnn.fit import from_posterior
 
 SHORT = {"num_chains": 2, "num_burnin_steps": 30, "num_results": 20, "until": None, "verbose": 0}
 KERNEL = tfbnn.kernels.HMC(num_leapfrog_steps=8)
@@ -112,6 +114,17 @@ def test_what_is_no_fitted_model_is_refused(first):
         priors.FromPosterior(first, *rows(1, 29))
     with pytest.raises(ValueError, match="x and y together, received y=None"):
         priors.FromPosterior(first, rows(1)[0])
+
+
+def test_networks_without_curvature_or_with_too_much_of_it_are_refused():
+    recurrent = keras_models.KINDS["recurrent"].model().spec
+    with pytest.raises(
+        ValueError, match="FromPosterior needs the derivatives of every row's outputs"
+    ):
+        from_posterior._require_curvature(recurrent)
+    wide = tfbnn.BayesianMLP([10, 500, 1]).spec
+    with pytest.raises(ValueError, match="at most 4000 parameters, this model has 6"):
+        from_posterior._require_curvature(wide)
 
 
 def test_what_needs_priors_of_layers_says_so(first, second):

@@ -13,6 +13,9 @@ from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.network_spec import NetworkSpec
 
+# A Gauss-Newton matrix and its factors take some 8 P^2 bytes each: 0.1 GB at this P, and minutes.
+_MOST_PARAMETERS = 4000
+
 
 class FromPosterior:
     """What the rows of an earlier fit have told, for rows that arrive batch by batch.
@@ -25,7 +28,9 @@ class FromPosterior:
     rows at once. Of other networks they are an approximation: `docs/guide/priors.md` has figures.
 
     Twice as many outputs are kept as there are parameters, all where rows are fewer, at the inputs that
-    determine most. A file of the new model has these inputs in it.
+    determine most. A file of the new model has these inputs in it. Numbers are bounded at 32 MB, in which
+    700 parameters and four chains that do not agree have room, 1400 of chains that do; above that the
+    directions that rows say most of are kept, with a warning where others say more than the prior.
 
     The new model has the layer sizes, activations, parameterisation, likelihood and transforms of the
     earlier one, whose priors, class labels, names and training ranges it takes over. Its chains start
@@ -41,7 +46,10 @@ class FromPosterior:
         NotFittedError: Before a fit.
         TypeError, ValueError: For what is no model, draws that are no networks, rows that are missing or
             are not as many as those of the fit, and a Gauss-Newton matrix that is not finite and
-            positive definite.
+            positive definite; a network without one, as recurrent ones, or of more than 4000 parameters.
+
+    Warns:
+        UserWarning: When the rows are not those of the fit, and where directions are left out.
 
     Example:
         first = tfbnn.BayesianMLP([5, 20, 1])
@@ -67,6 +75,7 @@ class FromPosterior:
             raise TypeError(f"FromPosterior needs a fitted model, received {model!r:.200}.")
         ensemble = model.posterior
         ensemble.require_networks("FromPosterior")
+        _require_curvature(ensemble.spec)
         if (x is None) != (y is None):
             raise ValueError(
                 "FromPosterior needs x and y together, received "
@@ -109,3 +118,17 @@ class FromPosterior:
         refuse_other_network("prior", spec, there)
         spec = replace(spec.with_priors_of(there), likelihood=there.likelihood, choices=())
         return spec.after(self._prior)
+
+
+def _require_curvature(spec: NetworkSpec) -> None:
+    """Refuses networks that have no Gauss-Newton matrix, or one too large to factorise."""
+    if spec.gauss_newton_obstacle is not None:
+        raise ValueError(
+            f"FromPosterior needs the derivatives of every row's outputs: {spec.gauss_newton_obstacle}. "
+            "Pass the last draws on by initial_state=model, and fit all rows together."
+        )
+    if spec.num_parameters > _MOST_PARAMETERS:
+        raise ValueError(
+            f"FromPosterior factorises P x P matrices, for at most {_MOST_PARAMETERS} parameters, this "
+            f"model has {spec.num_parameters}. Use narrower layers."
+        )

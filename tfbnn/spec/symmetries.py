@@ -1,7 +1,7 @@
 """Copies of a network that are the same function: hidden units in another order, or with signs turned.
 
-Of a layer with H units H! orders are alike in likelihood and prior, as one prior is over all weights
-of a kernel or bias; where the activation is odd and the priors even, so are the 2^H turns of signs
+Of a layer with H units H! orders are alike in likelihood and prior, where one prior is over all weights
+of a kernel or bias, and not arrays of them; where the activation is odd and the priors even, so are the 2^H turns of signs
 (Chen, Lu and Hecht-Nielsen 1993, Neural Computation 5, 910).
 """
 
@@ -102,8 +102,10 @@ def _hidden_layers(spec: NetworkSpec, theta: Array) -> list[_Layer]:
     for index, name in enumerate(spec.activations):
         (kernel, bias), (outgoing, _) = weights[index : index + 2]
         here, behind = spec.priors[index : index + 2]
-        even = [prior.is_even for prior in (here.kernel, here.bias, behind.kernel)]
-        turns = ACTIVATIONS[name].odd and all(even)
+        around = (here.kernel, here.bias, behind.kernel)
+        if any(prior.shape is not None for prior in around):
+            continue  # weights have priors of their own there, and units are not alike
+        turns = ACTIVATIONS[name].odd and all(prior.is_even for prior in around)
         is_last = index == len(spec.activations) - 1
         layers.append(_Layer(kernel, bias[:, None], outgoing, turns, is_last))
     return layers

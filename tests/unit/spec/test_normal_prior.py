@@ -11,6 +11,7 @@ from tfbnn.spec.model_spec import REGISTRY, ModelSpec
 from tfbnn.spec.priors.arrays import FrozenArray
 from tfbnn.spec.priors.draws import draw_parameters
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+from tfbnn.spec.symmetries import random_copies
 
 KERNEL = np.array([[0.5, -1.0, 1e-3], [2.0, 1 / 3, 7.0]])
 ARRAYS = {"kernel": priors.Normal(0.1, loc=KERNEL), "bias": priors.Normal([0.1, 0.2, 0.3])}
@@ -109,3 +110,18 @@ def test_the_summary_names_the_arrays_by_their_shape():
     lines = []
     model([ARRAYS, priors.Normal()]).summary(lines.append)
     assert "Normal(0.1, array of shape [2, 3])" in lines[0]
+
+
+def test_units_are_not_alike_where_weights_have_priors_of_their_own():
+    """But where they all have one mean they are, with other signs aside."""
+    generator = np.random.default_rng(0)
+    own, shifted = model([ARRAYS, priors.Normal()]).spec, model(priors.Normal(1.0, loc=0.5)).spec
+    theta = generator.normal(size=(20, own.num_parameters))
+    assert np.array_equal(random_copies(own, theta, generator), theta)
+    moved = random_copies(shifted, theta[:, : shifted.num_parameters], generator)
+    assert not np.array_equal(moved, theta)
+    assert np.array_equal(np.sort(moved, axis=1), np.sort(theta, axis=1))
+
+
+def test_an_array_without_axes_is_a_number():
+    assert priors.Normal(np.array(0.5)) == priors.Normal(0.5)

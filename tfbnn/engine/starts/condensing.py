@@ -12,6 +12,7 @@ divided out of the normal distribution of a chain's.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,11 +26,8 @@ from tfbnn.engine.density.fisher import (
     prior_curvature,
     scale_curvature,
 )
-from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, output_jacobian, row_leverages
-from tfbnn.engine.density.laplace import precision_factors
-from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
-from tfbnn.engine.starts.newton import top_given_scales
+from tfbnn.engine.starts.tops import Top, find_top, jacobian_at
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import FunctionPrior
 from tfbnn.spec.rows import NetworkRows
@@ -65,39 +63,66 @@ def condense(
         ValueError: Where a Gauss-Newton matrix is not finite and positive definite.
     """
     spec = replace(spec, dtype="float64")
-    data = make_data(*rows, "float64")
+    data, counts = make_data(*rows, "float64"), chain_weights > 0
+    draws, chain_weights = draws[counts].astype(np.float64), chain_weights[counts]
+    spread = draws[..., spec.layout.log_noise_scale].var(axis=(0, 1))
     with single_threaded_blas():  # or the last bits would depend on the number of cores
-        tops = [_top(spec, data, chain.astype(np.float64)) for chain in draws]
+        tops = [find_top(spec, data, chain) for chain in draws]
         inputs = _kept_inputs(spec, rows.x, tops)
-        most = int(_MOST_NUMBERS / (len(draws) * len(inputs) * spec.num_outputs))
-        rank = min(most, spec.num_parameters, _num_lines(spec, rows))
-        spread = draws[..., spec.layout.log_noise_scale].var(axis=(0, 1), dtype=np.float64)
-        parts = [_component(spec, data, top, inputs, rank, spread) for top in tops]
+        parts = [_component(spec, data, top, inputs, spread) for top in tops]
     first = _first_alike(parts)
     kept = sorted(set(first))
-    arrays = {name: np.stack([getattr(parts[chain], name) for chain in kept]) for name in _KEPT}
-    arrays["weights"] = np.array([chain_weights[np.array(first) == chain].sum() for chain in kept])
-    return FunctionPrior.of(inputs=inputs, num_rows=_num_rows(spec, tops[0]), **arrays)
+    lines = _most_telling([parts[chain] for chain in kept], len(inputs) * spec.num_outputs)
+    return FunctionPrior.of(
+        num_rows=_num_rows(spec, tops[0]),
+        inputs=inputs,
+        weights=np.array([chain_weights[np.array(first) == chain].sum() for chain in kept]),
+        networks=np.stack([parts[chain].theta for chain in kept]),
+        lines=np.stack([parts[chain].lines[lines] for chain in kept]),
+        offsets=np.stack([parts[chain].offsets[lines] for chain in kept]),
+        log_noise=np.stack([parts[chain].log_noise for chain in kept]),
+        log_noise_scale=np.stack([parts[chain].log_noise_scale for chain in kept]),
+    )
+
+
+def _most_telling(parts: list[_Part], num_outputs: int) -> slice:
+    """Which lines there is room for: the last ones, of which rows say most."""
+    size = len(parts[0].lengths)
+    rank = min(size, int(_MOST_NUMBERS / (len(parts) * num_outputs)))
+    left_out = max(int(np.sum(part.lengths[: size - rank] > 1.0)) for part in parts)
+    if left_out:
+        warnings.warn(
+            f"FromPosterior has room for {rank} of {size} directions of the parameters, and leaves out "
+            f"{left_out} of which the rows say more than a prior of scale one. The posterior of later "
+            "rows will be that much wider. Use fewer parameters, or a run whose chains agree.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return slice(size - rank, size)
 
 
 class _Part(NamedTuple):
-    """A component, as of `FunctionPrior`; and its outputs at the inputs that are kept [M * K]."""
+    """A component, as of `FunctionPrior`.
 
-    networks: Array
+    Attributes besides those:
+        theta: Its network [P].
+        outputs: Its outputs at the inputs that are kept [M * K].
+        lengths: What rows say of the directions that the lines are for, rising [R].
+    """
+
+    theta: Array
     lines: Array
     offsets: Array
     log_noise: Array
     log_noise_scale: Array
     outputs: Array
+    lengths: Array
 
     def misses(self, other: _Part) -> float:
         """By how much the density of this one is smaller at the top of another, in nats."""
         of_outputs = self.lines @ (other.outputs - self.outputs)
         of_noise = (other.log_noise - self.log_noise) / self.log_noise_scale
         return 0.5 * float(np.square(of_outputs).sum() + np.square(of_noise).sum())
-
-
-_KEPT = _Part._fields[:-1]
 
 
 def _first_alike(parts: list[_Part]) -> list[int]:
@@ -108,71 +133,18 @@ def _first_alike(parts: list[_Part]) -> list[int]:
     ]
 
 
-def _num_lines(spec: NetworkSpec, rows: NetworkRows) -> int:
+def _num_lines(spec: NetworkSpec, num_rows: int) -> int:
     """The rank that the information can have at most."""
     earlier = 0 if spec.earlier is None else spec.earlier.offsets.shape[1]
-    return earlier + len(rows.x) * spec.num_outputs
+    return earlier + num_rows * spec.num_outputs
 
 
-class _Top(NamedTuple):
-    """Where the posterior is largest given the noise scales of a chain.
-
-    Attributes:
-        theta: [P].
-        pull: Gradient of the likelihood of all rows there, earlier ones included [P].
-        matrix: Gauss-Newton matrix of the posterior [P, P].
-        leverages: How many parameters every row determines, [N].
-        earlier_leverages: The same of the inputs that stand for earlier rows.
-        log_noise: Log noise scales of the chain [S draws, their number].
-    """
-
-    theta: Array
-    pull: Array
-    matrix: Array
-    leverages: Array
-    earlier_leverages: Array
-    log_noise: Array
-
-
-def _num_rows(spec: NetworkSpec, top: _Top) -> int:
+def _num_rows(spec: NetworkSpec, top: Top) -> int:
     """Of the fit and before it."""
     return len(top.leverages) + (0 if spec.earlier is None else spec.earlier.num_rows)
 
 
-def _top(spec: NetworkSpec, data: Data, draws: Array) -> _Top:
-    """That of the chain of draws [S, P]."""
-    place = spec.layout.log_noise_scale
-    start = draws[-1].copy()
-    start[place] = draws[:, place].mean(axis=0)
-    theta, gradient = top_given_scales(spec, start, data)
-    matrix = gauss_newton_matrix(spec, theta, data)
-    try:
-        factor = precision_factors(matrix)
-    except np.linalg.LinAlgError as error:
-        raise ValueError(
-            "FromPosterior needs a Gauss-Newton matrix that is finite and positive definite at a "
-            "network of every chain. Use dtype='float64', or a prior with curvature, such as Normal."
-        ) from error
-    _, of_prior = taped(Potential(spec.without_earlier()).log_prior, tf.constant(theta[None]))
-    leverages = row_leverages(spec, theta, data, factor)
-    of_earlier = _earlier_leverages(spec, theta, factor)
-    pull = gradient - of_prior[0].numpy()
-    return _Top(theta, pull, matrix, leverages, of_earlier, draws[:, place])
-
-
-def _earlier_leverages(spec: NetworkSpec, theta: Array, factor: Array) -> Array:
-    """As those of rows, of the inputs of the earlier posterior as if its lines were independent."""
-    if spec.earlier is None:
-        return np.empty(0)
-    prior = spec.earlier
-    jacobian, _ = _jacobian(spec, theta, prior.inputs.values)
-    solved = np.square(tf.linalg.triangular_solve(factor, jacobian.T).numpy()).sum(axis=0)
-    sizes = np.square(prior.lines.values).sum(axis=1).mean(axis=0)
-    found: Array = (solved * sizes).reshape(prior.num_inputs, -1).sum(axis=1)
-    return found
-
-
-def _kept_inputs(spec: NetworkSpec, x: Array, tops: list[_Top]) -> Array:
+def _kept_inputs(spec: NetworkSpec, x: Array, tops: list[Top]) -> Array:
     """Inputs [M, D] of the rows that determine most, earlier ones among them.
 
     A row that by itself determines a parameter must be there: at other inputs its output has next to
@@ -186,23 +158,21 @@ def _kept_inputs(spec: NetworkSpec, x: Array, tops: list[_Top]) -> Array:
     return np.asarray(x[np.sort(kept)], np.float64)
 
 
-def _component(
-    spec: NetworkSpec, data: Data, top: _Top, inputs: Array, rank: int, spread: Array
-) -> _Part:
+def _component(spec: NetworkSpec, data: Data, top: Top, inputs: Array, spread: Array) -> _Part:
     """What the rows have told a chain, in outputs at some inputs; `spread` as of `_of_noise`."""
     information = top.matrix - np.diag(prior_curvature(spec, tf.constant(top.theta)))
     lengths, directions = _of_outputs(information, spec.layout.log_noise_scale)
-    # Those that tell least come first.
+    rank = min(len(lengths), _num_lines(spec, len(top.leverages)))
     lengths, directions = lengths[-rank:], directions[:, -rank:]
     informs = lengths > _NO_INFORMATION
     roots = np.sqrt(np.where(informs, lengths, 0.0))
-    jacobian, outputs = _jacobian(spec, top.theta, inputs)
+    jacobian, outputs = jacobian_at(spec, top.theta, inputs)
     lines = (roots * directions).T @ _pseudo_inverse(jacobian)
     of_a_row = _information_of_a_row(spec, top.theta, outputs, data)
     lines = _bounded(lines, of_a_row, _num_rows(spec, top) / len(inputs))
     pull = np.where(informs, directions.T @ top.pull, 0.0) / np.where(informs, roots, 1.0)
     noise, noise_scale = _of_noise(spec, top, spread)
-    return _Part(top.theta, lines, lines @ outputs + pull, noise, noise_scale, outputs)
+    return _Part(top.theta, lines, lines @ outputs + pull, noise, noise_scale, outputs, lengths)
 
 
 def _information_of_a_row(spec: NetworkSpec, theta: Array, outputs: Array, data: Data) -> Array:
@@ -232,12 +202,6 @@ def _bounded(lines: Array, of_a_row: Array, rows_per_input: float) -> Array:
     return bounded
 
 
-def _jacobian(spec: NetworkSpec, theta: Array, inputs: Array) -> tuple[Array, Array]:
-    """(Jacobian of the outputs at inputs [M * K, P], outputs [M * K]), input by input."""
-    jacobian, outputs = output_jacobian(spec, tf.constant(theta), tf.constant(inputs.T))
-    return jacobian.numpy().transpose(2, 0, 1).reshape(-1, len(theta)), outputs.numpy().T.ravel()
-
-
 def _of_outputs(information: Array, noise: slice) -> tuple[Array, Array]:
     """Eigenvalues, rising, and eigenvectors of the information, but that in the noise."""
     information = information.copy()
@@ -254,7 +218,7 @@ def _pseudo_inverse(jacobian: Array) -> Array:
     return inverse @ (directions.T @ jacobian.T)
 
 
-def _of_noise(spec: NetworkSpec, top: _Top, spread: Array) -> tuple[Array, Array]:
+def _of_noise(spec: NetworkSpec, top: Top, spread: Array) -> tuple[Array, Array]:
     """Means and standard deviations [S] of what rows say of the log noise scales of a chain.
 
     `spread` is their variance over the draws of all chains: a chain that has not arrived is too sure of

@@ -68,6 +68,8 @@ def number_or_array(name: str, value: Any, above: float | None = None) -> float 
     Raises:
         TypeError, ValueError: For anything but finite numbers above that.
     """
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
     if isinstance(value, FrozenArray):
         array = value.values
     elif isinstance(value, (list, tuple)) or np.ndim(value):

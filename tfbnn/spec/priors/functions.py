@@ -23,7 +23,8 @@ class FunctionPrior:
 
     Attributes:
         inputs: z [M, D].
-        weights: w [B], which add up to one.
+        weights: w [B], which add up to one: of the heights of the components. Their masses also depend
+            on the priors of the layers, and are no one's business while chains stay in theirs.
         networks: Parameters [B, P] where each component is nearly largest, and where chains start.
         lines: W [B, R, M * K], input by input.
         offsets: o [B, R].

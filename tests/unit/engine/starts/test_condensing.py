@@ -12,6 +12,7 @@ from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import earlier_matrix, gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
+from tfbnn.engine.starts import condensing
 from tfbnn.engine.starts.condensing import condense
 from tfbnn.spec.rows import NetworkRows
 
@@ -128,3 +129,20 @@ def test_the_rows_that_determine_most_are_kept():
     assert len(inputs) == 8  # twice the parameters over the outputs
     for row in far:
         assert (inputs == rows.x[row]).all(axis=1).any()
+
+
+def test_chains_without_weight_say_nothing():
+    spec, rows = plain_spec([3, 3, 2], dtype="float64", **KNOWN), make_rows(40)
+    draws = draws_near(spec, 3, spread=2.0)
+    prior = condense(spec, rows, draws, np.array([0.25, 0.0, 0.75]))
+    assert prior.weights.values.tolist() == [0.25, 0.75]
+    assert prior.networks == condense(spec, rows, draws[[0, 2]], np.array([0.25, 0.75])).networks
+
+
+def test_where_there_is_no_room_the_most_telling_directions_are_kept_with_a_warning(monkeypatch):
+    spec, rows = plain_spec([3, 2], dtype="float64", **KNOWN), make_rows(40)
+    whole = condensed(spec, rows)
+    monkeypatch.setattr(condensing, "_MOST_NUMBERS", 5 * 16)
+    with pytest.warns(UserWarning, match="has room for 5 of 8 directions .* leaves out 3"):
+        part = condensed(spec, rows)
+    assert np.array_equal(part.earlier.lines.values, whole.earlier.lines.values[:, 3:])
