@@ -51,7 +51,7 @@ def rivals(case, quick=False):
         f"forest of {NUM_TREES} trees": RandomForestClassifier(NUM_TREES, random_state=0),
     }.items():
         probabilities = rival.fit(images, labels).predict_proba(test)
-        # A forest that no tree of which knows a class says 0.
+        # Where no tree knows a class the forest says 0.
         log_probabilities = np.log(np.maximum(probabilities, 1.0 / NUM_TREES / 10.0))
         found[name] = of_log_probabilities(log_probabilities, truth)
     model = case.model
