@@ -1,5 +1,7 @@
 """Accuracy and log predictive density of the digits that were held out, of networks and of rivals."""
 
+import warnings
+
 import numpy as np
 from digits_networks_chains import digits, targets
 from repriorisation_chains import NOISE_SCALE
@@ -65,6 +67,8 @@ def rivals(case, quick=False):
         jit_compile=False,
         verbose=0,
     )
-    outputs = model.predict_draws(case.inputs(test))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The .* of this model are not sampled", UserWarning)
+        outputs = model.predict_draws(case.inputs(test))
     found[f"ADAM ensemble, {case.key}"] = scores(outputs[None])
     return found
