@@ -20,9 +20,11 @@ from tfbnn.kernels import HMC, Repriorised
 __all__ = [
     "LEAPFROG_STEPS",
     "METHODS",
+    "NOISE_SCALE",
     "NUM_PROJECTIONS",
     "Case",
     "Watch",
+    "effective",
     "kernel",
     "sample",
     "start",

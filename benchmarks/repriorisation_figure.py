@@ -6,7 +6,7 @@ from repriorisation_report import per_step
 
 from tfbnn.plots.canvas import BLUE, GREEN, GREY, ORANGE, styled_figure
 
-__all__ = ["figure"]
+__all__ = ["LOOKS", "figure"]
 
 # A colour and a line for each method.
 LOOKS = dict(zip(METHODS, ((ORANGE, ":"), (BLUE, "-"), (GREEN, "--"))))

@@ -6,7 +6,7 @@ import numpy as np
 from common import markdown
 from repriorisation_chains import LEAPFROG_STEPS, METHODS
 
-__all__ = ["per_step", "report"]
+__all__ = ["KINDS", "effective_cell", "per_step", "ratio_cell", "report"]
 
 # Fewer effective draws than this are no estimate, only a bound.
 FEWEST = 10.0

@@ -38,6 +38,7 @@ _SUBMODULES = (
     "priors",
     "likelihoods",
     "kernels",
+    "networks",
     "datasets",
     "storage",
     "plots",

@@ -316,6 +316,45 @@ def test_repriorisation(run_quickly, tmp_path):
     assert split["rmse"] < 5.0
 
 
+def test_digits_networks(run_quickly, tmp_path):
+    table, rows = run_quickly("digits_networks")
+    assert table.count("| flattened, 2 |") == 3 and "nan" not in table
+    assert (tmp_path / "digits_networks.png").stat().st_size > 10_000
+    chains = {row["method"]: row for row in rows if "method" in row}
+    assert set(chains) == {"standard", "repriorised", "collapsed"}
+    # The readout's stiffness is gone.
+    assert chains["collapsed"]["step_size"] > 1.5 * chains["standard"]["step_size"]
+    for row in chains.values():
+        assert row["num_gradients"] == row["num_leapfrog_steps"] * row["num_draws"]
+        assert len(row["weights"]["ess"]) == 100 and len(row["outputs"]["ess"]) == 1000
+        assert row["rhat2"][-1][0] == row["num_gradients"]
+        assert row["accuracy"] > 0.7
+    (rivals,) = (row["scores"] for row in rows if row["key"] == "rivals")
+    assert 0.9 < rivals["logistic regression"]["accuracy"] < 0.99
+    assert any(name.startswith("ADAM ensemble") for name in rivals)
+
+
+def test_the_probabilities_of_digits(monkeypatch):
+    """Against the densities of all ten codes under the noise of each network."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import digits_networks_scores
+    import numpy as np
+    from digits_networks_chains import digits, targets
+    from scipy import stats
+
+    _, (images, labels) = digits()
+    generator = np.random.default_rng(0)
+    outputs = targets(labels) + 0.3 * generator.normal(size=(1, 3, len(labels), 10))
+    codes = targets(np.arange(10))
+    densities = stats.norm.pdf(codes, outputs[0][:, :, None], 0.1).prod(axis=-1)
+    probabilities = (densities / densities.sum(axis=-1, keepdims=True)).mean(axis=0)
+    expected = np.log(probabilities[np.arange(len(labels)), labels]).mean()
+    found = digits_networks_scores.scores(outputs)
+    assert found["log_predictive_density"] == pytest.approx(expected, rel=1e-6)
+    assert found["accuracy"] == np.mean(probabilities.argmax(axis=1) == labels)
+    assert len(images) == 1797 - 256
+
+
 def test_calibration(run_quickly, tmp_path):
     arguments = ["--tables", "wave", "--runs", str(tmp_path / "runs")]
     table, (row,) = run_quickly("calibration", *arguments)

@@ -21,6 +21,7 @@ MODULES = (
     "hep",
     "kernels",
     "likelihoods",
+    "networks",
     "plots",
     "priors",
     "sklearn",
@@ -57,6 +58,10 @@ CALLS = {
     "tfbnn.hep.write_processes": lambda model, path: tfbnn.hep.write_processes(path, []),
     "tfbnn.kernels.available": lambda model, path: tfbnn.kernels.available(),
     "tfbnn.likelihoods.check_noise": lambda model, path: tfbnn.likelihoods.check_noise(None),
+    "tfbnn.networks.fully_connected": lambda model, path: tfbnn.networks.fully_connected(2, 1),
+    "tfbnn.networks.residual_convolutional": lambda model, path: (
+        tfbnn.networks.residual_convolutional((2, 2, 1), 1)
+    ),
     "tfbnn.plots.plot_convergence": lambda model, path: tfbnn.plots.plot_convergence(model),
     "tfbnn.plots.plot_coverage": lambda model, path: tfbnn.plots.plot_coverage(model, X, Y),
     "tfbnn.plots.plot_pulls": lambda model, path: tfbnn.plots.plot_pulls(model, X, Y),
