@@ -29,7 +29,8 @@ Scores are of the 1541 other digits.
 These chains are short. Means over the outputs are resolved with the collapsed readout, whose exact
 draws are a part of them; the slowest outputs, and nearly all of theta, make fewer than ten effective
 draws with any method, so that their ratios say nothing. R-hat shows that the
-two standard chains still are apart."""
+two standard chains still are apart, so that their scores are those of two places, not of a posterior.
+No larger table of images comes with a package that is used here."""
 
 SCORES_LEGEND = """\
 All on the same rows. A network's probabilities of the ten classes are those of the ten codes
