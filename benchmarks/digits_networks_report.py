@@ -24,7 +24,13 @@ of a quantity, ten are put in their place and "<" says that the number is an upp
 are then lower bounds of the ratio, and "about" says that what is divided is below ten, too. R-hat
 squared: split, of those outputs over both chains, median and 95 %. Its way there is in the figure, as
 in figures 8 and 9 of the paper, whose networks are larger and whose chains have 3 million steps.
-Scores are of the 1541 other digits."""
+Scores are of the 1541 other digits.
+
+These chains are short. Means over the outputs are resolved with the collapsed readout, whose exact
+draws are a part of them; the slowest outputs, and nearly all of theta, make fewer than ten effective
+draws with any method, so that their ratios say nothing. R-hat shows that the
+two standard chains still are apart, so that their scores are those of two places, not of a posterior.
+No larger table of images comes with a package that is used here."""
 
 SCORES_LEGEND = """\
 All on the same rows. A network's probabilities of the ten classes are those of the ten codes

@@ -118,7 +118,7 @@ def test_the_spread_of_outputs_does_not_depend_on_the_width(make, shape, sizes):
 
 def test_the_readout_is_found():
     spec = spec_of(
-        residual_convolutional, (4, 4, 1), 2, channels=(8,), stem_strides=2, pooling="flatten"
+        residual_convolutional, (4, 4, 1), 1, channels=(8,), stem_strides=2, pooling="flatten"
     )
     assert type(spec) is KerasSpec
     assert spec.readout.slot.num_inputs == 2 * 2 * 8 and spec.readout.prior.kernel.scale == 1.0
