@@ -15,7 +15,7 @@ from tfbnn.engine.keras.describing import Described, describe
 from tfbnn.engine.keras.jacobian import jacobian_obstacle
 from tfbnn.engine.keras.network import KerasNetwork, built
 from tfbnn.engine.keras.plain_stack import plain_stack
-from tfbnn.engine.keras.refusals import check_keras_model
+from tfbnn.engine.keras.refusals import check_ending, check_keras_model
 from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
@@ -101,6 +101,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     shape, layer_classes = described.input_shape, known_layers(described.custom)
     network = built(shape, described.architecture, frozen, layer_classes, "float64")
     trial = try_model(model, network, {})
+    check_ending(model, trial.ending, settings["likelihood"])
     default, _ = default_keras_prior(settings["likelihood"])
     resolve = partial(resolve_keras_priors, variables=described.variables, default=default)
     found, common = common_settings(
