@@ -114,14 +114,35 @@ class TestUse:
         small[0].save(path)
         monkeypatch.setattr(own_layers, "_known", {})
         network.built.cache_clear()
-        for untrusted in (False, True):
-            with pytest.raises(tfbnn.ModelFileError, match="Residual.*custom="):
-                tfbnn.load(path, untrusted=untrusted)
+        with pytest.raises(tfbnn.ModelFileError, match="Residual.*custom="):
+            tfbnn.load(path)
         from tests.support.keras_models import Residual
 
         x = KINDS["subclassed"].rows()[0]
         loaded = tfbnn.load(path, custom=[Residual])
         np.testing.assert_array_equal(loaded.predict(x).mean, small[0].predict(x).mean)
+
+    def test_a_file_of_a_stranger_gets_no_class_that_is_known(self, small, tmp_path, monkeypatch):
+        from tfbnn.engine.keras import network
+        from tfbnn.storage.model import file
+        from tfbnn.storage.model.contents import to_arrays
+
+        path = tmp_path / "model.h5"
+        small[0].save(path)
+        assert tfbnn.load(path).posterior.num_draws == 80
+
+        def build(*arguments):
+            raise AssertionError("it is built")
+
+        network.built.cache_clear()
+        monkeypatch.setattr(network, "build", build)
+        with pytest.raises(tfbnn.ModelFileError, match="names them and never brings them"):
+            tfbnn.load(path, untrusted=True)
+        # Nor where the process that parses the file is in the hands of its author.
+        arrays = to_arrays(small[0].posterior)
+        monkeypatch.setattr(file, "read_foreign", lambda *_: arrays)
+        with pytest.raises(tfbnn.ModelFileError, match="Residual, and files of strangers get none"):
+            tfbnn.load(path, untrusted=True)
 
 
 @pytest.mark.statistics

@@ -513,7 +513,7 @@ def load(
         custom: Classes of your own, as of `priors.CustomPrior` and `likelihoods.CustomNoise`, or of
             layers of a Keras model, that the model may have: files name classes and hold no code. Those
             that are not needed do no harm. Not with `untrusted`, as a stranger's file would choose the
-            settings of your code.
+            settings of your code; of layers that were brought before it gets none either.
 
     Returns:
         BayesianMLP, or BayesianModel.

@@ -28,7 +28,8 @@ from tfbnn.spec.network_spec import (
     check_scales,
 )
 from tfbnn.spec.own.classes import check_known_settings, check_own, with_custom
-from tfbnn.spec.own.layers import layers_obstacle
+from tfbnn.spec.own.importing import import_obstacle
+from tfbnn.spec.own.layers import known_layers
 from tfbnn.spec.priors import LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
@@ -164,12 +165,15 @@ class KerasSpec(NetworkSpec):
         architecture: The model's config as JSON text, out of which Keras builds it again.
         sampled: SampledVariables, in the order of theta.
         frozen: FrozenVariables.
+        layer_classes: Those that `facts.custom` names. They are part of the spec, so that what was
+            compiled of a class is never taken for an edited one of its name; files have the names.
     """
 
     facts: KerasFacts
     architecture: str
     sampled: tuple[SampledVariable, ...]
     frozen: tuple[FrozenVariable, ...]
+    layer_classes: tuple[type, ...] = ()
 
     what_it_computes = ("architecture", "frozen")
 
@@ -257,7 +261,7 @@ class KerasSpec(NetworkSpec):
 
     @property
     def import_obstacle(self) -> str | None:
-        return super().import_obstacle or layers_obstacle(self.facts.custom)
+        return super().import_obstacle or import_obstacle(self.layer_classes)
 
     @property
     def architecture_text(self) -> str:
@@ -288,7 +292,7 @@ class KerasSpec(NetworkSpec):
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
         entry = settings_to_json(self)
-        del entry["choices"]
+        del entry["choices"], entry["layer_classes"]
         return entry
 
     @staticmethod
@@ -301,11 +305,12 @@ class KerasSpec(NetworkSpec):
         """Rebuilds and validates a spec; `custom` are classes of the user's own, see `with_custom`.
 
         Raises:
-            OwnClassError: For a prior or likelihood that is neither built in nor among those.
+            OwnClassError: For a prior or likelihood that is neither built in nor among those, and
+                layers that nobody has brought.
             KeyError, TypeError, ValueError: For anything else, and for layers that a file may not
                 name.
         """
-        _check_keys(entry, cls, but=("choices",))
+        _check_keys(entry, cls, but=("choices", "layer_classes"))
         registry = with_custom(REGISTRY, custom)
         check_known_settings(_settings_in(entry), registry)
         facts = KerasFacts.from_json(entry["facts"])
@@ -317,6 +322,7 @@ class KerasSpec(NetworkSpec):
                 _read_sampled(one, registry) for one in _listed("sampled", entry["sampled"])
             ),
             frozen=tuple(map(_read_frozen, _listed("frozen", entry["frozen"]))),
+            layer_classes=known_layers(facts.custom),
             likelihood=settings_from_json(entry["likelihood"], registry),
             parameterization=check_choice(
                 "parameterization", entry["parameterization"], PARAMETERIZATIONS

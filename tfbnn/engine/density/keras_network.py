@@ -45,10 +45,10 @@ def keras_jacobian(spec, theta, x):
 
 def model_of_draw(spec: KerasSpec, theta: Array) -> Any:
     """A Keras model of its own with the weights of one network theta [P]."""
-    facts, frozen = spec.facts, {one.index: one.array for one in spec.frozen}
+    frozen = {one.index: one.array for one in spec.frozen}
     values = effective_values(spec, tf.constant(theta, spec.dtype))
-    sampled = {index: value.numpy() for index, value in values.items()}
-    return build(spec.architecture, facts.input_shape, frozen | sampled, facts.custom, spec.dtype)
+    values = frozen | {index: value.numpy() for index, value in values.items()}
+    return build(spec.architecture, spec.facts.input_shape, values, spec.layer_classes, spec.dtype)
 
 
 def effective_values(spec, theta):

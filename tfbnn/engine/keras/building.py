@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, keras
-from tfbnn.spec.own.layers import known_layers
 from tfbnn.system.arrays import Array
 
 # Keras keeps the default precision in a place that is one for all threads.
@@ -35,7 +34,7 @@ def build(
     architecture: str,
     input_shape: Sequence[int],
     values: Mapping[int, Array],
-    custom: Sequence[str],
+    layer_classes: Sequence[type],
     dtype: str,
 ) -> Any:
     """The model in this dtype.
@@ -44,13 +43,13 @@ def build(
         architecture: Its config, JSON text, which `check_config` has let pass.
         input_shape: Of one row.
         values: Of variables, by their places among all.
-        custom: Names of the classes that are not Keras' own.
+        layer_classes: Those that are not Keras' own.
         dtype: "float32" or "float64".
 
     Raises:
         ValueError: When Keras cannot build it, or its variables have other shapes.
     """
-    classes = known_layers(custom)
+    classes = {kind.__name__: kind for kind in layer_classes}
     config = _in_dtype(json.loads(architecture), dtype)
     with precision(dtype):
         try:

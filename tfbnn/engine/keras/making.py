@@ -15,7 +15,7 @@ from tfbnn.engine.keras.describing import Described, describe
 from tfbnn.engine.keras.jacobian import jacobian_obstacle
 from tfbnn.engine.keras.network import KerasNetwork, built
 from tfbnn.engine.keras.plain_stack import plain_stack
-from tfbnn.engine.keras.refusals import check_keras_model
+from tfbnn.engine.keras.refusals import check_ending, check_keras_model
 from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
@@ -29,6 +29,7 @@ from tfbnn.spec.keras_spec import (
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, common_settings
+from tfbnn.spec.own.layers import known_layers
 
 
 def spec_of_keras_model(
@@ -97,9 +98,10 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         FrozenVariable.of(one.path, one.index, values[one.index]) for one in described.variables
     )
     # The model with all of its own weights, built again: it has to give the same numbers.
-    shape, custom = described.input_shape, described.custom
-    network = built(shape, described.architecture, frozen, custom, "float64")
+    shape, layer_classes = described.input_shape, known_layers(described.custom)
+    network = built(shape, described.architecture, frozen, layer_classes, "float64")
     trial = try_model(model, network, {})
+    check_ending(model, trial.ending, settings["likelihood"])
     default, _ = default_keras_prior(settings["likelihood"])
     resolve = partial(resolve_keras_priors, variables=described.variables, default=default)
     found, common = common_settings(
@@ -124,13 +126,14 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         readout=_sampled_readout(trial, network, places),
         random_layers=trial.random_layers,
         no_jacobian=_jacobian_obstacle(model, described, sampled, network),
-        custom=custom,
+        custom=described.custom,
     )
     spec = KerasSpec(
         facts=facts,
         architecture=described.architecture,
         sampled=sampled,
         frozen=frozen,
+        layer_classes=layer_classes,
         **common,
     )
     check_keras_spec(spec)

@@ -60,8 +60,8 @@ def network_of(spec: KerasSpec, dtype: str) -> KerasNetwork:
     Raises:
         ValueError: When Keras cannot build it.
     """
-    facts = spec.facts
-    return built(facts.input_shape, spec.architecture, spec.frozen, facts.custom, dtype)
+    shape = spec.facts.input_shape
+    return built(shape, spec.architecture, spec.frozen, spec.layer_classes, dtype)
 
 
 @lru_cache(maxsize=32)
@@ -69,12 +69,12 @@ def built(
     input_shape: tuple[int, ...],
     architecture: str,
     frozen: tuple[FrozenVariable, ...],
-    custom: tuple[str, ...],
+    layer_classes: tuple[type, ...],
     dtype: str,
 ) -> KerasNetwork:
     """The network of a spec that has these."""
     values = {one.index: one.array for one in frozen}
     # In a thread of its own: this one may be tracing a program, in which no variables can be made.
     with ThreadPoolExecutor(1) as pool:
-        model = pool.submit(build, architecture, input_shape, values, custom, dtype).result()
+        model = pool.submit(build, architecture, input_shape, values, layer_classes, dtype).result()
     return KerasNetwork(model, dtype, input_shape)

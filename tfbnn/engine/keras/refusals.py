@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
+from tfbnn.spec.likelihoods import Likelihood
 
 _WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"
 
@@ -85,3 +86,22 @@ def check_stays_as_it_is(before: list[Any], after: list[Any], variables: list[An
                 f"changes {variable.path!r}. Switch the random layer or the state off: leave training "
                 "to Keras (layer(x), not layer(x, training=True)), and build RNNs with stateful=False."
             )
+
+
+def check_ending(model: Any, ending: str | None, likelihood: Likelihood) -> None:
+    """Refuses probabilities where the likelihood makes them of the outputs itself.
+
+    Args:
+        model: The Keras model.
+        ending: "softmax" or "sigmoid" where its outputs come out of one, else None.
+        likelihood: Of its outputs.
+
+    Raises:
+        ValueError: Says what to leave out.
+    """
+    if ending is not None and likelihood.has_classes:
+        raise ValueError(
+            f"keras_model must give logits for {type(likelihood).__name__}, received {model.name!r}, "
+            f"which ends in {ending}: it would be applied twice. End it with Dense(K) without "
+            "activation: the likelihood has the link."
+        )

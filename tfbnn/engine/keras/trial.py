@@ -19,6 +19,8 @@ _NUM_ROWS = 3
 # What outputs of a row alone and among others may differ by, and those of the model that was built
 # again, relative to their size.
 _TOLERANCE = {"float32": 1e-4, "float64": 1e-8}
+# What class likelihoods do to the outputs themselves.
+_LINKS = ("softmax", "sigmoid")
 _RANDOM = ("Dropout", "Noise", "Random")
 
 
@@ -32,6 +34,7 @@ class Trial(NamedTuple):
         readout: Place among the model's variables of the kernel of a last Dense layer without an
             activation, or None.
         random_layers: Names of layers that are random in training, and off here.
+        ending: "softmax" or "sigmoid" where the outputs come out of one, else None.
     """
 
     num_outputs: int
@@ -40,6 +43,7 @@ class Trial(NamedTuple):
     num_products: int
     readout: int | None
     random_layers: tuple[str, ...]
+    ending: str | None
 
 
 def trial_rows(model: Any, input_shape: tuple[int, ...]) -> Array:
@@ -80,6 +84,7 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
         num_products=sum(_products(one) for one in calls),
         readout=_readout(network, calls, given),
         random_layers=tuple(dict.fromkeys(random)),
+        ending=_ending(model, calls, given.numpy()),
     )
 
 
@@ -139,3 +144,21 @@ def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | N
         if is_last and sum(one.layer is layer for one in calls) == 1:
             return names[id(layer.kernel)]
     return None
+
+
+def _ending(model: Any, calls: list[Call], given: Array) -> str | None:
+    """What makes probabilities of the sums, by whichever layer or operation, or in the model's call."""
+    found = [_activation_name(one.layer) for one in calls if np.array_equal(one.given, given.T)]
+    last = getattr(model, "outputs", None)  # a subclassed model does not say
+    if last:
+        found.append(type(last[0]._keras_history.operation).__name__.lower())
+    if len(given) > 1 and (given >= 0.0).all() and np.allclose(given.sum(axis=0), 1.0, atol=1e-6):
+        found.append("softmax")
+    return next((name for name in found if name in _LINKS), None)
+
+
+def _activation_name(layer: Any) -> str:
+    """Of a layer, with those that are an activation; "" where it has none."""
+    if type(layer) is keras.layers.Softmax:
+        return "softmax"
+    return getattr(getattr(layer, "activation", None), "__name__", "")

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tfbnn.spec.own.importing import import_name, import_obstacle
+from tfbnn.spec.own.classes import OwnClassError
+from tfbnn.spec.own.importing import import_name
 
 _known: dict[str, type] = {}
 
@@ -39,22 +40,17 @@ def without_layers(custom: Any) -> Any:
     return tuple(one for one in custom if not is_layer(one))
 
 
-def layers_obstacle(names: Sequence[str]) -> str | None:
-    """Why another process cannot import one of the classes, or None."""
-    return import_obstacle([_known[name] for name in names if name in _known])
-
-
-def known_layers(names: Sequence[str]) -> dict[str, type]:
-    """The classes by their names in a model's config.
+def known_layers(names: Sequence[str]) -> tuple[type, ...]:
+    """The classes of these names, as they were brought last.
 
     Raises:
-        ValueError: Names those that nobody has brought in this process.
+        OwnClassError: Names those that nobody has brought in this process.
     """
     missing = [name for name in names if name not in _known]
     if missing:
-        raise ValueError(
+        raise OwnClassError(
             f"The Keras model has layers of classes that are not Keras' own: {', '.join(missing)}. A "
             "file names them and never brings them: import or define them, and pass them as "
-            "tfbnn.load(path, custom=[Class])."
+            "tfbnn.load(path, custom=[Class])"
         )
-    return {_known[name].__name__: _known[name] for name in names}
+    return tuple(_known[name] for name in names)

@@ -87,7 +87,9 @@ def read_model(
                 )
             check_seal(file)
             if untrusted:
-                return from_arrays(read_foreign(file, max_bytes))
+                ensemble = from_arrays(read_foreign(file, max_bytes))
+                _refuse_own_classes(ensemble)
+                return ensemble
             with opened_datasets(file, max_bytes) as (version, datasets):
                 return from_arrays(datasets, version, custom)
         except ModelFileError as error:
@@ -100,6 +102,16 @@ def read_model(
                 f"{path!r} is not a readable tfbnn model file ({type(error).__name__}: {error}). "
                 "Check that it was copied completely, or save it again."
             ) from error
+
+
+def _refuse_own_classes(ensemble: Ensemble) -> None:
+    """Of layers, which this process remembers: that of the file's own knows none, and may lie."""
+    if ensemble.spec.own_names:
+        raise ModelFileError(
+            f"it names classes of your own, {', '.join(ensemble.spec.own_names)}, and files of "
+            "strangers get none of them: they would choose the settings of your code. Load files that "
+            "you trust with untrusted=False."
+        )
 
 
 def _fill(arrays: Mapping[str, Array], file: h5py.File) -> None:

@@ -162,3 +162,28 @@ def test_the_model_that_was_passed_stays_as_it_is():
 
 def test_layers_of_ones_own_are_known_by_their_place():
     assert KINDS["subclassed"].model().spec.facts.custom == (f"{Residual.__module__}:Residual",)
+
+
+def test_an_edited_class_of_the_same_name_takes_the_place_of_the_old_one():
+    def made(factor):
+        class Edited(layers.Layer):
+            def call(self, x):
+                return factor * x
+
+        return tfbnn.BayesianModel(
+            keras.Sequential(
+                [
+                    keras.Input((3,), name="start"),
+                    Edited(name="edited"),
+                    layers.Dense(1, name="last"),
+                ],
+                name="model",
+            )
+        ).spec
+
+    old, new = made(1.0), made(3.0)
+    assert old.facts == new.facts and old.architecture == new.architecture and old != new
+    theta, x = tf.ones((1, old.num_parameters)), tf.ones((3, 1))
+    of_old, of_new = (network_outputs(spec, theta, x).numpy().item() for spec in (old, new))
+    assert of_new > of_old + 1.0
+    assert network_outputs(old, theta, x).numpy().item() == of_old

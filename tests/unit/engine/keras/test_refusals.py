@@ -7,7 +7,7 @@ import tf_keras
 from keras import layers
 
 import tfbnn
-from tfbnn.likelihoods import Categorical
+from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.priors import ARD, Normal, Uniform
 
 
@@ -145,3 +145,61 @@ def test_rows_of_another_shape_are_refused():
     model = tfbnn.BayesianModel(stack(layers.Flatten(), shape=(2, 2)))
     with pytest.raises(ValueError, match=r"shape \[N, 2, 2\], the inputs of the Keras model"):
         model.fit_posterior(np.zeros((5, 3, 2)), np.zeros(5))
+
+
+class Probable(keras.Model):
+    """Probabilities that no layer makes."""
+
+    def __init__(self):
+        super().__init__(name="net")
+        self.last = layers.Dense(3)
+
+    def call(self, x):
+        return keras.ops.softmax(self.last(x))
+
+    def get_config(self):
+        return {}
+
+
+def probable():
+    model = Probable()
+    model(np.zeros((2, 3)))
+    return model
+
+
+def by_an_operation():
+    start = keras.Input((3,))
+    return keras.Model(start, keras.ops.sigmoid(layers.Dense(1)(start)))
+
+
+def ending_in(*last):
+    return lambda: keras.Sequential([keras.Input((3,)), *last])
+
+
+LINKED_TWICE = {
+    "Dense": (ending_in(layers.Dense(3, activation="softmax")), Categorical(), "softmax"),
+    "Activation": (
+        ending_in(layers.Dense(1), layers.Activation("sigmoid")),
+        Bernoulli(),
+        "sigmoid",
+    ),
+    "Softmax": (ending_in(layers.Dense(3), layers.Softmax()), Categorical(), "softmax"),
+    "and Dropout": (
+        ending_in(layers.Dense(1, activation="sigmoid"), layers.Dropout(0.1)),
+        Bernoulli(),
+        "sigmoid",
+    ),
+    "an operation": (by_an_operation, Bernoulli(), "sigmoid"),
+    "in the call": (probable, Categorical(), "softmax"),
+}
+
+
+@pytest.mark.parametrize(("make", "likelihood", "ending"), LINKED_TWICE.values(), ids=LINKED_TWICE)
+def test_probabilities_are_refused_where_the_likelihood_makes_them(make, likelihood, ending):
+    with pytest.raises(ValueError, match=f"ends in {ending}.*the likelihood has the link"):
+        tfbnn.BayesianModel(make(), likelihood=likelihood)
+
+
+def test_numbers_between_0_and_1_are_sampled_with_other_noise():
+    model = tfbnn.BayesianModel(ending_in(layers.Dense(1, activation="sigmoid"))())
+    assert model.spec.num_outputs == 1
