@@ -19,6 +19,7 @@ from tfbnn.engine.density.gauss_newton import output_jacobian
 from tfbnn.engine.density.network import hidden_units, network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.keras import network
+from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.priors import HierarchicalNormal, Normal
 from tfbnn.spec.model_spec import ModelSpec
 
@@ -229,3 +230,15 @@ def test_variables_of_another_model_are_refused_before_they_are_made(change, mon
     monkeypatch.setattr(network, "build", build)
     with pytest.raises(ValueError, match="not those of the Keras model's architecture: expected"):
         tfbnn.BayesianModel.from_spec(replace(spec, **change(spec)))
+
+
+def test_another_keras_model_as_earlier_one_is_refused_in_few_words():
+    def made():
+        inside = [layers.Dense(2), layers.LayerNormalization(), layers.Dense(1)]
+        return tfbnn.BayesianModel(keras.Sequential([keras.Input((3,)), *inside])).spec
+
+    with pytest.raises(
+        ValueError, match="the same Keras model object, or name the layers"
+    ) as caught:
+        refuse_other_network("initial_state", made(), made())
+    assert len(str(caught.value)) < 300
