@@ -69,6 +69,11 @@ def _without_prior(likelihood: Likelihood) -> tuple[str, dict[str, Any]]:
 
 
 def _refuse_difference(what: str, name: str, here: Any, there: Any) -> None:
+    if here != there and name in ("architecture", "frozen"):  # long texts of Keras models
+        raise ValueError(
+            f"{what} must be a model of the same Keras model, received one whose {name} differs. Use the "
+            "same Keras model object, or name the layers: Keras counts on the names that it gives."
+        )
     if here != there:
         raise ValueError(
             f"{what} must be a model whose {name} is {here!r}, as of this one, received "

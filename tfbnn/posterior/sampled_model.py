@@ -594,7 +594,7 @@ class SampledModel:
         """As `_fitted`, without the warning, for those who have given it."""
         if self._ensemble is None:
             raise NotFittedError(
-                "This BayesianMLP has no posterior draws yet. Call fit_posterior first, or load a "
+                f"This {type(self).__name__} has no posterior draws yet. Call fit_posterior first, or load a "
                 "saved model with tfbnn.load."
             )
         return self._ensemble

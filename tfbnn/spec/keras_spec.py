@@ -272,13 +272,13 @@ class KerasSpec(NetworkSpec):
     def flat_inputs(self, x: Any) -> Any:
         """Inputs [N, *input_shape] as [N, D]; all else as it is."""
         shape = self.facts.input_shape
-        if len(shape) == 1 or np.ndim(x) != 1 + len(shape):
+        if len(shape) == 1 or np.ndim(x) == 2:
             return x
         array = np.asarray(x)
         if array.shape[1:] != shape:
             raise ValueError(
                 f"x must have shape [N, {', '.join(map(str, shape))}], the inputs of the Keras model, "
-                f"received {list(array.shape)}."
+                f"received {list(array.shape)}. Of one row pass x[None]."
             )
         return array.reshape(len(array), -1)
 

@@ -80,6 +80,8 @@ def test_rows_with_axes_are_flattened_and_others_refused():
     assert SPEC.flat_inputs(flat) is flat
     with pytest.raises(ValueError, match=r"\[N, 2, 2\].*\[3, 2, 3\]"):
         SPEC.flat_inputs(np.zeros((3, 2, 3)))
+    with pytest.raises(ValueError, match=r"\[N, 2, 2\].*\[4\].*x\[None\]"):
+        SPEC.flat_inputs(np.zeros(4))
 
 
 def test_the_table_names_what_is_fixed():

@@ -48,7 +48,8 @@ def model_of_draw(spec: KerasSpec, theta: Array) -> Any:
     frozen = {one.index: one.array for one in spec.frozen}
     values = effective_values(spec, tf.constant(theta, spec.dtype))
     values = frozen | {index: value.numpy() for index, value in values.items()}
-    return build(spec.architecture, spec.facts.input_shape, values, spec.layer_classes, spec.dtype)
+    shape = spec.facts.input_shape
+    return build(spec.architecture, shape, spec.layer_classes, spec.dtype, values)
 
 
 def effective_values(spec, theta):

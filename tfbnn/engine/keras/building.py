@@ -33,39 +33,60 @@ def precision(dtype: str) -> Iterator[None]:
 def build(
     architecture: str,
     input_shape: Sequence[int],
-    values: Mapping[int, Array],
     layer_classes: Sequence[type],
     dtype: str,
+    values: Mapping[int, Array],
 ) -> Any:
     """The model in this dtype.
 
     Args:
         architecture: Its config, JSON text, which `check_config` has let pass.
         input_shape: Of one row.
-        values: Of variables, by their places among all.
         layer_classes: Those that are not Keras' own.
         dtype: "float32" or "float64".
+        values: Of variables, by their places among all.
 
     Raises:
         ValueError: When Keras cannot build it, or its variables have other shapes.
     """
-    classes = {kind.__name__: kind for kind in layer_classes}
-    config = _in_dtype(json.loads(architecture), dtype)
     with precision(dtype):
-        try:
-            model = keras.saving.deserialize_keras_object(
-                config, custom_objects=classes, safe_mode=True
-            )
-            if not model.built:
-                model(keras.ops.zeros((1, *input_shape), dtype))
-        except Exception as error:  # whatever Keras, or a class of the user's, says
-            raise ValueError(
-                f"Keras cannot build the model out of its config ({type(error).__name__}: {error})."
-            ) from error
+        row = keras.ops.zeros((1, *input_shape), dtype)
+        model = _deserialised(architecture, layer_classes, dtype, row)
         for index, value in values.items():
             if index >= len(model.variables) or tuple(model.variables[index].shape) != value.shape:
                 raise ValueError("the variables are not those of the Keras model's architecture")
             model.variables[index].assign(value)
+    return model
+
+
+def outline(
+    architecture: str, input_shape: Sequence[int], layer_classes: Sequence[type], dtype: str
+) -> Any:
+    """The model with variables that have shapes and no memory, however large; arguments as of `build`.
+
+    To be called in a thread that builds nothing afterwards: Keras would make up for the values there.
+
+    Raises:
+        ValueError: When Keras cannot build it.
+    """
+    with precision(dtype), keras.StatelessScope(initialize_variables=False):
+        row = keras.KerasTensor((1, *input_shape), dtype)
+        return _deserialised(architecture, layer_classes, dtype, row)
+
+
+def _deserialised(architecture: str, layer_classes: Sequence[type], dtype: str, row: Any) -> Any:
+    classes = {kind.__name__: kind for kind in layer_classes}
+    config = _in_dtype(json.loads(architecture), dtype)
+    try:
+        model = keras.saving.deserialize_keras_object(
+            config, custom_objects=classes, safe_mode=True
+        )
+        if not model.built:
+            model(row)
+    except Exception as error:  # whatever Keras, or a class of the user's, says
+        raise ValueError(
+            f"Keras cannot build the model out of its config ({type(error).__name__}: {error})."
+        ) from error
     return model
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
 from tfbnn.engine.keras.refusals import all_layers
+from tfbnn.engine.keras.variables import is_seed
 from tfbnn.spec.keras_config import check_config
 from tfbnn.spec.keras_priors import VariableFacts
 from tfbnn.spec.own.layers import is_of_keras, remember
@@ -112,7 +113,7 @@ def _variables(model: Any, layers: list[Any]) -> Iterator[VariableFacts]:
             around.setdefault(id(variable), []).append(layer)
     trainable = {id(variable) for variable in model.trainable_variables}
     for index, variable in enumerate(model.variables):
-        if variable.path.endswith("seed_generator_state"):
+        if is_seed(variable):
             continue
         own = sorted(around.get(id(variable), [model]), key=lambda one: len(one.variables))
         yield VariableFacts(

@@ -99,7 +99,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     )
     # The model with all of its own weights, built again: it has to give the same numbers.
     shape, layer_classes = described.input_shape, known_layers(described.custom)
-    network = built(shape, described.architecture, frozen, layer_classes, "float64")
+    network = built(shape, described.architecture, (), frozen, layer_classes, "float64")
     trial = try_model(model, network, {})
     check_ending(model, trial.ending, settings["likelihood"])
     default, _ = default_keras_prior(settings["likelihood"])

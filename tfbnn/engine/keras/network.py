@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.keras.building import build, call, precision
+from tfbnn.engine.keras.building import build, call, outline, precision
 from tfbnn.engine.keras.calls import inner_layers, recorded_calls
+from tfbnn.engine.keras.variables import Place, check_variables
 from tfbnn.spec.keras_spec import FrozenVariable, KerasSpec
 
 # Values of sampled variables, by their places among all of the model's.
@@ -58,23 +59,34 @@ def network_of(spec: KerasSpec, dtype: str) -> KerasNetwork:
     """The network of a spec in one precision; one for all specs of the same network.
 
     Raises:
-        ValueError: When Keras cannot build it.
+        ValueError: When Keras cannot build it, or its variables are not those of the spec.
     """
     shape = spec.facts.input_shape
-    return built(shape, spec.architecture, spec.frozen, spec.layer_classes, dtype)
+    sampled = tuple(Place(one.path, one.index, one.shape) for one in spec.sampled)
+    return built(shape, spec.architecture, sampled, spec.frozen, spec.layer_classes, dtype)
 
 
 @lru_cache(maxsize=32)
 def built(
     input_shape: tuple[int, ...],
     architecture: str,
+    sampled: tuple[Place, ...],
     frozen: tuple[FrozenVariable, ...],
     layer_classes: tuple[type, ...],
     dtype: str,
 ) -> KerasNetwork:
     """The network of a spec that has these."""
     values = {one.index: one.array for one in frozen}
-    # In a thread of its own: this one may be tracing a program, in which no variables can be made.
-    with ThreadPoolExecutor(1) as pool:
-        model = pool.submit(build, architecture, input_shape, values, layer_classes, dtype).result()
+    places = (*sampled, *(Place(one.path, one.index, one.shape) for one in frozen))
+    settings = architecture, input_shape, layer_classes, dtype
+    if not layer_classes:  # those of a user need not know what to do without values
+        check_variables(_in_a_thread(outline, *settings), architecture, places)
+    model = _in_a_thread(build, *settings, values)
+    check_variables(model, architecture, places)
     return KerasNetwork(model, dtype, input_shape)
+
+
+def _in_a_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """In one of its own: this one may be tracing a program, in which no variables can be made."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *arguments).result()

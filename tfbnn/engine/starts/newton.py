@@ -138,7 +138,7 @@ def top_given_scales(spec, theta, data):
     """Where the log density is largest in all parameters but scales, which stay where they are.
 
     Args:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Where to begin [P].
         data: Data.
 

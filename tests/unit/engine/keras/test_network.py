@@ -1,5 +1,7 @@
 """The network that is sampled, held to the model that was passed and to the perceptron it copies."""
 
+import json
+from dataclasses import replace
 from functools import cache
 
 import keras
@@ -16,6 +18,8 @@ from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import output_jacobian
 from tfbnn.engine.density.network import hidden_units, network_outputs
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.keras import network
+from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.priors import HierarchicalNormal, Normal
 from tfbnn.spec.model_spec import ModelSpec
 
@@ -187,3 +191,54 @@ def test_an_edited_class_of_the_same_name_takes_the_place_of_the_old_one():
     of_old, of_new = (network_outputs(spec, theta, x).numpy().item() for spec in (old, new))
     assert of_new > of_old + 1.0
     assert network_outputs(old, theta, x).numpy().item() == of_old
+
+
+def _swapped(spec):
+    first, bias, second, *others = spec.sampled
+    exchanged = replace(first, index=second.index), bias, replace(second, index=first.index)
+    return {"sampled": (*exchanged, *others)}
+
+
+def _renamed(spec):
+    return {"sampled": (replace(spec.sampled[0], path="other/kernel"), *spec.sampled[1:])}
+
+
+def _widened(spec):
+    architecture = json.loads(spec.architecture)
+    for layer in architecture["config"]["layers"]:
+        layer.pop("build_config", None)
+        if layer["config"].get("units") == 3:
+            layer["config"]["units"] = 60_000_000
+    return {"architecture": json.dumps(architecture)}
+
+
+BROKEN = {
+    "swapped": _swapped,
+    "renamed": _renamed,
+    "fewer": lambda spec: {"sampled": spec.sampled[:-1]},
+    "wide": _widened,
+}
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
+def test_variables_of_another_model_are_refused_before_they_are_made(change, monkeypatch):
+    def build(*arguments):
+        raise AssertionError("it is built")
+
+    inside = [layers.Dense(3), layers.Rescaling(1.0), layers.Dense(3), layers.Dense(1)]
+    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((3,)), *inside])).spec
+    monkeypatch.setattr(network, "build", build)
+    with pytest.raises(ValueError, match="not those of the Keras model's architecture: expected"):
+        tfbnn.BayesianModel.from_spec(replace(spec, **change(spec)))
+
+
+def test_another_keras_model_as_earlier_one_is_refused_in_few_words():
+    def made():
+        inside = [layers.Dense(2), layers.LayerNormalization(), layers.Dense(1)]
+        return tfbnn.BayesianModel(keras.Sequential([keras.Input((3,)), *inside])).spec
+
+    with pytest.raises(
+        ValueError, match="the same Keras model object, or name the layers"
+    ) as caught:
+        refuse_other_network("initial_state", made(), made())
+    assert len(str(caught.value)) < 300
