@@ -140,7 +140,8 @@ def check_can_be_saved(definition: FitDefinition, transformed: TransformedRows) 
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"No file could hold the model of this fit: {error} Shorten the names of columns or the "
-            "labels of classes."
+            "labels of classes; of a Keras model with many frozen weights, all of which a file holds as "
+            "text, sample or pass a smaller part."
         ) from error
 
 
