@@ -76,7 +76,7 @@ class TruncatedMALA(MALA, name="truncated_mala"):
         """Refuses models that have weights without a box."""
         super().check_model(spec, row_noise)
         others = [
-            f"{spec.parameter_name(place.start)}: {prior}"
+            f"{spec.parameter_name(place.start).partition('[')[0]}: {prior}"
             for prior, place, _ in model_of(spec, "TruncatedMALA").weight_groups()
             if not prior.is_bounded
         ]
