@@ -176,11 +176,14 @@ def _component(spec: NetworkSpec, data: Data, top: Top, inputs: Array, spread: A
 
 
 def _information_of_a_row(spec: NetworkSpec, theta: Array, outputs: Array, data: Data) -> Array:
-    """What one row tells of each of the outputs [M * K] by itself, its inverse variance: [M * K]."""
+    """What one row may tell of each of the outputs [M * K], an inverse variance: [M * K].
+
+    Of noise that is known row by row the smallest counts, as of inputs that were kept earlier none is.
+    """
     found = outputs.reshape(-1, spec.num_outputs).T
     noise = data.row_noise
-    if noise is not None:  # of rows, which inputs that were kept earlier are not
-        noise = np.median(noise, axis=-1, keepdims=True) * np.ones_like(found)
+    if noise is not None:
+        noise = np.min(noise, axis=-1, keepdims=True) * np.ones_like(found)
     log_noise = tf.constant(theta[spec.layout.log_noise_scale])
     information, _ = likelihood_information(spec.likelihood, tf.constant(found), log_noise, noise)
     return spec.likelihood_power * information.diagonal.numpy().T.ravel()

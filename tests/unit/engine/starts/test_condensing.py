@@ -58,6 +58,17 @@ def test_for_a_linear_network_they_are_the_likelihood(num_rows, parameterization
     assert after.earlier.num_rows == 3 * num_rows and after.earlier.num_components == 1
 
 
+def test_noise_that_is_known_row_by_row_is_kept():
+    """Over two orders of magnitude, so that few rows say most."""
+    spec, rows = plain_spec([3, 2], dtype="float64", **KNOWN), make_rows(60)
+    noise = 10.0 ** np.random.default_rng(2).uniform(-2, 0, size=rows.y.shape)
+    rows = rows._replace(noise=noise)
+    theta = tf.constant(np.random.default_rng(9).normal(size=(4, spec.num_parameters)))
+    found = earlier_log_prob(condensed(spec, rows), theta).numpy()
+    exact = Potential(spec).log_likelihood(theta, data_of(rows)).numpy()
+    np.testing.assert_allclose(found - found[0], exact - exact[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("likelihood", [likelihoods.Gaussian("learned"), likelihoods.StudentT(5.0)])
 def test_there_they_have_gradient_and_matrix_of_the_likelihood(likelihood):
     spec = plain_spec([3, 3, 2], dtype="float64", likelihood=likelihood, prior=priors.Normal(1.0))
