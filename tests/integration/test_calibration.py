@@ -29,6 +29,7 @@ def fitted(tmp_path_factory):
     return model, folder
 
 
+@pytest.mark.statistics
 def test_rows_of_the_fit_left_out_calibrate(fitted):
     model, folder = fitted
     model = tfbnn.load(folder)

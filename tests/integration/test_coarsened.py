@@ -29,6 +29,7 @@ def coarsened():
     return model, model.fit_posterior(*linear_rows(), kernel="mala", pretraining=START, **options)
 
 
+@pytest.mark.statistics
 def test_draws_are_of_the_coarsened_posterior(coarsened):
     """That of noise of 10 times the variance: three times as wide where the data decide."""
     model, _ = coarsened

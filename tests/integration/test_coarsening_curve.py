@@ -21,6 +21,7 @@ def ladder(tmp_path_factory):
     return model, short_fit(model, *linear_rows(), **options), folder
 
 
+@pytest.mark.statistics
 def test_every_rung_is_a_coarsened_posterior(ladder):
     """That of `fit_posterior` with its power, which with known noise has a closed form."""
     _, run, _ = ladder

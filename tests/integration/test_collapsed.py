@@ -36,6 +36,7 @@ def collapsed(tiny_data):
 
 
 class TestPredictions:
+    @pytest.mark.statistics
     def test_the_mean_has_a_smaller_monte_carlo_error(self, collapsed):
         """Drawn readouts add the variance v / n of n independent draws; the closed form has none."""
         ensemble = collapsed[0].posterior

@@ -21,6 +21,7 @@ def tiny_regressor(tiny_data, tiny_fit):
 
 
 @pytest.mark.tensorflow
+@pytest.mark.statistics
 def test_the_draws_are_those_of_the_model(tiny_regressor, tiny_model, tiny_data):
     np.testing.assert_array_equal(tiny_regressor.model_.posterior.draws, tiny_model.posterior.draws)
     np.testing.assert_array_equal(

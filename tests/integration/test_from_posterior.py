@@ -75,6 +75,7 @@ def test_it_is_saved_and_loaded_with_its_prior(second, tmp_path):
     assert loaded.posterior.x_pipeline == model.posterior.x_pipeline
 
 
+@pytest.mark.statistics
 def test_a_run_folder_goes_on_to_the_bit(first, tmp_path):
     prior = priors.FromPosterior(first)
     whole, halved = build(prior), build(prior)

@@ -78,6 +78,7 @@ def test_another_sampler_takes_it_compiled(jit_compile):
     assert draws.shape == (5, 3, model.spec.num_parameters) and accepted.numpy().any()
 
 
+@pytest.mark.statistics
 def test_tfbnn_samples_it_as_fit_posterior_does():
     model = model_of()
     numbers = dict(num_results=20, num_burnin_steps=0, verbose=0, jit_compile=False)

@@ -123,6 +123,7 @@ class TestBits:
         short_fit(model, *linear_rows())
         assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
 
+    @pytest.mark.statistics
     def test_chains_have_numbers_of_their_own(self):
         check_chains_have_numbers_of_their_own()
 
@@ -166,6 +167,7 @@ class TestBits:
         short_fit(found, x, y)
         np.testing.assert_array_equal(found.posterior.draws, expected.posterior.draws)
 
+    @pytest.mark.statistics
     def test_thinning_keeps_every_third_transition(self):
         check_thinning_keeps_every_third_transition()
 

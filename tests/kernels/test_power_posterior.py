@@ -325,6 +325,7 @@ def xor_fit(tmp_path_factory):
 
 
 class TestRuns:
+    @pytest.mark.statistics
     def test_evidence_of_a_network(self, xor_fit):
         exact, error = xor_evidence()
         _, run, _ = xor_fit
@@ -362,6 +363,7 @@ class TestRuns:
         assert main(["info", str(path)]) == 0
         assert f"stepping_stone value {stones.value:.6g}" in capsys.readouterr().out
 
+    @pytest.mark.statistics
     def test_other_kernels_have_no_evidence(self):
         run = short_fit(linear_model(), *linear_rows())
         assert run.log_evidence is None and run.to_dict()["log_evidence"] is None

@@ -30,6 +30,7 @@ def stop_while_sampling(event):
     return event["phase"] == "sampling"
 
 
+@pytest.mark.statistics
 def test_the_first_transition_leaves_from_there(whole):
     model, run = whole
     np.testing.assert_allclose(run.start_log_prob, model.log_prob(THETA, X, Y), rtol=1e-4)

@@ -51,6 +51,7 @@ def whole(events):
     return fit(callbacks=[events.append, tfbnn.LogMetrics(lambda numbers, step: None)])
 
 
+@pytest.mark.statistics
 def test_the_draws_are_the_first_of_a_longer_run(whole, longer):
     model, run = whole
     assert run.num_results == 200

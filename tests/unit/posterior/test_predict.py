@@ -434,6 +434,7 @@ def test_everything_before_a_fit_says_so(use, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.statistics
 def test_predictions_of_a_sampled_model_agree_with_the_loop(tiny_model, tiny_data):
     x = tiny_data[0][:5]
     locations, _, weights = naive_mixture(tiny_model.posterior, x)

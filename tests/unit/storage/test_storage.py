@@ -102,6 +102,7 @@ def test_a_loaded_model_predicts_the_same_bits(synthetic_ensemble, configuration
     assert bits(loaded.diagnose().rhat_function) == bits(model.diagnose().rhat_function)
 
 
+@pytest.mark.statistics
 def test_a_sampled_model_predicts_the_same_bits(tiny_model, tiny_data, path):
     tiny_model.save(path)
     loaded = tfbnn.load(path)

@@ -70,6 +70,7 @@ def edges(model):
     return -model.posterior.draws[..., 1] / model.posterior.draws[..., 0]
 
 
+@pytest.mark.statistics
 def test_hopeless_chains_go_on_in_the_best_basin(starting):
     chains = starting(RIGHT, LEFT, RIGHT, LEFT)
     apart, run = fit(**chains)

@@ -284,6 +284,7 @@ class TestNoise:
         theta = found(table, self.spec, num_chains=1, share=share, **search).theta[0]
         return np.exp(theta[self.spec.layout.log_noise_scale])[0], theta
 
+    @pytest.mark.statistics
     def test_a_start_does_not_take_noise_for_a_function(self):
         table, fresh = rows(noise=1.0), rows(400, noise=1.0, seed=99)
         scale, theta = self.start(table, 0.0)

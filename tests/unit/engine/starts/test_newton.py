@@ -139,6 +139,7 @@ def test_every_input_gets_the_scale_that_its_weights_ask_for():
     assert 0.2 < acting < 2.0 and 1e-4 < idle < 0.25 * acting
 
 
+@pytest.mark.statistics
 def test_adam_leaves_sampled_prior_scales_at_their_draw():
     model = tfbnn.BayesianMLP([2, 8, 8, 1], prior=tfbnn.priors.HierarchicalNormal())
     settings = dict(epochs=1000, batch_size=None, learning_rate=0.02, newton_iterations=0)
@@ -269,6 +270,7 @@ def test_report_says_what_auto_chose():
 
 
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
+@pytest.mark.statistics
 def test_auto_keeps_the_start_where_polishing_only_fits_noise():
     generator = np.random.default_rng(32)
     x, noise = generator.normal(size=(60, 2)), generator.normal(size=60)

@@ -32,6 +32,7 @@ def test_chains_start_apart():
     assert np.abs(starts[0] - starts[1]).max() > 0.1
 
 
+@pytest.mark.statistics
 def test_early_stopping_goes_back_to_the_best_epoch():
     generator = np.random.default_rng(13)
     x = generator.normal(size=(20, 2))
@@ -47,6 +48,7 @@ def test_early_stopping_goes_back_to_the_best_epoch():
     assert " 2000 epochs" not in run.report(details=True)
 
 
+@pytest.mark.statistics
 def test_how_many_epochs_a_call_makes_changes_no_start(monkeypatch):
     found = []
     for most in (1, 7):
