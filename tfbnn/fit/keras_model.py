@@ -40,7 +40,7 @@ class BayesianModel(SampledNetwork):
             input and one output tensor [N, K]; its outputs are what the likelihood expects: of classes
             logits, without softmax or sigmoid.
         prior: A prior from `tfbnn.priors` for all trainable weights but those of normalisation. Or a
-            dict of patterns to priors or "fixed": "*/kernel" means paths of variables, "Conv2D" layers
+            dict of patterns to priors or "fixed": `"*/kernel"` means paths of variables, "Conv2D" layers
             of a type and all inside them, "bias" all variables of that name; the first that means a
             variable decides, and what none means has the default. "auto" (default):
             HierarchicalNormal(HalfNormal(1.0)) for every kernel and bias, HalfNormal(3.0) for classes;
