@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -31,6 +29,7 @@ from tfbnn.spec.own.classes import check_known_settings, check_own, with_custom
 from tfbnn.spec.own.importing import import_obstacle
 from tfbnn.spec.own.layers import known_layers
 from tfbnn.spec.priors import LayerPrior, WeightPrior
+from tfbnn.spec.priors.arrays import array_of, text_of
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
 
@@ -67,7 +66,7 @@ class FrozenVariable:
     Attributes:
         path, index, shape: As of a SampledVariable.
         dtype: Name of its dtype.
-        values: Its little-endian bytes, row by row, in base64.
+        values: `text_of` its numbers.
     """
 
     path: str
@@ -79,9 +78,7 @@ class FrozenVariable:
     @classmethod
     def of(cls, path: str, index: int, array: Array) -> FrozenVariable:
         """The variable with these values."""
-        little = array.astype(array.dtype.newbyteorder("<"))
-        text = base64.b64encode(little.tobytes()).decode()
-        return cls(path, index, array.shape, array.dtype.name, text)
+        return cls(path, index, array.shape, array.dtype.name, text_of(array))
 
     @property
     def array(self) -> Array:
@@ -90,14 +87,11 @@ class FrozenVariable:
         Raises:
             ValueError: Where they are not those of its shape.
         """
-        dtype = np.dtype(check_choice("dtype", self.dtype, _FROZEN_DTYPES)).newbyteorder("<")
+        dtype = check_choice("dtype", self.dtype, _FROZEN_DTYPES)
         try:
-            flat = np.frombuffer(base64.b64decode(self.values, validate=True), dtype)
-        except (binascii.Error, ValueError) as error:
-            raise ValueError(f"the values of {self.path!r:.99} are not base64: {error}") from error
-        if flat.size != prod(self.shape):
-            raise ValueError(f"{self.path!r:.99} must have the shape {self.shape}")
-        return flat.reshape(self.shape).astype(dtype.newbyteorder("="))
+            return array_of(self.values, self.shape, dtype)
+        except ValueError as error:
+            raise ValueError(f"the values of {self.path!r:.99}: {error}") from error
 
 
 @dataclass(frozen=True)

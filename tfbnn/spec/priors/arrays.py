@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,27 @@ from tfbnn.data.validation import as_float_array, check_number
 from tfbnn.spec.priors.base import REGISTRY
 from tfbnn.system.arrays import Array, read_only
 
-_STORED = "<f8"
+
+def text_of(array: Array) -> str:
+    """The bytes of an array as base64: little-endian, in the order of C. Exact, and what files hold."""
+    stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return b64encode(stored.tobytes()).decode("ascii")
+
+
+def array_of(text: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
+    """The array that `text_of` made a text of.
+
+    Raises:
+        ValueError: For a text that is not base64, or of another number of bytes.
+    """
+    stored = np.dtype(dtype).newbyteorder("<")
+    try:
+        raw = b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"the text of an array is not base64: {error}") from error
+    if len(raw) != stored.itemsize * prod(shape):
+        raise ValueError(f"an array of shape {list(shape)} has not {len(raw)} bytes.")
+    return np.frombuffer(raw, stored).astype(dtype).reshape(shape)
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,7 +44,7 @@ class FrozenArray:
 
     Attributes:
         shape: Its shape.
-        data: Its bytes, little-endian float64 in the order of C, as base64: exact, and what files hold.
+        data: `text_of` its float64 numbers.
     """
 
     shape: tuple[int, ...]
@@ -39,16 +60,12 @@ class FrozenArray:
     @classmethod
     def of(cls, array: Array) -> FrozenArray:
         """A copy of an array."""
-        stored = np.ascontiguousarray(array, _STORED)
-        return cls(stored.shape, b64encode(stored.tobytes()).decode("ascii"))
+        return cls(np.shape(array), text_of(np.asarray(array, np.float64)))
 
     @cached_property
     def values(self) -> Array:
         """The numbers: float64, read-only."""
-        raw = b64decode(self.data, validate=True)
-        if len(raw) != 8 * prod(self.shape):
-            raise ValueError(f"an array of shape {list(self.shape)} has not {len(raw)} bytes.")
-        return read_only(np.frombuffer(raw, _STORED).astype(np.float64).reshape(self.shape))
+        return read_only(array_of(self.data, self.shape))
 
     def __repr__(self) -> str:
         return f"array of shape {list(self.shape)}"
