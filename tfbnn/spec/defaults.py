@@ -12,11 +12,18 @@ from tfbnn.spec.likelihoods import LEARNED, Likelihood
 from tfbnn.spec.priors import ARD, HalfNormal, HierarchicalNormal, ScalePrior
 
 
+def default_scale_prior(likelihood: Likelihood) -> ScalePrior:
+    """The prior of the scales of weights.
+
+    With the heavy tail of HalfCauchy scales go where networks follow single rows. Targets have a unit,
+    their spread; log-odds have none, and are large where classes hardly overlap.
+    """
+    return HalfNormal(3.0 if likelihood.has_classes else 1.0)
+
+
 def default_prior(layer_sizes: Sequence[int], likelihood: Likelihood) -> tuple[Any, str]:
     """The prior of the weights, as `resolve_priors` takes it."""
-    # With the heavy tail of HalfCauchy scales go where networks follow single rows. Targets have a
-    # unit, their spread; log-odds have none, and are large where classes hardly overlap.
-    of_scales = HalfNormal(3.0 if likelihood.has_classes else 1.0)
+    of_scales = default_scale_prior(likelihood)
     sampled = HierarchicalNormal(of_scales)
     first = {"kernel": ARD(of_scales), "bias": sampled}
     why = "the data choose a scale for each input and each layer"

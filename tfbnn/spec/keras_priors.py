@@ -8,8 +8,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tfbnn.data.validation import unknown_settings
+from tfbnn.spec.defaults import default_scale_prior
 from tfbnn.spec.likelihoods import Likelihood
-from tfbnn.spec.priors import WEIGHT_PRIORS, HalfNormal, HierarchicalNormal, WeightPrior
+from tfbnn.spec.priors import WEIGHT_PRIORS, HierarchicalNormal, WeightPrior
 from tfbnn.system.words import did_you_mean
 
 FIXED = "fixed"
@@ -49,9 +50,9 @@ def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
     Scales and shifts behind a normalisation stay as they are by default: with a prior on the kernels
     in front of them and behind them they would say the same twice.
     """
-    # As of a perceptron, see `tfbnn.spec.defaults.default_prior`.
-    scales = HalfNormal(3.0 if likelihood.has_classes else 1.0)
-    return HierarchicalNormal(scales), "the data choose a scale for each variable"
+    return HierarchicalNormal(
+        default_scale_prior(likelihood)
+    ), "the data choose a scale for each variable"
 
 
 def resolve_keras_priors(
