@@ -9,6 +9,7 @@ from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.checks import require_noise
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import NetworkRows, prepare_rows, transform_rows
 from tfbnn.system.arrays import Array
@@ -78,18 +79,21 @@ class DensityMethods(SampledModel):
 
         return make_log_prob(self.spec, *transformed)
 
+    @property
+    def _source(self) -> Ensemble | None:
+        """The networks whose transforms rows get: its own, else those its prior comes from."""
+        return self._ensemble or self.earlier
+
     def _transformed(self, x: Any, y: Any, noise_scale: Any, what: str) -> NetworkRows:
-        fitted = self._ensemble or self.earlier
-        known = None if fitted is None else fitted.known
+        known = None if self._source is None else self._source.known
         rows = prepare_rows(self.spec, x, y, noise_scale, "", known)
         if self._ensemble is not None:
             require_noise(self._ensemble, rows.noise, what)
         return transform_rows(self.spec, *self._pipelines(), rows)
 
     def _pipelines(self) -> tuple[Pipeline, Pipeline]:
-        fitted = self._ensemble or self.earlier
-        if fitted is not None:
-            return fitted.x_pipeline, fitted.y_pipeline
+        if self._source is not None:
+            return self._source.x_pipeline, self._source.y_pipeline
         x_pipeline = unfitted_pipeline(self.spec.x_transform)
         y_pipeline = None if self.spec.is_open else unfitted_pipeline(self.spec.y_transform)
         if x_pipeline is None or y_pipeline is None:
