@@ -6,7 +6,7 @@ import pytest
 from keras import layers
 
 import tfbnn
-from tests.support.keras_models import KINDS
+from tests.support.keras_models import KINDS, RUN
 from tests.support.marks import statistics_but
 from tests.support.small_runs import assert_same_draws
 from tfbnn.fit.keras_model import BayesianModel
@@ -16,16 +16,6 @@ from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
 
 pytestmark = pytest.mark.filterwarnings("ignore::tfbnn.exceptions.VerdictWarning")
-RUN = dict(
-    kernel=HMC(num_leapfrog_steps=2),
-    num_chains=2,
-    num_results=10,
-    num_burnin_steps=10,
-    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
-    jit_compile=False,
-    seed=2,
-    verbose=0,
-)
 
 
 def fitted(name, **options):

@@ -5,18 +5,10 @@ import pytest
 from keras import layers
 
 import tfbnn
-from tests.support.keras_models import KINDS
+from tests.support.keras_models import KINDS, RUN
 from tests.support.small_runs import assert_same_draws
-from tfbnn.kernels import HMC
 
-RUN = dict(
-    kernel=HMC(num_leapfrog_steps=2),
-    num_chains=2,
-    num_results=10,
-    num_burnin_steps=10,
-    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
-    verbose=0,
-)
+COMPILED = RUN | {"jit_compile": True}
 
 
 @pytest.mark.filterwarnings("ignore::tfbnn.exceptions.VerdictWarning")
@@ -25,8 +17,8 @@ def test_workers_make_the_bits_of_one_process(name):
     """Those of a class of one's own import it by its name."""
     kind = KINDS[name]
     here, there = kind.model(), kind.model()
-    here.fit_posterior(*kind.rows(), **RUN)
-    there.fit_posterior(*kind.rows(), num_workers=2, **RUN)
+    here.fit_posterior(*kind.rows(), **COMPILED)
+    there.fit_posterior(*kind.rows(), num_workers=2, **COMPILED)
     assert_same_draws(there, here)
 
 
@@ -40,4 +32,4 @@ def test_a_class_that_they_cannot_import_is_refused():
         ValueError,
         match="num_workers=2 needs functions and classes.*Inside is no module-level class",
     ):
-        model.fit_posterior(*KINDS["dense"].rows(), num_workers=2, **RUN)
+        model.fit_posterior(*KINDS["dense"].rows(), num_workers=2, **COMPILED)

@@ -12,6 +12,19 @@ import numpy as np
 from keras import layers
 
 import tfbnn
+from tfbnn.kernels import HMC
+
+# Short fits of them.
+RUN = dict(
+    kernel=HMC(num_leapfrog_steps=2),
+    num_chains=2,
+    num_results=10,
+    num_burnin_steps=10,
+    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
+    jit_compile=False,
+    seed=2,
+    verbose=0,
+)
 
 
 @keras.saving.register_keras_serializable("tests")
