@@ -210,8 +210,8 @@ class SampledNetwork(
                 run goes on as it was begun. Chains that advance in one program stay in this
                 process: on a GPU, of a kernel whose chains learn from each other, and eight or more
                 of a tiny network. So do, with "auto", those of a prior or noise of your own in a
-                script or notebook, which processes could not import. With one thread per operation either way the draws have the same
-                bits.
+                script or notebook, which processes could not import. With one thread per operation
+                either way the draws have the same bits.
             jit_compile: Compile with XLA, default True.
             restart: "best": move chains that a first, short part of the run shows to be hopeless to
                 where the best ones are. None (default): every chain stays where its own start leads

@@ -594,8 +594,8 @@ class SampledModel:
         """As `_fitted`, without the warning, for those who have given it."""
         if self._ensemble is None:
             raise NotFittedError(
-                f"This {type(self).__name__} has no posterior draws yet. Call fit_posterior first, or load a "
-                "saved model with tfbnn.load."
+                f"This {type(self).__name__} has no posterior draws yet. Call fit_posterior first, "
+                "or load a saved model with tfbnn.load."
             )
         return self._ensemble
 
