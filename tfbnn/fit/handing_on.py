@@ -72,7 +72,7 @@ def _refuse_difference(what: str, name: str, here: Any, there: Any) -> None:
     if here != there and name in ("architecture", "frozen"):  # long texts of Keras models
         raise ValueError(
             f"{what} must be a model of the same Keras model, received one whose {name} differs. Use the "
-            "same Keras model object, or name the layers: Keras counts on the names that it gives."
+            "same Keras model object, or build it by the same code."
         )
     if here != there:
         raise ValueError(

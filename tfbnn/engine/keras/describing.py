@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
+from tfbnn.engine.keras.names import counted_anew, named_in, renamed
 from tfbnn.engine.keras.refusals import all_layers
 from tfbnn.engine.keras.variables import is_seed
 from tfbnn.spec.keras_config import check_config
@@ -31,7 +32,8 @@ class Described(NamedTuple):
 
     Attributes:
         title: Kind and name.
-        architecture: Its config, JSON text.
+        architecture: Its config, JSON text, with names as of `names`.
+        names: Those of layers that are counted anew, see `tfbnn.engine.keras.names`.
         input_shape: Of one row.
         variables: VariableFacts of all of its variables that hold weights or state.
         values: Their values.
@@ -41,6 +43,7 @@ class Described(NamedTuple):
 
     title: str
     architecture: str
+    names: dict[str, str]
     input_shape: tuple[int, ...]
     variables: list[VariableFacts]
     values: list[Array]
@@ -62,11 +65,14 @@ def describe(model: Any, input_shape: tuple[int, ...] | None = None) -> Describe
     kinds = {type(layer) for layer in layers if not is_of_keras(type(layer))}
     config = _config(model)
     check_config(config, [kind.__name__ for kind in kinds])
+    named = [(type(layer).__name__, layer.name) for layer in layers]
+    names = counted_anew([*named, *named_in(config)])
     variables = list(_variables(model, layers))
     values = [np.asarray(model.variables[one.index].numpy()) for one in variables]
     return Described(
-        title=f"{type(model).__name__} {model.name!r}",
-        architecture=json.dumps(config, sort_keys=True),
+        title=f"{type(model).__name__} {names.get(model.name, model.name)!r}",
+        architecture=json.dumps(renamed(config, names), sort_keys=True),
+        names=names,
         input_shape=_row_shape(model) if input_shape is None else input_shape,
         variables=variables,
         values=values,

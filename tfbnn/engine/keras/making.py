@@ -13,6 +13,7 @@ from tfbnn.engine.basis.libraries import keras, tf
 from tfbnn.engine.keras.calls import inner_layers
 from tfbnn.engine.keras.describing import Described, describe
 from tfbnn.engine.keras.jacobian import jacobian_obstacle
+from tfbnn.engine.keras.names import renamed_path
 from tfbnn.engine.keras.network import KerasNetwork, built
 from tfbnn.engine.keras.plain_stack import plain_stack
 from tfbnn.engine.keras.refusals import check_ending, check_keras_model
@@ -93,9 +94,10 @@ def _priors_of_stack(prior: Any, described: Described, likelihood: Likelihood) -
 
 
 def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -> KerasSpec:
-    values = {one.index: value for one, value in zip(described.variables, described.values)}
+    paths = {one.index: renamed_path(one.path, described.names) for one in described.variables}
     frozen = tuple(
-        FrozenVariable.of(one.path, one.index, values[one.index]) for one in described.variables
+        FrozenVariable.of(paths[one.index], one.index, value)
+        for one, value in zip(described.variables, described.values)
     )
     # The model with all of its own weights, built again: it has to give the same numbers.
     shape, layer_classes = described.input_shape, known_layers(described.custom)
@@ -108,7 +110,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         trial.num_outputs, default_keras_prior, resolve, prior=prior, **settings
     )
     sampled = tuple(
-        SampledVariable(one.path, one.index, one.shape, one.fan_in, chosen)
+        SampledVariable(paths[one.index], one.index, one.shape, one.fan_in, chosen)
         for one, chosen in zip(described.variables, found)
         if chosen is not None
     )

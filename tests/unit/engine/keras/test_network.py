@@ -19,6 +19,7 @@ from tfbnn.engine.density.gauss_newton import output_jacobian
 from tfbnn.engine.density.network import hidden_units, network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.keras import network
+from tfbnn.engine.keras.names import counted_anew
 from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.priors import HierarchicalNormal, Normal
 from tfbnn.spec.model_spec import ModelSpec
@@ -232,13 +233,47 @@ def test_variables_of_another_model_are_refused_before_they_are_made(change, mon
         tfbnn.BayesianModel.from_spec(replace(spec, **change(spec)))
 
 
-def test_another_keras_model_as_earlier_one_is_refused_in_few_words():
-    def made():
-        inside = [layers.Dense(2), layers.LayerNormalization(), layers.Dense(1)]
-        return tfbnn.BayesianModel(keras.Sequential([keras.Input((3,)), *inside])).spec
+def unnamed_stack(width=2):
+    inside = [layers.Dense(width), layers.LayerNormalization(), layers.Dense(1)]
+    return keras.Sequential([keras.Input((3,)), *inside])
 
-    with pytest.raises(
-        ValueError, match="the same Keras model object, or name the layers"
-    ) as caught:
-        refuse_other_network("initial_state", made(), made())
+
+def unnamed_graph():
+    row = keras.Input((3,))
+    hidden = layers.Dense(3)(row)
+    inner = keras.Sequential([layers.Dense(3), layers.LayerNormalization()])
+    return keras.Model(row, layers.Dense(1)(keras.ops.tanh(hidden + inner(hidden))))
+
+
+def unnamed_class():
+    model = Residual()
+    model(np.zeros((2, 3), "float32"))
+    return model
+
+
+@pytest.mark.parametrize("make", [unnamed_stack, unnamed_graph, unnamed_class])
+def test_the_same_code_makes_the_same_network_each_time(make):
+    first, second = make(), make()
+    assert first.variables[0].path != second.variables[0].path
+    second.set_weights(first.get_weights())
+    assert tfbnn.BayesianModel(first).spec == tfbnn.BayesianModel(second).spec
+
+
+def test_a_prior_goes_by_the_names_that_keras_shows():
+    keras.layers.Dense(1), keras.layers.Dense(1)
+    model = unnamed_stack()
+    last = model.layers[-1].name
+    spec = tfbnn.BayesianModel(model, prior={f"*{last}/kernel": Normal(0.5)}).spec
+    assert [one.prior == Normal(0.5) for one in spec.sampled] == [False, False, True, False]
+
+
+def test_names_that_the_user_gave_stay_and_are_not_given_again():
+    named = [("Dense", "dense_7"), ("Rescaling", "dense"), ("Dense", "mine"), ("Dense", "dense_8")]
+    assert counted_anew(named) == {"dense_7": "dense_1", "dense_8": "dense_2"}
+
+
+def test_another_keras_model_as_earlier_one_is_refused_in_few_words():
+    here, there = (tfbnn.BayesianModel(unnamed_stack(width)).spec for width in (2, 3))
+    with pytest.raises(ValueError, match="must be a model of the same Keras model") as caught:
+        refuse_other_network("initial_state", here, there)
     assert len(str(caught.value)) < 300
