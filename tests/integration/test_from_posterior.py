@@ -89,7 +89,7 @@ def test_a_run_folder_goes_on_to_the_bit(first, tmp_path):
 def test_it_shows_what_it_stands_on(second):
     lines = []
     second[0].summary(lines.append)
-    assert "what 30 earlier rows say of outputs at" in lines[0]
+    assert "what 30 earlier rows say, by 30 of them" in lines[0]
 
 
 @pytest.mark.parametrize(

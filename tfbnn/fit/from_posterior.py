@@ -13,29 +13,29 @@ from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.network_spec import NetworkSpec
 
-# A Gauss-Newton matrix and its factors take some 8 P^2 bytes each: 0.1 GB at this P, and minutes.
+# Rows are chosen by a Gauss-Newton matrix and its factor, of 8 P^2 bytes each: 0.1 GB at this P.
 _MOST_PARAMETERS = 4000
 
 
 class FromPosterior:
     """What the rows of an earlier fit have told, for rows that arrive batch by batch.
 
-    The prior is that of the earlier model times what stands for the likelihood of its rows: a normal
-    distribution of the outputs at inputs of these rows, one for each chain, mixed by the weights of
-    the chains, and a normal distribution of the logarithm of a learned noise scale. They have the
-    gradient and the Gauss-Newton matrix that the likelihood had at the top of each chain's basin. Of a
-    linear model with known noise they are the likelihood, and batches one after the other are as all
-    rows at once. Of other networks they are an approximation: `docs/guide/priors.md` has figures.
+    The prior is that of the earlier model times what stands for the likelihood of its rows: that of some
+    of them, each as often as it stands for others. Up to 2000 rows, and up to four outputs per parameter,
+    are all kept, and then batches one after the other are as all rows at once. Of more rows those are
+    likelier to be kept that determine more parameters, and weights make sums exact: the number of rows,
+    their log likelihood at the last draw of every chain and, of models with some 40 parameters at most,
+    its gradient and Gauss-Newton matrix, so that linear models with Gaussian noise lose nothing. Of other
+    networks it is an approximation: `docs/guide/priors.md` has figures.
 
-    Twice as many outputs are kept as there are parameters, all where rows are fewer, at the inputs that
-    determine most. A file of the new model has these inputs in it. Numbers are bounded at 32 MB, in which
-    700 parameters and four chains that do not agree have room, 1400 of chains that do; above that the
-    directions that rows say most of are kept, with a warning where others say more than the prior.
+    A file of the new model has these rows in it, inputs and targets. Numbers are bounded at 32 MB; where
+    there is room for fewer rows a warning says so.
 
     The new model has the layer sizes, activations, parameterisation, likelihood and transforms of the
     earlier one, whose priors, class labels, names and training ranges it takes over. Its chains start
-    from the tops, which Levenberg-Marquardt polishes on the new rows by default. Its log prior is known
-    up to a constant, which no kernel needs. Kernels with a readout in closed form refuse it.
+    from the last draws of the earlier ones, which Levenberg-Marquardt polishes on all rows by default.
+    Its log prior is known up to a constant, which no kernel needs. Kernels with a readout in closed form
+    refuse it.
 
     Args:
         model: A fitted model; it may have had such a prior itself.
@@ -49,7 +49,8 @@ class FromPosterior:
             positive definite; a network without one, as recurrent ones, or of more than 4000 parameters.
 
     Warns:
-        UserWarning: When the rows are not those of the fit, and where directions are left out.
+        UserWarning: When the rows are not those of the fit, and where there is no room for as many as
+            parameters need.
 
     Example:
         first = tfbnn.BayesianMLP([5, 20, 1])
@@ -58,9 +59,10 @@ class FromPosterior:
         second.fit_posterior(x2, y2)
 
     References:
-        Opper 1998, "A Bayesian approach to on-line learning", in On-line Learning in Neural Networks,
-        Cambridge University Press, has normal distributions of the weights. That rows say more of the
-        function: Khan et al. 2019, arXiv:1906.01930; Pan et al. 2020, arXiv:2004.14070.
+        Huggins, Campbell and Broderick 2016, arXiv:1605.06423, weighted rows in place of all. Normal
+        distributions of the weights, as of Opper 1998, "A Bayesian approach to on-line learning", in
+        On-line Learning in Neural Networks, Cambridge University Press, do not hold what rows say of a
+        network: draws of 5-20-20-1 on 2900 rows lie a thousand times too far out in them.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from tfbnn.spec.other_libraries import dtype_name
 from tfbnn.spec.own.classes import own_classes_in, with_custom
 from tfbnn.spec.own.importing import import_name, import_obstacle
 from tfbnn.spec.own.noise import CustomNoise
-from tfbnn.spec.priors import FunctionPrior, LayerPrior, ScalePrior, WeightPrior
+from tfbnn.spec.priors import EarlierRows, LayerPrior, ScalePrior, WeightPrior
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class NetworkSpec(ABC):
     y_transform: tuple[str, ...]
     dtype: str
     likelihood_power: float = 1.0
-    earlier: FunctionPrior | None = None
+    earlier: EarlierRows | None = None
     choices: tuple[Choice, ...] = field(default=(), compare=False)
 
     @property
@@ -144,21 +144,25 @@ class NetworkSpec(ABC):
     def architecture_text(self) -> str:
         """What the network is, in a few words: "5-20-20-1, tanh"."""
 
-    def after(self, earlier: FunctionPrior) -> Self:
+    def after(self, earlier: EarlierRows) -> Self:
         """The spec with what earlier rows say. Raises TypeError, ValueError for another network's."""
-        if not isinstance(earlier, FunctionPrior):
-            raise TypeError(f"earlier must be a FunctionPrior, received {earlier!r:.200}.")
-        sizes = self.num_parameters, self.num_inputs, self.num_outputs, self.layout.num_noise
+        if not isinstance(earlier, EarlierRows):
+            raise TypeError(f"earlier must be EarlierRows, received {earlier!r:.200}.")
+        sizes = self.num_parameters, self.num_inputs, self.num_targets
         if not earlier.fits(*sizes):
             raise ValueError(
-                f"earlier must be of networks with {sizes[0]} parameters, {sizes[1]} inputs, {sizes[2]} "
-                f"outputs and {sizes[3]} learned noise scales, received {earlier!r}."
+                f"earlier must be of networks with {sizes[0]} parameters, {sizes[1]} inputs and "
+                f"{sizes[2]} targets, received {earlier!r}."
             )
         return replace(self, earlier=earlier)
 
     def without_earlier(self) -> Self:
         """The spec with the priors of its layers alone."""
         return replace(self, earlier=None)
+
+    def of_earlier(self) -> Self:
+        """The spec whose likelihood is that of the earlier rows, which no power is to change again."""
+        return replace(self, earlier=None, likelihood_power=1.0)
 
     @property
     def own_names(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ class Data(NamedTuple):
         y: [K, L], or [C, K, L].
         row_noise: Known standard deviations, of the shape of y, or None.
         first, last: Places of the first row that counts and of the one after the last, int32.
+        weights: How many rows each row stands for [1, L], or None: for itself. In the dtype of x.
     """
 
     x: Tensor
@@ -35,6 +36,7 @@ class Data(NamedTuple):
     row_noise: Tensor
     first: Tensor
     last: Tensor
+    weights: Tensor = None
 
     @property
     def length(self) -> int:
@@ -53,13 +55,16 @@ class Data(NamedTuple):
         return (place >= self.first) & (place < self.last)
 
     def counted(self, array: Tensor) -> Tensor:
-        """An array [..., L] with zeros in the rows that do not count."""
-        return tf.where(self.counts, array, tf.zeros_like(array))
+        """An array [..., L] times the weights of its rows, with zeros in those that do not count."""
+        kept = tf.where(self.counts, array, tf.zeros_like(array))
+        return kept if self.weights is None else kept * tf.cast(self.weights, kept.dtype)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """The Data whose arrays are `function` of these; a missing one stays None."""
-        arrays = (None if array is None else function(array) for array in self[:3])
-        return self._replace(**dict(zip(self._fields, arrays)))
+        arrays = {name: getattr(self, name) for name in ("x", "y", "row_noise", "weights")}
+        return self._replace(
+            **{name: function(array) for name, array in arrays.items() if array is not None}
+        )
 
     def cast(self, dtype: str) -> Self:
         """The same rows in another dtype."""
@@ -105,8 +110,10 @@ class Data(NamedTuple):
         )
 
 
-def make_data(x: Array, y: Array, row_noise: Array | None, dtype: str) -> Data:
-    """Puts transformed NumPy rows x [N, D], y [N, K], row_noise [N, K] or None on the device."""
+def make_data(
+    x: Array, y: Array, row_noise: Array | None, dtype: str, weights: Array | None = None
+) -> Data:
+    """Puts transformed NumPy rows on the device: x [N, D], y and row_noise [N, K], weights [N]."""
     num_rows = len(x)
     padding = padded_length(num_rows) - num_rows
 
@@ -116,7 +123,9 @@ def make_data(x: Array, y: Array, row_noise: Array | None, dtype: str) -> Data:
         padded[:, num_rows:] = padded[:, :1]
         return tf.constant(padded)
 
-    return Data(x, y, row_noise, tf.constant(0), tf.constant(num_rows)).map(rows_last)
+    columns = None if weights is None else weights[:, None]
+    rows = Data(x, y, row_noise, tf.constant(0), tf.constant(num_rows), columns)
+    return rows.map(rows_last)
 
 
 def no_rows(dtype: str) -> Data:

@@ -27,13 +27,8 @@ class DiagonalInformation(NamedTuple):
 
     weights: Tensor
 
-    @property
-    def diagonal(self) -> Tensor:
-        """[num_outputs, n]."""
-        return self.weights
-
     def of_rows(self, counts: Tensor) -> Self:
-        """The same of the rows that count: `counts` [n] has ones and zeros."""
+        """The same of rows that count so often, [n] or [1, n]."""
         return self._replace(weights=self.weights * counts)
 
     def times(self, vectors: Tensor) -> Tensor:
@@ -49,30 +44,27 @@ class CategoricalInformation(NamedTuple):
     """Lambda = diag(p) - p p^T, probabilities p [M, n]: of the logits of M classes.
 
     Its factor is L^T = diag(sqrt(p)) (I - 1 p^T), so that L L^T = diag(p) - p p^T because the
-    probabilities add up to one. No matrix M x M is formed.
+    probabilities add up to one. No matrix M x M is formed. `counts` is how often a row counts, a
+    number or [1, n].
     """
 
     probabilities: Tensor
-
-    @property
-    def diagonal(self) -> Tensor:
-        """[M, n]."""
-        return self.probabilities * (1.0 - self.probabilities)
+    counts: Tensor | float = 1.0
 
     def of_rows(self, counts: Tensor) -> Self:
-        """The same of the rows that count: `counts` [n] has ones and zeros."""
-        return self._replace(probabilities=self.probabilities * counts)
+        """The same of rows that count so often, [n] or [1, n]."""
+        return self._replace(counts=tf.reshape(counts, [1, -1]))
 
     def times(self, vectors: Tensor) -> Tensor:
         """Lambda times vectors [M, n]."""
         mean = tf.reduce_sum(self.probabilities * vectors, axis=0)
-        return self.probabilities * (vectors - mean)
+        return self.counts * self.probabilities * (vectors - mean)
 
     def root_times(self, jacobian: Tensor) -> Tensor:
         """L^T J for a Jacobian J [M, P, n], of the same shape."""
         weights = self.probabilities[:, None, :]
         mean = tf.reduce_sum(weights * jacobian, axis=0)
-        return tf.sqrt(weights) * (jacobian - mean)
+        return tf.sqrt(self.counts * weights) * (jacobian - mean)
 
 
 @required_of(likelihoods.Likelihood)

@@ -2,7 +2,7 @@
 
 J is the Jacobian of the network outputs and Lambda the Fisher information of the likelihood in
 them, times the power to which the density has it; noise scales and prior scales add their Fisher
-information on the diagonal. The matrix is
+information on the diagonal. Rows of an earlier posterior count like any others. The matrix is
 positive semi-definite by construction, and positive definite where every prior has curvature.
 Everything is float64, because the eigenvalues on nearly noise-free data run from 1 to more than
 1e9. The products stay with BLAS, which uses their symmetry: half the time of TensorFlow's at P = 562
@@ -13,12 +13,13 @@ References:
 """
 
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.earlier import likeliest_component
+from tfbnn.engine.density.earlier import earlier_data
 from tfbnn.engine.density.fisher import likelihood_information, prior_curvature
 from tfbnn.engine.density.keras_network import keras_jacobian
 from tfbnn.engine.density.network import network_outputs
@@ -46,7 +47,24 @@ def gauss_newton_matrix(spec, theta, data):
         Symmetric matrix [P, P], float64.
     """
     theta = tf.constant(theta, tf.float64)
+    total = np.diag(prior_curvature(spec, theta).numpy())
+    for one, rows in _all_rows(spec, data):
+        total = total + _of_rows(one, theta, rows)
+    return total
+
+
+def _all_rows(spec, data):
+    """(spec, Data) of the rows of a fit, and of those before it."""
+    yield spec, data
+    if spec.earlier is not None:
+        yield spec.of_earlier(), earlier_data(spec, "float64")
+
+
+def _of_rows(spec, theta, data):
+    """What the likelihood of rows has in the matrix, on all cores."""
     scaled_columns = _block_functions(spec).scaled_columns
+    length = data.even_length(_BLOCK_ROWS)
+    num_blocks = int(data.num_blocks(length))
 
     def sum_of(share):
         total = np.zeros([spec.layout.num_parameters] * 2)
@@ -57,11 +75,8 @@ def gauss_newton_matrix(spec, theta, data):
             total[np.diag_indices_from(total)] += noise
         return total
 
-    length = data.even_length(_BLOCK_ROWS)
-    num_blocks = int(data.num_blocks(length))
     with single_threaded_blas():
-        total = sum(on_all_cores(sum_of, range(min(num_blocks, _NUM_SHARES))))
-    return total + prior_matrix(spec, theta).numpy()
+        return sum(on_all_cores(sum_of, range(min(num_blocks, _NUM_SHARES))))
 
 
 def gauss_newton_matrices(spec, theta, data, likelihood_weights):
@@ -76,42 +91,29 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
     Returns:
         Symmetric matrices [C, P, P], a float64 tensor.
     """
+    total = likelihood_weights[:, None, None] * _matrices_of_rows(spec, theta, data)
+    if spec.earlier is not None:
+        total += _matrices_of_rows(spec.of_earlier(), theta, earlier_data(spec, "float64"))
+    curvature = tf.vectorized_map(lambda theta: prior_curvature(spec, theta), theta)
+    return total + tf.linalg.diag(curvature)
+
+
+def _matrices_of_rows(spec, theta, data):
+    """What the likelihood of rows has in the matrices of several networks [C, P]: [C, P, P]."""
     functions = _block_functions(spec)
+    # Of Keras models the rows are vectorised already.
+    each = tf.map_fn if isinstance(spec, KerasSpec) else tf.vectorized_map
 
     def information(rows):
         def of_network(theta):
             columns, noise = functions._scaled_columns(theta, rows)
             return tf.matmul(columns, columns, transpose_b=True) + tf.linalg.diag(noise)
 
-        if isinstance(spec, KerasSpec):  # whose rows are vectorised already
-            return tf.map_fn(of_network, theta)
-        return tf.vectorized_map(of_network, theta)
+        return each(of_network, theta)
 
     num_networks, size = theta.shape
     zeros = tf.zeros([num_networks, size, size], tf.float64)
-    total = sum_over_blocks(information, zeros, data, _BLOCK_ROWS)
-    prior = tf.vectorized_map(lambda theta: prior_matrix(spec, theta), theta)
-    return likelihood_weights[:, None, None] * total + prior
-
-
-def prior_matrix(spec, theta):
-    """Curvature [P, P] of the prior at one theta [P], float64, with that of earlier rows."""
-    diagonal = tf.linalg.diag(prior_curvature(spec, theta))
-    return diagonal if spec.earlier is None else diagonal + earlier_matrix(spec, theta)
-
-
-def earlier_matrix(spec, theta):
-    """Gauss-Newton matrix [P, P] of the spec's `FunctionPrior` at one theta [P], float64."""
-    prior, theta = spec.earlier, tf.cast(theta, tf.float64)
-    index = likeliest_component(spec, theta)
-    x = tf.constant(prior.inputs.values.T)
-    jacobian, _ = output_jacobian(spec, theta, x)  # [K, P, M]
-    jacobian = tf.reshape(tf.transpose(jacobian, [2, 0, 1]), [-1, theta.shape[0]])
-    lines = tf.matmul(tf.constant(prior.lines.values)[index], jacobian)
-    place = spec.layout.log_noise_scale
-    of_noise = tf.constant(prior.log_noise_scale.values)[index] ** -2.0
-    of_noise = tf.pad(of_noise, [[place.start, theta.shape[0] - place.stop]])
-    return tf.matmul(lines, lines, transpose_a=True) + tf.linalg.diag(of_noise)
+    return sum_over_blocks(information, zeros, data, _BLOCK_ROWS)
 
 
 def gauss_newton_product(spec, theta, data, vector):
@@ -120,57 +122,38 @@ def gauss_newton_product(spec, theta, data, vector):
     One forward-mode and one reverse-mode derivative, about three times the work of a gradient.
     """
     theta, vector = tf.constant(theta, tf.float64), tf.constant(vector, tf.float64)
-    total = _sum_of_blocks(_block_functions(spec).add_product, theta, data, vector)
-    total += prior_curvature(spec, theta) * vector
-    if spec.earlier is not None:
-        total += tf.linalg.matvec(earlier_matrix(spec, theta), vector)
+    total = prior_curvature(spec, theta) * vector
+    for one, rows in _all_rows(spec, data):
+        total = _sum_of_blocks(_block_functions(one).add_product, total, theta, rows, vector)
     return total.numpy()
 
 
 def gauss_newton_diagonal(spec, theta, data):
     """The diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
     theta = tf.constant(theta, tf.float64)
-    total = _sum_of_blocks(_block_functions(spec).add_diagonal, theta, data)
-    total += prior_curvature(spec, theta)
-    if spec.earlier is not None:
-        total += tf.linalg.diag_part(earlier_matrix(spec, theta))
+    total = prior_curvature(spec, theta)
+    for one, rows in _all_rows(spec, data):
+        total = _sum_of_blocks(_block_functions(one).add_diagonal, total, theta, rows)
     return total.numpy()
 
 
-def _sum_of_blocks(add_block, theta, data, *vector):
-    total = tf.zeros_like(theta)
+def _sum_of_blocks(add_block, total, theta, data, *vector):
     for rows in _float64_blocks(data):
         total = add_block(theta, rows, *vector, total)
     return total
 
 
 def scaled_jacobian(spec, theta, data):
-    """Lambda^(1/2) J with one line per row and output [N * outputs, P], float64.
+    """Lambda^(1/2) J with one line per row and output [N * outputs, P], float64; earlier rows last.
 
     Worth having whole only for fewer lines than parameters.
     """
-    blocks = _counted_columns(spec, theta, data)
-    return np.concatenate([columns.reshape(len(theta), -1).T for columns in blocks])
+    parts = [counted_columns(one, theta, rows) for one, rows in _all_rows(spec, data)]
+    return np.concatenate([columns.reshape(len(theta), -1).T for columns in chain(*parts)])
 
 
-def row_leverages(spec, theta, data, factor):
-    """How many parameters each row determines, the trace of Lambda J H^-1 J^T of it: [N], float64.
-
-    Args:
-        spec: NetworkSpec.
-        theta: Parameters [P].
-        data: Data.
-        factor: Lower Cholesky factor of H [P, P].
-    """
-    found = []
-    for columns in _counted_columns(spec, theta, data):
-        lines = tf.linalg.triangular_solve(factor, columns.reshape(len(theta), -1)).numpy()
-        found.append(np.square(lines).reshape(columns.shape).sum(axis=(0, 1)))
-    return np.concatenate(found)
-
-
-def _counted_columns(spec, theta, data):
-    """J^T Lambda^(1/2) [P, outputs, n] of the rows that count, block by block."""
+def counted_columns(spec, theta, data):
+    """J^T Lambda^(1/2) [P, outputs, n] of the rows of `data` that count, NumPy, block by block."""
     theta = tf.constant(theta, tf.float64)
     for rows in _float64_blocks(data):
         columns = _block_functions(spec).scaled_columns(theta, rows)[0].numpy()
@@ -216,7 +199,7 @@ class _BlockFunctions:
         information, noise = likelihood_information(
             self.spec.likelihood, outputs, theta[place], rows.row_noise
         )
-        counts = tf.cast(rows.counts, outputs.dtype)
+        counts = rows.counted(tf.ones([rows.length], outputs.dtype))
         noise = self.spec.likelihood_power * tf.reduce_sum(noise * counts, axis=1)
         noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
         return information.of_rows(counts), noise

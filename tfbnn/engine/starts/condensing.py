@@ -1,246 +1,209 @@
-"""Condenses the rows of a fit to a `FunctionPrior`.
+"""Chooses the rows of a fit that later fits shall remember, and how many others each stands for.
 
-At the network theta* where the posterior is largest given a chain's noise scales, the likelihood of the
-rows has the gradient g and the Gauss-Newton matrix A = U diag(l) U^T, J the Jacobian of the outputs at
-the inputs that are kept. With W = diag(l)^(1/2) U^T J^+ and o = W f(theta*) + diag(l)^(-1/2) U^T g the
-factor exp(-|W f(theta) - o|^2 / 2) has this gradient and this matrix at theta*, and depends on the
-weights through the outputs alone: for a linear network it is the likelihood.
+The likelihood of all rows is a sum over rows, and a sum over some of them, each divided by the
+probability with which it was chosen, is it on average, for every network. It is nearly so for all
+networks that matter if rows are chosen by leverage, how many parameters a row determines: those that
+alone determine something are certain to be chosen. Weights are then moved by as little as makes some
+sums over rows exact: their number, their log likelihood at a network of each chain, and, where
+parameters are few beside the rows that are kept, its gradient and the Gauss-Newton matrix, with which
+the likelihood of a linear model is what it was.
 
-The priors of the layers stay what they are, and are not in it; nor is that of the noise scales, which is
-divided out of the normal distribution of a chain's.
+References:
+    Ma, Mahoney and Yu 2015, JMLR 16, 861, sampling by leverage. Huggins, Campbell and Broderick 2016,
+    arXiv:1605.06423, weighted rows for a likelihood. Deville and Sarndal 1992, JASA 87, 376,
+    weights that make sums exact.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, make_data
-from tfbnn.engine.density.densities import scale_log_prior
-from tfbnn.engine.density.fisher import (
-    likelihood_information,
-    prior_curvature,
-    scale_curvature,
-)
-from tfbnn.engine.density.row_blocks import taped
-from tfbnn.engine.starts.tops import Top, find_top, jacobian_at
+from tfbnn.engine.density.laplace import factor_at
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.row_information import row_leverages, row_scores_and_information
+from tfbnn.spec.likelihoods import LEARNED
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.priors import FunctionPrior
+from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
 
-# Outputs that are kept per parameter, as far as there are rows: with fewer than one the kept inputs
-# would not tell all parameters.
-_OUTPUTS_PER_PARAMETER = 2
-# Numbers in the lines of all components: 32 MB, of which a file's text makes 43.
+# Outputs that are kept per parameter, and rows at least. Of 2937 rows for 5-20-20-1 with 562 parameters
+# two outputs each leave errors of some ten nats between draws of a chain, four leave two.
+_OUTPUTS_PER_PARAMETER, _FEWEST = 4, 2000
+# Numbers of all rows that are kept: 32 MB, of which a file's text makes 43.
 _MOST_NUMBERS = 4e6
-# Directions of J^T J, and of A against a prior of scale one, below which there is but rounding.
-_SMALL, _NO_INFORMATION = 1e-10, 1e-6
-# How much better an output may be known than by the rows that there are for each input, as inputs are
-# those that determine most for all chains together.
-_MARGIN = 2.0
-# Nats that components may differ by and be one.
-_SAME = 0.1
+# Share of the choice that goes by the number of rows alone, so that no weight is many times the mean.
+_BY_NUMBER = 1 / 6
+# Sums that are made exact, per row that is kept: more would move the weights too far.
+_SUMS_PER_ROW = 0.25
+_BLOCK_ROWS, _SMALL = 1024, 1e-10
 
 
 def condense(
     spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array
-) -> FunctionPrior:
-    """What rows have told the chains of a fit.
+) -> EarlierRows:
+    """What rows have told, and those before them.
 
     Args:
         spec: NetworkSpec of the fit, whose own `earlier` is carried on.
         rows: Its rows on the scale the network sees.
-        draws: Of each chain [C, S, P].
+        draws: Of each chain [C, S, P], the last of which count.
         chain_weights: [C].
 
     Raises:
         ValueError: Where a Gauss-Newton matrix is not finite and positive definite.
+
+    Warns:
+        UserWarning: Where there is no room for as many rows as parameters would need.
     """
-    spec = replace(spec, dtype="float64")
-    data, counts = make_data(*rows, "float64"), chain_weights > 0
-    draws, chain_weights = draws[counts].astype(np.float64), chain_weights[counts]
-    spread = draws[..., spec.layout.log_noise_scale].var(axis=(0, 1))
+    spec, all_rows = replace(spec, dtype="float64"), _all_rows(spec, rows)
+    networks = draws[chain_weights > 0, -1].astype(np.float64)
+    wanted = _wanted(spec, all_rows)
     with single_threaded_blas():  # or the last bits would depend on the number of cores
-        tops = [find_top(spec, data, chain) for chain in draws]
-        inputs = _kept_inputs(spec, rows.x, tops)
-        parts = [_component(spec, data, top, inputs, spread) for top in tops]
-    first = _first_alike(parts)
-    kept = sorted(set(first))
-    lines = _most_telling([parts[chain] for chain in kept], len(inputs) * spec.num_outputs)
-    return FunctionPrior.of(
-        num_rows=_num_rows(spec, tops[0]),
-        inputs=inputs,
-        weights=np.array([chain_weights[np.array(first) == chain].sum() for chain in kept]),
-        networks=np.stack([parts[chain].theta for chain in kept]),
-        lines=np.stack([parts[chain].lines[lines] for chain in kept]),
-        offsets=np.stack([parts[chain].offsets[lines] for chain in kept]),
-        log_noise=np.stack([parts[chain].log_noise for chain in kept]),
-        log_noise_scale=np.stack([parts[chain].log_noise_scale for chain in kept]),
+        if len(all_rows.x) > wanted:
+            all_rows = _some_of(all_rows, spec.of_earlier(), networks, wanted)
+    before = 0 if spec.earlier is None else spec.earlier.num_rows
+    return EarlierRows.of(num_rows=len(rows.x) + before, networks=networks, **all_rows._asdict())
+
+
+class _Rows(NamedTuple):
+    """Rows, and how many each stands for: x [N, D], y [N, K], noise [N, K] or None, weights [N]."""
+
+    x: Array
+    y: Array
+    noise: Array | None
+    weights: Array
+
+    def chosen(self, places: Array | slice) -> _Rows:
+        """Some of them."""
+        noise = None if self.noise is None else self.noise[places]
+        return _Rows(self.x[places], self.y[places], noise, self.weights[places])
+
+    def data(self, weights: Array | None = None) -> Data:
+        """As the engine takes them, by default without weights."""
+        return make_data(self.x, self.y, self.noise, "float64", weights)
+
+
+def _all_rows(spec: NetworkSpec, rows: NetworkRows) -> _Rows:
+    """Those of the fit and those before them."""
+    x, y = (np.asarray(array, np.float64) for array in (rows.x, rows.y))
+    found = _Rows(x, y, rows.noise, np.full(len(x), spec.likelihood_power))
+    kept = spec.earlier
+    if kept is None:
+        return found
+    earlier_noise = None if kept.noise is None else kept.noise.values
+    noise = None
+    if rows.noise is not None or earlier_noise is not None:
+        noise = np.concatenate(
+            [_noise_of(spec, rows.noise, y), _noise_of(spec, earlier_noise, kept.y.values)]
+        )
+    return _Rows(
+        np.concatenate([x, kept.x.values]),
+        np.concatenate([y, kept.y.values]),
+        noise,
+        np.concatenate([found.weights, kept.weights.values]),
     )
 
 
-def _most_telling(parts: list[_Part], num_outputs: int) -> slice:
-    """Which lines there is room for: the last ones, of which rows say most."""
-    size = len(parts[0].lengths)
-    rank = min(size, int(_MOST_NUMBERS / (len(parts) * num_outputs)))
-    left_out = max(int(np.sum(part.lengths[: size - rank] > 1.0)) for part in parts)
-    if left_out:
+def _noise_of(spec: NetworkSpec, noise: Array | None, y: Array) -> Array:
+    """Known noise of rows [N, K], where that of other rows is known."""
+    if noise is not None:
+        return noise
+    given = spec.likelihood.noise_scale
+    return np.broadcast_to(0.0 if given is None or given == LEARNED else given, y.shape)
+
+
+def _wanted(spec: NetworkSpec, rows: _Rows) -> int:
+    """How many rows are kept where there are more."""
+    outputs = _OUTPUTS_PER_PARAMETER * spec.num_parameters
+    wanted = max(_FEWEST, -(-outputs // spec.num_outputs))
+    room = int(_MOST_NUMBERS / (rows.x.shape[1] + 2 * rows.y.shape[1] + 1))
+    if room < min(wanted, len(rows.x)):
         warnings.warn(
-            f"FromPosterior has room for {rank} of {size} directions of the parameters, and leaves out "
-            f"{left_out} of which the rows say more than a prior of scale one. The posterior of later "
-            "rows will be that much wider. Use fewer parameters, or a run whose chains agree.",
+            f"FromPosterior has room for {room} of {len(rows.x)} rows, and would keep {wanted} for "
+            f"{spec.num_parameters} parameters. The posterior of later rows will be less certain of "
+            "what the others said. Use fewer inputs or parameters.",
             UserWarning,
             stacklevel=4,
         )
-    return slice(size - rank, size)
+    return min(wanted, room)
 
 
-class _Part(NamedTuple):
-    """A component, as of `FunctionPrior`.
+def _some_of(rows: _Rows, spec: NetworkSpec, networks: Array, number: int) -> _Rows:
+    """About so many of the rows, whose weighted likelihood is about that of all."""
+    leverages = sum(_leverages(spec, theta, rows) for theta in networks)
+    by_number = np.mean(leverages) * rows.weights / np.mean(rows.weights)
+    chances = _chances((1 - _BY_NUMBER) * leverages + _BY_NUMBER * by_number, number)
+    places = _places(chances)
+    few = rows.chosen(places)._replace(weights=rows.weights[places] / chances[places])
+    num_sums = spec.num_parameters * (spec.num_parameters + 3) // 2
+    with_curvature = num_sums <= _SUMS_PER_ROW * number
 
-    Attributes besides those:
-        theta: Its network [P].
-        outputs: Its outputs at the inputs that are kept [M * K].
-        lengths: What rows say of the directions that the lines are for, rising [R].
-    """
+    def terms(rows: Data) -> Array:
+        return _terms(spec, networks, with_curvature, rows)
 
-    theta: Array
-    lines: Array
-    offsets: Array
-    log_noise: Array
-    log_noise_scale: Array
-    outputs: Array
-    lengths: Array
-
-    def misses(self, other: _Part) -> float:
-        """By how much the density of this one is smaller at the top of another, in nats."""
-        of_outputs = self.lines @ (other.outputs - self.outputs)
-        of_noise = (other.log_noise - self.log_noise) / self.log_noise_scale
-        return 0.5 * float(np.square(of_outputs).sum() + np.square(of_noise).sum())
+    return few._replace(weights=_calibrated(few, rows, terms))
 
 
-def _first_alike(parts: list[_Part]) -> list[int]:
-    """For each the number of the first that is as good as the same: chains that mix have one top."""
-    return [
-        next(j for j in range(i + 1) if j == i or parts[j].misses(part) < _SAME)
-        for i, part in enumerate(parts)
-    ]
+def _terms(spec: NetworkSpec, networks: Array, with_curvature: bool, rows: Data) -> Array:
+    """Of every row what the sums are made of that shall be exact: [their number, n]."""
+    theta, num_rows = tf.constant(networks), int(rows.num_rows)
+    log_likelihood = Potential(spec).row_log_likelihood(theta, rows).numpy()
+    found = [np.ones([1, num_rows]), log_likelihood[:, :num_rows]]
+    if with_curvature:
+        found.append(row_scores_and_information(spec, theta[0], rows))
+    return np.concatenate(found)
 
 
-def _num_lines(spec: NetworkSpec, num_rows: int) -> int:
-    """The rank that the information can have at most."""
-    earlier = 0 if spec.earlier is None else spec.earlier.offsets.shape[1]
-    return earlier + num_rows * spec.num_outputs
+def _calibrated(few: _Rows, rows: _Rows, terms: Callable[[Data], Array]) -> Array:
+    """Weights of few rows, moved as little as makes sums of terms those of all rows."""
+    blocks = range(0, len(rows.x), _BLOCK_ROWS)
+    parts = [rows.chosen(slice(begin, begin + _BLOCK_ROWS)) for begin in blocks]
+    wanted = sum(terms(part.data()) @ part.weights for part in parts)
+    here = terms(few.data())
+    lengths, directions = np.linalg.eigh((here * few.weights) @ here.T)
+    known = lengths > _SMALL * lengths[-1]  # others say the same twice
+    missing = directions[:, known].T @ (wanted - here @ few.weights)
+    moved = few.weights * (1.0 + here.T @ (directions[:, known] @ (missing / lengths[known])))
+    # A row cannot stand for less than none; hardly ever would one.
+    return moved if moved.min() > 0 else few.weights
 
 
-def _num_rows(spec: NetworkSpec, top: Top) -> int:
-    """Of the fit and before it."""
-    return len(top.leverages) + (0 if spec.earlier is None else spec.earlier.num_rows)
+def _chances(sizes: Array, number: int) -> Array:
+    """Chances in proportion to sizes [N], at most one, which add up to a number below N."""
+    certain = np.zeros(len(sizes), bool)
+    while True:
+        others = np.where(certain, 0.0, sizes)
+        chances = np.where(certain, 1.0, others * (number - certain.sum()) / others.sum())
+        if chances.max() <= 1.0:
+            return chances
+        certain |= chances >= 1.0
 
 
-def _kept_inputs(spec: NetworkSpec, x: Array, tops: list[Top]) -> Array:
-    """Inputs [M, D] of the rows that determine most, earlier ones among them.
-
-    A row that by itself determines a parameter must be there: at other inputs its output has next to
-    no derivative in that parameter, and would be asked to stand for it many times over.
-    """
-    leverages = sum(np.r_[top.earlier_leverages, top.leverages] for top in tops)
-    if spec.earlier is not None:
-        x = np.concatenate([spec.earlier.inputs.values, x])
-    wanted = -(-_OUTPUTS_PER_PARAMETER * spec.num_parameters // spec.num_outputs)
-    kept = np.argsort(-np.asarray(leverages), kind="stable")[:wanted]
-    return np.asarray(x[np.sort(kept)], np.float64)
+def _places(chances: Array) -> Array:
+    """Places, rising, of rows chosen by their chances [N], as many as these add up to."""
+    generator = seeds.generator(0, "condensing", 0)
+    order = generator.permutation(len(chances))
+    ends = np.cumsum(chances[order]) + generator.uniform()
+    return np.sort(order[np.floor(ends) > np.floor(ends - chances[order])])
 
 
-def _component(spec: NetworkSpec, data: Data, top: Top, inputs: Array, spread: Array) -> _Part:
-    """What the rows have told a chain, in outputs at some inputs; `spread` as of `_of_noise`."""
-    information = top.matrix - np.diag(prior_curvature(spec, tf.constant(top.theta)))
-    lengths, directions = _of_outputs(information, spec.layout.log_noise_scale)
-    rank = min(len(lengths), _num_lines(spec, len(top.leverages)))
-    lengths, directions = lengths[-rank:], directions[:, -rank:]
-    informs = lengths > _NO_INFORMATION
-    roots = np.sqrt(np.where(informs, lengths, 0.0))
-    jacobian, outputs = jacobian_at(spec, top.theta, inputs)
-    lines = (roots * directions).T @ _pseudo_inverse(jacobian)
-    of_a_row = _information_of_a_row(spec, top.theta, outputs, data)
-    lines = _bounded(lines, of_a_row, _num_rows(spec, top) / len(inputs))
-    pull = np.where(informs, directions.T @ top.pull, 0.0) / np.where(informs, roots, 1.0)
-    noise, noise_scale = _of_noise(spec, top, spread)
-    return _Part(top.theta, lines, lines @ outputs + pull, noise, noise_scale, outputs, lengths)
-
-
-def _information_of_a_row(spec: NetworkSpec, theta: Array, outputs: Array, data: Data) -> Array:
-    """What one row may tell of each of the outputs [M * K], an inverse variance: [M * K].
-
-    Of noise that is known row by row the smallest counts, as of inputs that were kept earlier none is.
-    """
-    found = outputs.reshape(-1, spec.num_outputs).T
-    noise = data.row_noise
-    if noise is not None:
-        noise = np.min(noise, axis=-1, keepdims=True) * np.ones_like(found)
-    log_noise = tf.constant(theta[spec.layout.log_noise_scale])
-    information, _ = likelihood_information(spec.likelihood, tf.constant(found), log_noise, noise)
-    return spec.likelihood_power * information.diagonal.numpy().T.ravel()
-
-
-def _bounded(lines: Array, of_a_row: Array, rows_per_input: float) -> Array:
-    """Lines [R, M * K] with no more certainty in outputs than so many rows for each input give.
-
-    What exceeds that stands for parameters that the kept inputs hardly see, and holds only next to the
-    top: of 5-20-20-1 on 2937 rows the tenth of the singular values that exceeds it makes draws up to 1.8
-    times as unlikely as the rows have them, in units of their log likelihood; without it they are within 5 %.
-    """
-    scales = np.sqrt(np.maximum(of_a_row, _SMALL * of_a_row.max()))
-    left, sizes, right = np.linalg.svd(lines / scales, full_matrices=False)
-    limit = _MARGIN * np.sqrt(max(1.0, rows_per_input))
-    if sizes[0] <= limit:
-        return lines
-    bounded: Array = (left * np.minimum(sizes, limit)) @ right * scales
-    return bounded
-
-
-def _of_outputs(information: Array, noise: slice) -> tuple[Array, Array]:
-    """Eigenvalues, rising, and eigenvectors of the information, but that in the noise."""
-    information = information.copy()
-    information[noise], information[:, noise] = 0.0, 0.0
-    lengths, directions = np.linalg.eigh(0.5 * (information + information.T))
-    return lengths, directions
-
-
-def _pseudo_inverse(jacobian: Array) -> Array:
-    """Of the Jacobian [M * K, P]: [P, M * K]."""
-    squares, directions = np.linalg.eigh(jacobian.T @ jacobian)
-    squares = np.maximum(squares, 0.0)
-    inverse = directions / (squares + _SMALL * squares[-1])
-    return inverse @ (directions.T @ jacobian.T)
-
-
-def _of_noise(spec: NetworkSpec, top: Top, spread: Array) -> tuple[Array, Array]:
-    """Means and standard deviations [S] of what rows say of the log noise scales of a chain.
-
-    `spread` is their variance over the draws of all chains: a chain that has not arrived is too sure of
-    its own, and later rows could not tell it otherwise. No chain is more certain than its rows are by
-    their Fisher information.
-    """
-    mean = top.log_noise.mean(axis=0)
-    if not len(mean):
-        return mean, mean
-    information = np.diag(top.matrix)[spec.layout.log_noise_scale]
-    variance = np.maximum(spread, 1.0 / information)
-    prior: Any = spec.noise_prior
-    point = tf.constant(mean[None])
-
-    def log_prior(theta):
-        return scale_log_prior(prior, theta)
-
-    slope = taped(log_prior, point)[1][0].numpy()
-    bend = scale_curvature(prior, point)[0].numpy()
-    # Of the normal distribution over the prior, which is nearly flat beside it.
-    precision = np.maximum(1.0 / variance - bend, 0.5 / variance)
-    return mean - slope / precision, precision**-0.5
+def _leverages(spec: NetworkSpec, theta: Array, rows: _Rows) -> Array:
+    """How many parameters each row determines, times its weight [N]."""
+    factor = factor_at(spec, theta, rows.data(rows.weights))
+    if factor is None:
+        raise ValueError(
+            "FromPosterior needs a Gauss-Newton matrix that is finite and positive definite at the "
+            "last draw of every chain. Use dtype='float64', or a prior with curvature, such as Normal."
+        )
+    found: Array = row_leverages(spec, theta, rows.data(), factor) * rows.weights
+    return found

@@ -1,18 +1,14 @@
 """Three ways to solve with the Gauss-Newton matrix H at one point: by its size, whichever is cheap.
 
 Each offers, for the parameters `free`, `solve(gradient, damping)` = (H + damping I)^-1 gradient and
-`inverse_diagonal()` = diag(H^-1), and for all parameters `diagonal`. NumPy, float64. Of rows of an
-earlier fit only the first knows: `num_known()` parameters are determined by those.
+`inverse_diagonal()` = diag(H^-1), and for all parameters `diagonal`. NumPy, float64.
 """
-
-from functools import cached_property
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
-    earlier_matrix,
     gauss_newton_diagonal,
     gauss_newton_matrix,
     gauss_newton_product,
@@ -27,23 +23,15 @@ class DenseCurvature:
     """Cholesky factorisation of the whole matrix: about 2 N K P^2 + 3 P^3 operations."""
 
     def __init__(self, spec, theta, data, free):
-        matrix, block = gauss_newton_matrix(spec, theta, data), np.ix_(free, free)
+        matrix = gauss_newton_matrix(spec, theta, data)
         self.diagonal = np.diag(matrix)
-        self._matrix = matrix[block]
-        self._earlier = spec.earlier and earlier_matrix(spec, theta).numpy()[block]
+        self._matrix = matrix[np.ix_(free, free)]
 
     def solve(self, gradient, damping):
         return _solve_positive(self._matrix + damping * np.eye(len(gradient)), gradient)
 
     def inverse_diagonal(self):
-        return np.diag(self._inverse)
-
-    def num_known(self):
-        return 0.0 if self._earlier is None else np.sum(self._earlier * self._inverse)
-
-    @cached_property
-    def _inverse(self):
-        return _solve_positive(self._matrix, np.eye(len(self._matrix)))
+        return np.diag(_solve_positive(self._matrix, np.eye(len(self._matrix))))
 
 
 class RowCurvature:
@@ -62,9 +50,6 @@ class RowCurvature:
         diagonal, inner = self._inner(damping)
         right = self._lines @ (gradient / diagonal)
         return (gradient - self._lines.T @ _solve_positive(inner, right)) / diagonal
-
-    def num_known(self):
-        return 0.0
 
     def inverse_diagonal(self):
         diagonal, inner = self._inner(0.0)
@@ -105,9 +90,6 @@ class ProductCurvature:
             size, previous = residual @ scaled, size
             direction = scaled + size / previous * direction
         return solution
-
-    def num_known(self):
-        return 0.0
 
     def inverse_diagonal(self):
         probe = np.random.default_rng(0).choice([-1.0, 1.0], size=len(self._free))

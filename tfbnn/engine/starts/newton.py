@@ -13,7 +13,6 @@ References:
     Marquardt 1963, J. SIAM 11, 431.
 """
 
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS, DenseCurvature
+from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.aside import awaited
@@ -31,8 +30,6 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
-# Of `top_given_scales`: iterations at most, and the gain of log density that ends them.
-_CLIMB, _LITTLE = 40, 1e-3
 # Iterations after which a better score is not waited for any longer: ravines are left in fewer.
 _JUDGE_PATIENCE = 20
 # So many iterations tell whether a gain will be reached: what has less than this share of it by then
@@ -134,32 +131,6 @@ def polish(
     return state
 
 
-def top_given_scales(spec, theta, data):
-    """Where the log density is largest in all parameters but scales, which stay where they are.
-
-    Args:
-        spec: NetworkSpec.
-        theta: Where to begin [P].
-        data: Data.
-
-    Returns:
-        ([P], gradient of the log density there [P]), float64.
-    """
-    problem = _Problem(spec, data, DenseCurvature)
-    theta, damping = np.asarray(theta, np.float64), _FIRST_DAMPING
-    value, gradient = problem.value_and_gradient(theta)
-    for _ in range(_CLIMB):
-        curvature = problem.curvature(theta)
-        step = problem.damped_step(theta, value, gradient, curvature, damping)
-        if step is None:
-            break
-        gain = step[1] - value
-        theta, value, gradient, damping = step
-        if gain < _LITTLE:
-            break
-    return theta, gradient
-
-
 class _Problem:
     """One model on its data in float64, with the scales held apart from the rest.
 
@@ -224,7 +195,7 @@ class _Problem:
         prior_share[self.free] = precision * curvature.inverse_diagonal()
         pull = np.zeros(layout.num_parameters)
         if layout.num_noise:
-            gamma = len(self.free) - prior_share.sum() - curvature.num_known()
+            gamma = len(self.free) - prior_share.sum()
             pull[layout.log_noise_scale] = gamma / layout.num_noise
         for prior, weights, scales in self.spec.weight_groups():
             if prior.scale_prior is not None:
@@ -272,12 +243,11 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
         NewtonPlan; "auto" chooses no iterations where fewer than ten are affordable, and leaves
         alone the points that early stopping chose.
     """
-    size, lines = spec.layout.num_parameters, num_rows * spec.num_outputs
+    num_earlier = 0 if spec.earlier is None else spec.earlier.num_kept
+    size, lines = spec.layout.num_parameters, (num_rows + num_earlier) * spec.num_outputs
     if spec.gauss_newton_obstacle is not None:
         return NewtonPlan(0, "products", f"none, as {spec.gauss_newton_obstacle}")
     costs = _costs(size, lines)
-    if spec.earlier is not None:  # whose curvature is a whole matrix
-        costs = {"dense": costs["dense"], "products": inf}
     exact = min((name for name in costs if name != "products"), key=costs.get, default=None)
     about = f"N = {num_rows}, P = {size}"
     if settings.newton_iterations != "auto":

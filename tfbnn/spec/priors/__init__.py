@@ -12,7 +12,7 @@ from tfbnn.spec.priors.base import WEIGHT_PRIORS as WEIGHT_PRIORS
 from tfbnn.spec.priors.base import ScalePrior as ScalePrior
 from tfbnn.spec.priors.base import WeightPrior as WeightPrior
 from tfbnn.spec.priors.base import check_scale_prior as check_scale_prior
-from tfbnn.spec.priors.functions import FunctionPrior as FunctionPrior
+from tfbnn.spec.priors.earlier import EarlierRows as EarlierRows
 from tfbnn.spec.priors.layers import LayerPrior as LayerPrior
 from tfbnn.spec.priors.layers import check_shapes as check_shapes
 from tfbnn.spec.priors.layers import prior_per_input as prior_per_input

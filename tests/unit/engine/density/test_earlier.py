@@ -3,84 +3,121 @@
 import numpy as np
 import pytest
 
-from tests.support import reference
+from tests.support import keras_models, reference
 from tests.support.builders import plain_spec
 from tests.support.specs import random_rows
+from tfbnn import likelihoods
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.earlier import earlier_log_prob
 from tfbnn.engine.density.gauss_newton import (
-    earlier_matrix,
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
     gauss_newton_product,
+    scaled_jacobian,
 )
 from tfbnn.engine.density.hessian import hessian
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.starts.newton import polish
-from tfbnn.spec.priors import FunctionPrior
+from tfbnn.engine.starts.newton import plan_newton, polish
+from tfbnn.spec.priors import EarlierRows
+from tfbnn.spec.settings_json import Pretraining
 
-WEIGHTS = np.array([0.3, 0.7])
+WEIGHTS = np.array([0.5, 1.0, 1.0, 3.0, 2.5])
 
 
-def spec_after(layer_sizes, weights=WEIGHTS, num_inputs=5, num_lines=6, **settings):
-    spec, generator = plain_spec(layer_sizes, dtype="float64", **settings), np.random.default_rng(3)
-    count, num_outputs = len(weights), layer_sizes[-1]
-    return spec.after(
-        FunctionPrior.of(
-            num_rows=20,
-            inputs=generator.normal(size=(num_inputs, layer_sizes[0])),
-            weights=np.asarray(weights),
-            networks=generator.normal(size=(count, spec.num_parameters)),
-            lines=generator.normal(size=(count, num_lines, num_inputs * num_outputs)),
-            offsets=generator.normal(size=(count, num_lines)),
-            log_noise=generator.normal(size=(count, spec.layout.num_noise)),
-            log_noise_scale=generator.uniform(0.1, 1, size=(count, spec.layout.num_noise)),
-        )
-    )
+def earlier_rows(spec, noise=None, **change):
+    generator, count = np.random.default_rng(3), len(WEIGHTS)
+    y = generator.normal(size=(count, spec.num_targets))
+    if spec.likelihood.has_classes:
+        y = generator.integers(0, max(spec.num_outputs, 2), size=(count, 1)).astype(float)
+    arrays = {
+        "x": generator.normal(size=(count, spec.num_inputs)),
+        "y": y,
+        "noise": noise,
+        "weights": WEIGHTS,
+        "networks": generator.normal(size=(2, spec.num_parameters)),
+    }
+    return EarlierRows.of(**{"num_rows": 20} | arrays | change)
+
+
+def spec_after(layer_sizes, noise=None, **settings):
+    spec = plain_spec(layer_sizes, dtype="float64", **settings)
+    return spec.after(earlier_rows(spec, noise))
 
 
 def points(spec, count=3):
     return 0.7 * np.random.default_rng(8).normal(size=(count, spec.num_parameters))
 
 
-def in_numpy(spec, theta):
-    prior = spec.earlier
-    found = reference.outputs(spec, theta, prior.inputs.values).ravel()
-    noise, total = theta[spec.layout.log_noise_scale], 0.0
-    for b, weight in enumerate(prior.weights.values):
-        z = prior.lines.values[b] @ found - prior.offsets.values[b]
-        scale = prior.log_noise_scale.values[b]
-        t = (noise - prior.log_noise.values[b]) / scale
-        total += weight * np.exp(-0.5 * (z @ z + t @ t)) / np.prod(np.sqrt(2 * np.pi) * scale)
-    return np.log(total)
+def as_often_as_they_count(spec):
+    """The Data in which each earlier row is there twice its weight times."""
+    kept, times = spec.earlier, (2 * WEIGHTS).astype(int)
+    noise = None if kept.noise is None else np.repeat(kept.noise.values, times, axis=0)
+    x, y = (np.repeat(array.values, times, axis=0) for array in (kept.x, kept.y))
+    return make_data(x, y, noise, "float64")
 
 
-@pytest.mark.parametrize("layer_sizes", [[2, 3, 1], [2, 3, 2]])
-def test_density_equals_numpy(layer_sizes):
-    spec = spec_after(layer_sizes)
-    theta = points(spec)
-    expected = [in_numpy(spec, line) for line in theta]
+LIKELIHOODS = {
+    "learned": likelihoods.Gaussian("learned"),
+    "known": likelihoods.Gaussian(0.3),
+    "heavy tails": likelihoods.StudentT(5.0),
+    "classes": likelihoods.Categorical(),
+    "two classes": likelihoods.Bernoulli(),
+}
+
+
+def test_density_equals_numpy():
+    spec = spec_after([2, 3, 2], noise=np.full([5, 2], 0.1))
+    kept, theta = spec.earlier, points(spec)
+    expected = []
+    for line in theta:
+        scale = np.sqrt(np.exp(2 * line[spec.layout.log_noise_scale]) + 0.1**2)
+        z = (kept.y.values - reference.outputs(spec, line, kept.x.values)) / scale
+        terms = -0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
+        expected.append(WEIGHTS @ terms.sum(axis=1))
     np.testing.assert_allclose(earlier_log_prob(spec, tf.constant(theta)), expected, rtol=1e-10)
     bare = Potential(spec.without_earlier()).log_prior(tf.constant(theta))
     found = Potential(spec).log_prior(tf.constant(theta)) - bare
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
+def test_a_weight_is_how_often_a_row_is_there(likelihood):
+    spec = spec_after(
+        [2, 3, 1 if likelihood == LIKELIHOODS["two classes"] else 3], likelihood=likelihood
+    )
+    theta, twice = points(spec), as_often_as_they_count(spec)
+    expected = Potential(spec.of_earlier()).log_likelihood(tf.constant(theta), twice)
+    np.testing.assert_allclose(2 * earlier_log_prob(spec, tf.constant(theta)), expected, rtol=1e-12)
+    prior = gauss_newton_matrix(spec.without_earlier(), theta[0], none_of(spec))
+    added = gauss_newton_matrix(spec, theta[0], none_of(spec)) - prior
+    np.testing.assert_allclose(
+        2 * added, gauss_newton_matrix(spec.of_earlier(), theta[0], twice) - prior, atol=1e-9
+    )
+
+
+def none_of(spec):
+    """Data of a row that says nothing: it does not count."""
+    x, y, _ = random_rows(spec, np.random.default_rng(5))
+    return make_data(x[:1], y[:1], None, "float64")._replace(last=tf.constant(0))
+
+
 def test_of_a_linear_network_the_matrix_is_minus_the_second_derivative():
-    spec = spec_after([3, 2], weights=[1.0])
-    theta = tf.constant(points(spec, 1))
-    expected = -hessian(lambda point: earlier_log_prob(spec, point), theta)[0].numpy()
-    np.testing.assert_allclose(earlier_matrix(spec, theta[0]), expected, atol=1e-10)
+    spec = spec_after([3, 2], likelihood=LIKELIHOODS["known"])
+    theta, data = tf.constant(points(spec, 1)), none_of(spec)
+    expected = -hessian(Potential(spec).log_prior, theta)[0].numpy()
+    np.testing.assert_allclose(gauss_newton_matrix(spec, theta[0], data), expected, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_all_forms_of_the_gauss_newton_matrix_have_it():
+def test_all_forms_of_the_gauss_newton_matrix_have_them():
     spec = spec_after([2, 3, 1])
     x, y, _ = random_rows(spec, np.random.default_rng(5))
     data, theta = make_data(x, y, None, "float64"), points(spec, 1)
-    added = earlier_matrix(spec, tf.constant(theta[0])).numpy()
+    nothing = none_of(spec)
+    prior = gauss_newton_matrix(spec.without_earlier(), theta[0], nothing)
+    added = gauss_newton_matrix(spec, theta[0], nothing) - prior
     matrix = gauss_newton_matrix(spec, theta[0], data)
     bare = gauss_newton_matrix(spec.without_earlier(), theta[0], data)
     np.testing.assert_allclose(matrix, bare + added, rtol=1e-10)
@@ -90,31 +127,71 @@ def test_all_forms_of_the_gauss_newton_matrix_have_it():
     vector = points(spec, 2)[1]
     product = gauss_newton_product(spec, theta[0], data, vector)
     np.testing.assert_allclose(product, matrix @ vector, rtol=1e-8)
+    lines = scaled_jacobian(spec, theta[0], data)
+    weights = slice(0, spec.layout.num_weights)
+    expected = (matrix - prior)[weights, weights]
+    np.testing.assert_allclose((lines.T @ lines)[weights, weights], expected, rtol=1e-8)
 
 
-def test_levenberg_marquardt_climbs_under_it():
+def test_a_tempered_likelihood_leaves_them_as_they_are():
+    spec = spec_after([2, 3, 1])
+    x, y, _ = random_rows(spec, np.random.default_rng(5))
+    data, theta = make_data(x, y, None, "float64"), tf.constant(points(spec, 1))
+    cold = gauss_newton_matrices(spec, theta, data, tf.zeros(1, tf.float64))[0]
+    np.testing.assert_allclose(cold, gauss_newton_matrix(spec, theta[0], none_of(spec)))
+
+
+def test_keras_models_have_them_in_compiled_programs():
+    kind = keras_models.KINDS["subclassed"]
+    spec = kind.model(dtype="float64").spec
+    spec = spec.after(earlier_rows(spec))
+    x, y = kind.rows()
+    data, theta = make_data(x, y[:, None], None, "float64"), points(spec, 1)
+    inside = gauss_newton_matrices(spec, tf.constant(theta), data, tf.ones(1, tf.float64))[0]
+    np.testing.assert_allclose(inside, gauss_newton_matrix(spec, theta[0], data), rtol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["dense", "rows", "products"])
+def test_levenberg_marquardt_climbs_under_them(method):
     spec = spec_after([2, 3, 1])
     x, y, _ = random_rows(spec, np.random.default_rng(5))
     data, states = make_data(x, y, None, "float64"), []
-    polish(spec, points(spec, 1)[0], data, 30, "dense", states.append)
+    polish(spec, points(spec, 1)[0], data, 30, method, states.append)
     sizes = [np.abs(state.gradient[: spec.layout.num_weights]).max() for state in states]
     assert states[-1].gain > 10 and sizes[-1] < 0.2 * sizes[0]
+
+
+def test_the_plan_of_levenberg_marquardt_counts_them():
+    spec = spec_after([2, 3, 1])
+    here, bare = (
+        plan_newton(one, 30, Pretraining()).flops for one in (spec, spec.without_earlier())
+    )
+    assert here > bare
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"weights": np.array([0.5, 0.0])}, "weights of a FunctionPrior must be positive"),
-        ({"lines": np.zeros((2, 6, 4))}, "earlier must be of networks with"),
-        ({"offsets": np.zeros((2, 5))}, "lines of a FunctionPrior must have shape"),
-        ({"inputs": np.zeros(5)}, "inputs of a FunctionPrior must have 2 axes"),
-        ({"num_rows": 0}, "num_rows"),
+        (
+            {"weights": np.array([0.5, 1.0, 0.0, 1.0, 1.0])},
+            "weights of EarlierRows must be positive",
+        ),
+        ({"weights": np.ones(4)}, "weights of EarlierRows must have shape"),
+        ({"y": np.zeros((4, 1))}, "y of EarlierRows must have shape"),
+        ({"x": np.zeros(5)}, "x of EarlierRows must be an array with 2 axes"),
+        ({"noise": np.full((5, 1), -1.0)}, "noise of EarlierRows must not be negative"),
+        ({"noise": np.ones((5, 2))}, "noise of EarlierRows must have shape"),
+        ({"num_rows": 4}, "num_rows"),
+        ({"x": np.zeros((5, 3))}, "earlier must be of networks with"),
+        ({"networks": np.zeros((2, 3))}, "earlier must be of networks with"),
     ],
 )
-def test_what_does_not_belong_together_is_refused(change, message):
-    spec = spec_after([2, 3, 1])
-    prior = spec.earlier
-    arrays = {name: value for name, value in vars(prior).items() if name != "num_rows"}
-    arrays = {name: getattr(value, "values", value) for name, value in arrays.items()}
+def test_arrays_that_do_not_fit_are_refused(change, message):
+    spec = plain_spec([2, 3, 1], dtype="float64")
     with pytest.raises(ValueError, match=message):
-        spec.after(FunctionPrior.of(**{"num_rows": 20} | arrays | change))
+        spec.after(earlier_rows(spec, **change))
+
+
+def test_what_is_no_earlier_rows_is_refused():
+    with pytest.raises(TypeError, match="earlier must be EarlierRows"):
+        plain_spec([2, 3, 1]).after(3)
