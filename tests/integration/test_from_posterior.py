@@ -42,7 +42,8 @@ def test_the_second_fit_has_the_network_and_the_transforms_of_the_first(first, s
     assert model.spec.parameterization == first.spec.parameterization
     assert model.spec.priors == first.spec.priors and model.spec.y_transform == ("log10",)
     assert model.posterior.x_pipeline == first.posterior.x_pipeline
-    assert "networks of the earlier posterior" in run.pretraining
+    assert run.pretraining.startswith("networks of the earlier posterior; ADAM, ")
+    assert "N = 60" in run.pretraining and "the best 2 of 4 starts" in run.pretraining
     assert model.spec.earlier.num_rows == 30
     assert priors.FromPosterior(model)._prior.num_rows == 60
 
@@ -76,14 +77,25 @@ def test_it_is_saved_and_loaded_with_its_prior(second, tmp_path):
 
 
 @pytest.mark.statistics
-def test_a_run_folder_goes_on_to_the_bit(first, tmp_path):
-    prior = priors.FromPosterior(first)
-    whole, halved = build(prior), build(prior)
-    options = SHORT | {"num_results": 10, "kernel": KERNEL, "output": tmp_path / "run"}
-    halved.fit_posterior(*rows(2), **options)
-    model, _ = tfbnn.resume(tmp_path / "run", num_results=20, verbose=0)
-    whole.fit_posterior(*rows(2), kernel=KERNEL, **SHORT)
-    assert np.array_equal(model.posterior.draws, whole.posterior.draws)
+@pytest.mark.filterwarnings("ignore:The run was stopped")
+@pytest.mark.parametrize("phase", ["pretraining", "newton", "sampling"])
+def test_a_run_folder_goes_on_to_the_bit(first, second, tmp_path, phase):
+    def stop(event):
+        return event["phase"] == phase
+
+    options = SHORT | {"kernel": KERNEL, "output": tmp_path / "run", "callbacks": [stop]}
+    build(priors.FromPosterior(first)).fit_posterior(*rows(2), **options)
+    model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
+    assert np.array_equal(model.posterior.draws, second[0].posterior.draws)
+
+
+def test_chains_start_from_the_last_draws_where_nothing_is_searched(first):
+    model = build(priors.FromPosterior(first))
+    run = model.fit_posterior(
+        *rows(2), kernel=KERNEL, pretraining=None, **SHORT | {"num_burnin_steps": 0}
+    )
+    assert run.pretraining == "networks of the earlier posterior"
+    assert np.array_equal(model.spec.earlier.networks.values, first.posterior.draws[:, -1])
 
 
 def test_it_shows_what_it_stands_on(second):

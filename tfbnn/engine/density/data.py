@@ -28,7 +28,7 @@ class Data(NamedTuple):
         y: [K, L], or [C, K, L].
         row_noise: Known standard deviations, of the shape of y, or None.
         first, last: Places of the first row that counts and of the one after the last, int32.
-        weights: How many rows each row stands for [1, L], or None: for itself. In the dtype of x.
+        weights: How many rows each stands for [1, L], or [C, L], in the dtype of x; or None: itself.
     """
 
     x: Tensor

@@ -85,6 +85,8 @@ def make_adam_steps(spec, schedule, batch_size, most_looks, jit_compile):
         batch, weight = data, 1.0
         if batch_size is not None:  # rows [C, B], with the chains in front: x becomes [C, D, B]
             batch = all_of(*(_of_chains(array, rows) for array in data[:3]))
+            if data.weights is not None:
+                batch = batch._replace(weights=tf.gather(data.weights[0], rows))
             weight = tf.cast(data.num_rows, tf.float64) / batch_size
         return -moves * potential.value_and_gradient(theta, batch, weight)[1]
 

@@ -19,17 +19,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import Data, make_data
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.laplace import factor_at
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_information import row_leverages, row_scores_and_information
-from tfbnn.spec.likelihoods import LEARNED
+from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows
@@ -65,64 +64,17 @@ def condense(
     Warns:
         UserWarning: Where there is no room for as many rows as parameters would need.
     """
-    spec, all_rows = replace(spec, dtype="float64"), _all_rows(spec, rows)
+    spec, table = replace(spec, dtype="float64"), all_rows(spec, rows)
     networks = draws[chain_weights > 0, -1].astype(np.float64)
-    wanted = _wanted(spec, all_rows)
+    wanted = _wanted(spec, table)
     with single_threaded_blas():  # or the last bits would depend on the number of cores
-        if len(all_rows.x) > wanted:
-            all_rows = _some_of(all_rows, spec.of_earlier(), networks, wanted)
+        if len(table.x) > wanted:
+            table = _some_of(table, spec.of_earlier(), networks, wanted)
     before = 0 if spec.earlier is None else spec.earlier.num_rows
-    return EarlierRows.of(num_rows=len(rows.x) + before, networks=networks, **all_rows._asdict())
+    return EarlierRows.of(num_rows=len(rows.x) + before, networks=networks, **table._asdict())
 
 
-class _Rows(NamedTuple):
-    """Rows, and how many each stands for: x [N, D], y [N, K], noise [N, K] or None, weights [N]."""
-
-    x: Array
-    y: Array
-    noise: Array | None
-    weights: Array
-
-    def chosen(self, places: Array | slice) -> _Rows:
-        """Some of them."""
-        noise = None if self.noise is None else self.noise[places]
-        return _Rows(self.x[places], self.y[places], noise, self.weights[places])
-
-    def data(self, weights: Array | None = None) -> Data:
-        """As the engine takes them, by default without weights."""
-        return make_data(self.x, self.y, self.noise, "float64", weights)
-
-
-def _all_rows(spec: NetworkSpec, rows: NetworkRows) -> _Rows:
-    """Those of the fit and those before them."""
-    x, y = (np.asarray(array, np.float64) for array in (rows.x, rows.y))
-    found = _Rows(x, y, rows.noise, np.full(len(x), spec.likelihood_power))
-    kept = spec.earlier
-    if kept is None:
-        return found
-    earlier_noise = None if kept.noise is None else kept.noise.values
-    noise = None
-    if rows.noise is not None or earlier_noise is not None:
-        noise = np.concatenate(
-            [_noise_of(spec, rows.noise, y), _noise_of(spec, earlier_noise, kept.y.values)]
-        )
-    return _Rows(
-        np.concatenate([x, kept.x.values]),
-        np.concatenate([y, kept.y.values]),
-        noise,
-        np.concatenate([found.weights, kept.weights.values]),
-    )
-
-
-def _noise_of(spec: NetworkSpec, noise: Array | None, y: Array) -> Array:
-    """Known noise of rows [N, K], where that of other rows is known."""
-    if noise is not None:
-        return noise
-    given = spec.likelihood.noise_scale
-    return np.broadcast_to(0.0 if given is None or given == LEARNED else given, y.shape)
-
-
-def _wanted(spec: NetworkSpec, rows: _Rows) -> int:
+def _wanted(spec: NetworkSpec, rows: WeightedRows) -> int:
     """How many rows are kept where there are more."""
     outputs = _OUTPUTS_PER_PARAMETER * spec.num_parameters
     wanted = max(_FEWEST, -(-outputs // spec.num_outputs))
@@ -138,7 +90,7 @@ def _wanted(spec: NetworkSpec, rows: _Rows) -> int:
     return min(wanted, room)
 
 
-def _some_of(rows: _Rows, spec: NetworkSpec, networks: Array, number: int) -> _Rows:
+def _some_of(rows: WeightedRows, spec: NetworkSpec, networks: Array, number: int) -> WeightedRows:
     """About so many of the rows, whose weighted likelihood is about that of all."""
     leverages = sum(_leverages(spec, theta, rows) for theta in networks)
     by_number = np.mean(leverages) * rows.weights / np.mean(rows.weights)
@@ -164,12 +116,12 @@ def _terms(spec: NetworkSpec, networks: Array, with_curvature: bool, rows: Data)
     return np.concatenate(found)
 
 
-def _calibrated(few: _Rows, rows: _Rows, terms: Callable[[Data], Array]) -> Array:
+def _calibrated(few: WeightedRows, rows: WeightedRows, terms: Callable[[Data], Array]) -> Array:
     """Weights of few rows, moved as little as makes sums of terms those of all rows."""
     blocks = range(0, len(rows.x), _BLOCK_ROWS)
     parts = [rows.chosen(slice(begin, begin + _BLOCK_ROWS)) for begin in blocks]
-    wanted = sum(terms(part.data()) @ part.weights for part in parts)
-    here = terms(few.data())
+    wanted = sum(terms(part.data(weighted=False)) @ part.weights for part in parts)
+    here = terms(few.data(weighted=False))
     lengths, directions = np.linalg.eigh((here * few.weights) @ here.T)
     known = lengths > _SMALL * lengths[-1]  # others say the same twice
     missing = directions[:, known].T @ (wanted - here @ few.weights)
@@ -197,13 +149,13 @@ def _places(chances: Array) -> Array:
     return np.sort(order[np.floor(ends) > np.floor(ends - chances[order])])
 
 
-def _leverages(spec: NetworkSpec, theta: Array, rows: _Rows) -> Array:
+def _leverages(spec: NetworkSpec, theta: Array, rows: WeightedRows) -> Array:
     """How many parameters each row determines, times its weight [N]."""
-    factor = factor_at(spec, theta, rows.data(rows.weights))
+    factor = factor_at(spec, theta, rows.data())
     if factor is None:
         raise ValueError(
             "FromPosterior needs a Gauss-Newton matrix that is finite and positive definite at the "
             "last draw of every chain. Use dtype='float64', or a prior with curvature, such as Normal."
         )
-    found: Array = row_leverages(spec, theta, rows.data(), factor) * rows.weights
+    found: Array = row_leverages(spec, theta, rows.data(weighted=False), factor) * rows.weights
     return found

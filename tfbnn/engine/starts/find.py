@@ -1,4 +1,8 @@
-"""Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best."""
+"""Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best.
+
+Of a model with an earlier posterior the search sees the rows of that, too, and its networks compete
+with those that ADAM finds anew: new rows may speak for others than the old ones did.
+"""
 
 import time
 from dataclasses import replace
@@ -9,6 +13,7 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
+from tfbnn.engine.density.weighted_rows import all_rows
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
 from tfbnn.engine.starts.newton import NewtonPlan, plan_newton
@@ -21,7 +26,7 @@ from tfbnn.run.options import Sampling
 from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import TransformedRows
+from tfbnn.spec.rows import NetworkRows, TransformedRows
 from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
@@ -53,17 +58,18 @@ def find_starts(
     if settings is None:
         return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
     ground, validation = _ground(spec, rows, data, settings.validation_split, sampling.seed)
+    alone = _alone(spec)
     if validation is None:  # too few rows to hold some of them out
         settings = replace(settings, early_stopping=None)
-    plan, refinement = plan_newton(spec, int(data.num_rows), settings), None
+    plan, refinement = plan_newton(alone, int(ground.data.num_rows), settings), None
     if ground.leaves_rows_out:
         plan, refinement = parted(plan)
     found = after_polish(search)
     if found is None:
         adam = _after_adam(spec, ground, validation, settings, sampling, notify, search)
-        found = _polished(spec, ground, adam, plan, settings, sampling.num_chains, notify, search)
+        found = _polished(alone, ground, adam, plan, settings, sampling.num_chains, notify, search)
     if refinement is not None and not (found.interrupted or notify.stopped):
-        found = refine_all(spec, data, found, refinement, notify, search)
+        found = refine_all(alone, ground.data, found, refinement, notify, search)
     return Starts(inside_support(spec, found.theta), found.text, found.seconds, found.interrupted)
 
 
@@ -77,19 +83,44 @@ def _after_adam(
     search: Search,
 ) -> Unpolished:
     """What ADAM makes of draws of the prior, with the noise scales that a judge sees."""
-    num_starts = settings.num_starts or sampling.num_chains
     adam = after_adam(search)
-    if adam is None and settings.epochs == 0:
-        theta = draw_prior(spec, sampling.seed, num_starts)
-        theta = with_residual_noise(spec, theta, ground.fitted)
-        adam = Unpolished(theta, _first(spec), Seconds())
-    elif adam is None:
-        searched = replace(sampling, num_chains=num_starts)
-        result = pretrain(spec, ground.fitted, settings, searched, validation, notify, search)
-        adam = Unpolished(result.theta, _describe_adam(result), result.seconds, result.interrupted)
+    if adam is None:
+        adam = _candidates(spec, ground, validation, settings, sampling, notify, search)
     if ground.judge is not None:
         adam = adam._replace(theta=ground.judge.settled(adam.theta))
     return adam
+
+
+def _candidates(
+    spec: NetworkSpec,
+    ground: Ground,
+    validation: Data | None,
+    settings: Pretraining,
+    sampling: Sampling,
+    notify: Notifier,
+    search: Search,
+) -> Unpolished:
+    """What ADAM finds, after the networks of an earlier posterior where there is one."""
+    num_starts = settings.num_starts or sampling.num_chains
+
+    def drawn(number: int) -> Array:
+        theta = draw_prior(spec, sampling.seed, number)
+        return with_residual_noise(spec, theta, ground.fitted)
+
+    if settings.epochs == 0:
+        return Unpolished(drawn(num_starts), _first(spec), Seconds())
+    alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
+    result = pretrain(alone, ground.fitted, settings, searched, validation, notify, search)
+    theta, text = result.theta, _describe_adam(result)
+    if spec.earlier is not None:
+        networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
+        theta, text = np.concatenate([networks, theta]), f"{_first(spec)}; {text}"
+    return Unpolished(theta, text, result.seconds, result.interrupted)
+
+
+def _alone(spec: NetworkSpec) -> NetworkSpec:
+    """The spec of the rows that the search sees: all of them."""
+    return spec if spec.earlier is None else spec.of_earlier()
 
 
 def _first(spec: NetworkSpec) -> str:
@@ -165,6 +196,8 @@ def _ground(
 
     Where a share of the rows is to judge, validation rows do so in their stead.
     """
+    if spec.earlier is not None:
+        data = _data(spec, rows.train)
     if rows.held_out is not None:
         judge = make_judge(spec, rows.held_out)
         return Ground(data, data, judge if share else None), judge.data
@@ -172,4 +205,11 @@ def _ground(
     if held_out is None:
         return Ground(data, data, None), None
     judge = make_judge(spec, held_out)
-    return Ground(data, make_data(*fitted, spec.dtype), judge), judge.data
+    return Ground(data, _data(spec, fitted), judge), judge.data
+
+
+def _data(spec: NetworkSpec, rows: NetworkRows) -> Data:
+    """Rows of the fit, with those before them."""
+    if spec.earlier is None:
+        return make_data(*rows, spec.dtype)
+    return all_rows(spec, rows).data(spec.dtype)

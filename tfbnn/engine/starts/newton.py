@@ -243,8 +243,7 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
         NewtonPlan; "auto" chooses no iterations where fewer than ten are affordable, and leaves
         alone the points that early stopping chose.
     """
-    num_earlier = 0 if spec.earlier is None else spec.earlier.num_kept
-    size, lines = spec.layout.num_parameters, (num_rows + num_earlier) * spec.num_outputs
+    size, lines = spec.layout.num_parameters, num_rows * spec.num_outputs
     if spec.gauss_newton_obstacle is not None:
         return NewtonPlan(0, "products", f"none, as {spec.gauss_newton_obstacle}")
     costs = _costs(size, lines)

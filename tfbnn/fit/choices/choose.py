@@ -116,8 +116,7 @@ def settle_options(
         gradients = resolve_kernel(settled.get("kernel", options.kernel)).gradients_per_transition
         settle("num_burnin_steps", *rules.num_burnin_steps(sizes, gradients))
     if is_auto(options.pretraining):
-        rule = rules.polish if sizes.has_networks else rules.pretraining
-        settle("pretraining", *rule(sizes, pilot))
+        settle("pretraining", *rules.pretraining(sizes, pilot))
     return replace(options, **settled), tuple(choices)
 
 
@@ -147,11 +146,10 @@ def settle_calibration(
 def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
     """What rules know of a fit of so many rows."""
     return Sizes(
-        num_rows=num_rows,
+        num_rows=num_rows + (0 if spec.earlier is None else spec.earlier.num_kept),
         num_parameters=spec.layout.num_parameters,
         num_chains=options.num_chains,
         effort=options.effort,
-        has_networks=spec.earlier is not None,
     )
 
 

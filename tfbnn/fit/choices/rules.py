@@ -77,18 +77,16 @@ class Sizes(NamedTuple):
     """What rules know of a fit besides a pilot.
 
     Attributes:
-        num_rows: N.
+        num_rows: N, with those that are kept of earlier fits.
         num_parameters: P, which D and K are part of.
         num_chains: C.
         effort: Share of the usual steps of warm-up and of ADAM, and of starts.
-        has_networks: Whether an earlier posterior has networks to start from.
     """
 
     num_rows: int
     num_parameters: int
     num_chains: int = 4
     effort: float = 1.0
-    has_networks: bool = False
 
     @property
     def work(self) -> float:
@@ -216,14 +214,6 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
     if noise < _MOSTLY_NOISE:
         return settings, f"{why}; then Levenberg-Marquardt, as {told} only"
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"
-
-
-def polish(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
-    """Settings of the search for starts where an earlier posterior has the networks to begin with."""
-    settings, _ = pretraining(sizes, pilot)
-    settings = replace(settings, epochs=0, early_stopping=None, num_starts=None)
-    how = "as they are" if settings.newton_iterations == 0 else "polished"
-    return settings, f"the networks of the earlier posterior, {how}"
 
 
 def _noise_of(pilot: Pilot | None) -> float:

@@ -19,9 +19,8 @@ from tfbnn.engine.density.gauss_newton import (
 )
 from tfbnn.engine.density.hessian import hessian
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.starts.newton import plan_newton, polish
+from tfbnn.engine.starts.newton import polish
 from tfbnn.spec.priors import EarlierRows
-from tfbnn.spec.settings_json import Pretraining
 
 WEIGHTS = np.array([0.5, 1.0, 1.0, 3.0, 2.5])
 
@@ -159,14 +158,6 @@ def test_levenberg_marquardt_climbs_under_them(method):
     polish(spec, points(spec, 1)[0], data, 30, method, states.append)
     sizes = [np.abs(state.gradient[: spec.layout.num_weights]).max() for state in states]
     assert states[-1].gain > 10 and sizes[-1] < 0.2 * sizes[0]
-
-
-def test_the_plan_of_levenberg_marquardt_counts_them():
-    spec = spec_after([2, 3, 1])
-    here, bare = (
-        plan_newton(one, 30, Pretraining()).flops for one in (spec, spec.without_earlier())
-    )
-    assert here > bare
 
 
 @pytest.mark.parametrize(

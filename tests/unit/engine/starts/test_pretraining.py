@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.builders import plain_spec
 from tests.support.small_runs import X, Y, small_model
 from tests.support.starts import SEARCHES, fit_starts
+from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.starts.adam import AdamControl, Schedule, make_adam_steps, start_adam
+from tfbnn.engine.starts.check import with_residual_noise
 
 
 def rows():
@@ -79,3 +85,30 @@ def test_learned_scale_starts_from_the_residuals():
     residual = model.predict_draws(x) - y
     scale = np.sqrt(np.mean(residual**2, axis=1)) / np.std(y)
     np.testing.assert_allclose(np.exp(model.posterior.draws[:, 0, -1]), scale, rtol=1e-2)
+
+
+@pytest.mark.parametrize("batch_size", [2, None])
+def test_adam_counts_rows_as_often_as_they_stand_for(batch_size):
+    """Its first moment after one step is a tenth of the gradient."""
+    spec, generator = plain_spec([2, 3, 1]), np.random.default_rng(1)
+    x, y, weights = generator.normal(size=(4, 2)), np.ones((4, 1)), np.array([1.0, 2.0, 5.0, 0.5])
+    data = make_data(x, y, None, spec.dtype, weights)
+    theta = generator.normal(size=(2, spec.num_parameters))
+    batches = np.array([[0, 2], [3, 1]], np.int32) if batch_size else np.tile(np.arange(4), (2, 1))
+    steps = make_adam_steps(spec, Schedule(0.1, "constant"), batch_size, 1, False)
+    control = AdamControl(*map(tf.constant, (0, 1, 1, 1)))
+    state, _ = steps(start_adam(theta), data, tf.constant(batches[None]), control)
+    for chain, places in enumerate(batches):
+        rows = make_data(x[places], y[places], None, spec.dtype, weights[places] * 4 / len(places))
+        point = tf.constant(theta[chain][None])
+        _, gradient = Potential(spec).value_and_gradient(point, rows)
+        np.testing.assert_allclose(state.mean[chain], -0.1 * gradient[0], rtol=1e-9)
+
+
+def test_noise_is_that_of_all_rows_that_a_row_stands_for():
+    spec, generator = plain_spec([2, 3, 1]), np.random.default_rng(1)
+    x, y, weights = generator.normal(size=(3, 2)), generator.normal(size=(3, 1)), np.arange(1, 4)
+    theta = generator.normal(size=(2, spec.num_parameters))
+    found = with_residual_noise(spec, theta, make_data(x, y, None, spec.dtype, weights))
+    often = make_data(np.repeat(x, weights, 0), np.repeat(y, weights, 0), None, spec.dtype)
+    np.testing.assert_allclose(found, with_residual_noise(spec, theta, often))
