@@ -10,6 +10,7 @@ from tfbnn.fit import from_posterior
 
 SHORT = {"num_chains": 2, "num_burnin_steps": 30, "num_results": 20, "until": None, "verbose": 0}
 KERNEL = tfbnn.kernels.HMC(num_leapfrog_steps=8)
+SEARCH = tfbnn.Pretraining(epochs=20, newton_iterations=3, validation_split=0.2)
 NOISE = 0.3
 
 
@@ -33,7 +34,7 @@ def first():
 @pytest.fixture(scope="module")
 def second(first):
     model = build(priors.FromPosterior(first))
-    run = model.fit_posterior(*rows(2), kernel=KERNEL, **SHORT)
+    run = model.fit_posterior(*rows(2), kernel=KERNEL, pretraining=SEARCH, **SHORT)
     return model, run
 
 
@@ -42,8 +43,8 @@ def test_the_second_fit_has_the_network_and_the_transforms_of_the_first(first, s
     assert model.spec.parameterization == first.spec.parameterization
     assert model.spec.priors == first.spec.priors and model.spec.y_transform == ("log10",)
     assert model.posterior.x_pipeline == first.posterior.x_pipeline
-    assert run.pretraining.startswith("networks of the earlier posterior; ADAM, ")
-    assert "N = 60" in run.pretraining and "the best 2 of 4 starts" in run.pretraining
+    assert run.pretraining.startswith("networks of the earlier posterior; ADAM, 20 epochs")
+    assert "the best 2 of 4 starts, held-out scores" in run.pretraining
     assert model.spec.earlier.num_rows == 30
     assert priors.FromPosterior(model)._prior.num_rows == 60
 
@@ -60,7 +61,7 @@ def test_its_density_is_that_of_the_layers_and_of_both_batches(first, second):
     np.testing.assert_allclose(terms - alone, added, rtol=1e-4, atol=1e-3)
 
 
-def test_it_is_saved_and_loaded_with_its_prior(second, tmp_path):
+def test_it_is_saved_and_loaded_with_its_prior(first, second, tmp_path):
     model, _ = second
     model.save(tmp_path / "model.h5")
     loaded = tfbnn.load(tmp_path / "model.h5")
@@ -70,8 +71,10 @@ def test_it_is_saved_and_loaded_with_its_prior(second, tmp_path):
     with pytest.raises(ValueError, match="needs the training rows"):
         priors.FromPosterior(loaded)
     assert priors.FromPosterior(loaded, *rows(2))._prior == priors.FromPosterior(model)._prior
-    # Fitted again, it keeps transforms and prior.
-    loaded.fit_posterior(x, y, kernel=KERNEL, pretraining=None, **SHORT)
+    # Fitted again, it keeps transforms and prior. Without a search chains start from the last draws.
+    run = loaded.fit_posterior(x, y, kernel=KERNEL, pretraining=None, **SHORT)
+    assert run.pretraining == "networks of the earlier posterior"
+    assert np.array_equal(loaded.spec.earlier.networks.values, first.posterior.draws[:, -1])
     assert loaded.spec.earlier == model.spec.earlier
     assert loaded.posterior.x_pipeline == model.posterior.x_pipeline
 
@@ -83,19 +86,11 @@ def test_a_run_folder_goes_on_to_the_bit(first, second, tmp_path, phase):
     def stop(event):
         return event["phase"] == phase
 
-    options = SHORT | {"kernel": KERNEL, "output": tmp_path / "run", "callbacks": [stop]}
+    options = SHORT | {"kernel": KERNEL, "pretraining": SEARCH, "callbacks": [stop]}
+    options["output"] = tmp_path / "run"
     build(priors.FromPosterior(first)).fit_posterior(*rows(2), **options)
     model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
     assert np.array_equal(model.posterior.draws, second[0].posterior.draws)
-
-
-def test_chains_start_from_the_last_draws_where_nothing_is_searched(first):
-    model = build(priors.FromPosterior(first))
-    run = model.fit_posterior(
-        *rows(2), kernel=KERNEL, pretraining=None, **SHORT | {"num_burnin_steps": 0}
-    )
-    assert run.pretraining == "networks of the earlier posterior"
-    assert np.array_equal(model.spec.earlier.networks.values, first.posterior.draws[:, -1])
 
 
 def test_it_shows_what_it_stands_on(second):
@@ -157,7 +152,8 @@ def test_starts_of_another_model_need_its_transforms(first, second):
     model = build(priors.FromPosterior(first))
     with pytest.raises(ValueError, match="transforms of the one that the prior is from"):
         model.fit_posterior(*rows(2), initial_state=other, kernel=KERNEL, **SHORT)
-    model.fit_posterior(*rows(2), initial_state=second[0], kernel=KERNEL, **SHORT)
+    run = model.fit_posterior(*rows(2), initial_state=second[0], kernel=KERNEL, **SHORT)
+    assert run.pretraining == "the last draws of another model"
 
 
 @pytest.mark.statistics

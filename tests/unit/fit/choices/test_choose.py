@@ -19,6 +19,7 @@ from tfbnn.priors import HalfCauchy, HalfNormal, HierarchicalNormal, Laplace, No
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining
 
@@ -55,6 +56,16 @@ def test_all_that_is_open_is_settled_and_told():
     # And is the same the next time.
     again = chosen(spec)
     assert (again.options, again.choices) == (found.options, found.choices)
+
+
+def test_rules_know_of_the_rows_that_are_kept_of_earlier_fits():
+    spec = plain_spec([2, 4, 1])
+    kept = EarlierRows.of(
+        x=X, y=WIDE, noise=None, weights=np.full(60, 2.0), num_rows=120,
+        networks=np.zeros((1, spec.num_parameters)),
+    )  # fmt: skip
+    sizes = [sizes_of(one, 30, FitOptions()).num_rows for one in (spec, spec.after(kept))]
+    assert sizes == [30, 90]
 
 
 def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):
