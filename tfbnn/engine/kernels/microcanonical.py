@@ -1,6 +1,6 @@
 """Microcanonical sampling: particles of speed one instead of momenta of random length."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tfbnn.data.validation import check_flag, check_number
@@ -17,11 +17,21 @@ from tfbnn.engine.kernels.transition import (
     ratio_statistics,
 )
 from tfbnn.engine.kernels.tuned import TunedKernel
+from tfbnn.engine.kernels.unadjusted import (
+    ERROR_TARGET,
+    bias_by_tolerance,
+    check_bias_tolerance,
+    energy_variance_of,
+    with_error_as_acceptance,
+)
 from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
 # As how many draws unit variances count in the trajectory length: successive draws are correlated.
 _PRIOR_DRAWS = 50.0
+# Squared energy error per parameter and step of the published unadjusted sampler.
+_ENERGY_VARIANCE = 5e-4
 
 
 class MicrocanonicalResults(NamedTuple):
@@ -145,6 +155,9 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         max_leapfrog_steps: A transition takes at most so many steps; default 512.
         energy_variance: Unadjusted only: the step size adapts until the squared energy error of a
             step, per parameter, is this on average; default 5e-4, as published.
+        bias_tolerance: Unadjusted only, in place of `energy_variance`: the share by which variances
+            may be off, root mean square over principal directions of a normal density; default None.
+            The published 5e-4 stand for 0.05, see `tfbnn.engine.kernels.unadjusted`.
 
     The other attributes are described in `TunedKernel`. Adjusted, adaptation aims at an acceptance
     of 0.9, as published. Unadjusted there is no acceptance; in its place stands
@@ -160,7 +173,8 @@ class Microcanonical(TunedKernel, name="microcanonical"):
     adjusted: bool = True
     trajectory_length: float | None = None
     max_leapfrog_steps: int = 512
-    energy_variance: float = 5e-4
+    energy_variance: float = _ENERGY_VARIANCE
+    bias_tolerance: float | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -169,6 +183,19 @@ class Microcanonical(TunedKernel, name="microcanonical"):
             check_number("trajectory_length", self.trajectory_length, above=0)
         self._check_integer("max_leapfrog_steps", minimum=1)
         check_number("energy_variance", self.energy_variance, above=0)
+        check_bias_tolerance(self, self.adjusted, self.bias_tolerance)
+        if self.bias_tolerance is not None and self.energy_variance != _ENERGY_VARIANCE:
+            raise ValueError(
+                f"bias_tolerance={self.bias_tolerance:g} and energy_variance={self.energy_variance:g} "
+                "both choose the step size. Pass one of them."
+            )
+
+    @property
+    def aimed_energy_variance(self) -> float:
+        """The squared energy error per parameter and step that adaptation aims at."""
+        if self.bias_tolerance is None:
+            return self.energy_variance
+        return energy_variance_of(self.bias_tolerance)
 
     @property
     def gradients_per_transition(self) -> int:
@@ -178,19 +205,23 @@ class Microcanonical(TunedKernel, name="microcanonical"):
     @property
     def accept_targets(self) -> tuple[float, float]:
         """For smooth and for ReLU-like activations."""
-        return (0.9, 0.9) if self.adjusted else (0.5**0.5, 0.5**0.5)
+        return (0.9, 0.9) if self.adjusted else (ERROR_TARGET, ERROR_TARGET)
 
     def accept_target(self, spec: Sampled) -> tuple[float, str]:
         """What adaptation aims at, an acceptance rate or what stands in its place, and why."""
         target, why = super().accept_target(spec)
         if self.adjusted or self.target_accept_prob is not None:
             return target, why
-        return target, f"stands for an energy variance of {self.energy_variance:g} per parameter"
+        return (
+            target,
+            f"stands for an energy variance of {self.aimed_energy_variance:.3g} per parameter",
+        )
 
     @property
     def bias_note(self) -> str | None:
         """The line that reports of unadjusted runs carry, else None."""
-        return bias_of_unadjusted(self.adjusted, "that grows with the step size")
+        error = bias_by_tolerance(self.bias_tolerance, "that grows with the step size")
+        return bias_of_unadjusted(self.adjusted, error)
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """A leapfrog step moves sqrt(P) times its size, the length of its momentum."""
@@ -226,5 +257,4 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         if self.adjusted:
             return statistics
         size = results.gradient.shape[-1]
-        acceptance = tf.exp(-(ratio**2) / (2.0 * size * self.energy_variance))
-        return statistics._replace(acceptance_rate=acceptance)
+        return with_error_as_acceptance(statistics, ratio, size, self.aimed_energy_variance)

@@ -1,6 +1,6 @@
 """Underdamped Langevin: HMC of one leapfrog step whose momentum persists."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tfbnn.data.validation import check_flag, check_number
@@ -15,6 +15,14 @@ from tfbnn.engine.kernels.transition import (
     ratio_statistics,
 )
 from tfbnn.engine.kernels.tuned import TunedKernel
+from tfbnn.engine.kernels.unadjusted import (
+    ERROR_TARGET,
+    bias_by_tolerance,
+    check_bias_tolerance,
+    energy_variance_of,
+    with_error_as_acceptance,
+)
+from tfbnn.spec.settings_json import ADDED
 
 
 class UnderdampedResults(NamedTuple):
@@ -114,16 +122,22 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
         persistence: Share a of the momentum that a transition keeps; default 0.9. It becomes
             p' = a p + sqrt(1 - a^2) eps, so that with 0.9 the direction lasts for about ten steps.
             0 is MALA with h = step_size^2.
+        bias_tolerance: Unadjusted only: the share by which variances may be off, root mean square over
+            principal directions of a normal density; the step size adapts until the energy errors
+            are as large as goes with it, see `tfbnn.engine.kernels.unadjusted`. None (default): until
+            0.99 of the steps would have been accepted.
 
     The other attributes are described in `TunedKernel`.
 
     References:
         Horowitz 1991, Phys. Lett. B 268, 247 (adjusted, with the flip). Bussi and Parrinello 2007,
-        Phys. Rev. E 75, 056707 (the splitting).
+        Phys. Rev. E 75, 056707 (the splitting). Robnik, Cohn-Gordon and Seljak 2024, arXiv:2412.08876
+        (the bias by the energy error).
     """
 
     adjusted: bool = True
     persistence: float = 0.9
+    bias_tolerance: float | None = field(default=None, metadata=ADDED)
 
     gradients_per_transition = 1
 
@@ -132,6 +146,7 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
         check_flag("adjusted", self.adjusted)
         share = check_number("persistence", self.persistence, minimum=0, below=1)
         object.__setattr__(self, "persistence", share)
+        check_bias_tolerance(self, self.adjusted, self.bias_tolerance)
 
     @property
     def accept_targets(self) -> tuple[float, float]:
@@ -140,14 +155,18 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
         Adjusted: a rejection turns the chain round, so it should be no more frequent than
         refreshments; on normal densities of 50 and 500 dimensions the best acceptance for a
         persistence of 0.9 was between 0.76 and 0.94. Not adjusted: the acceptance that would have
-        been, as a measure of the bias.
+        been, as a measure of the bias; with a tolerance what stands for the energy error that is
+        allowed.
         """
+        if self.bias_tolerance is not None:
+            return ERROR_TARGET, ERROR_TARGET
         return (0.85, 0.85) if self.adjusted else (0.99, 0.99)
 
     @property
     def bias_note(self) -> str | None:
         """The line that reports of unadjusted runs carry, else None."""
-        return bias_of_unadjusted(self.adjusted, "of the order of step_size^2")
+        error = bias_by_tolerance(self.bias_tolerance, "of the order of step_size^2")
+        return bias_of_unadjusted(self.adjusted, error)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""
@@ -156,4 +175,8 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
         ratio = results.log_accept_ratio
-        return ratio_statistics(ratio, tf.fill(ratio.shape, 1))
+        statistics = ratio_statistics(ratio, tf.fill(ratio.shape, 1))
+        if self.bias_tolerance is None:
+            return statistics
+        size, aim = results.momentum.shape[-1], energy_variance_of(self.bias_tolerance)
+        return with_error_as_acceptance(statistics, ratio, size, aim)

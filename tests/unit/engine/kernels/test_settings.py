@@ -57,6 +57,23 @@ def test_bad_settings_of_any_kernel_are_refused(kernel, settings, error, match):
             "trajectory_length must be >",
         ),
         (lambda k: k.Microcanonical(energy_variance=-1), ValueError, "energy_variance must be > 0"),
+        (lambda k: k.Microcanonical(bias_tolerance=0.1), ValueError, "is for adjusted=False"),
+        (lambda k: k.UnderdampedLangevin(bias_tolerance=0.1), ValueError, "is for adjusted=False"),
+        (
+            lambda k: k.UnderdampedLangevin(adjusted=False, bias_tolerance=2),
+            ValueError,
+            "bias_tolerance must be .*< 1",
+        ),
+        (
+            lambda k: k.UnderdampedLangevin(adjusted=False, bias_tolerance=0.1, step_size=0.1),
+            ValueError,
+            "bias_tolerance chooses the step size",
+        ),
+        (
+            lambda k: k.Microcanonical(adjusted=False, bias_tolerance=0.1, energy_variance=1e-3),
+            ValueError,
+            "both choose the step size",
+        ),
         (lambda k: k.Microcanonical(max_leapfrog_steps=0), ValueError, "max_leapfrog_steps"),
         (lambda k: k.ChEESHMC(max_leapfrog_steps=9.5), TypeError, "max_leapfrog_steps"),
         (lambda k: k.ChEESHMC(trajectory_length="1"), TypeError, "trajectory_length must be a num"),
