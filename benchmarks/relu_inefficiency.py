@@ -2,10 +2,12 @@
 
     python benchmarks/relu_inefficiency.py [--only STUDY ...] [--quick --output FOLDER]
 
-One network on 100 rows, five chains per setting, each from its own draw of the prior. Acceptance
-against step size and number of leapfrog steps; efficiency at a fixed travel time; width and depth;
-the energy error of a single step. Rows are kept as they finish, so that the script goes on where
-it was killed; tables and figure are benchmarks/results/relu_inefficiency.*.
+One network on 100 rows, five chains per setting. Acceptance against step size and number of leapfrog
+steps; efficiency at a fixed travel time; width and depth; the energy error of a single step. The
+paper does not say where chains start: from the prior, the end of ADAM, or s N(0, 1), s being
+chosen on one row of the paper's table, ReLU with L = 200 and eps = 0.001. Rows are kept as they
+finish, so that the script goes on where it was killed; tables and figure are
+benchmarks/results/relu_inefficiency.*.
 
 Reference: arXiv:2410.22065.
 """
@@ -22,18 +24,19 @@ from problems import adam
 from relu_inefficiency_figure import figure
 from relu_inefficiency_report import report
 from relu_local_error import local_error
-from relu_published import STEP_SIZES
+from relu_published import ACCEPTANCE, STEP_SIZES
 from store import Store
 
 import tfbnn
 from tfbnn.kernels import HMC
 
 ACTIVATIONS = ("sigmoid", "relu", "leaky_relu")
-# Of chains: a draw of the prior, as in the paper, or the end of full-batch ADAM.
+# Of chains: a draw of the prior, the end of full-batch ADAM, or draws of s N(0, 1).
 STARTS = {"prior": None, "ADAM": adam(500)}
+SCALES = (0.1, 0.2, 0.3, 0.5)
 NOISE_SCALE, NUM_ROWS, NUM_DATA, NUM_CHAINS = 0.1, 100, 5, 5
 WIDTH, TRAVEL_TIME = 50, 0.1
-NUMBERS_OF_STEPS = (200, 400, 1000)
+NUMBERS_OF_STEPS = (200, 400, 600, 800, 1000)
 # Finer where networks with a kink have their optimum.
 EFFICIENCY_STEPS = (0.0005, 0.00075, 0.001, 0.00125, 0.0015, 0.002, 0.0025, 0.003, 0.0035, 0.004)
 
@@ -54,36 +57,58 @@ class Case:
     hidden: tuple
     num_leapfrog_steps: int
     step_size: float
-    start: str = "prior"
+    start: str | float = "prior"
     data: int = 0
 
     @property
     def key(self):
         layers = "-".join(map(str, (1, *self.hidden, 1)))
         hmc = f"L {self.num_leapfrog_steps}, eps {self.step_size:g}"
-        return f"{self.activation}, {layers}, {hmc}, {self.start}, data {self.data}"
+        start = self.start if self.start in STARTS else f"{self.start:g} N(0, 1)"
+        return f"{self.activation}, {layers}, {hmc}, {start}, data {self.data}"
 
 
-def studies(quick):
+def scale_cases(quick):
+    """Dict s -> the Case that it is chosen on."""
+    length = 50 if quick else 200
+    return {scale: Case("relu", (WIDTH,), length, 0.001, scale) for scale in SCALES}
+
+
+def chosen_scale(rows):
+    """The s of the row [dict s -> row] whose acceptance, over all chains, is closest to the paper's."""
+    published = ACCEPTANCE["relu"][200][STEP_SIZES.index(0.001)]
+    return min(rows, key=lambda scale: abs(np.mean(rows[scale]["acceptance"]) - published))
+
+
+def studies(quick, scale):
     """Dict of study -> list of Cases; a case may belong to several."""
     activations = ("sigmoid", "relu") if quick else ACTIVATIONS
     steps = [0.002] if quick else EFFICIENCY_STEPS
     efficiency = [
         Case(activation, (WIDTH,), round(TRAVEL_TIME / step), step, start, data)
-        for activation, step, start in itertools.product(activations, steps, STARTS)
+        for activation, step, start in itertools.product(activations, steps, [*STARTS, scale])
         for data in range(1 if quick else NUM_DATA)
     ]
     networks = [(10,), (50,), (100,), (200,), (400,), *((20,) * depth for depth in (1, 2, 3, 4))]
     architecture = [
-        Case(activation, hidden, 50 if quick else 200, 0.001)
+        Case(activation, hidden, 50 if quick else 200, 0.001, scale)
         for activation, hidden in itertools.product(activations, networks[: 1 if quick else None])
     ]
     lengths, steps = ((50,), (0.002,)) if quick else (NUMBERS_OF_STEPS, STEP_SIZES)
     acceptance = [
-        Case(activation, (WIDTH,), number, step)
+        Case(activation, (WIDTH,), number, step, scale)
         for activation, number, step in itertools.product(activations, lengths, steps)
     ]
-    return {"acceptance": acceptance, "efficiency": efficiency, "architecture": architecture}
+    # What the paper's setting comes to where chains start as the prior has them.
+    prior = [dataclasses.replace(case, start="prior") for case in acceptance]
+    prior = [case for case in prior if case.num_leapfrog_steps in (50, 200, 400, 1000)]
+    return {
+        "scale": list(scale_cases(quick).values()),
+        "acceptance": acceptance,
+        "efficiency": efficiency,
+        "architecture": architecture,
+        "prior": prior,
+    }
 
 
 def rows(data):
@@ -110,13 +135,16 @@ def fit(case, length, dtype="float32"):
         trajectory_jitter=0.0,
         preconditioner="identity",
     )
+    start = {"initial_state": case.start}
+    if case.start in STARTS:
+        start = {"pretraining": STARTS[case.start]}
     with quiet():
         run = model.fit_posterior(
             *rows(case.data),
             kernel=kernel,
             num_chains=NUM_CHAINS,
-            pretraining=STARTS[case.start],
             verbose=0,
+            **start,
             **dataclasses.asdict(length),
         )
     return model, run
@@ -148,15 +176,18 @@ def measure_local_error(activation, quick):
 
 
 def main(arguments=None):
-    names = [*studies(quick=False), "local_error"]
+    names = [*studies(False, SCALES[0]), "local_error"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=names, default=names)
     add_common_options(parser)
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     store = Store("relu_inefficiency", fresh=options.fresh, folder=folder)
-    plan = studies(options.quick)
     length = Length(50, 50) if options.quick else Length()
+    scale = chosen_scale(
+        {scale: kept(store, case, length) for scale, case in scale_cases(options.quick).items()}
+    )
+    plan = studies(options.quick, scale)
     activations = ("relu",) if options.quick else ACTIVATIONS
     errors = {f"{name}, local error": name for name in activations}
     for key, activation in errors.items():
@@ -165,10 +196,16 @@ def main(arguments=None):
     for case in cheap_first(
         itertools.chain(*(plan[study] for study in plan if study in options.only))
     ):
-        if case.key not in store:
-            store.add(case.key, measure(case, length))
-            print(case.key, store.rows[case.key]["acceptance"], flush=True)
+        kept(store, case, length)
     publish(store, plan, errors, folder)
+
+
+def kept(store, case, length):
+    """The row of a Case, measured where the store has none."""
+    if case.key not in store:
+        store.add(case.key, measure(case, length))
+        print(case.key, store.rows[case.key]["acceptance"], flush=True)
+    return store.rows[case.key]
 
 
 def cheap_first(cases):

@@ -1,7 +1,7 @@
 """Figure of benchmarks/relu_inefficiency.py."""
 
 import numpy as np
-from relu_inefficiency_report import efficiency_curve, moved
+from relu_inefficiency_report import efficiency_curve, mean_acceptance, start_name
 from relu_published import OPTIMUM
 
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, styled_figure
@@ -32,23 +32,24 @@ def _acceptance(axes, rows):
                 for row in rows
                 if row["activation"] == name and row["num_leapfrog_steps"] == length
             ]
-            rates = [moved(row).mean() if len(moved(row)) else 0.0 for row in chosen]
+            rates = [mean_acceptance(row) for row in chosen]
             steps = [row["step_size"] for row in chosen]
             look = {"marker": MARKS[name], "color": colour, "label": f"{name}, L = {length}"}
             axes.plot(steps, rates, style, **look)
-    axes.set(title="acceptance of chains that moved", xlabel="step size", ylim=(0.0, 1.02))
+    axes.set(title="acceptance", xlabel="step size", ylim=(0.0, 1.02))
     axes.set_xticks(sorted({row["step_size"] for row in rows}))
 
 
 def _efficiency(axes, rows):
     for name, colour in COLOURS.items():
         axes.axvline(OPTIMUM[name], color=colour, linestyle=":")
-        for start, style in (("prior", "-"), ("ADAM", "--")):
+        starts = dict.fromkeys(row["start"] for row in rows)
+        for start, style in zip(starts, ("--", ":", "-")):
             chosen = [row for row in rows if row["activation"] == name and row["start"] == start]
             if not chosen:
                 continue
             steps, rates = efficiency_curve(chosen)
-            look = {"marker": MARKS[name], "color": colour, "label": f"{name}, {start}"}
+            look = {"marker": MARKS[name], "color": colour, "label": f"{name}, {start_name(start)}"}
             axes.plot(rates, steps * rates, style, **look)
     axes.set(
         title="efficiency at eps L = 0.1, dotted: published optima",
@@ -65,10 +66,10 @@ def _architecture(axes, rows):
             if not family:
                 continue
             sizes = [row["parameters"] for row in family]
-            rates = [moved(row).mean() if len(moved(row)) else 0.0 for row in family]
+            rates = [mean_acceptance(row) for row in family]
             label = f"{name}, {'1 to 4 layers of 20' if deep else 'one hidden layer'}"
             axes.plot(sizes, rates, style, marker=MARKS[name], color=colour, label=label)
-    axes.set(title="acceptance of chains that moved", xlabel="parameters", xscale="log")
+    axes.set(title="acceptance", xlabel="parameters", xscale="log")
     ticks = (30, 100, 300, 1000)
     axes.set_xticks(ticks, ticks)
     axes.tick_params(axis="x", which="minor", labelbottom=False)

@@ -5,7 +5,7 @@ from common import markdown
 from relu_local_error import fitted_slope
 from relu_published import ACCEPTANCE, OPTIMUM, STEP_SIZES
 
-__all__ = ["efficiency_curve", "moved", "report"]
+__all__ = ["efficiency_curve", "mean_acceptance", "report", "start_name"]
 
 # A chain that accepts less than this has not left its start.
 STUCK = 0.01
@@ -14,10 +14,10 @@ SETUP = """\
 1-50-1 unless the table says otherwise, N(0, 1) prior on every weight, 100 rows, x uniform on
 (0, 4), y ~ N(cos 2x, 0.1^2), Gaussian likelihood with scale 0.1, HMC with identity mass, fixed step
 size eps and number of leapfrog steps L, no jitter; five chains, 100 transitions of burn-in, 2000
-draws, float32. The rows are those of one data set, seed 0, unless five data sets are named; chains
-start from draws of the prior unless the table says ADAM (500 full-batch steps). Published: Dinh, Ho
+draws, float32. The rows are those of one data set, seed 0, unless five data sets are named. Chains
+start from s N(0, 1), from draws of the prior, or from ADAM (500 full-batch steps). Published: Dinh, Ho
 and Nguyen 2024, arXiv:2410.22065, table 2 and section 4.1; s.e. there is over five runs, and where
-chains started is not said."""
+chains started is not said. Means are over all chains, whether they left their start or not."""
 
 FINDINGS = """\
 ## What is seen
@@ -47,52 +47,75 @@ def report(found):
     return "\n\n".join([*parts, FINDINGS])
 
 
-def moved(row):
-    """Acceptance of the chains that left their start."""
-    rates = np.array(row["acceptance"])
-    return rates[rates > STUCK]
+def mean_acceptance(row):
+    """Over all chains."""
+    return float(np.mean(row["acceptance"]))
+
+
+def start_name(start):
+    """Of where chains start, as tables and figure have it."""
+    return start if isinstance(start, str) else f"{start:g} N(0, 1)"
+
+
+def scale(rows):
+    """Acceptance by the scale of the starts."""
+    lines = [[start_name(row["start"]), with_error(row)] for row in rows]
+    published = ACCEPTANCE["relu"][200][STEP_SIZES.index(0.001)]
+    return (
+        "## The scale of the starts\n\n"
+        f"ReLU, L = {rows[0]['num_leapfrog_steps']}, eps = 0.001, where the paper has {published:g}. The "
+        "scale that comes closest is that of the tables that follow.\n\n"
+        + markdown(["start", "acceptance"], lines)
+    )
 
 
 def acceptance(rows):
     """Published against measured, one line per activation and L."""
+    title = f"## Acceptance, published / measured, chains from {start_name(rows[0]['start'])}"
+    return f"{title}\n\n{acceptance_table(rows)}"
+
+
+def prior(rows):
+    """The same from draws of the prior."""
+    title = "## Acceptance, published / measured, chains from the prior"
+    return f"{title}\n\n{acceptance_table(rows)}"
+
+
+def acceptance_table(rows):
     lines = []
     for (activation, length), group in by(rows, "activation", "num_leapfrog_steps").items():
         measured = {row["step_size"]: row for row in group}
         published = dict(zip(STEP_SIZES, ACCEPTANCE[activation].get(length, ())))
         cells = [
-            f"{published.get(step, np.nan):.3f} / {spread(measured[step])}"
+            f"{published.get(step, np.nan):.3f} / {with_error(measured[step])}"
             if step in measured
             else ""
             for step in STEP_SIZES
         ]
         lines.append([activation, length, *cells])
     header = ["activation", "L", *(f"eps {step:g}" for step in STEP_SIZES)]
-    return (
-        "## Acceptance, published / measured\n\n"
-        "Measured: mean of the chains that left their start and, in brackets, their range; how many "
-        f"of the five did not, if any.\n\n{markdown(header, lines)}"
-    )
+    return markdown(header, lines)
 
 
-def spread(row):
-    """Mean and range of the chains that moved, and how many did not."""
-    rates, total = moved(row), len(row["acceptance"])
-    stuck = f", {total - len(rates)} stuck" if len(rates) < total else ""
-    if not len(rates):
-        return f"all {total} stuck"
-    return f"{rates.mean():.3f} ({rates.min():.3f} to {rates.max():.3f}{stuck})"
+def with_error(row):
+    """Mean over chains and its standard error, and how many never left their start."""
+    rates = np.array(row["acceptance"])
+    error, stuck = rates.std(ddof=1) / len(rates) ** 0.5, int(np.sum(rates < STUCK))
+    note = f", {stuck} stuck" if stuck else ""
+    return f"{rates.mean():.3f} +- {error:.3f}{note}"
 
 
 def efficiency_curve(rows):
-    """Step sizes and mean acceptance there, over the chains that moved, 0 where none did.
+    """Step sizes and mean acceptance there.
 
     Args:
         rows: Rows of one activation and one start, of any number of data sets.
     """
     groups = by(rows, "step_size")
     steps = np.array([step for (step,) in groups])
-    rates = [np.concatenate([moved(row) for row in group]) for group in groups.values()]
-    return steps, np.array([rate.mean() if len(rate) else 0.0 for rate in rates])
+    return steps, np.array(
+        [np.mean(list(map(mean_acceptance, group))) for group in groups.values()]
+    )
 
 
 def efficiency(rows):
@@ -106,9 +129,9 @@ def efficiency(rows):
         lines.append(
             [
                 activation,
-                start,
+                start_name(start),
                 ", ".join(f"{found[s]:.2f}" if s in found else "-" for s in all_steps),
-                f"{sum(len(row['acceptance']) - len(moved(row)) for row in group)}"
+                f"{sum(rate < STUCK for row in group for rate in row['acceptance'])}"
                 f" of {sum(len(row['acceptance']) for row in group)}",
                 f"{steps[best]:g}",
                 f"{rates[best]:.3f} ({min(optima):.3f} to {max(optima):.3f})",
@@ -128,8 +151,8 @@ def efficiency(rows):
     ]
     return (
         "## Efficiency at the travel time eps L = 0.1\n\n"
-        "Means over the chains that left their start, on five data sets with five chains each; "
-        "stuck: those that did not, at all step sizes together.\n\n" + markdown(header, lines)
+        "Means on five data sets with five chains each; stuck: those that did not leave their start, at "
+        "all step sizes together.\n\n" + markdown(header, lines)
     )
 
 
@@ -145,7 +168,7 @@ def architecture(rows):
     activations = list(dict.fromkeys(row["activation"] for row in rows))
     lines = []
     for (hidden,), group in networks.items():
-        cells = {row["activation"]: spread(row) for row in group}
+        cells = {row["activation"]: with_error(row) for row in group}
         layers = "-".join(map(str, (1, *hidden, 1)))
         lines.append([layers, group[0]["parameters"], *(cells.get(a, "") for a in activations)])
     length, step = rows[0]["num_leapfrog_steps"], rows[0]["step_size"]
@@ -195,8 +218,10 @@ def by(rows, *names):
 
 
 PARTS = {
+    "scale": scale,
     "acceptance": acceptance,
     "efficiency": efficiency,
     "architecture": architecture,
+    "prior": prior,
     "local_error": local_error,
 }
