@@ -98,13 +98,16 @@ def test_xor(run_quickly, tmp_path):
     table, rows = run_quickly("xor_iris", "--only", "xor", "--samplers", "random walk", "MALA")
     assert "2-2-1 on XOR: 9 weights, 10 chains" in table and "nan" not in table
     assert (tmp_path / "xor_iris.png").stat().st_size > 5_000
-    by_sampler = {row["sampler"]: row for row in rows}
+    misled = next(row for row in rows if row["prior"] == "N(2, 0.25 I)")
+    by_sampler = {row["sampler"]: row for row in rows if row["prior"] == "N(0, 1 I)"}
     assert set(by_sampler) == {"random walk", "MALA"}
     mala = by_sampler["MALA"]
     assert mala["predictions"]["split_rhat"] < 1.1
     assert 0.4 < mala["acceptance"] < 0.8
     # Four rows cannot teach nine weights much: the posterior predicts near one half.
     assert all(0.3 < mean < 0.7 for mean in mala["prediction_mean"])
+    # A prior far from there is sure of the wrong labels, and chains agree about it.
+    assert min(misled["prediction_mean"]) > 0.9 and misled["predictions"]["split_rhat"] < 1.1
     assert mala["predictions"]["ess"][0] > by_sampler["random walk"]["predictions"]["ess"][0]
 
 
