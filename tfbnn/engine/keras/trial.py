@@ -84,7 +84,7 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
         num_products=sum(_products(one) for one in calls),
         readout=_readout(network, calls, given),
         random_layers=tuple(dict.fromkeys(random)),
-        ending=_ending(model, calls, given.numpy()),
+        ending=_ending(model, network, calls, flat, given.numpy()),
     )
 
 
@@ -146,7 +146,9 @@ def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | N
     return None
 
 
-def _ending(model: Any, calls: list[Call], given: Array) -> str | None:
+def _ending(
+    model: Any, network: KerasNetwork, calls: list[Call], flat: Tensor, given: Array
+) -> str | None:
     """What makes probabilities of the sums, by whichever layer or operation, or in the model's call."""
     found = [_activation_name(one.layer) for one in calls if np.array_equal(one.given, given.T)]
     last = getattr(model, "outputs", None)  # a subclassed model does not say
@@ -154,7 +156,20 @@ def _ending(model: Any, calls: list[Call], given: Array) -> str | None:
         found.append(type(last[0]._keras_history.operation).__name__.lower())
     if len(given) > 1 and (given >= 0.0).all() and np.allclose(given.sum(axis=0), 1.0, atol=1e-6):
         found.append("softmax")
-    return next((name for name in found if name in _LINKS), None)
+    named = next((name for name in found if name in _LINKS), None)
+    return "sigmoid" if named is None and _gives_probabilities(network, flat) else named
+
+
+def _gives_probabilities(network: KerasNetwork, flat: Tensor) -> bool:
+    """Whether outputs stay from 0 to 1 with weights of any size, which sums do not."""
+    generator = np.random.default_rng(1)
+    large = {
+        place: tf.constant(10.0 * generator.standard_normal(variable.shape), network.dtype)
+        for place, variable in enumerate(network.model.variables)
+        if variable.trainable
+    }
+    given = network.outputs(large, flat).numpy()
+    return bool((given >= 0.0).all() and 0.0 < given.max() <= 1.0)
 
 
 def _activation_name(layer: Any) -> str:

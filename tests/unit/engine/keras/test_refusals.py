@@ -150,21 +150,25 @@ def test_rows_of_another_shape_are_refused():
 class Probable(keras.Model):
     """Probabilities that no layer makes."""
 
-    def __init__(self):
+    def __init__(self, link="softmax", classes=3):
         super().__init__(name="net")
-        self.last = layers.Dense(3)
+        self.link, self.classes = link, classes
+        self.last = layers.Dense(classes)
 
     def call(self, x):
-        return keras.ops.softmax(self.last(x))
+        return getattr(keras.ops, self.link)(self.last(x))
 
     def get_config(self):
-        return {}
+        return {"link": self.link, "classes": self.classes}
 
 
-def probable():
-    model = Probable()
-    model(np.zeros((2, 3)))
-    return model
+def probable(*settings):
+    def make():
+        model = Probable(*settings)
+        model(np.zeros((2, 3)))
+        return model
+
+    return make
 
 
 def by_an_operation():
@@ -190,7 +194,8 @@ LINKED_TWICE = {
         "sigmoid",
     ),
     "an operation": (by_an_operation, Bernoulli(), "sigmoid"),
-    "in the call": (probable, Categorical(), "softmax"),
+    "in the call": (probable(), Categorical(), "softmax"),
+    "one in the call": (probable("sigmoid", 1), Bernoulli(), "sigmoid"),
 }
 
 
