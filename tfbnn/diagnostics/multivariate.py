@@ -3,6 +3,8 @@
 References:
     Brooks and Gelman (1998), "General methods for monitoring convergence of iterative
     simulations", J. Comput. Graph. Stat. 7, 434.
+    Hron, Novak, Pennington and Sohl-Dickstein (2022), "Wide Bayesian neural networks have a
+    simple weight posterior: theory and accelerated sampling", arXiv:2206.07673.
 """
 
 import math
@@ -10,8 +12,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.autocovariance import centre
 from tfbnn.diagnostics.quantities import MIN_DRAWS, as_draws
+from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.system.arrays import Array
 
 
@@ -57,6 +61,51 @@ def multivariate_psrf(draws: ArrayLike) -> float:
     deviations, means = _standardised(block)
     ratio = _largest_ratio(deviations.reshape(size, -1).T, means.T)
     return math.sqrt((num_draws - 1) / num_draws + (num_chains + 1) / num_chains * freedom * ratio)
+
+
+def projected_ess(draws: ArrayLike, num_projections: int = 100, seed: int = 0) -> Array:
+    """Effective sample sizes of draws projected on random directions, as in Hron et al. (2022).
+
+    Of many quantities, such as all weights of a wide network, each is nearly independent of the
+    others and says little; a projection sees them all, as their variances weigh them.
+
+    Args:
+        draws: [C, S, ...]; the trailing elements are one vector.
+        num_projections: How many directions; default 100, as in the paper.
+        seed: Of the directions, a nonnegative integer; default 0.
+
+    Returns:
+        [num_projections], `bulk_ess` of each: a number of draws over all chains, which sees
+        disagreement between them. NaN where undefined, as there; all of them with one draw that
+        is not finite. (Hron et al. have one chain, and do not rank its draws.)
+
+    Raises:
+        TypeError, ValueError: If num_projections is not a positive integer, seed not a nonnegative
+            one, or draws has fewer than two dimensions.
+    """
+    draws = as_draws(draws)
+    size = math.prod(draws.shape[2:])
+    directions = random_directions(size, num_projections, seed)
+    # From the first draw: draws that are all the same then stay so, however products round.
+    with np.errstate(all="ignore"):
+        steps = (draws - draws[:1, :1]).reshape(*draws.shape[:2], size)
+        return bulk_ess(steps @ directions)
+
+
+def random_directions(size: int, num_projections: int = 100, seed: int = 0) -> Array:
+    """Unit vectors [size, num_projections] of uniform direction, float32, for `projected_ess`.
+
+    For draws that are projected as they come, because all of them would fill the memory.
+
+    Raises:
+        TypeError, ValueError: As in `projected_ess`.
+    """
+    check_integer("num_projections", num_projections, minimum=1)
+    check_integer("seed", seed, minimum=0)
+    generator = np.random.default_rng(seed)
+    directions = generator.standard_normal((size, num_projections), dtype=np.float32)
+    lengths: Array = np.linalg.norm(directions, axis=0)
+    return directions / lengths
 
 
 def _standardised(block: Array) -> tuple[Array, Array]:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from tfbnn.diagnostics.multivariate import multivariate_psrf
+from tfbnn.diagnostics.multivariate import multivariate_psrf, projected_ess, random_directions
+from tfbnn.diagnostics.statistics import bulk_ess
 
 
 @pytest.fixture(autouse=True)
@@ -99,3 +100,57 @@ class TestMultivariatePsrf:
             multivariate_psrf(normal(3, 5, 13))
         with pytest.raises(ValueError, match=r"draws must have shape \[C, S, ...\]"):
             multivariate_psrf(np.zeros(10))
+
+
+class TestProjectedEss:
+    def test_is_the_bulk_ess_of_each_projection(self):
+        draws = np.cumsum(normal(4, 100, 30), axis=1)
+        directions = random_directions(30, 7, seed=3)
+        expected = [bulk_ess(np.einsum("csp,p->cs", draws, column)) for column in directions.T]
+        found = projected_ess(draws, 7, seed=3)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        np.testing.assert_allclose(projected_ess(draws.reshape(4, 100, 5, 6), 7, 3), found)
+        assert projected_ess(draws).shape == (100,)
+
+    def test_an_equal_mixing_of_all_directions_is_found(self):
+        """Autocorrelation 0.8 in 50 quantities: (1 - 0.8) / (1 + 0.8) of the draws count."""
+        noise = normal(2, 4000, 50)
+        draws = noise.copy()
+        for s in range(1, 4000):
+            draws[:, s] = 0.8 * draws[:, s - 1] + 0.6 * noise[:, s]
+        assert np.mean(projected_ess(draws, 20)) == pytest.approx(8000 / 9, rel=0.1)
+
+    def test_sees_chains_that_disagree_in_one_quantity(self):
+        draws = normal(4, 500, 20)
+        assert np.min(projected_ess(draws, 50)) > 1000
+        draws[0, :, 7] += 100.0
+        assert np.median(projected_ess(draws, 50)) < 50
+
+    def test_undefined_is_nan(self):
+        draws = np.full((2, 50, 9), 0.1) + np.arange(9)
+        assert np.all(np.isnan(projected_ess(draws, 5)))
+        draws = normal(2, 50, 9)
+        draws[1, 3, 2] = np.inf
+        assert np.all(np.isnan(projected_ess(draws, 5)))
+        assert np.all(np.isnan(projected_ess(normal(2, 3, 9), 5)))
+
+    def test_directions_are_uniform_unit_vectors_of_the_seed(self):
+        directions = random_directions(40, 500, seed=1)
+        np.testing.assert_allclose(np.linalg.norm(directions, axis=0), 1.0, rtol=1e-6)
+        np.testing.assert_array_equal(directions, random_directions(40, 500, seed=1))
+        assert np.all(directions != random_directions(40, 500, seed=2))
+        # Mean zero and covariance I / 40, to five standard errors.
+        assert np.abs(directions.mean(axis=1)).max() < 5 / np.sqrt(40 * 500)
+        covariance = 40 * directions @ directions.T / 500
+        assert np.abs(covariance - np.eye(40)).max() < 5 * np.sqrt(2 / 500)
+
+    def test_bad_arguments_are_refused(self):
+        draws = normal(2, 10, 3)
+        with pytest.raises(ValueError, match="num_projections must be at least 1"):
+            projected_ess(draws, 0)
+        with pytest.raises(TypeError, match="num_projections must be an integer"):
+            projected_ess(draws, 2.5)
+        with pytest.raises(ValueError, match="seed must be at least 0"):
+            projected_ess(draws, seed=-1)
+        with pytest.raises(ValueError, match=r"draws must have shape \[C, S, ...\]"):
+            projected_ess(np.zeros(10))
