@@ -17,6 +17,7 @@ from repriorisation_chains import (
 from sklearn.datasets import load_digits
 
 import tfbnn
+from tfbnn.diagnostics.multivariate import random_directions
 from tfbnn.diagnostics.statistics import split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
@@ -196,8 +197,7 @@ def over_time(draws, num_gradients):
 def watcher(spec, test):
     """Function theta [n, C, P] -> [n, C, 100 random projections, then outputs, image by image]."""
     size, inputs = spec.layout.num_parameters, tf.constant(test.T, spec.dtype)
-    generator = np.random.default_rng(0)
-    directions = generator.standard_normal((size, NUM_PROJECTIONS), dtype=np.float32) / size**0.5
+    directions = random_directions(size, NUM_PROJECTIONS)
     outputs = tf.function(lambda theta: network_outputs(spec, theta, inputs))
 
     def watch(theta):

@@ -1,4 +1,4 @@
-"""The energy error of one leapfrog step, for benchmarks/relu_inefficiency.py."""
+"""The energy error of one leapfrog step, for the scripts benchmarks/relu_*.py."""
 
 import numpy as np
 
@@ -6,7 +6,15 @@ from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 
-__all__ = ["fitted_slope", "local_error"]
+__all__ = [
+    "LARGEST_FITTED",
+    "TILE",
+    "active",
+    "fitted_slope",
+    "local_error",
+    "one_step",
+    "points",
+]
 
 STEP_SIZES = np.geomspace(1e-6, 2e-3, 14)
 # Slopes are fitted where the error of the smooth pieces, of third order, is still the smaller one.
@@ -35,7 +43,7 @@ def local_error(model, x, y, num_points):
     found = {"step_size": [], "mean": [], "share_crossing": [], "mean_crossing": []}
     for step in STEP_SIZES:
         tiles = [
-            one_step(
+            error_and_crossing(
                 gradients, theta[place : place + TILE], momentum[place : place + TILE], step, x
             )
             for place in range(0, num_points, TILE)
@@ -55,16 +63,21 @@ def points(posterior, num_points, generator):
     return draws[generator.integers(len(draws), size=num_points)]
 
 
-def one_step(gradients, theta, momentum, step, x):
+def error_and_crossing(gradients, theta, momentum, step, x):
     """(|error of H|, whether a kink was crossed) of one leapfrog step, [M] each."""
+    error, half = one_step(gradients, theta, momentum, step)
+    crosses = (active(theta, x) != active(theta + step * half, x)).any(axis=(1, 2))
+    return np.abs(error), crosses
+
+
+def one_step(gradients, theta, momentum, step):
+    """(error of H [M], momentum in the middle of the step [M, P]) of one leapfrog step."""
     value, gradient = gradients(theta)
     half = momentum + 0.5 * step * gradient
-    end = theta + step * half
-    new_value, new_gradient = gradients(end)
+    new_value, new_gradient = gradients(theta + step * half)
     new_momentum = half + 0.5 * step * new_gradient
     kinetic = 0.5 * ((new_momentum**2).sum(-1) - (momentum**2).sum(-1))
-    crosses = (active(theta, x) != active(end, x)).any(axis=(1, 2))
-    return np.abs(kinetic - (new_value - value)), crosses
+    return kinetic - (new_value - value), half
 
 
 def active(theta, x):

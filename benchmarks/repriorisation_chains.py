@@ -10,6 +10,7 @@ from blocks import make_lane
 from problems import uci
 
 import tfbnn
+from tfbnn.diagnostics.multivariate import random_directions
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
@@ -195,8 +196,7 @@ def sample(case, method, seconds, num_burnin_steps):
 def watcher(spec, test):
     """Function theta [n, C, P] -> [n, C, 100 random projections, then outputs at test inputs]."""
     size, inputs = spec.layout.num_parameters, tf.constant(test.T, spec.dtype)
-    generator = np.random.default_rng(0)
-    directions = generator.standard_normal((size, NUM_PROJECTIONS), dtype=np.float32) / size**0.5
+    directions = random_directions(size, NUM_PROJECTIONS)
 
     def watch(theta):
         flat = theta.reshape(-1, size)

@@ -3,6 +3,7 @@
 import importlib
 import re
 
+import numpy as np
 import pytest
 
 from tests.support.benchmarks import FOLDER
@@ -38,6 +39,43 @@ def test_relu_inefficiency(run_quickly, tmp_path):
     # First order where a kink is crossed; third order where none is, which pulls the mean down.
     assert 0.6 < relu_local_error.fitted_slope(steps, errors["mean_crossing"]) < 1.6
     assert 1.5 < relu_local_error.fitted_slope(steps, errors["mean"]) < 3.1
+
+
+def test_relu_step_size(run_quickly, tmp_path):
+    table, rows = run_quickly("relu_step_size")
+    for title in ("## The most efficient acceptance", "## Step sizes of a given acceptance"):
+        assert title in table
+    assert (tmp_path / "relu_step_size.png").stat().st_size > 10_000
+
+    import relu_step_size_report as table_of
+
+    for name, group in table_of.by_density(rows).items():
+        target, _, exponent = table_of.published(name)
+        steps = {d: table_of.step_at(group, d, target) for d in group[0]["acceptance"]}
+        slope, error = table_of.fitted_exponent(steps)
+        assert abs(slope - exponent) < 0.02 and error < 0.02
+    # Where trajectories are many, acceptance is the normal limit of the sum of errors.
+    kinked = table_of.by_density(rows)["slopes 1 and 1"]
+    best = table_of.optimum(*table_of.curves(kinked, "64")[:2], efficiency_of(kinked, "64"))
+    assert abs(best.mean() - 0.45) < 0.06
+
+
+def efficiency_of(group, dimension):
+    """Step size times acceptance [n, parts] of rows of relu_step_size."""
+    return np.array([row["step_size"] * np.array(row["acceptance"][dimension]) for row in group])
+
+
+def test_relu_energy_error(run_quickly):
+    table, rows = run_quickly("relu_energy_error")
+    assert "Orders in eps" in table and "nan" not in table
+    smallest = min(rows, key=lambda row: row["step_size"])
+    assert smallest["rest"] < 0.05 * smallest["error"] and smallest["correlation"] > 0.999
+    # Where the formula errs, the pieces between the kinks are bent: it falls faster than they do.
+    steps, rest = zip(*((row["step_size"], row["rest"]) for row in rows))
+
+    import relu_local_error
+
+    assert relu_local_error.fitted_slope(steps, rest) > 1.8
 
 
 def test_small_network_speed(run_quickly):
@@ -125,7 +163,6 @@ def test_the_exact_evidence_of_the_linear_models(monkeypatch):
     """By the covariance of the targets, and by a rule of another kind over the noise scale."""
     monkeypatch.syspath_prepend(FOLDER)
     import evidence
-    import numpy as np
     from scipy import integrate, stats
 
     known, learned = evidence.Case(30, 2, learned=False), evidence.Case(30, 2)

@@ -12,7 +12,7 @@ from tfbnn.system.arrays import Array
 Statistic = Callable[[Array], Array]
 
 # Two halves of two draws: the fewest with a variance within and between half chains.
-_MIN_DRAWS = 4
+MIN_DRAWS = 4
 # Values per block of quantities: 8 MiB of draws, some 80 MiB with all intermediate arrays.
 _BLOCK_VALUES = 1 << 20
 
@@ -56,7 +56,7 @@ def per_quantity(
     columns = draws.reshape(num_chains, num_draws, math.prod(trailing))
     extra = () if num_results is None else (num_results,)
     results = np.full((columns.shape[2], *extra), np.nan)
-    if num_chains >= min_chains and num_chains > 0 and num_draws >= _MIN_DRAWS:
+    if num_chains >= min_chains and num_chains > 0 and num_draws >= MIN_DRAWS:
         width = max(1, _BLOCK_VALUES // (num_chains * num_draws))
         for start in range(0, columns.shape[2], width):
             part = slice(start, start + width)

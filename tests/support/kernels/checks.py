@@ -12,7 +12,7 @@ from scipy import stats
 
 from tests.support.kernels.cases import BOX, CASES, build, record, target_of
 
-__all__ = ["METROPOLIS", "checks_of", "gradient", "inner", "log_density"]
+__all__ = ["METROPOLIS", "checks_of", "gradient", "inner", "leapfrog", "log_density"]
 
 METROPOLIS = ["random walk", "mala", "truncated mala"]
 # Their ratio has a formula of its own, in test_smmala.
