@@ -38,10 +38,12 @@ class Kernel(ABC):
     Attributes:
         couples_chains: Whether chains learn from each other, so that all of them advance in one
             program.
+        largest_step_size: Up to which adaptation goes; infinite where long steps are rejected anyhow.
         theta_obstacle: Why Repriorised cannot give the kernel coordinates other than theta, or None.
     """
 
     couples_chains: ClassVar[bool] = False
+    largest_step_size: ClassVar[float] = float("inf")
     theta_obstacle: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
