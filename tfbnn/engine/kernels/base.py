@@ -82,13 +82,13 @@ class Kernel(ABC):
 
     @property
     def preconditioner(self) -> str:
-        """What makes the coordinates: identity, diagonal, gauss_newton; auto before `resolve`."""
+        """What makes the coordinates: identity, prior, diagonal, gauss_newton; auto before `resolve`."""
         return "identity"
 
     @property
     def preconditions(self) -> bool:
         """Whether warm-up tunes a preconditioner."""
-        return self.preconditioner != "identity"
+        return self.preconditioner not in ("identity", "prior")
 
     def accept_target(self, spec: Sampled) -> tuple[float | None, str]:
         """The acceptance rate that adaptation aims at for what is sampled, and for the report why.
