@@ -181,7 +181,7 @@ def record(name, num_chains=50, num_transitions=40):
 
 def advance(settings, target, start, *, step_size=None, num_transitions=10, seed=0):
     """(mean acceptance, ends [N, P]) after some transitions of N chains from `start` [N, P]."""
-    kernel, step = build(settings, target, len(start), step_size)
+    kernel, step = build(settings, target, len(start), step_size, start.dtype)
 
     @tf.function(autograph=False)
     def run(z, keys):
