@@ -13,6 +13,9 @@ from tests.support.marks import statistics_but
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.kernels.metropolis import Point
+from tfbnn.engine.kernels.pcn import CrankNicolsonProposal
+from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal
 from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import HMC, PCN, PCNL, PowerPosterior, Repriorised
@@ -35,7 +38,7 @@ def prior_target(width, prior, dtype="float32"):
 
 
 class TestUnderThePrior:
-    @pytest.mark.parametrize("width", [2, 256])
+    @pytest.mark.parametrize("width", statistics_but([256], [2, 256]))
     @pytest.mark.parametrize("kernel", [PCN, PCNL])
     def test_everything_is_accepted_at_any_width(self, kernel, width):
         """66 000 weights in float32: the log ratio is rounding, and takes no 1e-3 of proposals."""
@@ -44,12 +47,17 @@ class TestUnderThePrior:
         assert acceptance > 0.999
         assert np.all(np.abs(np.mean(end**2, axis=1) - 1.0) < 6.0 * (2.0 / end.shape[1]) ** 0.5)
 
-    def test_a_long_step_is_a_draw_of_the_prior(self):
-        target, start = prior_target(32, Normal(0.3))
-        _, end = advance(PCNL(step_size=10.0), target, start, num_transitions=1)
-        _, other = advance(PCNL(step_size=10.0), target, 0.5 * start, num_transitions=1)
-        np.testing.assert_allclose(end, other, atol=1e-5)
+    @pytest.mark.parametrize("proposal", [CrankNicolsonProposal, LangevinCrankNicolsonProposal])
+    def test_a_long_step_is_a_draw_of_the_prior(self, proposal):
+        """Wherever the chain is, whose gradient there is -z."""
+        step, near = tf.fill([2, 1], 10.0), tf.random.stateless_normal([2, 50], [1, 2])
+        draw, other = (
+            proposal(None, step).draw(Point(z, -z), step, [3, 4]) for z in (near, 5.0 * near)
+        )
+        np.testing.assert_allclose(draw, other, atol=1e-5)
+        assert 0.7 < np.std(draw) < 1.3
 
+    @pytest.mark.statistics
     def test_what_is_no_normal_prior_is_weighed(self):
         """A Laplace prior is not what proposals keep: acceptance falls with the number of weights."""
         found = [
@@ -59,7 +67,7 @@ class TestUnderThePrior:
 
 
 class TestFits:
-    @pytest.mark.parametrize("parameterization", ["standard", "ntk"])
+    @pytest.mark.parametrize("parameterization", statistics_but(["standard"], ["standard", "ntk"]))
     def test_coordinates_are_those_in_which_the_prior_is_standard_normal(self, parameterization):
         """Under the prior alone all is accepted, and the step grows to the largest there is."""
         model = tfbnn.BayesianMLP(
