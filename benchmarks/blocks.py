@@ -30,6 +30,7 @@ def make_lane(
     seed=0,
     sink=None,
     jit_compile=True,
+    stride=1,
 ):
     """A lane that is about to sample, or to warm up.
 
@@ -38,22 +39,24 @@ def make_lane(
         kernel: Kernel settings; with a given step size where there is no warm-up.
         x, y: Training rows [N, D], [N, K].
         theta: Starts [C, P] of the chains that share the program.
-        block_length: Transitions, all of them kept, that `lane.advance` makes.
+        block_length: Transitions that `lane.advance` makes, a multiple of `stride`.
         num_blocks: How often it will be called after the warm-up, at most.
         num_burnin_steps: Transitions of warm-up.
         seed: Of the chains.
         sink: Where draws go, see `tfbnn.run.stores`; by default into memory and out of sight.
         jit_compile: Whether XLA compiles it.
+        stride: Transitions per draw that is kept.
 
     Returns:
         (Lane, seconds of compilation).
     """
-    data, total = make_data(x, y, None, spec.dtype), block_length * num_blocks
+    data, total = make_data(x, y, None, spec.dtype), block_length * num_blocks // stride
     sampling = Sampling(
         seed=seed,
         num_chains=len(theta),
         num_results=total,
         num_burnin_steps=num_burnin_steps,
+        num_steps_between_results=stride - 1,
         jit_compile=jit_compile,
     )
     chains = list(range(len(theta)))

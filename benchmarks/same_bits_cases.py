@@ -102,6 +102,8 @@ BY_KERNEL = {
         "mala": LONGER,
         "microcanonical": {},
         "nuts": {},
+        "pcn": LONGER,
+        "pcnl": LONGER,
         "power_posterior": {},
         "random_walk_metropolis": LONGER,
         "repriorised": {},

@@ -356,6 +356,21 @@ def test_repriorisation(run_quickly, tmp_path):
     assert split["rmse"] < 5.0
 
 
+@pytest.mark.realdata
+def test_pcn(run_quickly):
+    table, rows = run_quickly("pcn")
+    assert "## Acceptance at a fixed step" in table and "## Effective draws" in table
+    tuned = {row["kernel"]: row for row in rows if "outputs" in row}
+    assert set(tuned) == {"pCN", "pCNL", "HMC"} and len(rows) == 2 * 2 + 3
+    assert all(0.0 <= row["acceptance"] <= 1.0 for row in rows)
+    # As much work for each draw that is kept.
+    assert {name: row["transitions"] % 8 for name, row in tuned.items() if name != "HMC"} == {
+        "pCN": 0,
+        "pCNL": 0,
+    }
+    assert all(len(row["outputs"]["ess"]) == 100 for row in tuned.values())
+
+
 def test_digits_networks(run_quickly, tmp_path):
     table, rows = run_quickly("digits_networks")
     assert table.count("| flattened, 2 |") == 3 and "nan" not in table

@@ -17,6 +17,8 @@ from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.density.potential import support
 from tfbnn.kernels import (
     MALA,
+    PCN,
+    PCNL,
     ChEESHMC,
     Microcanonical,
     RandomWalkMetropolis,
@@ -54,12 +56,14 @@ def boxed_posterior(x, y, count=400_000):
     "kernel, lowest, highest, gradients",
     [
         (RandomWalkMetropolis(), 0.12, 0.4, 0),
+        (PCN(), 0.12, 0.4, 0),
+        (PCNL(), 0.4, 0.8, 1),
         (MALA(), 0.45, 0.8, 1),
         (UnderdampedLangevin(), 0.75, 0.97, 1),
         (Microcanonical(), 0.8, 0.99, None),
         (ChEESHMC(), 0.6, 0.95, None),
     ],
-    ids=["random walk", "mala", "underdamped", "microcanonical", "chees"],
+    ids=["random walk", "pcn", "pcnl", "mala", "underdamped", "microcanonical", "chees"],
 )
 def test_adapts_and_samples_the_linear_posterior(kernel, lowest, highest, gradients):
     """Within 4.5 MCSE of the closed form, from any start, in adapted coordinates.
@@ -76,7 +80,8 @@ def test_adapts_and_samples_the_linear_posterior(kernel, lowest, highest, gradie
     variance_error = (deviation**2).mean(axis=(0, 1)) - np.diag(covariance)
     assert np.all(np.abs(variance_error) < 4.5 * mcse_mean(deviation**2))
     assert np.all((run.acceptance_rate > lowest) & (run.acceptance_rate < highest))
-    assert run.geometry.startswith("diagonal" if kernel.no_whitening else "gauss_newton")
+    coordinates = "diagonal" if kernel.no_whitening else "gauss_newton"
+    assert run.geometry.startswith("prior" if isinstance(kernel, PCN) else coordinates)
     assert "(default" in run.report()
     steps = model.posterior.sample_stats["n_steps"]
     assert np.all(steps == gradients) or (gradients is None and np.ptp(steps) > 0)

@@ -33,7 +33,7 @@ def test_kernels_find_the_moments_of_a_linear_model(name):
     kernel, num_results = name, 2000
     if name == "power_posterior":
         kernel = kernels.PowerPosterior(num_temperatures=6)
-    if name == "random_walk_metropolis":
+    if name in ("random_walk_metropolis", "pcn"):
         num_results = 10_000
     if name in ("underdamped_langevin", "microcanonical"):
         # Their bias falls with the step size, and has tests of its own.

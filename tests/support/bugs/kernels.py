@@ -9,6 +9,8 @@ from tfbnn.engine.kernels import no_u_turn, trajectory, underdamped
 from tfbnn.engine.kernels.mala import LangevinProposal
 from tfbnn.engine.kernels.metropolis import Proposal
 from tfbnn.engine.kernels.no_u_turn import NoUTurnKernel
+from tfbnn.engine.kernels.pcn import CrankNicolsonProposal
+from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal
 from tfbnn.engine.kernels.random_walk import RandomWalkProposal
 from tfbnn.engine.kernels.truncated_mala import TruncatedProposal
 from tfbnn.engine.kernels.underdamped import UnderdampedKernel
@@ -174,6 +176,16 @@ KERNEL_BUGS = {
         "proposals are shifted by 0.2 step sizes",
         without(RandomWalkProposal, "draw", lopsided),
         case="random walk",
+    ),
+    "pCN that counts the prior": Bug(
+        "the ratio has the densities, though proposals keep N(0, I)",
+        without(CrankNicolsonProposal, "log_ratio", no_correction),
+        case="pcn",
+    ),
+    "pCNL with the ratio of pCN": Bug(
+        "the ratio has nothing of the gradients that proposals follow",
+        without(LangevinCrankNicolsonProposal, "log_ratio", CrankNicolsonProposal.log_ratio),
+        case="pcnl",
     ),
     "MALA without accept step": Bug(
         "every proposal is accepted",

@@ -104,6 +104,8 @@ class Case:
 
 CASES = {
     "random walk": Case(kernels.RandomWalkMetropolis(step_size=0.28), joint_step=0.7),
+    "pcn": Case(kernels.PCN(step_size=0.2), joint_step=0.3),
+    "pcnl": Case(kernels.PCNL(step_size=0.5), joint_step=2.0),
     "mala": Case(kernels.MALA(step_size=0.25), joint_step=1.4),
     "hmc": Case(kernels.HMC(step_size=0.45, num_leapfrog_steps=3), joint_step=1.1),
     "nuts": Case(kernels.NUTS(step_size=0.48, max_tree_depth=3), joint_step=1.1),
@@ -179,7 +181,7 @@ def record(name, num_chains=50, num_transitions=40):
 
 def advance(settings, target, start, *, step_size=None, num_transitions=10, seed=0):
     """(mean acceptance, ends [N, P]) after some transitions of N chains from `start` [N, P]."""
-    kernel, step = build(settings, target, len(start), step_size)
+    kernel, step = build(settings, target, len(start), step_size, start.dtype)
 
     @tf.function(autograph=False)
     def run(z, keys):

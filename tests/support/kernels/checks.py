@@ -12,9 +12,19 @@ from scipy import stats
 
 from tests.support.kernels.cases import BOX, CASES, build, record, target_of
 
-__all__ = ["METROPOLIS", "checks_of", "gradient", "inner", "leapfrog", "log_density"]
+__all__ = [
+    "GRADIENT_FREE",
+    "METROPOLIS",
+    "checks_of",
+    "gradient",
+    "inner",
+    "leapfrog",
+    "log_density",
+]
 
-METROPOLIS = ["random walk", "mala", "truncated mala"]
+METROPOLIS = ["random walk", "pcn", "pcnl", "mala", "truncated mala"]
+# Without a gradient, proposals outside the support are no failure of an integrator.
+GRADIENT_FREE = ["random walk", "pcn"]
 # Their ratio has a formula of its own, in test_smmala.
 MANIFOLD = ["smmala softabs", "smmala gauss_newton"]
 OWN_ACCEPT_STEP = ["underdamped", "microcanonical"]
@@ -34,11 +44,22 @@ def log_proposal(name, target, there, here):
     h = CASES[name].settings.step_size
     if name == "random walk":
         return stats.norm.logpdf(there, here, h).sum(axis=-1)
+    if name in ("pcn", "pcnl"):
+        return log_crank_nicolson(name, target, there, here, delta=2.0 * np.tanh(h**2 / 4.0))
     mean, spread = here + 0.5 * h * gradient(target, here), np.sqrt(h)
     if name == "mala":
         return stats.norm.logpdf(there, mean, spread).sum(axis=-1)
     low, high = ((limit - mean) / spread for limit in BOX)
     return stats.truncnorm.logpdf(there, low, high, loc=mean, scale=spread).sum(axis=-1)
+
+
+def log_crank_nicolson(name, target, there, here, delta):
+    """The same as Cotter et al. 2013 write it: (2 + delta) there = (2 - delta) here + ..., [C]."""
+    mean = (2.0 - delta) * here
+    if name == "pcnl":
+        mean = mean + 2.0 * delta * (here + gradient(target, here))
+    spread = np.sqrt(8.0 * delta)
+    return stats.norm.logpdf((2.0 + delta) * there, mean, spread).sum(axis=-1)
 
 
 def hmc_results(results):

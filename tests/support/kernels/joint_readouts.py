@@ -26,6 +26,7 @@ _INNER = kernels.HMC(num_leapfrog_steps=3)
 CASES = {
     "repriorised": (kernels.Repriorised(_INNER), 0.3),
     "regularised": (kernels.Repriorised(_INNER, regulariser=0.5), 0.27),
+    "crank nicolson": (kernels.Repriorised(kernels.PCNL()), 0.33),
     "collapsed": (kernels.Repriorised(_INNER, collapse_readout=True), 0.3),
 }
 

@@ -16,6 +16,7 @@ from tfbnn.engine.kernels import swaps
 from tfbnn.kernels import (
     HMC,
     MALA,
+    PCN,
     Microcanonical,
     PowerPosterior,
     RandomWalkMetropolis,
@@ -26,6 +27,7 @@ TEMPERATURES = PowerPosterior(num_temperatures=5).temperatures
 LADDER = PowerPosterior(MALA(step_size=1.0), num_temperatures=5)
 INNER = {
     "random walk": RandomWalkMetropolis(step_size=0.8),
+    "crank nicolson": PCN(step_size=0.8),
     "mala": MALA(step_size=1.0),
     "hmc": HMC(step_size=0.7, num_leapfrog_steps=3),
     "underdamped": UnderdampedLangevin(step_size=0.9),

@@ -36,10 +36,17 @@ class DualAveraging(NamedTuple):
     count: Tensor
     centre: Tensor
 
-    def update(self, acceptance: Tensor, target: float) -> DualAveraging:
-        """One update with the acceptance probabilities [C] of the last transition."""
+    def update(self, acceptance: Tensor, target: float, largest: float = np.inf) -> DualAveraging:
+        """One update with the acceptance probabilities [C] of the last transition.
+
+        Where even the `largest` step size is accepted more often than the target, the sum of errors
+        stays where it gives that step, and does not run away.
+        """
         count = self.count + 1.0
-        error_sum = self.error_sum + (target - acceptance)
+        lowest = (
+            _GAMMA * (count + _T0) / tf.sqrt(count) * (self.centre - np.float32(np.log(largest)))
+        )
+        error_sum = tf.maximum(self.error_sum + (target - acceptance), lowest)
         log_step = self.centre - tf.sqrt(count) / _GAMMA * error_sum / (count + _T0)
         weight = count**-_KAPPA
         log_average = weight * log_step + (1.0 - weight) * self.log_average

@@ -68,6 +68,11 @@ class Density(ABC):
         return -high, high
 
     @property
+    def prior_scales(self):
+        """Fixed scales of the priors, in the density's coordinates: float64, one each; 1 where none is."""
+        return np.ones(len(self.in_theta))
+
+    @property
     def power(self):
         """The power to which the density has the likelihood where its weight is one."""
         return 1.0

@@ -18,6 +18,7 @@ from tfbnn.engine.density.row_blocks import (
     value_and_gradient_over_rows,
 )
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.priors.arrays import entries
 from tfbnn.system.arrays import Array
 
 
@@ -44,6 +45,15 @@ class Potential(Density):
     def limits(self):
         """The box of Uniform priors, as in `Density`."""
         return support(self.spec)
+
+    @property
+    def prior_scales(self):
+        """The scales of the weights' priors, as in `Density`; in ntk the network has them."""
+        scales = np.ones(self.spec.num_parameters)
+        if not self.spec.is_ntk:
+            for prior, place, _ in self.spec.weight_groups():
+                scales[place] = 1.0 if prior.scale is None else entries(prior.scale)
+        return scales
 
     @property
     def power(self):

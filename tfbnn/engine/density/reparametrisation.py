@@ -123,6 +123,13 @@ class Repriorised(_Readout):
         return value + log_det, gradient + regression.pull_back(theta, by_statistics)
 
     @property
+    def prior_scales(self):
+        """As in `Density`; the readout's numbers have the scale 1."""
+        scales = super().prior_scales
+        scales[readout_place(self.spec)] = 1.0
+        return scales
+
+    @property
     def _is_normal(self):
         """Whether phi of the readout is standard normal, whatever the rest."""
         return self.regulariser is None and is_conjugate(self.spec)
@@ -201,6 +208,11 @@ class Collapsed(_Readout):
         value, gradient = self._collapsed_value_and_gradient(self._theta(theta), data)
         place = readout_place(self.spec)
         return value, tf.concat([gradient[:, : place.start], gradient[:, place.stop :]], axis=1)
+
+    @property
+    def prior_scales(self):
+        """As in `Density`, of the coordinates that are left."""
+        return super().prior_scales[self.in_theta]
 
     def coordinates(self, theta, data):
         """Theta [C, P] without the readout."""

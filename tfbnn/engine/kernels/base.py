@@ -38,10 +38,12 @@ class Kernel(ABC):
     Attributes:
         couples_chains: Whether chains learn from each other, so that all of them advance in one
             program.
+        largest_step_size: Up to which adaptation goes; infinite where long steps are rejected anyhow.
         theta_obstacle: Why Repriorised cannot give the kernel coordinates other than theta, or None.
     """
 
     couples_chains: ClassVar[bool] = False
+    largest_step_size: ClassVar[float] = float("inf")
     theta_obstacle: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
@@ -80,13 +82,13 @@ class Kernel(ABC):
 
     @property
     def preconditioner(self) -> str:
-        """What makes the coordinates: identity, diagonal, gauss_newton; auto before `resolve`."""
+        """What makes the coordinates: identity, prior, diagonal, gauss_newton; auto before `resolve`."""
         return "identity"
 
     @property
     def preconditions(self) -> bool:
         """Whether warm-up tunes a preconditioner."""
-        return self.preconditioner != "identity"
+        return self.preconditioner not in ("identity", "prior")
 
     def accept_target(self, spec: Sampled) -> tuple[float | None, str]:
         """The acceptance rate that adaptation aims at for what is sampled, and for the report why.

@@ -16,7 +16,7 @@ _LARGEST_WHITENING = 4000
 # on two cores: 3.4 P / (N K) gradients), and while the factor stays in the processor's cache.
 _LARGEST_AUTO_WHITENING = 1500
 _LINES_PER_PARAMETER = 4
-Preconditioner: TypeAlias = Literal["auto", "identity", "diagonal", "gauss_newton"]
+Preconditioner: TypeAlias = Literal["auto", "identity", "prior", "diagonal", "gauss_newton"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +33,12 @@ class TunedKernel(Kernel):
             activation. The kernel's own `accept_targets` are for smooth activations and for
             ReLU-like ones, whose optimum is lower because the leapfrog error is of first order
             (Dinh, Ho and Nguyen 2024, arXiv:2410.22065).
-        preconditioner: "auto" (default), "gauss_newton", "diagonal" or "identity". "diagonal"
+        preconditioner: "auto" (default), "gauss_newton", "diagonal", "prior" or "identity". "diagonal"
             rescales every coordinate by its standard deviation, measured in the windows of
             warm-up; "gauss_newton" whitens by the Gauss-Newton matrix at the chain's own point,
             taken at the start and at the ends of the windows, for up to 4000 parameters;
-            "identity" does neither; "auto" means "gauss_newton" for up to 1500 parameters and at
+            "prior" takes the fixed scales of the priors as units, "identity" does none of it; "auto"
+            means "gauss_newton" for up to 1500 parameters and at
             least four times as many target values N K, where its products cost no more than a
             gradient; else "diagonal".
         no_whitening: Of a class: why "gauss_newton" is refused, where coordinates may be scaled only.

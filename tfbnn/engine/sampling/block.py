@@ -231,7 +231,8 @@ def _adapt(step, statistics, settings, accept_target, adapt_step):
     if accept_target is None:
         return step
     acceptance = settings.pooled_acceptance(tf.cast(statistics.acceptance_rate, tf.float32))
-    return select(adapt_step, step.update(acceptance, accept_target), step)
+    updated = step.update(acceptance, accept_target, settings.largest_step_size)
+    return select(adapt_step, updated, step)
 
 
 def _empty_output(z: Tensor, settings: Kernel, num_slots: int) -> BlockOutput:

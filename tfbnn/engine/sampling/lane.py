@@ -23,6 +23,7 @@ from tfbnn.engine.sampling.linear_map import (
     as_tensors,
     diagonal_map,
     identity_map,
+    scaling_map,
     whitening_map,
 )
 from tfbnn.engine.sampling.program import Program
@@ -211,6 +212,8 @@ class Lane:
     def _first_map(self, point: Array) -> LinearMap:
         if self.program.settings.preconditioner == "gauss_newton":
             return self._whitening_map(point)
+        if self.program.settings.preconditioner == "prior":
+            return scaling_map(self.program.potential.prior_scales, point)
         return identity_map(point.shape, point.dtype)
 
     def _renewed_map(self, state: ChainState, point: Array, num_draws: int) -> LinearMap:

@@ -112,6 +112,11 @@ def identity_map(shape: tuple[int, ...], dtype: Any) -> DiagonalMap:
     return DiagonalMap(np.ones(shape, dtype))
 
 
+def scaling_map(scales: Array, theta: Array) -> DiagonalMap:
+    """The map of the same scales [P] for all positions [C, P], in their dtype."""
+    return DiagonalMap(np.broadcast_to(scales, theta.shape).astype(theta.dtype))
+
+
 def diagonal_map(variance: Array, num_draws: int, previous: DiagonalMap) -> DiagonalMap:
     """A map that gives every coordinate about unit variance.
 

@@ -23,6 +23,17 @@ def test_dual_averaging_follows_its_formula():
     np.testing.assert_allclose(state.log_average, average, rtol=1e-4)
 
 
+def test_dual_averaging_does_not_run_away_from_the_largest_step():
+    state = adaptation.restart_dual_averaging(np.array([0.01, 2.9], np.float32))
+    for _ in range(500):
+        state = state.update(tf.ones(2), 0.234, 3.0)
+    np.testing.assert_allclose(np.exp(state.log_step), 3.0, rtol=1e-5)
+    np.testing.assert_allclose(np.exp(state.log_average), 3.0, rtol=0.02)
+    for _ in range(10):
+        state = state.update(tf.zeros(2), 0.234, 3.0)
+    assert np.all(np.exp(state.log_step) < 1.0), "what was accepted before does not hold it there"
+
+
 def test_running_moments_are_mean_and_variance():
     draws = np.random.default_rng(10).normal(3.0, 2.0, size=(60, 2, 5))
     moments = adaptation.restart_moments((2, 5), "float64")

@@ -1,0 +1,177 @@
+"""Crank-Nicolson proposals in repriorised coordinates, against width and beside HMC.
+
+    TFBNN_DATA=FOLDER python benchmarks/pcn.py [--seconds S] [--quick --output FOLDER]
+
+The acceptance at a fixed step, and effective draws of outputs per second of processor time, of networks
+with three hidden layers on 64 rows. Rows are kept as they finish; the table is benchmarks/results/pcn.md.
+
+Reference: arXiv:2408.14325.
+"""
+
+import argparse
+import time
+
+import numpy as np
+import tensorflow as tf
+from blocks import make_lane
+from common import add_common_options, keep, markdown, output_folder
+from repriorisation_chains import LEAPFROG_STEPS, Case, Watch, effective, start
+from store import Store
+
+from tfbnn.engine.density.network import network_outputs
+from tfbnn.kernels import HMC, PCN, PCNL, Repriorised
+
+# Transitions of a random walk for each draw that is kept: about as much work as one of HMC.
+STRIDE = LEAPFROG_STEPS
+KERNELS = {
+    "pCN": (PCN(preconditioner="prior"), STRIDE),
+    "pCNL": (PCNL(preconditioner="prior"), STRIDE),
+    "HMC": (HMC(num_leapfrog_steps=LEAPFROG_STEPS, preconditioner="identity"), 1),
+}
+FIXED = {
+    "pCN": (PCN(step_size=0.03, preconditioner="prior"), STRIDE),
+    "pCNL": (PCNL(step_size=0.1, preconditioner="prior"), STRIDE),
+}
+# Of transitions: in a warm-up that tunes the step, for HMC a STRIDE-th; and at a fixed step.
+NUM_WARMUP, NUM_FIXED, MOST_BLOCKS = 480, 96, 1_000_000
+
+
+def lane_of(case, kernel, stride, share, num_burnin_steps=0):
+    """(Lane in repriorised coordinates from near the posterior, Watch of outputs at test inputs)."""
+    spec, (x, y, test) = case.spec, case.rows
+    inputs = tf.constant(test.T, spec.dtype)
+
+    def outputs(theta):
+        flat = tf.constant(theta.reshape(-1, theta.shape[-1]))
+        return network_outputs(spec, flat, inputs).numpy()[:, 0].reshape(*theta.shape[:2], -1)
+
+    sink = Watch(outputs)
+    lane, _ = make_lane(
+        spec,
+        Repriorised(kernel),
+        x,
+        y,
+        start(case, int(share * NUM_WARMUP) // STRIDE // 2),
+        2 * stride,
+        MOST_BLOCKS,
+        num_burnin_steps=num_burnin_steps,
+        sink=sink,
+        stride=stride,
+    )
+    return lane, sink
+
+
+def at_fixed_step(case, name, share):
+    """The acceptance of a kernel at its step in FIXED, as JSON values."""
+    kernel, stride = FIXED[name]
+    lane, _ = lane_of(case, kernel, stride, share)
+    while lane.counters.transition < share * NUM_FIXED:
+        lane.advance()
+    return row(case, name, lane, stride)
+
+
+def tuned(case, name, seconds, share):
+    """What a chain with a tuned step does in some processor time after its warm-up, as JSON values."""
+    kernel, stride = KERNELS[name]
+    lane, sink = lane_of(case, kernel, stride, share, int(share * NUM_WARMUP) * stride // STRIDE)
+    while lane.leg.phase == "warmup":
+        lane.advance()
+    began = time.process_time()
+    while time.process_time() < began + seconds or lane.num_kept < 8:
+        lane.advance()
+    spent = time.process_time() - began
+    draws = np.concatenate(sink.kept).swapaxes(0, 1)
+    return row(case, name, lane, stride) | {"seconds": spent, "outputs": effective(draws)}
+
+
+def row(case, name, lane, stride):
+    """What both kinds of rows have."""
+    transitions = lane.num_kept * stride
+    return {
+        "network": case.key,
+        "parameters": case.spec.num_parameters,
+        "kernel": name,
+        "step_size": float(lane.counters.step_size[0]),
+        "acceptance": float(lane.counters.acceptance_sum["sampling"][0]) / transitions,
+        "transitions": transitions,
+    }
+
+
+def report(rows):
+    """Both tables."""
+    fixed = [
+        [
+            r["network"],
+            r["parameters"],
+            r["kernel"],
+            f"{r['step_size']:.3g}",
+            f"{r['acceptance']:.3f}",
+        ]
+        for r in rows
+        if "outputs" not in r
+    ]
+    lines = []
+    for r in rows:
+        if "outputs" in r:
+            ess, rhat2 = r["outputs"]["ess"], r["outputs"]["rhat2"]
+            rates = [np.min(ess) / r["seconds"], np.mean(ess) / r["seconds"]]
+            lines.append(
+                [
+                    r["network"],
+                    r["kernel"],
+                    f"{r['step_size']:.3g}",
+                    f"{r['acceptance']:.2f}",
+                    f"{r['transitions']}, {r['seconds']:.0f}",
+                    ", ".join(f"{rate:.2g}" for rate in rates),
+                    ", ".join(f"{value:.2f}" for value in rhat2[1:]),
+                ]
+            )
+    header = ["network", "parameters", "kernel", "step size", "acceptance"]
+    columns = [
+        "network",
+        "kernel",
+        "step size",
+        "acceptance",
+        "transitions, processor seconds",
+        "ESS of outputs per second: min, mean",
+        "R-hat squared: median, 95 %",
+    ]
+    return f"""# Crank-Nicolson proposals in repriorised coordinates
+
+## Acceptance at a fixed step
+
+{markdown(header, fixed)}
+
+## Effective draws
+
+{markdown(columns, lines)}
+
+GELU, ntk, N(0, 1) priors, Gaussian noise of standard deviation 0.1 on standardised targets; one chain a
+row, from near the posterior, {LEAPFROG_STEPS} leapfrog steps of HMC a transition. Steps of the second table
+are tuned in as many evaluations of the density each. Outputs are those at 100 held-out inputs. Where
+R-hat squared is far above one, ESS says no more than that the chain is too short."""
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=8.0, help="of sampling per chain")
+    add_common_options(parser)
+    options = parser.parse_args(arguments)
+    folder = output_folder(options)
+    store = Store("pcn", fresh=options.fresh, folder=folder)
+    share, seconds, depth = (0.3, 0.2, 1) if options.quick else (1.0, options.seconds, 3)
+    fixed, in_full = ((4, 16), (16,)) if options.quick else ((16, 64, 256, 1024), (64, 256))
+    for width in fixed:
+        case = Case("kin8nm", width, depth, 64)
+        for name in FIXED:
+            if (key := f"{case.key}, {name}, fixed") not in store:
+                store.add(key, at_fixed_step(case, name, share))
+        for name in KERNELS if width in in_full else ():
+            if (key := f"{case.key}, {name}") not in store:
+                store.add(key, tuned(case, name, seconds, share))
+        print(case.key, f"{time.process_time():.0f} s", flush=True)
+    keep("pcn.md", report(list(store.rows.values())), folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The preconditioned Crank-Nicolson Langevin algorithm."""
+
+from dataclasses import dataclass
+
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.kernels.metropolis import Point
+from tfbnn.engine.kernels.pcn import PCN, CrankNicolsonProposal, float64_sum
+
+
+class LangevinCrankNicolsonProposal(CrankNicolsonProposal):
+    """z' = a z + (1 - a) f(z) + sqrt(1 - a^2) eps, f = z + grad log density, a as without f.
+
+    In Cotter's delta, (2 + delta) z' = (2 - delta) z + 2 delta f + sqrt(8 delta) eps.
+    """
+
+    uses_gradient = True
+
+    def pull(self, point: Point) -> Tensor:
+        """f [C, P]: minus the gradient of Phi, nothing where the density is N(0, I)."""
+        return point.z + point.gradient
+
+    def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
+        """A new position [C, P]."""
+        share = -tf.math.expm1(-0.5 * step_size**2)
+        return super().draw(here, step_size, seed) + share * self.pull(here)
+
+    def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
+        """log q(here | there) - log q(there | here) [C].
+
+        What f adds to the ratio without it is zero with f, to the last bit, and takes no difference
+        of sums of P squares, as two normal densities would.
+        """
+        kept = self.kept(step_size)
+        forward, backward = self.pull(here), self.pull(there)
+        mixed = backward * (here.z - kept * there.z) - forward * (there.z - kept * here.z)
+        squares = 0.5 * (1.0 - kept) * (forward - backward) * (forward + backward)
+        return super().log_ratio(here, there, step_size) + float64_sum(
+            (mixed + squares) / (1.0 + kept)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PCNL(PCN, name="pcnl"):
+    """Preconditioned Crank-Nicolson Langevin: PCN whose proposals follow the gradient of Phi.
+
+    z' = sqrt(1 - beta^2) z - (1 - sqrt(1 - beta^2)) grad Phi(z) + beta eps, which is MALA's proposal
+    where the step is short, and independent of z where the density is N(0, I) and the step long. One
+    gradient per transition. `step_size`, `preconditioner` and z are those of `PCN`.
+
+    Attributes:
+        target_accept_prob: Default 0.574, that of MALA. On the densities of `PCN` the best acceptances
+            were between 0.56 and 0.76.
+
+    The other attributes are described in `PCN` and `TunedKernel`.
+
+    Raises:
+        ValueError: As PCN does.
+
+    References:
+        Cotter, Roberts, Stuart and White 2013, Stat. Sci. 28, 424, arXiv:1202.0709, section 4.
+        Pezzetti, Favaro and Peluchetti 2024, arXiv:2408.14325. Roberts and Rosenthal 1998, J. R. Stat.
+        Soc. B 60, 255, for the target acceptance.
+    """
+
+    accept_targets = (0.574, 0.574)
+    proposal = LangevinCrankNicolsonProposal
