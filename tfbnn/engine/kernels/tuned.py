@@ -38,9 +38,8 @@ class TunedKernel(Kernel):
             warm-up; "gauss_newton" whitens by the Gauss-Newton matrix at the chain's own point,
             taken at the start and at the ends of the windows, for up to 4000 parameters;
             "prior" takes the fixed scales of the priors as units, "identity" does none of it; "auto"
-            means "gauss_newton" for up to 1500 parameters and at
-            least four times as many target values N K, where its products cost no more than a
-            gradient; else "diagonal".
+            means "gauss_newton" for up to 1500 parameters and at least four times as many target
+            values N K, where its products cost no more than a gradient; else "diagonal".
         no_whitening: Of a class: why "gauss_newton" is refused, where coordinates may be scaled only.
     """
 
