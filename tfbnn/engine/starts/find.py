@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows, data_of
+from tfbnn.engine.density.weighted_rows import all_rows
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
 from tfbnn.engine.starts.newton import NewtonPlan, plan_newton
@@ -194,18 +194,22 @@ def _ground(
 ) -> tuple[Ground, Data | None]:
     """What starts are found on, and validation Data for ADAM or None.
 
-    Where a share of the rows is to judge, validation rows do so in their stead. Earlier rows are
-    fitted and judge like the others: new ones may be of another kind.
+    Where a share of the rows is to judge, validation rows do so in their stead.
     """
-    table: NetworkRows | WeightedRows = rows.train
     if spec.earlier is not None:
-        table = all_rows(spec, rows.train)
-        data = table.data(spec.dtype)
+        data = _data(spec, rows.train)
     if rows.held_out is not None:
         judge = make_judge(spec, rows.held_out)
         return Ground(data, data, judge if share else None), judge.data
-    fitted, held_out = split_rows(table, share, seed)
+    fitted, held_out = split_rows(rows.train, share, seed)
     if held_out is None:
         return Ground(data, data, None), None
-    judge = make_judge(_alone(spec), held_out)
-    return Ground(data, data_of(fitted, spec.dtype), judge), judge.data
+    judge = make_judge(spec, held_out)
+    return Ground(data, _data(spec, fitted), judge), judge.data
+
+
+def _data(spec: NetworkSpec, rows: NetworkRows) -> Data:
+    """Rows of the fit, with those before them."""
+    if spec.earlier is None:
+        return make_data(*rows, spec.dtype)
+    return all_rows(spec, rows).data(spec.dtype)
