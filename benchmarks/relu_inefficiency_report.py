@@ -29,8 +29,8 @@ ReLU and leaky ReLU: where chains start decides. From the prior the energy is th
 posterior, and from eps = 0.0015 on no chain moves; which ones do at 0.001 is a matter of luck. From s N(0, 1)
 with s of 0.1 to 0.5 they move, and acceptance is the published one within 0.04 for L = 200 and 400 with ReLU, but
 at 0.0015 with L = 200, where it is 0.23 +- 0.06 for 0.16. Leaky ReLU agrees within 0.06 but where one chain of
-five never left its start. ReLU with L from 600 on, the efficiency curve and other sizes from there are still
-to be run.
+five never left its start. ReLU with L from 600 on, the efficiency curve and the larger networks from there
+are still to be run.
 
 Efficiency from the prior and from the end of ADAM, chains that stand still counted: the most efficient of the
 step sizes is 0.00075 with a kink. Sigmoid is more than three times as efficient; the paper says more than four

@@ -194,7 +194,8 @@ def _ground(
 ) -> tuple[Ground, Data | None]:
     """What starts are found on, and validation Data for ADAM or None.
 
-    Where a share of the rows is to judge, validation rows do so in their stead.
+    Where a share of the rows is to judge, validation rows do so in their stead. Earlier rows are fitted
+    and never judge: the networks of the earlier posterior have seen them.
     """
     if spec.earlier is not None:
         data = _data(spec, rows.train)
