@@ -66,29 +66,15 @@ def find_starts(
         plan, refinement = parted(plan)
     found = after_polish(search)
     if found is None:
-        adam = _after_adam(spec, ground, validation, settings, sampling, notify, search)
+        adam = after_adam(search)
+        if adam is None:
+            adam = _candidates(spec, ground, validation, settings, sampling, notify, search)
+        if ground.judge is not None:  # noise scales are those that its rows show
+            adam = adam._replace(theta=ground.judge.settled(adam.theta))
         found = _polished(alone, ground, adam, plan, settings, sampling.num_chains, notify, search)
     if refinement is not None and not (found.interrupted or notify.stopped):
         found = refine_all(alone, ground.data, found, refinement, notify, search)
     return Starts(inside_support(spec, found.theta), found.text, found.seconds, found.interrupted)
-
-
-def _after_adam(
-    spec: NetworkSpec,
-    ground: Ground,
-    validation: Data | None,
-    settings: Pretraining,
-    sampling: Sampling,
-    notify: Notifier,
-    search: Search,
-) -> Unpolished:
-    """What ADAM makes of draws of the prior, with the noise scales that a judge sees."""
-    adam = after_adam(search)
-    if adam is None:
-        adam = _candidates(spec, ground, validation, settings, sampling, notify, search)
-    if ground.judge is not None:
-        adam = adam._replace(theta=ground.judge.settled(adam.theta))
-    return adam
 
 
 def _candidates(
