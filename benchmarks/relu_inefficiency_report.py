@@ -27,10 +27,10 @@ the optimum of the efficiency curve lies at eps = 0.003 with an acceptance of 0.
 
 ReLU and leaky ReLU: where chains start decides. From the prior the energy is thousands of times that of the
 posterior, and from eps = 0.0015 on no chain moves; which ones do at 0.001 is a matter of luck. From s N(0, 1)
-with s of 0.1 to 0.5 they move, and acceptance is the published one within 0.04 for L = 200 and 400 with ReLU, but
-at 0.0015 with L = 200, where it is 0.23 +- 0.06 for 0.16. Leaky ReLU agrees within 0.06 but where one chain of
-five never left its start. ReLU with L from 600 on, the efficiency curve and the larger networks from there
-are still to be run.
+with s of 0.1 to 0.5 they move, and acceptance is the published one within 0.04 for L = 200, 400 and 600 with ReLU,
+but at 0.0015 with L = 200, where it is 0.23 +- 0.06 for 0.16. Leaky ReLU agrees within 0.08 but where one chain
+of five never left its start. It falls with width and depth until chains stand still again. L of
+800 and 1000 and the efficiency curve from there are still to be run.
 
 Efficiency from the prior and from the end of ADAM, chains that stand still counted: the most efficient of the
 step sizes is 0.00075 with a kink. Sigmoid is more than three times as efficient; the paper says more than four
