@@ -55,9 +55,9 @@ def test_its_density_is_that_of_the_layers_and_of_both_batches(first, second):
     terms = model.log_prob(theta, *rows(2))
     alone = first.log_prob(theta, *rows(2))
     from tfbnn.engine.basis.libraries import tf
-    from tfbnn.engine.density.earlier import earlier_log_prob
+    from tfbnn.engine.density.potential import Potential
 
-    added = earlier_log_prob(model.spec, tf.constant(theta)).numpy()
+    added = Potential(model.spec).earlier_log_prob(tf.constant(theta)).numpy()
     np.testing.assert_allclose(terms - alone, added, rtol=1e-4, atol=1e-3)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.densities import row_log_likelihood, scale_log_prior, weight_log_prior
 from tfbnn.engine.density.density import Density
-from tfbnn.engine.density.earlier import earlier_log_prob
+from tfbnn.engine.density.earlier import earlier_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.hessian import hessian
 from tfbnn.engine.density.network import network_outputs
@@ -66,7 +66,12 @@ class Potential(Density):
         log_prior = self.scales_log_prior(theta) + weights
         if self.spec.earlier is None:
             return log_prior
-        return log_prior + earlier_log_prob(self.spec, theta)
+        return log_prior + self.earlier_log_prob(theta)
+
+    def earlier_log_prob(self, theta):
+        """Log likelihood of the spec's earlier rows, in one block that can be differentiated."""
+        rows = earlier_data(self.spec, theta.dtype.name)
+        return sum_over_rows(self.row_log_likelihood, theta, rows, rows.length)
 
     def weights_log_prior(self, theta, groups):
         """Log prior of the weights in some of the spec's `weight_groups`, given their scales."""

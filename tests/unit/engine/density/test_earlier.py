@@ -9,7 +9,6 @@ from tests.support.specs import random_rows
 from tfbnn import likelihoods
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.density.earlier import earlier_log_prob
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrices,
@@ -75,7 +74,9 @@ def test_density_equals_numpy():
         z = (kept.y.values - reference.outputs(spec, line, kept.x.values)) / scale
         terms = -0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
         expected.append(WEIGHTS @ terms.sum(axis=1))
-    np.testing.assert_allclose(earlier_log_prob(spec, tf.constant(theta)), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        Potential(spec).earlier_log_prob(tf.constant(theta)), expected, rtol=1e-10
+    )
     bare = Potential(spec.without_earlier()).log_prior(tf.constant(theta))
     found = Potential(spec).log_prior(tf.constant(theta)) - bare
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -88,7 +89,9 @@ def test_a_weight_is_how_often_a_row_is_there(likelihood):
     )
     theta, twice = points(spec), as_often_as_they_count(spec)
     expected = Potential(spec.of_earlier()).log_likelihood(tf.constant(theta), twice)
-    np.testing.assert_allclose(2 * earlier_log_prob(spec, tf.constant(theta)), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        2 * Potential(spec).earlier_log_prob(tf.constant(theta)), expected, rtol=1e-12
+    )
     prior = gauss_newton_matrix(spec.without_earlier(), theta[0], none_of(spec))
     added = gauss_newton_matrix(spec, theta[0], none_of(spec)) - prior
     np.testing.assert_allclose(

@@ -9,7 +9,6 @@ from tests.support.builders import plain_spec
 from tfbnn import likelihoods, priors
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.density.earlier import earlier_log_prob
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
@@ -67,7 +66,7 @@ def test_for_a_linear_network_they_are_the_likelihood(settings, parameterization
         after = condensed(after, rows)
     assert after.earlier.num_rows == 900 and after.earlier.num_kept == 300
     theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
-    found = earlier_log_prob(after, tf.constant(theta)).numpy()
+    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
     np.testing.assert_allclose(found, log_likelihood(spec, theta, *batches), rtol=1e-9)
 
 
@@ -79,7 +78,7 @@ def test_all_rows_are_kept_where_there_is_room():
         after = condensed(after, rows)
     assert after.earlier.num_kept == 200 and (after.earlier.weights.values == 1.0).all()
     theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
-    found = earlier_log_prob(after, tf.constant(theta)).numpy()
+    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
     np.testing.assert_allclose(found, log_likelihood(spec, theta, *batches), rtol=1e-12)
 
 
@@ -95,7 +94,7 @@ def test_other_networks_are_told_apart_as_by_all_rows(likelihood):
     assert after.earlier.num_kept == 300
     theta = draws_near(spec, 1, 20, spread=0.5, seed=11)[0]
     theta[:, spec.layout.log_noise_scale] = 0.0
-    found = earlier_log_prob(after, tf.constant(theta)).numpy()
+    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
     exact = log_likelihood(spec, theta, rows)
     assert np.ptp(exact) > 1000
     assert np.std(found - exact) < 0.1 * np.std(exact)
@@ -109,7 +108,7 @@ def test_noise_that_is_known_row_by_row_is_kept():
     for rows in batches:
         after = condensed(after, rows)
     theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
-    found = earlier_log_prob(after, tf.constant(theta)).numpy()
+    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
     np.testing.assert_allclose(found, log_likelihood(spec, theta, *batches), rtol=1e-9)
 
 
@@ -118,7 +117,7 @@ def test_a_powered_likelihood_stays_one():
     rows, more = make_rows(400), make_rows(200, seed=2)
     after = condensed(condensed(spec, rows), more)
     theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
-    found = earlier_log_prob(after, tf.constant(theta)).numpy()
+    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
     np.testing.assert_allclose(found, 0.25 * log_likelihood(spec, theta, rows, more), rtol=1e-9)
 
 
