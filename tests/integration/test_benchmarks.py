@@ -20,64 +20,6 @@ def test_quick_results_need_a_folder_of_their_own(monkeypatch):
         importlib.import_module("relu_inefficiency").main(["--quick"])
 
 
-@TIMES_ALONE
-def test_relu_inefficiency(run_quickly, tmp_path):
-    table, rows = run_quickly("relu_inefficiency")
-    for title in ("## Acceptance", "## Efficiency", "## Width and depth", "## Error of the energy"):
-        assert title in table
-    assert (tmp_path / "relu_inefficiency.png").stat().st_size > 10_000
-    at_largest_step = {
-        row["activation"]: row["acceptance"] for row in rows if row.get("step_size") == 0.002
-    }
-    assert min(at_largest_step["sigmoid"]) > 0.6
-    assert max(at_largest_step["relu"]) < 0.5
-
-    import relu_local_error
-
-    (errors,) = (row for row in rows if "mean_crossing" in row)
-    steps = errors["step_size"]
-    # First order where a kink is crossed; third order where none is, which pulls the mean down.
-    assert 0.6 < relu_local_error.fitted_slope(steps, errors["mean_crossing"]) < 1.6
-    assert 1.5 < relu_local_error.fitted_slope(steps, errors["mean"]) < 3.1
-
-
-def test_relu_step_size(run_quickly, tmp_path):
-    table, rows = run_quickly("relu_step_size")
-    for title in ("## The most efficient acceptance", "## Step sizes of a given acceptance"):
-        assert title in table
-    assert (tmp_path / "relu_step_size.png").stat().st_size > 10_000
-
-    import relu_step_size_report as table_of
-
-    for name, group in table_of.by_density(rows).items():
-        target, _, exponent = table_of.published(name)
-        steps = {d: table_of.step_at(group, d, target) for d in group[0]["acceptance"]}
-        slope, error = table_of.fitted_exponent(steps)
-        assert abs(slope - exponent) < 0.02 and error < 0.02
-    # Where trajectories are many, acceptance is the normal limit of the sum of errors.
-    kinked = table_of.by_density(rows)["slopes 1 and 1"]
-    best = table_of.optimum(*table_of.curves(kinked, "64")[:2], efficiency_of(kinked, "64"))
-    assert abs(best.mean() - 0.45) < 0.06
-
-
-def efficiency_of(group, dimension):
-    """Step size times acceptance [n, parts] of rows of relu_step_size."""
-    return np.array([row["step_size"] * np.array(row["acceptance"][dimension]) for row in group])
-
-
-def test_relu_energy_error(run_quickly):
-    table, rows = run_quickly("relu_energy_error")
-    assert "Orders in eps" in table and "nan" not in table
-    smallest = min(rows, key=lambda row: row["step_size"])
-    assert smallest["rest"] < 0.05 * smallest["error"] and smallest["correlation"] > 0.999
-    # Where the formula errs, the pieces between the kinks are bent: it falls faster than they do.
-    steps, rest = zip(*((row["step_size"], row["rest"]) for row in rows))
-
-    import relu_local_error
-
-    assert relu_local_error.fitted_slope(steps, rest) > 1.8
-
-
 def test_small_network_speed(run_quickly):
     table, _ = run_quickly("small_network_speed")
     for name in ("fit_posterior", "compiled block", "TFP MALA", "NumPy", "parameters x rows"):
@@ -91,18 +33,6 @@ def test_grid_search(run_quickly):
     _, _, fits, *_, programs, _, _, outcome, _ = (cell.strip() for cell in line.split("|"))
     # Two settings in two folds, and the best once more; folds and numbers of chains share a program.
     assert fits == "5" and programs == "2" and "R2" in outcome
-
-
-@pytest.mark.realdata
-def test_coarsening(run_quickly, tmp_path):
-    table, rows = run_quickly("coarsening", "--only", "airfoil")
-    assert "## airfoil, 100 training rows" in table and "nan" not in table
-    assert (tmp_path / "coarsening.png").stat().st_size > 10_000
-    (row,) = rows
-    assert len(row["powers"]) == 13 and row["powers"][-1] == 1.0
-    # Much data and little noise: with next to none of the likelihood errors are larger.
-    errors = row["scores"]["rmse_transformed"]
-    assert errors[0] > 1.2 * errors[-1]
 
 
 def test_rivals_sample_the_same_posterior(monkeypatch):
@@ -130,23 +60,6 @@ def test_prediction(run_quickly, tmp_path):
         assert title in table
     assert "nan" not in table
     assert (tmp_path / "prediction_load.png").stat().st_size > 5_000
-
-
-def test_xor(run_quickly, tmp_path):
-    table, rows = run_quickly("xor_iris", "--only", "xor", "--samplers", "random walk", "MALA")
-    assert "2-2-1 on XOR: 9 weights, 10 chains" in table and "nan" not in table
-    assert (tmp_path / "xor_iris.png").stat().st_size > 5_000
-    misled = next(row for row in rows if row["prior"] == "N(2, 0.25 I)")
-    by_sampler = {row["sampler"]: row for row in rows if row["prior"] == "N(0, 1 I)"}
-    assert set(by_sampler) == {"random walk", "MALA"}
-    mala = by_sampler["MALA"]
-    assert mala["predictions"]["split_rhat"] < 1.1
-    assert 0.4 < mala["acceptance"] < 0.8
-    # Four rows cannot teach nine weights much: the posterior predicts near one half.
-    assert all(0.3 < mean < 0.7 for mean in mala["prediction_mean"])
-    # A prior far from there is sure of the wrong labels, and chains agree about it.
-    assert min(misled["prediction_mean"]) > 0.9 and misled["predictions"]["split_rhat"] < 1.1
-    assert mala["predictions"]["ess"][0] > by_sampler["random walk"]["predictions"]["ess"][0]
 
 
 def test_evidence(run_quickly):
@@ -325,136 +238,11 @@ def test_a_child_that_fails_says_why(monkeypatch):
         child.ask("anything")
 
 
-@pytest.mark.realdata
-def test_iris_and_classification(run_quickly):
-    table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")
-    assert "4-3-3 on iris: 27 weights, 4 chains" in table
-    table, rows = run_quickly("classification")
-    assert {row["data"] for row in rows} == {"iris", "banknotes"}
-    assert all(row["accuracy"] > 0.85 for row in rows)
-    assert all(0.0 < row["brier"] < 0.2 for row in rows)
-    assert "log predictive density" in table
-
-
-@pytest.mark.realdata
-def test_repriorisation(run_quickly, tmp_path):
-    table, rows = run_quickly("repriorisation")
-    for title in ("## Width", "## Number of rows", "## Time", "## Yacht, 1 of 20 splits"):
-        assert title in table
-    assert "nan" not in table
-    assert (tmp_path / "repriorisation.png").stat().st_size > 10_000
-    chains = {row["method"]: row for row in rows if "method" in row}
-    assert set(chains) == {"standard", "repriorised", "collapsed"}
-    # The readout's stiffness is gone.
-    assert chains["repriorised"]["step_size"] > 1.5 * chains["standard"]["step_size"]
-    for row in chains.values():
-        assert row["num_gradients"] == row["num_leapfrog_steps"] * row["num_draws"]
-        assert len(row["weights"]["ess"]) == len(row["outputs"]["ess"]) == 100
-    (speed,) = (row for row in rows if row.get("study") == "speed")
-    assert 0.0 < speed["bound"]["standard"] < speed["bound"]["repriorised"]
-    (split,) = (row for row in rows if row.get("study") == "splits")
-    assert split["rmse"] < 5.0
-
-
-@pytest.mark.realdata
-def test_pcn(run_quickly):
-    table, rows = run_quickly("pcn")
-    assert "## Acceptance at a fixed step" in table and "## Effective draws" in table
-    tuned = {row["kernel"]: row for row in rows if "outputs" in row}
-    assert set(tuned) == {"pCN", "pCNL", "HMC"} and len(rows) == 2 * 2 + 3
-    assert all(0.0 <= row["acceptance"] <= 1.0 for row in rows)
-    # As much work for each draw that is kept.
-    assert {name: row["transitions"] % 8 for name, row in tuned.items() if name != "HMC"} == {
-        "pCN": 0,
-        "pCNL": 0,
-    }
-    assert all(len(row["outputs"]["ess"]) == 100 for row in tuned.values())
-
-
-def test_digits_networks(run_quickly, tmp_path):
-    table, rows = run_quickly("digits_networks")
-    assert table.count("| flattened, 2 |") == 3 and "nan" not in table
-    assert (tmp_path / "digits_networks.png").stat().st_size > 10_000
-    chains = {row["method"]: row for row in rows if "method" in row}
-    assert set(chains) == {"standard", "repriorised", "collapsed"}
-    # The readout's stiffness is gone.
-    assert chains["collapsed"]["step_size"] > 1.5 * chains["standard"]["step_size"]
-    for row in chains.values():
-        assert row["num_gradients"] == row["num_leapfrog_steps"] * row["num_draws"]
-        assert len(row["weights"]["ess"]) == 100 and len(row["outputs"]["ess"]) == 1000
-        assert row["rhat2"][-1][0] == row["num_gradients"]
-        assert row["accuracy"] > 0.7
-    (rivals,) = (row["scores"] for row in rows if row["key"] == "rivals")
-    assert 0.9 < rivals["logistic regression"]["accuracy"] < 0.99
-    assert any(name.startswith("ADAM ensemble") for name in rivals)
-
-
-def test_the_probabilities_of_digits(monkeypatch):
-    """Against the densities of all ten codes under the noise of each network."""
-    monkeypatch.syspath_prepend(FOLDER)
-    import digits_networks_scores
-    import numpy as np
-    from digits_networks_chains import digits, targets
-    from scipy import stats
-
-    _, (images, labels) = digits()
-    generator = np.random.default_rng(0)
-    outputs = targets(labels) + 0.3 * generator.normal(size=(1, 3, len(labels), 10))
-    codes = targets(np.arange(10))
-    densities = stats.norm.pdf(codes, outputs[0][:, :, None], 0.1).prod(axis=-1)
-    probabilities = (densities / densities.sum(axis=-1, keepdims=True)).mean(axis=0)
-    expected = np.log(probabilities[np.arange(len(labels)), labels]).mean()
-    found = digits_networks_scores.scores(outputs)
-    assert found["log_predictive_density"] == pytest.approx(expected, rel=1e-6)
-    assert found["accuracy"] == np.mean(probabilities.argmax(axis=1) == labels)
-    assert len(images) == 1797 - 256
-
-
 def test_calibration(run_quickly, tmp_path):
     arguments = ["--tables", "wave", "--runs", str(tmp_path / "runs")]
     table, (row,) = run_quickly("calibration", *arguments)
     assert "| wave, 0 | posterior |" in table and "nan" not in table
     assert abs(row["split"]["coverage"][0] - 0.683) < 0.1
-
-
-def test_thermalisation(run_quickly, tmp_path):
-    table, rows = run_quickly("thermalisation", "--seconds", "2")
-    assert "| 100 | 8 | 0.1 | 0 | " in table and "nan" not in table
-    assert "- by noise: 0.03: " in table and "of 2" in table
-    assert (tmp_path / "thermalisation.png").stat().st_size > 10_000
-    for row in rows:
-        # Where noise is plenty and weights are few, chains from anywhere sample the posterior.
-        assert row["all"]["rhat_q95"] < 1.2
-        assert abs(row["log_prob"]["difference"]) < row["log_prob"]["stddev"]
-        assert 0.0 < max(row["rmse"]) < 1.3 * min(row["rmse"])
-
-
-def test_the_teacher_of_a_thermalisation_made_its_rows(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    import numpy as np
-    import thermalisation
-    from thermalisation_report import agrees
-
-    cell = thermalisation.Cell(0.1, 8, 100, teacher=1)
-    theta, x, y, reference, truth = cell.problem()
-    (kernel, bias), (last, offset) = cell.model().spec.layout.kernels_and_biases(theta)
-    hidden = np.tanh(reference @ (2.0 * kernel / np.sqrt(4.0)) + bias)
-    np.testing.assert_allclose(hidden @ last[:, 0] / np.sqrt(8.0) + offset, truth, rtol=1e-6)
-    assert np.std(y - thermalisation.outputs(cell.model().spec, theta, x)) == pytest.approx(
-        0.1, 0.3
-    )
-    # Chains that stand a hundred nats apart agree on nothing, whatever R-hat says.
-    here = np.random.default_rng(0).normal(size=(4, 200))
-    near = thermalisation.compared(here[:1], here[1:], 0.0)
-    far = thermalisation.compared(here[:1], here[1:] - 100.0, 0.0)
-    # Nor do chains of which one is elsewhere, though their standard error is then as large.
-    one = thermalisation.compared(here[:1], here[1:] - np.array([[0.0], [0.0], [100.0]]), 0.0)
-    assert abs(one["z"]) < 3.0
-    assert not agrees({"log_prob": one, "all": {"rhat_q95": 1.01}})
-    assert agrees({"log_prob": near, "all": {"rhat_q95": 1.01}})
-    assert not agrees({"log_prob": near, "all": {"rhat_q95": 1.2}})
-    assert not agrees({"log_prob": far, "all": {"rhat_q95": 1.01}})
-    assert far["rank"] == 1.0 and 0.3 < near["rank"] < 0.7
 
 
 def test_pops(run_quickly, tmp_path):

@@ -12,18 +12,12 @@ import numpy as np
 from keras import layers
 
 import tfbnn
+from tests.support import small_runs
 from tfbnn.kernels import HMC
 
 # Short fits of them.
-RUN = dict(
-    kernel=HMC(num_leapfrog_steps=2),
-    num_chains=2,
-    num_results=10,
-    num_burnin_steps=10,
-    pretraining=tfbnn.Pretraining(epochs=3, batch_size=None, newton_iterations=0),
-    jit_compile=False,
-    seed=2,
-    verbose=0,
+RUN = small_runs.RUN | dict(
+    kernel=HMC(num_leapfrog_steps=2), num_results=10, num_burnin_steps=10, jit_compile=False
 )
 
 

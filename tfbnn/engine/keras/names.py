@@ -23,9 +23,10 @@ def counted_anew(named: list[tuple[str, str]]) -> dict[str, str]:
     numbers: dict[str, Iterator[int]] = {}
     anew = {}
     for name in given:
-        stem = _stem(name)
+        start = stem(name)
         candidates = (
-            f"{stem}_{number}" if number else stem for number in numbers.setdefault(stem, count())
+            f"{start}_{number}" if number else start
+            for number in numbers.setdefault(start, count())
         )
         anew[name] = next(one for one in candidates if one not in taken)
     return {name: other for name, other in anew.items() if other != name}
@@ -60,8 +61,9 @@ def renamed_path(path: str, names: Mapping[str, str]) -> str:
 
 def _is_given(kind: str, name: str) -> bool:
     """Whether it is one that Keras makes of the name of a class: "max_pooling2d_3"."""
-    return _stem(name).replace("_", "") == kind.replace("_", "").lower()
+    return stem(name).replace("_", "") == kind.replace("_", "").lower()
 
 
-def _stem(name: str) -> str:
+def stem(name: str) -> str:
+    """A name without the number that Keras counts by."""
     return re.sub(r"_\d+$", "", name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from tfbnn.engine.keras.names import stem
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def _agree(found: Place, expected: Place, names: set[str]) -> bool:
     Names that Keras gives by itself, and no config holds, are counted on from model to model.
     """
     ours, own = (
-        [part if part in names else re.sub(r"_\d+$", "", part) for part in one.path.split("/")]
+        [part if part in names else stem(part) for part in one.path.split("/")]
         for one in (found, expected)
     )
     shared = min(len(ours), len(own))
