@@ -1,7 +1,7 @@
 """How long a fit will take, told from its settings."""
 
 from tfbnn.engine.kernels import resolve_kernel
-from tfbnn.engine.starts.newton import plan_newton
+from tfbnn.engine.starts.newton import plan_newton, plan_on_all_rows
 from tfbnn.fit.choices.choose import settle_options, sizes_of
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions, Sampling
@@ -73,7 +73,20 @@ def _seconds(
         return seconds
     num_starts = pretraining.num_starts or sampling.num_chains
     adam = estimated_pretraining_seconds(spec, pretraining, num_rows)
-    polish = plan_newton(spec, num_rows, pretraining)
+    polish = _polish_flops(spec, pretraining, num_rows, num_starts, sampling.num_chains)
     # One start after the other has all cores.
-    polish_seconds = seconds_of(num_starts * polish.num_iterations * polish.flops) / cores
+    polish_seconds = seconds_of(polish) / cores
     return seconds + adam * max(1.0, num_starts / cores) + polish_seconds
+
+
+def _polish_flops(
+    spec: NetworkSpec, pretraining: Pretraining, num_rows: int, num_starts: int, num_chains: int
+) -> float:
+    """Operations of Levenberg-Marquardt on all starts, and on all rows of those that are kept."""
+    rows_at_first = min(num_rows, pretraining.newton_rows or num_rows)
+    polish = plan_newton(spec, rows_at_first, pretraining)
+    flops = num_starts * polish.num_iterations * polish.flops
+    if polish.num_iterations and rows_at_first < num_rows:
+        last = plan_on_all_rows(spec, num_rows)
+        flops += num_chains * last.num_iterations * last.flops
+    return flops

@@ -5,7 +5,7 @@ other settings, so one pair of functions writes and reads them.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -108,6 +108,10 @@ class Pretraining:
             kept, rank the starts, and set their noise scales: none is below half of what held-out
             rows show. All rows are sampled. 0 (default): log density judges, which small noisy
             tables deceive. Fewer than four held-out rows count as none.
+        newton_rows: Rows that Levenberg-Marquardt sees at first, drawn with the seed of the run,
+            each standing for as many as there are for one of them; at last up to five iterations
+            see all rows, as far as half a minute per chain affords them. None (default), or fewer
+            rows than these: all rows from the beginning.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.
@@ -121,6 +125,7 @@ class Pretraining:
     newton_iterations: int | str = "auto"
     num_starts: int | None = None
     validation_split: float = 0.0
+    newton_rows: int | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         self._check_integer("epochs", minimum=0)
@@ -135,6 +140,8 @@ class Pretraining:
         if self.num_starts is not None:
             self._check_integer("num_starts", minimum=1)
         check_number("validation_split", self.validation_split, minimum=0, below=1)
+        if self.newton_rows is not None:
+            self._check_integer("newton_rows", minimum=1)
 
     def _check_integer(self, name: str, minimum: int) -> None:
         # Plain integers: NumPy ones would decide dtypes in the compiled program.

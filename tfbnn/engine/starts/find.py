@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.density.weighted_rows import all_rows
+from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
-from tfbnn.engine.starts.newton import NewtonPlan, plan_newton
+from tfbnn.engine.starts.newton import NewtonPlan, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.polishing import Ground, Unpolished, after_adam, polish_all
 from tfbnn.engine.starts.pretraining import PretrainingResult, pretrain
 from tfbnn.engine.starts.refining import Unrefined, after_polish, parted, refine_all
@@ -57,13 +58,11 @@ def find_starts(
     """
     if settings is None:
         return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
-    ground, validation = _ground(spec, rows, data, settings.validation_split, sampling.seed)
+    ground, validation = _ground(spec, rows, data, settings, sampling.seed)
     alone = _alone(spec)
     if validation is None:  # too few rows to hold some of them out
         settings = replace(settings, early_stopping=None)
-    plan, refinement = plan_newton(alone, int(ground.data.num_rows), settings), None
-    if ground.leaves_rows_out:
-        plan, refinement = parted(plan)
+    plan, refinement = _plans(alone, ground, settings)
     found = after_polish(search)
     if found is None:
         adam = after_adam(search)
@@ -75,6 +74,17 @@ def find_starts(
     if refinement is not None and not (found.interrupted or notify.stopped):
         found = refine_all(alone, ground.data, found, refinement, notify, search)
     return Starts(inside_support(spec, found.theta), found.text, found.seconds, found.interrupted)
+
+
+def _plans(
+    spec: NetworkSpec, ground: Ground, settings: Pretraining
+) -> tuple[NewtonPlan, NewtonPlan | None]:
+    """What Levenberg-Marquardt does before starts are chosen, and after that on all rows or None."""
+    if ground.sample is not None:
+        plan = plan_newton(spec, int(ground.sample.num_rows), settings)
+        return plan, plan_on_all_rows(spec, int(ground.data.num_rows))
+    plan = plan_newton(spec, int(ground.data.num_rows), settings)
+    return parted(plan) if ground.leaves_rows_out else (plan, None)
 
 
 def _candidates(
@@ -176,23 +186,41 @@ def _best_starts(scores: Array, what: str, num_chains: int) -> tuple[Array, str]
 
 
 def _ground(
-    spec: NetworkSpec, rows: TransformedRows, data: Data, share: float, seed: int
+    spec: NetworkSpec, rows: TransformedRows, data: Data, settings: Pretraining, seed: int
 ) -> tuple[Ground, Data | None]:
     """What starts are found on, and validation Data for ADAM or None.
 
     Where a share of the rows is to judge, validation rows do so in their stead. Earlier rows are fitted
     and never judge: the networks of the earlier posterior have seen them.
     """
+    share = settings.validation_split
     if spec.earlier is not None:
         data = _data(spec, rows.train)
     if rows.held_out is not None:
         judge = make_judge(spec, rows.held_out)
-        return Ground(data, data, judge if share else None), judge.data
+        sample = _sample(spec, rows.train, settings.newton_rows, seed)
+        return Ground(data, data, judge if share else None, sample), judge.data
     fitted, held_out = split_rows(rows.train, share, seed)
+    sample = _sample(spec, fitted, settings.newton_rows, seed)
     if held_out is None:
-        return Ground(data, data, None), None
+        return Ground(data, data, None, sample), None
     judge = make_judge(spec, held_out)
-    return Ground(data, _data(spec, fitted), judge), judge.data
+    return Ground(data, _data(spec, fitted), judge, sample), judge.data
+
+
+def _sample(spec: NetworkSpec, rows: NetworkRows, count: int | None, seed: int) -> Data | None:
+    """So many of the rows, each for several, or None where there are no more than these.
+
+    Their log density is on average that of all rows, so that priors and gains count as much as there.
+    """
+    if count is None or len(rows.x) <= count:
+        return None
+    table = WeightedRows(*rows, np.ones(len(rows.x)))
+    if spec.earlier is not None:
+        table = all_rows(spec, rows)
+    generator = seeds.generator(seed, "newton rows", 0)
+    taken = table.chosen(np.sort(generator.choice(len(table.x), count, replace=False)))
+    return taken._replace(weights=taken.weights * (len(table.x) / count)).data(spec.dtype)
 
 
 def _data(spec: NetworkSpec, rows: NetworkRows) -> Data:

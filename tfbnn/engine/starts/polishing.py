@@ -114,18 +114,26 @@ class Ground(NamedTuple):
 
     Attributes:
         data: Data of all training rows.
-        fitted: Data of those that Levenberg-Marquardt sees at first: all, without a judge.
+        fitted: Data of those that ADAM sees: all, without a judge.
         judge: Judge with the others, or with validation rows; or None.
+        sample: Data of a sample of `fitted`, in which each row stands for several, where
+            Levenberg-Marquardt sees no others at first; else None.
     """
 
     data: Data
     fitted: Data
     judge: Judge | None
+    sample: Data | None = None
+
+    @property
+    def polished(self) -> Data:
+        """Data of the rows that Levenberg-Marquardt sees at first."""
+        return self.fitted if self.sample is None else self.sample
 
     @property
     def leaves_rows_out(self) -> bool:
-        """Whether there are training rows that the search has not seen."""
-        return self.fitted is not self.data
+        """Whether there are training rows that it has not seen then."""
+        return self.polished is not self.data
 
 
 def polish_all(
@@ -177,7 +185,7 @@ def polish_all(
             state = polish(
                 spec,
                 start,
-                ground.fitted,
+                ground.polished,
                 plan.num_iterations,
                 plan.method,
                 show,
