@@ -11,13 +11,14 @@ EARLY = tfbnn.Pretraining(epochs=30, batch_size=10, early_stopping=3, newton_ite
 JUDGED = replace(PRETRAINING, newton_iterations=4, early_stopping=3, validation_split=0.25)
 SHORT = dict(num_results=6, num_burnin_steps=10, jit_compile=False)
 # Searches for starts of `small_runs`: mini-batches, more starts than chains, scores that stop early,
-# rows that judge.
+# rows that judge, a sample of the rows.
 SEARCHES = {
     "mini-batches": dict(pretraining=PRETRAINING, **SHORT),
     "early stopping": dict(
         pretraining=EARLY, validation_data=(X[:9], -Y[:9]), num_chains=3, **SHORT
     ),
     "held-out rows": dict(pretraining=JUDGED, **SHORT),
+    "a sample of rows": dict(pretraining=replace(PRETRAINING, search_rows=25), **SHORT),
 }
 
 

@@ -50,12 +50,25 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
     until = sampling.until
     if until is not None and until.max_seconds is not None:
         seconds = min(seconds, until.max_seconds)
+    path = _path(definition, settings)
     draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
     if until is None:
-        return f"This will take about {about(seconds)}: {draws}."
+        return f"This will take about {about(seconds)}: {draws}.{path}"
     return (
         f"This will take about {about(seconds)} at most: up to {draws}, fewer as soon as "
-        f"{str(until).replace(',', ', ')} is reached."
+        f"{str(until).replace(',', ', ')} is reached.{path}"
+    )
+
+
+def _path(definition: FitDefinition, settings: Planned) -> str:
+    """A sentence on which rows are seen by what, of a run whose starts are sought on a sample of them."""
+    num_rows, pretraining = definition.num_rows, definition.pretraining
+    if pretraining is None or num_rows <= (pretraining.search_rows or num_rows):
+        return ""
+    gradients = settings.work(definition.spec)
+    return (
+        f" Starts are sought on {pretraining.search_rows} of {num_rows} rows; chains see all rows in "
+        f"each of about {gradients:.3g} gradients per transition (full batch)."
     )
 
 
@@ -72,7 +85,8 @@ def _seconds(
     if pretraining is None:
         return seconds
     num_starts = pretraining.num_starts or sampling.num_chains
-    adam = estimated_pretraining_seconds(spec, pretraining, num_rows)
+    num_sought_on = min(num_rows, pretraining.search_rows or num_rows)
+    adam = estimated_pretraining_seconds(spec, pretraining, num_sought_on)
     polish = _polish_flops(spec, pretraining, num_rows, num_starts, sampling.num_chains)
     # One start after the other has all cores.
     polish_seconds = seconds_of(polish) / cores
@@ -83,7 +97,7 @@ def _polish_flops(
     spec: NetworkSpec, pretraining: Pretraining, num_rows: int, num_starts: int, num_chains: int
 ) -> float:
     """Operations of Levenberg-Marquardt on all starts, and on all rows of those that are kept."""
-    rows_at_first = min(num_rows, pretraining.newton_rows or num_rows)
+    rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
     polish = plan_newton(spec, rows_at_first, pretraining)
     flops = num_starts * polish.num_iterations * polish.flops
     if polish.num_iterations and rows_at_first < num_rows:

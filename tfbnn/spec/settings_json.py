@@ -48,11 +48,11 @@ def _to_json(value: Any) -> Any:
 def describe_settings(settings: Any) -> str:
     """The constructor call that makes a settings object, with what differs from its defaults."""
     parts = []
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        if field.default is MISSING or value != field.default:
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        if one.default is MISSING or value != one.default:
             text = describe_settings(value) if is_dataclass(value) else repr(value)
-            parts.append(f"{field.name}={text}")
+            parts.append(f"{one.name}={text}")
     return f"{type(settings).__name__}({', '.join(parts)})"
 
 
@@ -108,10 +108,10 @@ class Pretraining:
             kept, rank the starts, and set their noise scales: none is below half of what held-out
             rows show. All rows are sampled. 0 (default): log density judges, which small noisy
             tables deceive. Fewer than four held-out rows count as none.
-        newton_rows: Rows that Levenberg-Marquardt sees at first, drawn with the seed of the run,
-            each standing for as many as there are for one of them; at last up to five iterations
-            see all rows, as far as half a minute per chain affords them. None (default), or fewer
-            rows than these: all rows from the beginning.
+        search_rows: Rows that starts are sought on, drawn with the seed of the run, each standing
+            for as many as there are for one of them: `epochs` are passes over these. At last up to
+            five iterations of Levenberg-Marquardt see all rows, as many as half a minute per chain
+            affords. None (default), or where there are no more rows than these: all of them.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.
@@ -125,7 +125,7 @@ class Pretraining:
     newton_iterations: int | str = "auto"
     num_starts: int | None = None
     validation_split: float = 0.0
-    newton_rows: int | None = field(default=None, metadata=ADDED)
+    search_rows: int | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         self._check_integer("epochs", minimum=0)
@@ -140,8 +140,8 @@ class Pretraining:
         if self.num_starts is not None:
             self._check_integer("num_starts", minimum=1)
         check_number("validation_split", self.validation_split, minimum=0, below=1)
-        if self.newton_rows is not None:
-            self._check_integer("newton_rows", minimum=1)
+        if self.search_rows is not None:
+            self._check_integer("search_rows", minimum=1)
 
     def _check_integer(self, name: str, minimum: int) -> None:
         # Plain integers: NumPy ones would decide dtypes in the compiled program.

@@ -32,6 +32,8 @@ from tfbnn.spec.settings_json import settings_from_json, settings_to_json
         ({"validation_split": np.nan}, ValueError, "validation_split"),
         ({"validation_split": "0.1"}, TypeError, "validation_split must be a number"),
         ({"validation_split": None}, TypeError, "validation_split must be a number"),
+        ({"search_rows": 0}, ValueError, "search_rows must be at least 1"),
+        ({"search_rows": 1e5}, TypeError, "search_rows must be an integer"),
         ({"epoch": 3}, TypeError, "epoch"),
     ],
     ids=str,

@@ -101,12 +101,12 @@ def _candidates(
 
     def drawn(number: int) -> Array:
         theta = draw_prior(spec, sampling.seed, number)
-        return with_residual_noise(spec, theta, ground.fitted)
+        return with_residual_noise(spec, theta, ground.sought_on)
 
     if settings.epochs == 0:
         return Unpolished(drawn(num_starts), _first(spec), Seconds())
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
-    result = pretrain(alone, ground.fitted, settings, searched, validation, notify, search)
+    result = pretrain(alone, ground.sought_on, settings, searched, validation, notify, search)
     theta, text = result.theta, _describe_adam(result)
     if spec.earlier is not None:
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
@@ -198,10 +198,10 @@ def _ground(
         data = _data(spec, rows.train)
     if rows.held_out is not None:
         judge = make_judge(spec, rows.held_out)
-        sample = _sample(spec, rows.train, settings.newton_rows, seed)
+        sample = _sample(spec, rows.train, settings.search_rows, seed)
         return Ground(data, data, judge if share else None, sample), judge.data
     fitted, held_out = split_rows(rows.train, share, seed)
-    sample = _sample(spec, fitted, settings.newton_rows, seed)
+    sample = _sample(spec, fitted, settings.search_rows, seed)
     if held_out is None:
         return Ground(data, data, None, sample), None
     judge = make_judge(spec, held_out)
@@ -218,7 +218,7 @@ def _sample(spec: NetworkSpec, rows: NetworkRows, count: int | None, seed: int) 
     table = WeightedRows(*rows, np.ones(len(rows.x)))
     if spec.earlier is not None:
         table = all_rows(spec, rows)
-    generator = seeds.generator(seed, "newton rows", 0)
+    generator = seeds.generator(seed, "search rows", 0)
     taken = table.chosen(np.sort(generator.choice(len(table.x), count, replace=False)))
     return taken._replace(weights=taken.weights * (len(table.x) / count)).data(spec.dtype)
 

@@ -114,10 +114,10 @@ class Ground(NamedTuple):
 
     Attributes:
         data: Data of all training rows.
-        fitted: Data of those that ADAM sees: all, without a judge.
+        fitted: Data of those that a judge leaves: all, without one.
         judge: Judge with the others, or with validation rows; or None.
-        sample: Data of a sample of `fitted`, in which each row stands for several, where
-            Levenberg-Marquardt sees no others at first; else None.
+        sample: Data of a sample of `fitted`, in which each row stands for several, where starts
+            are sought on no others; else None.
     """
 
     data: Data
@@ -126,14 +126,14 @@ class Ground(NamedTuple):
     sample: Data | None = None
 
     @property
-    def polished(self) -> Data:
-        """Data of the rows that Levenberg-Marquardt sees at first."""
+    def sought_on(self) -> Data:
+        """Data of the rows that ADAM sees, and Levenberg-Marquardt at first."""
         return self.fitted if self.sample is None else self.sample
 
     @property
     def leaves_rows_out(self) -> bool:
-        """Whether there are training rows that it has not seen then."""
-        return self.polished is not self.data
+        """Whether there are training rows that they have not seen then."""
+        return self.sought_on is not self.data
 
 
 def polish_all(
@@ -185,7 +185,7 @@ def polish_all(
             state = polish(
                 spec,
                 start,
-                ground.polished,
+                ground.sought_on,
                 plan.num_iterations,
                 plan.method,
                 show,

@@ -32,12 +32,16 @@ _FEW_PARAMETERS = 30
 # long and narrow, a draw of 64 steps is nearly the one before, and four times as many of them are
 # kept for nothing.
 _NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
+# N P times gradients that chains of more rows than starts are sought on may take in warm-up and draws, the
+# fewest of each, together: 40 minutes of a core, 20 of two, by the estimate of `tfbnn.run.plan`. Fewer
+# leapfrog steps than these hardly move a chain. Whitening may take half as many operations, of which the
+# matrix of all rows needs 2 N P^2, at the start and after each of two windows of so short a warm-up.
+_WORK_OF_CHAINS, _FEWEST_STEPS, _WHITENING_WORK, _MATRICES = 1.6e13, 8, 4.8e13, 3
 # Of warm-up: transitions of a chain, and N P times gradients that it may take at most.
 _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
-# Rows above which Levenberg-Marquardt works on a sample of so many: below, it is as it was measured, and
-# above its time is that of these. The mode of the sample is near that of all rows, which the last
-# iterations see.
-_ROWS_OF_NEWTON = 2**16
+# Rows above which starts are sought on a sample of so many: below, the search is as it was measured, and
+# above its time is that of these rows. For each weight there are ten at least.
+_MOST_ROWS_OF_SEARCH = 2**16
 # Of ADAM: steps of a chain, and rows in each.
 _STEPS, _SMALLEST_BATCH, _LARGEST_BATCH, _BATCHES = 12_000, 32, 512, 64
 
@@ -103,6 +107,23 @@ class Sizes(NamedTuple):
     def work(self) -> float:
         """N P, about what a gradient costs."""
         return float(self.num_rows) * self.num_parameters
+
+    @property
+    def rows_of_search(self) -> int:
+        """The rows that starts are sought on."""
+        most = max(_MOST_ROWS_OF_SEARCH, _ROWS_PER_WEIGHT * self.num_parameters)
+        return min(self.num_rows, most)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are more rows than starts are sought on."""
+        return self.num_rows > self.rows_of_search
+
+    @property
+    def affords_whitening(self) -> bool:
+        """Whether chains may be whitened by the matrix of all rows."""
+        flops = 2.0 * self.work * self.num_parameters * _MATRICES * self.num_chains
+        return not self.is_large or flops <= _WHITENING_WORK
 
     @property
     def effort_note(self) -> str:
@@ -171,7 +192,13 @@ def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     else:
         told = "class labels are" if pilot is None else f"the pilot's noise of {noise:.2g} is"
         length, why = _NOISY_STEPS, f"{told} no reason for more"
-    preconditioner: Preconditioner = "auto" if sizes.are_narrow(noise) else "diagonal"
+    if sizes.is_large:
+        affordable = int(_WORK_OF_CHAINS / (sizes.work * sizes.num_chains * 2 * _LEAST_WARMUP))
+        if affordable < length:
+            length = max(affordable, _FEWEST_STEPS)
+            why = f"N P = {sizes.work:.2g} affords no more to {sizes.num_chains} chains"
+    whitens = sizes.are_narrow(noise) and sizes.affords_whitening
+    preconditioner: Preconditioner = "auto" if whitens else "diagonal"
     settings = HMC(
         num_leapfrog_steps=length, target_accept_prob=_ACCEPT, preconditioner=preconditioner
     )
@@ -194,14 +221,17 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
     if sizes.num_new < _FEW_ROWS:
         why = f"{_FEW_STEPS_OF_ADAM} steps, as N = {sizes.num_new} can spare none to judge by"
         return Pretraining(epochs=_FEW_STEPS_OF_ADAM, newton_iterations=0), why
-    batch_size = _SMALLEST_BATCH
-    while batch_size < min(_LARGEST_BATCH, sizes.num_rows / _BATCHES):
+    num_rows, batch_size = sizes.rows_of_search, _SMALLEST_BATCH
+    while batch_size < min(_LARGEST_BATCH, num_rows / _BATCHES):
         batch_size *= 2
-    batches = ceil(sizes.num_rows / batch_size)
+    batches = ceil(num_rows / batch_size)
     epochs = ceil(sizes.effort * _STEPS / batches)
     settings = Pretraining(epochs=epochs, batch_size=batch_size)
-    taken = min(batch_size, sizes.num_rows)
+    taken = min(batch_size, num_rows)
     why = f"up to {epochs * batches} steps of {taken} rows out of N = {sizes.num_rows}"
+    if sizes.is_large:
+        settings = replace(settings, search_rows=num_rows)
+        why = f"{why}, a sample of {num_rows} of them"
     why += sizes.effort_note
     noise = _noise_of(pilot)
     is_narrow = sizes.are_narrow(noise)
@@ -222,12 +252,10 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
         why = f"{num_starts} starts, {why}"
     if settings.newton_iterations == 0:
         return settings, why
+    if sizes.is_large:  # of ten rows per weight it follows none
+        return settings, f"{why}; then Levenberg-Marquardt, at last on all rows"
     if noise < _MOSTLY_NOISE:
-        method = "Levenberg-Marquardt"
-        if sizes.num_rows > _ROWS_OF_NEWTON:
-            settings = replace(settings, newton_rows=_ROWS_OF_NEWTON)
-            method = f"{method} on {_ROWS_OF_NEWTON} rows, at last on all"
-        return settings, f"{why}; then {method}, as {told} only"
+        return settings, f"{why}; then Levenberg-Marquardt, as {told} only"
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"
 
 

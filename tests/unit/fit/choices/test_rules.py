@@ -114,7 +114,8 @@ def test_a_handful_of_rows_is_not_polished():
 @pytest.mark.parametrize("num_rows", [31, 33, 455, 2048, 20_000, 10**6])
 def test_pretraining_makes_about_as_many_steps_whatever_the_rows(num_rows):
     settings, why = rules.pretraining(sizes(num_rows, 5, 1), pilot(0.1))
-    steps = settings.epochs * -(-num_rows // settings.batch_size)
+    seen = num_rows if settings.search_rows is None else settings.search_rows
+    steps = settings.epochs * -(-seen // settings.batch_size)
     assert 8_000 <= steps <= 16_000
     assert f"{steps} steps of {min(settings.batch_size, num_rows)} rows" in why
 
@@ -172,6 +173,35 @@ def test_each_reason_is_one_line_with_a_number_that_decided():
             rules.pretraining(*table),
         ):
             assert "\n" not in why and len(why) < 140 and any(map(str.isdigit, why))
+
+
+def test_starts_of_many_rows_are_sought_on_a_sample_whose_size_is_that_of_the_network():
+    def search(num_rows, weights, noise=0.7):
+        return rules.pretraining(Sizes(num_rows, weights), pilot(noise))
+
+    assert [search(n, 351)[0].search_rows for n in (2**16, 2**16 + 1, 10**8)] == [
+        None,
+        2**16,
+        2**16,
+    ]
+    assert search(10**6, 20_000)[0].search_rows == 200_000
+    # The same work for any number of rows, and Levenberg-Marquardt whatever the noise.
+    found = [search(n, 351)[0] for n in (10**6, 10**8)]
+    assert len({(one.epochs, one.batch_size, one.newton_iterations) for one in found}) == 1
+    assert found[0].newton_iterations == "auto" and search(2**16, 351)[0].newton_iterations == 0
+    assert "a sample of 65536 of them" in search(10**6, 351)[1]
+
+
+def test_chains_of_many_rows_take_the_steps_that_a_count_of_arithmetic_affords():
+    def steps(num_rows, weights, num_chains=4):
+        return rules.kernel(Sizes(num_rows, weights, num_chains), pilot(0.1))[0]
+
+    lengths = [steps(10**6, weights).num_leapfrog_steps for weights in (351, 1000, 10**4)]
+    assert lengths == [32, 20, 8]
+    assert steps(10**6, 1000, num_chains=8).num_leapfrog_steps == 10
+    assert steps(2**16, 10_000).num_leapfrog_steps == 32
+    # The matrix of all rows that whitens costs N P^2.
+    assert [steps(n, 351).preconditioner for n in (10**6, 10**8)] == ["auto", "diagonal"]
 
 
 def test_no_rule_can_read_a_clock():
