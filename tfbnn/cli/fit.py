@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
     options["validation_data"] = parts(held_out) if held_out is not None else None
     go_on = partial(fit_columns, model, parts(table), targets, noise, **options)
+    del table  # what the fit needs of it is apart, and there may be a million rows
     return run_to_the_end(model, go_on, options.get("output"), args)
 
 

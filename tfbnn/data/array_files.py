@@ -1,4 +1,4 @@
-"""The arrays in NPZ and Parquet files, by name. Nothing is ever unpickled."""
+"""The arrays in NPY, NPZ and Parquet files, by name. Nothing is ever unpickled."""
 
 import zipfile
 import zlib
@@ -43,6 +43,25 @@ def read_npz(path: str) -> Arrays:
         raise ValueError(
             f"{path} is not a readable NPZ file ({error}). Write it with numpy.savez."
         ) from error
+
+
+def read_npy(path: str) -> Arrays:
+    """The array of an NPY file, mapped for reading; of one with fields each field is a column.
+
+    Raises:
+        ValueError: When it is none, or of objects, which are pickles.
+    """
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("it holds several arrays")
+    except _NPZ_FAULTS as error:
+        raise ValueError(
+            f"{path} is not a readable NPY file ({error}). Write it with numpy.save."
+        ) from error
+    if array.dtype.names is None:
+        return [("column", decoded(array))]
+    return [(name, decoded(array[name])) for name in array.dtype.names]
 
 
 def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:

@@ -55,7 +55,8 @@ class Table:
         """
         self._refuse([name for name in names if name in self.left_out])
         kind = "columns" if self.words else "columns of numbers"
-        values = self.values[:, column_places(names, self.columns, self.source, kind=kind)]
+        places = column_places(names, self.columns, self.source, kind=kind)
+        values = self.values.take(places, axis=1)
         words = self.words & set(names)
         values = values if words else values.astype(np.float64, copy=False)
         return replace(self, columns=tuple(names), values=values, words=words)

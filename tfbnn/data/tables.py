@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfbnn.data.array_files import read_npz, read_parquet
+from tfbnn.data.array_files import read_npy, read_npz, read_parquet
 from tfbnn.data.array_tables import table_of_arrays
 from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
 from tfbnn.data.frames import listed
@@ -36,7 +36,9 @@ def read_table(
     `.csv`, `.tsv`, `.txt`, `.dat`, no ending, each also with `.gz` behind, or "-" for standard
     input: text, whose separator and header are found as `tfbnn.data.text_lines` says. `.npz`,
     `.h5`, `.hdf5`: every one-dimensional array (HDF5: of the root group) is a column of its name;
-    the columns of a two-dimensional array `x` are called x_0, x_1 and so on. `.parquet`, `.pq`:
+    the columns of a two-dimensional array `x` are called x_0, x_1 and so on. `.npy`: the same of one
+    array, called "column", or of its fields; it is mapped, so that no second copy of it is made on
+    the way. `.parquet`, `.pq`:
     needs the extra `parquet`.
 
     Columns without any number (names, dates, flags) or without a name (the index that pandas
@@ -153,6 +155,10 @@ def _has_text(lines: Lines, place: int) -> bool:
     return any(cells[place].strip() for _, cells in lines)
 
 
+def _read_npy(path: str, wanted: Wanted) -> Table:
+    return table_of_arrays(path, read_npy(path), wanted)
+
+
 def _read_npz(path: str, wanted: Wanted) -> Table:
     return table_of_arrays(path, read_npz(path), wanted)
 
@@ -171,6 +177,7 @@ def _read_parquet(path: str, wanted: Wanted) -> Table:
 _TEXT = ("", ".csv", ".tsv", ".txt", ".dat")
 _READERS = {
     **dict.fromkeys(_TEXT, _read_csv),
+    ".npy": _read_npy,
     ".npz": _read_npz,
     **dict.fromkeys((".h5", ".hdf5"), _read_hdf5),
     **dict.fromkeys((".parquet", ".pq"), _read_parquet),

@@ -6,11 +6,11 @@ or on a curved surface have more "inside" than is covered.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, by_rows, row_slices
 
 INSIDE, EDGE, OUTSIDE = 1, 0, -1
 
@@ -78,20 +78,25 @@ def summarise_inputs(x: Array) -> TrainingInputs:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         mean = x.mean(axis=0)
-        deviation = x - mean
-        if x.shape[1] > MAX_COVARIANCE_INPUTS:
-            covariance = np.mean(deviation**2, axis=0)[:, None]
-        else:
-            covariance = deviation.T @ deviation / len(x)
+        products = [_products(x[rows] - mean) for rows in row_slices(len(x))]
+        covariance: Array = sum(products[1:], products[0]) / len(x)
     if not np.isfinite(covariance).all():
         raise ValueError(
             "x is so large that its covariance overflows, received values up to "
             f"{np.abs(x).max():.3g} after its transform. Use x_transform='standardize'."
         )
-    distances = _distance(mean, _whitening_factors(covariance), x)
+    distances = by_rows(partial(_distance, mean, _whitening_factors(covariance)), x)
     # One of the distances themselves, so that the share of rows within is not less than it says.
     distances = np.quantile(distances, _LEVELS, method="inverted_cdf")
     return TrainingInputs(x.min(axis=0), x.max(axis=0), mean, covariance, distances)
+
+
+def _products(deviation: Array) -> Array:
+    """Sums over rows of the products of deviations [N, D]: [D, D], of many inputs of squares [D, 1]."""
+    if deviation.shape[1] > MAX_COVARIANCE_INPUTS:
+        squares: Array = np.sum(deviation**2, axis=0)
+        return squares[:, None]
+    return deviation.T @ deviation
 
 
 def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:

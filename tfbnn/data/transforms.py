@@ -16,7 +16,7 @@ import numpy as np
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import listed
 from tfbnn.exceptions import DataWarning
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, by_rows
 from tfbnn.system.words import did_you_mean
 
 # (kind, *names of tensors or numbers) -> name of the result.
@@ -296,11 +296,11 @@ def fit_pipeline(
     Raises:
         ValueError: When a transform does not exist for these values.
     """
-    steps = []
+    steps: list[Transform] = []
     for name in names:
-        step = TRANSFORMS[name].fit(values, argument, columns)
-        values = step.forward(values)
-        steps.append(step)
+        if steps:
+            values = by_rows(steps[-1].forward, values)
+        steps.append(TRANSFORMS[name].fit(values, argument, columns))
     return Pipeline(tuple(steps))
 
 
@@ -315,7 +315,7 @@ def checked_forward(pipeline: Pipeline, values: Array, argument: str) -> Array:
     """`forward` of a fitted pipeline; refuses values [N, K] for which it is not defined."""
     for step in pipeline.steps:
         step.check_domain(values, argument)
-        values = step.forward(values)
+        values = by_rows(step.forward, values)
     return values
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import column_names
+from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean, name_of
@@ -29,7 +30,8 @@ def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array
         num_columns: Required number of columns, or None for any number of at least one.
 
     Returns:
-        Array [N, num_columns], float64, a copy that shares no memory with `value`.
+        Array [N, num_columns], float64, a copy that shares no memory with `value`, unless nobody
+        changes that, see `as_float_array`.
 
     Raises:
         TypeError: For values that are not real numbers, sparse matrices and masked arrays.
@@ -40,7 +42,7 @@ def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array
     if names is not None:
         array = _flags_as_numbers(array)
     _refuse_text(array, name, names)
-    array = as_float_array(array, name)
+    array = as_float_array(array, name, is_new=_has_no_other_owner(value))
     wanted = f"[N, {num_columns}]" if num_columns is not None else "[N, D]"
     if array.ndim != 2:
         raise ValueError(
@@ -209,8 +211,17 @@ def unknown_settings(wanted: str, classes: Iterable[str], value: Any) -> TypeErr
     return TypeError(f"{wanted} {names}, received {value!r}.{meant}")
 
 
-def as_float_array(value: Any, name: str) -> Array:
-    """Converts `value` of any shape to a float64 copy; raises TypeError unless it holds numbers."""
+def as_float_array(value: Any, name: str, *, is_new: bool = False) -> Array:
+    """Converts `value` of any shape to a float64 copy; raises TypeError unless it holds numbers.
+
+    A million rows are not copied where nobody can change them: float64 of a file that NumPy has mapped
+    for reading (`np.load(path, mmap_mode="r")`), what is read from a dataset of h5py, and a `Table`'s.
+
+    Args:
+        value: Anything array-like.
+        name: What the user calls it, for messages.
+        is_new: Whether it is an array that nobody else has.
+    """
     array = as_rectangle(value, name, "numbers")
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
@@ -218,7 +229,27 @@ def as_float_array(value: Any, name: str) -> Array:
         kinds = {"c": "complex numbers", "b": "booleans", "M": "dates", "m": "time spans"}
         found = kinds.get(array.dtype.kind, f"dtype {array.dtype}")
         raise TypeError(f"{name} must hold real numbers, received {found}. Convert to float first.")
+    if is_new or _has_no_other_owner(value) or _is_mapped_for_reading(array):
+        return np.asarray(array, dtype=np.float64, order="C")
     return np.array(array, dtype=np.float64, order="C")
+
+
+def _has_no_other_owner(value: Any) -> bool:
+    """Whether nobody else writes in the array that NumPy makes of a value.
+
+    It is a new one of a dataset of h5py, and a `Table` keeps its own as it is.
+    """
+    return hasattr(value, "read_direct") or isinstance(value, Table)
+
+
+def _is_mapped_for_reading(array: Array) -> bool:
+    """Whether an array lies in a file that was mapped with mode "r"."""
+    base: Any = array
+    while base is not None:
+        if isinstance(base, np.memmap):
+            return bool(base.mode == "r")
+        base = getattr(base, "base", None)
+    return False
 
 
 def as_rectangle(value: Any, name: str, content: str) -> Array:

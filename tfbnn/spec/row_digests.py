@@ -3,7 +3,7 @@
 import numpy as np
 
 from tfbnn.spec.rows import Rows
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 
 # Of more rows the smallest digests are kept, and tell the share of the rows that have such ones.
 MOST_DIGESTS = 65_536
@@ -32,8 +32,13 @@ def num_known(known: Array, rows: Rows) -> int:
 
 
 def _digests(rows: Rows) -> Array:
+    parts = [_digests_of(rows.x[some], rows.y[some]) for some in row_slices(len(rows.x))]
+    return np.concatenate(parts)
+
+
+def _digests_of(x: Array, y: Array) -> Array:
     # Minus zero is zero; sums and products wrap around.
-    values = np.ascontiguousarray(np.hstack([rows.x, rows.y]) + 0.0, dtype="<f8").view("<u8")
+    values = np.ascontiguousarray(np.hstack([x, y]) + 0.0, dtype="<f8").view("<u8")
     state = np.zeros(len(values), np.uint64)
     with np.errstate(over="ignore"):
         for column in values.T:

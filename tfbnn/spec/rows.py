@@ -15,7 +15,7 @@ from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_rows
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, by_rows
 
 MAX_REFERENCE_ROWS = 200  # which model files are held to
 
@@ -212,7 +212,9 @@ def array_hash(*arrays: Array | None) -> str:
     """SHA-256 over shapes and values of arrays, as hexadecimal text."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(b"none" if array is None else repr(array.shape).encode() + array.tobytes())
+        digest.update(b"none" if array is None else repr(array.shape).encode())
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
@@ -234,10 +236,16 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
     """
     if values is None:
         return
-    size, limits = np.abs(values), np.finfo(spec.dtype)
-    # A noise scale that is rounded to zero does not fit either.
-    too_small = (size < limits.tiny) & ((values != 0) | name.endswith("noise_scale"))
-    bad = np.argwhere(too_small | ~(size <= limits.max))
+    limits = np.finfo(spec.dtype)
+
+    def are_bad(values: Array) -> Array:
+        size = np.abs(values)
+        # A noise scale that is rounded to zero does not fit either.
+        too_small = (size < limits.tiny) & ((values != 0) | name.endswith("noise_scale"))
+        found: Array = too_small | ~(size <= limits.max)
+        return found
+
+    bad = np.argwhere(by_rows(are_bad, values))
     if len(bad):
         row, column = map(int, bad[0])
         found = (

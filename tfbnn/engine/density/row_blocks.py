@@ -57,9 +57,10 @@ def sum_over_rows(terms: RowTerms, theta: Tensor, data: Data, length: int) -> Te
 def value_and_gradient_over_rows(
     terms: RowTerms, theta: Tensor, data: Data, length: int
 ) -> tuple[Tensor, Tensor]:
-    """As `sum_over_rows`, with the gradient [C, P] in the dtype of theta."""
+    """As `sum_over_rows`, with the gradient [C, P] in the dtype of theta, to which rows are cast."""
 
     def of_rows(rows: Data) -> tuple[Tensor, Tensor]:
+        rows = rows.cast(theta.dtype)  # a block at a time: many rows have no room for another copy
         return taped(lambda theta: _masked_sum(terms(theta, rows), rows), theta)
 
     zeros = tuple(tf.zeros(shape, tf.float64) for shape in (theta.shape[:1], theta.shape))

@@ -140,7 +140,7 @@ class _Problem:
     def __init__(self, spec, data, make_curvature, noise_floor=None):
         self.spec = spec
         self._noise_floor = noise_floor
-        self.data = data.cast("float64")
+        self.data = data
         layout = spec.layout
         end = layout.log_noise_scale.stop if spec.is_ntk else layout.num_parameters
         self.scales = np.arange(layout.num_weights, end)

@@ -1,0 +1,119 @@
+"""Rows that lie in files are not copied on the way, and many are worked through some at a time."""
+
+import h5py
+import numpy as np
+import pytest
+
+from tfbnn.data.table import Table
+from tfbnn.data.tables import read_table
+from tfbnn.data.training_inputs import summarise_inputs
+from tfbnn.data.transforms import checked_forward, fit_pipeline
+from tfbnn.data.validation import as_matrix, as_targets
+from tfbnn.spec.row_digests import num_known, row_digests
+from tfbnn.spec.rows import Rows, data_hash
+from tfbnn.system import arrays
+
+X = np.random.default_rng(0).normal(size=(50, 3))
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """X in a file."""
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path / "x.npy"
+
+
+def test_a_file_that_is_mapped_for_reading_is_not_copied(mapped):
+    x = np.load(mapped, mmap_mode="r")
+    assert np.shares_memory(as_matrix(x, "x"), x)
+    assert np.shares_memory(as_matrix(x[10:], "x"), x)
+    np.testing.assert_array_equal(as_matrix(x, "x"), X)
+
+
+@pytest.mark.parametrize("mode", ["r+", "c"])
+def test_what_can_be_written_to_is_copied(mapped, mode):
+    x = np.load(mapped, mmap_mode=mode)
+    assert not np.shares_memory(as_matrix(x, "x"), x)
+    view = X.view()
+    view.setflags(write=False)
+    assert not np.shares_memory(as_matrix(view, "x"), view)
+
+
+def test_other_numbers_in_a_file_are_converted(tmp_path):
+    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    np.save(tmp_path / "columns.npy", np.asfortranarray(X))
+    for name in ("x.npy", "columns.npy"):
+        found = as_matrix(np.load(tmp_path / name, mmap_mode="r"), "x")
+        assert found.dtype == np.float64 and found.flags.c_contiguous
+        np.testing.assert_allclose(found, X, rtol=1e-6)
+
+
+def test_a_nan_in_a_file_is_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([[1.0, 2.0], [np.nan, 3.0]]))
+    with pytest.raises(ValueError, match="x must be finite, received 1 NaN"):
+        as_matrix(np.load(tmp_path / "x.npy", mmap_mode="r"), "x")
+
+
+def test_datasets_of_hdf5_are_rows(tmp_path):
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["x"], file["y"] = X, X[:, 0].astype(np.float32)
+        np.testing.assert_array_equal(as_matrix(file["x"], "x", num_columns=3), X)
+        y = as_targets(file["y"], "y", num_targets=1)
+        np.testing.assert_array_equal(y[:, 0], X[:, 0].astype(np.float32))
+
+
+def test_a_table_keeps_its_numbers():
+    table = Table(("a", "b", "c"), X)
+    assert np.shares_memory(as_matrix(table, "x"), X)
+    chosen = table.select(["c", "a"])
+    assert chosen.values.flags.c_contiguous
+    np.testing.assert_array_equal(as_matrix(chosen, "x"), X[:, [2, 0]])
+
+
+def test_npy_files_are_tables(mapped, tmp_path):
+    table = read_table(mapped)
+    assert table.columns == ("column_0", "column_1", "column_2")
+    np.testing.assert_array_equal(table.values, X)
+    fields = np.zeros(2, dtype=[("mass", float), ("name", "U3"), ("n", int)])
+    fields["mass"], fields["n"] = [1.5, 2.5], [3, 4]
+    np.save(tmp_path / "fields.npy", fields)
+    with pytest.warns(match="left out.*'name'"):
+        table = read_table(tmp_path / "fields.npy")
+    assert table.columns == ("mass", "n") and table.values.tolist() == [[1.5, 3], [2.5, 4]]
+    np.save(tmp_path / "pickle.npy", np.array([{}, None]), allow_pickle=True)
+    with pytest.raises(ValueError, match="pickle.npy is not a readable NPY file"):
+        read_table(tmp_path / "pickle.npy")
+
+
+def results():
+    """What is made of rows on their way into a fit."""
+    y = np.exp(3.0 * X[:, :1])
+    rows, inputs = Rows(X, y, None, None), summarise_inputs(X)
+    pipeline = fit_pipeline(("log10", "standardize"), y, "y")
+    return [
+        row_digests(rows),
+        num_known(row_digests(rows), rows),
+        checked_forward(pipeline, y, "y"),
+        pipeline.to_json()[1]["mean"],
+        inputs.covariance,
+        inputs.distances,
+        data_hash(rows),
+    ]
+
+
+def test_rows_at_a_time_make_the_same_of_them(monkeypatch):
+    whole = results()
+    monkeypatch.setattr(arrays, "ROWS_AT_ONCE", 7)
+    for one, other in zip(whole, results()):
+        if isinstance(one, str):
+            assert one == other
+        else:
+            np.testing.assert_allclose(one, other, rtol=1e-13)
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 6, 7, 8, 50])
+def test_slices_are_all_rows_once(monkeypatch, num_rows):
+    monkeypatch.setattr(arrays, "ROWS_AT_ONCE", 7)
+    places = [np.arange(num_rows)[rows] for rows in arrays.row_slices(num_rows)]
+    assert all(0 < len(part) <= 7 for part in places)
+    np.testing.assert_array_equal(np.concatenate([[], *places]), np.arange(num_rows))
