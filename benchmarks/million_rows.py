@@ -1,0 +1,145 @@
+"""A million rows on two cores: the leading-order cross section, smeared by 20 %, fitted with nothing given.
+
+    python benchmarks/million_rows.py [--work FOLDER] [--fresh] [--quick --output FOLDER]
+
+Each part is a process of its own; rows, and the run that goes on after a kill, are in FOLDER, by
+default one beside other temporary files. Finished parts are kept, and a script that was killed goes on
+with the run. The parts: what a fit of few transitions takes in memory, for several numbers of rows; the
+fit, which is killed by SIGKILL in its warm-up and goes on; the table is
+benchmarks/results/million_rows.md. Needs Linux.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from common import HERE, add_common_options, keep, markdown, output_folder
+from store import Store
+
+from tfbnn.datasets import neutralino_pairs
+
+NAME, SMEARING, KILL_AFTER = "million_rows", 0.2, 10
+# Few transitions, and a search that has each of its parts.
+SHORT = {"num_results": 4, "num_burnin_steps": 4, "until": None}
+FULL = {
+    "layers": [5, 20, 20, 1],
+    "numbers": [10_000, 100_000, 1_000_000],
+    "held_out": 20_000,
+    "pretraining": None,
+    "options": {},
+    "search": {"epochs": 2, "batch_size": 512, "newton_iterations": 1, "search_rows": 65_536},
+    "kill_after": KILL_AFTER,
+}
+QUICK = {
+    "layers": [5, 4, 1],
+    "numbers": [1_000, 3_000],
+    "held_out": 500,
+    "pretraining": {"epochs": 2, "newton_iterations": 1, "search_rows": 500},
+    "options": SHORT,
+    "search": {"epochs": 2, "newton_iterations": 1, "search_rows": 500},
+    "kill_after": 1,
+}
+
+
+def main(arguments=None):
+    """Makes rows, runs the parts that are not there yet, and keeps the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    parser.add_argument("--work", type=Path, help="folder of rows and run")
+    options = parser.parse_args(arguments)
+    study, folder = QUICK if options.quick else FULL, output_folder(options)
+    work = options.work or Path(tempfile.gettempdir()) / NAME
+    make_rows(work, max(study["numbers"]) + study["held_out"])
+    store = Store(NAME, options.fresh, folder)
+    for part, asked in parts(study):
+        if part not in store:
+            store.add(part, {"num_rows": asked["num_rows"], **fit(work, asked)})
+    keep(f"{NAME}.md", table(study, store.rows), folder)
+
+
+def make_rows(work, count):
+    """x, y and the exact targets as NPY files, unless they are there."""
+    work.mkdir(parents=True, exist_ok=True)
+    if (work / "exact.npy").exists() and len(np.load(work / "exact.npy", mmap_mode="r")) == count:
+        return
+    exact = neutralino_pairs(count, seed=1)
+    smear = np.exp(SMEARING * np.random.default_rng(2).standard_normal(count))
+    for name, values in (("x", exact.x), ("y", exact.y * smear), ("exact", exact.y)):
+        np.save(work / f"{name}.npy", values)
+
+
+def parts(study):
+    """(Name, what `million_rows_fit.py` is asked for) of each."""
+    for num_rows in study["numbers"]:
+        yield (
+            f"memory of {num_rows}",
+            {
+                "num_rows": num_rows,
+                "layers": study["layers"],
+                "options": SHORT,
+                "num_leapfrog_steps": 2,
+                "pretraining": study["search"],
+                "kill_after": 0,
+            },
+        )
+    whole = {name: study[name] for name in ("layers", "options", "pretraining", "kill_after")}
+    yield "fit", {"num_rows": max(study["numbers"]), **whole}
+
+
+def fit(work, asked):
+    """What one process found, started again where it was killed, and how often it was."""
+    command = [sys.executable, HERE / "million_rows_fit.py", work, json.dumps(asked)]
+    kills = 0
+    while True:
+        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if ended.returncode != -9:
+            break
+        kills += 1
+    if ended.returncode:
+        raise SystemExit(f"The fit ended with {ended.returncode}.")
+    return {"kills": kills, **json.loads(ended.stdout.splitlines()[-1])}
+
+
+def table(study, rows):
+    """The text of the table."""
+    found, memory = rows["fit"], [row for key, row in rows.items() if key.startswith("memory")]
+    fewest = memory[0]
+    lines = [
+        [
+            row["num_rows"],
+            f"{row['rows']:.3g}",
+            f"{row['growth']:.0f}",
+            f"{(row['growth'] - fewest['growth']) / (row['rows'] - fewest['rows']):.1f}"
+            if row is not fewest
+            else "",
+        ]
+        for row in memory
+    ]
+    shape = "-".join(map(str, study["layers"]))
+    seconds = ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items())
+    inside = " and ".join(f"{100 * share:.1f} %" for share in found["coverage"])
+    return (
+        "# A million rows\n\n"
+        f"`BayesianMLP({study['layers']}).fit_posterior(x, y)` to {found['num_rows']} rows of leading-order "
+        f"cross sections, smeared by 20 %, in files that are mapped; {shape}, {found['kernel']}. "
+        f"Killed by SIGKILL {found['kills']} time(s), in warm-up, and gone on with. Wall and processor "
+        "time are of the process that ended the run; the seconds are of all.\n\n"
+        f"- RMSE of log10 of {study['held_out']} held-out rows {found['rmse']:.4f}, noise alone "
+        f"{found['floor']:.4f}: {100 * (found['rmse'] / found['floor'] - 1):.1f} % above it\n"
+        f"- {inside} of them within one and two standard deviations (68.3 % and 95.4 % are right)\n"
+        f"- {found['wall'] / 60:.1f} minutes, {found['processor'] / 60:.1f} of a processor; {seconds}\n"
+        f"- Verdict: {found['verdict']}\n\n"
+        "Growth of the largest resident memory of a fit of four transitions of two gradients, over what "
+        "the process had after a fit of 300 rows. Rows are float64, as the files have them, and the "
+        "pages of the files that are mapped count. The slope is how much more memory grew than with "
+        "the fewest rows, over how much larger the rows are.\n\n"
+        + markdown(["rows", "rows, MB", "growth, MB", "slope"], lines)
+    )
+
+
+if __name__ == "__main__":
+    main()

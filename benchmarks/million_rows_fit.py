@@ -1,0 +1,82 @@
+"""One fit of `million_rows.py` in a process of its own, which may be killed: JSON in, JSON out.
+
+    python benchmarks/million_rows_fit.py WORK '{"num_rows": 1000000, "layers": [5, 20, 20, 1], ...}'
+
+WORK has x.npy, y.npy and exact.npy; rows behind the first `num_rows` are held out. The last line that is
+printed is the result.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from process_memory import forget_largest, resident_megabytes
+
+import tfbnn
+from tfbnn.kernels import HMC
+
+# Of a fit before the one that counts: what TensorFlow and compilers take once.
+FEW_ROWS = 300
+
+
+def main():
+    """Fits, scores, prints."""
+    work, asked = Path(sys.argv[1]), json.loads(sys.argv[2])
+    x, y, exact = (np.load(work / f"{name}.npy", mmap_mode="r") for name in ("x", "y", "exact"))
+    count, layers = asked["num_rows"], asked["layers"]
+    settings, search = dict(asked["options"]), asked["pretraining"]
+    if search is not None:
+        settings["pretraining"] = tfbnn.Pretraining(**search)
+    if "num_leapfrog_steps" in asked:
+        settings["kernel"] = HMC(num_leapfrog_steps=asked["num_leapfrog_steps"])
+    warnings.simplefilter("ignore")
+    warm_up(layers, x, y)
+    forget_largest()
+    baseline, _ = resident_megabytes()
+    mark = work / "killed"
+
+    def kill(event):
+        """Ends this process as kill -9 does, once, after so many transitions of warm-up."""
+        if event["phase"] == "warmup" and event["transition"] >= asked["kill_after"]:
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    began, processor = time.perf_counter(), time.process_time()
+    model = tfbnn.BayesianMLP(layers)
+    if asked["kill_after"]:
+        settings |= {"output": work / "run", "resume": True, "callbacks": [kill], "num_workers": 1}
+    run = model.fit_posterior(x[:count], y[:count], verbose=1, **settings)
+    wall, processor = time.perf_counter() - began, time.process_time() - processor
+    _, largest = resident_megabytes()
+    scores = model.evaluate(x[count:], y[count:])
+    floor = float(np.sqrt(np.mean(np.log10(y[count:] / exact[count:]) ** 2)))
+    print(run.report(details=True), file=sys.stderr, flush=True)
+    found = {
+        "wall": wall,
+        "processor": processor,
+        "seconds": dict(run.seconds),
+        "growth": largest - baseline,
+        "rows": (x[:count].nbytes + y[:count].nbytes) / 2**20,
+        "rmse": float(scores["rmse_log10"]),
+        "floor": floor,
+        "coverage": [float(scores["coverage"][level]) for level in (1, 2)],
+        "verdict": run.diagnosis.headline,
+        "kernel": run.kernel,
+    }
+    print(json.dumps(found), flush=True)
+
+
+def warm_up(layers, x, y):
+    """A fit of a few rows by the programs that the other has."""
+    settings = dict(num_results=4, num_burnin_steps=4, until=None, verbose=0)
+    tfbnn.BayesianMLP(layers).fit_posterior(x[:FEW_ROWS], y[:FEW_ROWS], **settings)
+
+
+if __name__ == "__main__":
+    main()
