@@ -75,6 +75,8 @@ def main():
 def warm_up(layers, x, y):
     """A fit of a few rows by the programs that the other has."""
     settings = dict(num_results=4, num_burnin_steps=4, until=None, verbose=0)
+    settings["pretraining"] = tfbnn.Pretraining(epochs=2, newton_iterations=2)
+    settings["kernel"] = HMC(num_leapfrog_steps=2)
     tfbnn.BayesianMLP(layers).fit_posterior(x[:FEW_ROWS], y[:FEW_ROWS], **settings)
 
 
