@@ -1,7 +1,7 @@
 """Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best.
 
-Of a model with an earlier posterior the search sees the rows of that, too, and its networks compete
-with those that ADAM finds anew: new rows may speak for others than the old ones did.
+Of a model with an earlier posterior the search sees the rows of that as well, and not its networks:
+new rows may speak for others, and no held-out row could judge networks that have seen it.
 """
 
 import time
@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import Data, make_data
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.density.weighted_rows import all_rows
+from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows, data_of
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
 from tfbnn.engine.starts.newton import NewtonPlan, plan_newton
@@ -86,22 +86,14 @@ def _candidates(
     notify: Notifier,
     search: Search,
 ) -> Unpolished:
-    """What ADAM finds, after the networks of an earlier posterior where there is one."""
+    """What ADAM finds, or draws of the prior where it has no epochs."""
     num_starts = settings.num_starts or sampling.num_chains
-
-    def drawn(number: int) -> Array:
-        theta = draw_prior(spec, sampling.seed, number)
-        return with_residual_noise(spec, theta, ground.fitted)
-
     if settings.epochs == 0:
-        return Unpolished(drawn(num_starts), _first(spec), Seconds())
-    alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
-    result = pretrain(alone, ground.fitted, settings, searched, validation, notify, search)
-    theta, text = result.theta, _describe_adam(result)
-    if spec.earlier is not None:
-        networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
-        theta, text = np.concatenate([networks, theta]), f"{_first(spec)}; {text}"
-    return Unpolished(theta, text, result.seconds, result.interrupted)
+        theta = draw_prior(spec, sampling.seed, num_starts)
+        return Unpolished(with_residual_noise(spec, theta, ground.fitted), _first(spec), Seconds())
+    searched = replace(sampling, num_chains=num_starts)
+    result = pretrain(_alone(spec), ground.fitted, settings, searched, validation, notify, search)
+    return Unpolished(result.theta, _describe_adam(result), result.seconds, result.interrupted)
 
 
 def _alone(spec: NetworkSpec) -> NetworkSpec:
@@ -180,23 +172,18 @@ def _ground(
 ) -> tuple[Ground, Data | None]:
     """What starts are found on, and validation Data for ADAM or None.
 
-    Where a share of the rows is to judge, validation rows do so in their stead. Earlier rows are fitted
-    and never judge: the networks of the earlier posterior have seen them.
+    Where a share of the rows is to judge, validation rows do so in their stead. Earlier rows are
+    fitted and judge like the others.
     """
+    table: NetworkRows | WeightedRows = rows.train
     if spec.earlier is not None:
-        data = _data(spec, rows.train)
+        table = all_rows(spec, rows.train)
+        data = table.data(spec.dtype)
     if rows.held_out is not None:
         judge = make_judge(spec, rows.held_out)
         return Ground(data, data, judge if share else None), judge.data
-    fitted, held_out = split_rows(rows.train, share, seed)
+    fitted, held_out = split_rows(table, share, seed)
     if held_out is None:
         return Ground(data, data, None), None
-    judge = make_judge(spec, held_out)
-    return Ground(data, _data(spec, fitted), judge), judge.data
-
-
-def _data(spec: NetworkSpec, rows: NetworkRows) -> Data:
-    """Rows of the fit, with those before them."""
-    if spec.earlier is None:
-        return make_data(*rows, spec.dtype)
-    return all_rows(spec, rows).data(spec.dtype)
+    judge = make_judge(_alone(spec), held_out)
+    return Ground(data, data_of(fitted, spec.dtype), judge), judge.data
