@@ -33,8 +33,8 @@ class FromPosterior:
 
     The new model has the layer sizes, activations, parameterisation, likelihood and transforms of the
     earlier one, whose priors, class labels, names and training ranges it takes over. Its chains start
-    from the best of the last draws of the earlier ones and of what pretraining finds on all these rows;
-    with `pretraining=None`, or no epochs of ADAM, from the last draws.
+    where pretraining on all these rows finds; with `pretraining=None`, or no epochs of ADAM, from the
+    last draws of the earlier ones.
     Its log prior is known up to a constant, which no kernel needs. Kernels with a readout in closed form
     refuse it.
 
