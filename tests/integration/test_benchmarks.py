@@ -285,4 +285,4 @@ def test_batches(run_quickly):
     assert [row["rows"] for row in rows] == [20, 20, 20, 20, 20, 80]
     assert [row["kept"] for row in rows] == [0, 20, 40, 60, 0, 0]
     last, alone = (row["lpd"] for row in rows[3:5])
-    assert last > alone and f"after the four batches {last:.3f}" in table
+    assert last > alone and f"batch 4 {last:.3f}" in table

@@ -1,7 +1,8 @@
 """Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best.
 
-Of a model with an earlier posterior the search sees the rows of that as well, and not its networks:
-new rows may speak for others, and no held-out row could judge networks that have seen it.
+Of a model with an earlier posterior the search sees the rows of that as well, and is that of a fit to
+all of them. Where not all are kept, the networks of that posterior know more than the rows: they
+compete with those that ADAM finds anew, and only new rows can judge both.
 """
 
 import time
@@ -86,14 +87,22 @@ def _candidates(
     notify: Notifier,
     search: Search,
 ) -> Unpolished:
-    """What ADAM finds, or draws of the prior where it has no epochs."""
+    """What ADAM finds, after the networks of an earlier posterior that know more than its rows."""
     num_starts = settings.num_starts or sampling.num_chains
+
+    def drawn(number: int) -> Array:
+        theta = draw_prior(spec, sampling.seed, number)
+        return with_residual_noise(spec, theta, ground.fitted)
+
     if settings.epochs == 0:
-        theta = draw_prior(spec, sampling.seed, num_starts)
-        return Unpolished(with_residual_noise(spec, theta, ground.fitted), _first(spec), Seconds())
-    searched = replace(sampling, num_chains=num_starts)
-    result = pretrain(_alone(spec), ground.fitted, settings, searched, validation, notify, search)
-    return Unpolished(result.theta, _describe_adam(result), result.seconds, result.interrupted)
+        return Unpolished(drawn(num_starts), _first(spec), Seconds())
+    alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
+    result = pretrain(alone, ground.fitted, settings, searched, validation, notify, search)
+    theta, text = result.theta, _describe_adam(result)
+    if spec.earlier is not None and spec.earlier.is_condensed:
+        networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
+        theta, text = np.concatenate([networks, theta]), f"{_first(spec)}; {text}"
+    return Unpolished(theta, text, result.seconds, result.interrupted)
 
 
 def _alone(spec: NetworkSpec) -> NetworkSpec:
@@ -172,18 +181,27 @@ def _ground(
 ) -> tuple[Ground, Data | None]:
     """What starts are found on, and validation Data for ADAM or None.
 
-    Where a share of the rows is to judge, validation rows do so in their stead. Earlier rows are
-    fitted and judge like the others.
+    Where a share of the rows is to judge, validation rows do so in their stead.
     """
-    table: NetworkRows | WeightedRows = rows.train
     if spec.earlier is not None:
-        table = all_rows(spec, rows.train)
-        data = table.data(spec.dtype)
+        data = all_rows(spec, rows.train).data(spec.dtype)
     if rows.held_out is not None:
         judge = make_judge(spec, rows.held_out)
         return Ground(data, data, judge if share else None), judge.data
-    fitted, held_out = split_rows(table, share, seed)
+    fitted, held_out = _sides(spec, rows.train, share, seed)
     if held_out is None:
         return Ground(data, data, None), None
     judge = make_judge(_alone(spec), held_out)
     return Ground(data, data_of(fitted, spec.dtype), judge), judge.data
+
+
+def _sides(
+    spec: NetworkSpec, rows: NetworkRows, share: float, seed: int
+) -> tuple[NetworkRows | WeightedRows, NetworkRows | WeightedRows | None]:
+    """(Rows to fit, rows to judge by or None), with earlier ones."""
+    if spec.earlier is None:
+        return split_rows(rows, share, seed)
+    if not spec.earlier.is_condensed:
+        return split_rows(all_rows(spec, rows), share, seed)
+    fitted, held_out = split_rows(rows, share, seed)
+    return all_rows(spec, fitted), held_out
