@@ -1,7 +1,8 @@
 """Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best.
 
-Of a model with an earlier posterior the search sees the rows of that, too, and its networks compete
-with those that ADAM finds anew: new rows may speak for others than the old ones did.
+Of a model with an earlier posterior the search sees the rows of that as well, and is that of a fit to
+all of them. Where not all are kept, the networks of that posterior know more than the rows: they
+compete with those that ADAM finds anew, and only new rows can judge both.
 """
 
 import time
@@ -11,10 +12,10 @@ import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import Data, make_data
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows
+from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows, data_of
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
 from tfbnn.engine.starts.newton import NewtonPlan, plan_newton, plan_on_all_rows
@@ -96,7 +97,7 @@ def _candidates(
     notify: Notifier,
     search: Search,
 ) -> Unpolished:
-    """What ADAM finds, after the networks of an earlier posterior where there is one."""
+    """What ADAM finds, after the networks of an earlier posterior that know more than its rows."""
     num_starts = settings.num_starts or sampling.num_chains
 
     def drawn(number: int) -> Array:
@@ -108,7 +109,7 @@ def _candidates(
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     result = pretrain(alone, ground.sought_on, settings, searched, validation, notify, search)
     theta, text = result.theta, _describe_adam(result)
-    if spec.earlier is not None:
+    if spec.earlier is not None and spec.earlier.is_condensed:
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
         theta, text = np.concatenate([networks, theta]), f"{_first(spec)}; {text}"
     return Unpolished(theta, text, result.seconds, result.interrupted)
@@ -190,41 +191,47 @@ def _ground(
 ) -> tuple[Ground, Data | None]:
     """What starts are found on, and validation Data for ADAM or None.
 
-    Where a share of the rows is to judge, validation rows do so in their stead. Earlier rows are fitted
-    and never judge: the networks of the earlier posterior have seen them.
+    Where a share of the rows is to judge, validation rows do so in their stead.
     """
-    share = settings.validation_split
+    share, table = settings.validation_split, rows.train
     if spec.earlier is not None:
-        data = _data(spec, rows.train)
+        table = all_rows(spec, rows.train)
+        data = table.data(spec.dtype)
     if rows.held_out is not None:
         judge = make_judge(spec, rows.held_out)
-        sample = _sample(spec, rows.train, settings.search_rows, seed)
+        sample = _sample(table, settings.search_rows, seed, spec.dtype)
         return Ground(data, data, judge if share else None, sample), judge.data
-    fitted, held_out = split_rows(rows.train, share, seed)
-    sample = _sample(spec, fitted, settings.search_rows, seed)
+    fitted, held_out = _sides(spec, rows.train, share, seed)
+    sample = _sample(fitted, settings.search_rows, seed, spec.dtype)
     if held_out is None:
         return Ground(data, data, None, sample), None
-    judge = make_judge(spec, held_out)
-    return Ground(data, _data(spec, fitted), judge, sample), judge.data
+    judge = make_judge(_alone(spec), held_out)
+    return Ground(data, data_of(fitted, spec.dtype), judge, sample), judge.data
 
 
-def _sample(spec: NetworkSpec, rows: NetworkRows, count: int | None, seed: int) -> Data | None:
+def _sample(
+    rows: NetworkRows | WeightedRows, count: int | None, seed: int, dtype: str
+) -> Data | None:
     """So many of the rows, each for several, or None where there are no more than these.
 
     Their log density is on average that of all rows, so that priors and gains count as much as there.
     """
     if count is None or len(rows.x) <= count:
         return None
-    table = WeightedRows(*rows, np.ones(len(rows.x)))
-    if spec.earlier is not None:
-        table = all_rows(spec, rows)
+    if isinstance(rows, NetworkRows):
+        rows = WeightedRows(*rows, np.ones(len(rows.x)))
     generator = seeds.generator(seed, "search rows", 0)
-    taken = table.chosen(np.sort(generator.choice(len(table.x), count, replace=False)))
-    return taken._replace(weights=taken.weights * (len(table.x) / count)).data(spec.dtype)
+    taken = rows.chosen(np.sort(generator.choice(len(rows.x), count, replace=False)))
+    return taken._replace(weights=taken.weights * (len(rows.x) / count)).data(dtype)
 
 
-def _data(spec: NetworkSpec, rows: NetworkRows) -> Data:
-    """Rows of the fit, with those before them."""
+def _sides(
+    spec: NetworkSpec, rows: NetworkRows, share: float, seed: int
+) -> tuple[NetworkRows | WeightedRows, NetworkRows | WeightedRows | None]:
+    """(Rows to fit, rows to judge by or None), with earlier ones."""
     if spec.earlier is None:
-        return make_data(*rows, spec.dtype)
-    return all_rows(spec, rows).data(spec.dtype)
+        return split_rows(rows, share, seed)
+    if not spec.earlier.is_condensed:
+        return split_rows(all_rows(spec, rows), share, seed)
+    fitted, held_out = split_rows(rows, share, seed)
+    return all_rows(spec, fitted), held_out
