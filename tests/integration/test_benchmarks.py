@@ -286,3 +286,10 @@ def test_batches(run_quickly):
     assert [row["kept"] for row in rows] == [0, 20, 40, 60, 0, 0]
     last, alone = (row["lpd"] for row in rows[3:5])
     assert last > alone and f"batch 4 {last:.3f}" in table
+
+
+def test_million_rows(run_quickly, tmp_path):
+    table, rows = run_quickly("million_rows", "--work", str(tmp_path / "work"))
+    found = {row["key"]: row for row in rows}
+    assert found["fit"]["kills"] == 1 and "gone on with" in table
+    assert found["fit"]["num_rows"] == 3000 and found["fit"]["rmse"] > found["fit"]["floor"] > 0.08

@@ -120,7 +120,8 @@ class SampledNetwork(
         """Samples the posterior given the rows (x, y).
 
         Args:
-            x: Inputs [N, D]: NumPy arrays, nested lists, data frames. The names of a frame's
+            x: Inputs [N, D]: NumPy arrays, nested lists, data frames, datasets of h5py. Float64 in a
+                file that NumPy has mapped for reading is not copied. The names of a frame's
                 columns are kept with the model, which then takes frames with these columns in any
                 order and ignores others. Columns of text and categories become an input of 0 and 1
                 for each value, one for two values; booleans one. D counts these inputs. The values
@@ -152,8 +153,9 @@ class SampledNetwork(
                 more. It holds out 15 % of the rows, at most 2000, more of few and none of less than
                 ten, or takes validation_data instead. They stop ADAM, judge starts and keep noise
                 scales from collapsing. Unless a pilot finds much noise, Levenberg-Marquardt is tried
-                after ADAM; where it finds next to none, two starts for every chain. All rows are
-                sampled. A `Pretraining` of your own holds out nothing unless it has a
+                after ADAM; where it finds next to none, two starts for every chain. Of more than 65536
+                rows, or ten to a weight where these are more, starts are sought on a sample. All rows
+                are sampled. A `Pretraining` of your own holds out nothing unless it has a
                 validation_split.
             initial_state: Where the chains start, without pretraining; None (default): what
                 `pretraining` finds. An array [C, P] in theta, as `model.posterior.draws` are: a

@@ -61,6 +61,11 @@ def test_at_last_some_iterations_see_all_rows():
     plans = find._plans(SPEC, ground(), SETTINGS)
     assert [plan.num_iterations for plan in plans] == [20, 5]
     deep = plain_spec([5, 50, 50, 1])
+    iterations = [
+        plan_newton(deep, 20_000, tfbnn.Pretraining(search_rows=rows)).num_iterations
+        for rows in (20_000, 20_001, None)
+    ]
+    assert iterations[0] > 3 * iterations[1] == 3 * iterations[2] > 0
     counts = [plan_on_all_rows(deep, n).num_iterations for n in (10**4, 10**7)]
     assert counts == [5, 0]
 
