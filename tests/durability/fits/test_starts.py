@@ -62,6 +62,8 @@ def stop_at(phase, count):
             ("held-out rows", "newton", 1),
             ("held-out rows", "newton", 6),
             ("held-out rows", "newton", 11),
+            ("a sample of rows", "pretraining", 3),
+            ("a sample of rows", "newton", 8),
         ],
     ),
 )
