@@ -41,7 +41,7 @@ def tiny_fit():
         num_chains=2,
         num_results=40,
         num_burnin_steps=40,
-        pretraining=tfbnn.Pretraining(epochs=50, batch_size=None),
+        pretraining=tfbnn.Pretraining(epochs=50, batch_size=None, newton_iterations=10),
         jit_compile=False,
     )
 
