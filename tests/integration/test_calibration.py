@@ -12,7 +12,7 @@ from tfbnn.fit.ending import calibrated_at_the_end
 from tfbnn.posterior.calibration import left_out
 
 NOISE = 0.5
-LONG = RUN | {"num_results": 200, "num_burnin_steps": 100}
+LONG = RUN | {"num_results": 200, "num_burnin_steps": 100, "jit_compile": False}
 
 
 def rows(count, seed):

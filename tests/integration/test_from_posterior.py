@@ -8,7 +8,14 @@ from tests.support import keras_models
 from tfbnn import likelihoods, priors
 from tfbnn.fit import from_posterior
 
-SHORT = {"num_chains": 2, "num_burnin_steps": 30, "num_results": 20, "until": None, "verbose": 0}
+SHORT = {
+    "num_chains": 2,
+    "num_burnin_steps": 30,
+    "num_results": 20,
+    "until": None,
+    "jit_compile": False,
+    "verbose": 0,
+}
 KERNEL = tfbnn.kernels.HMC(num_leapfrog_steps=8)
 SEARCH = tfbnn.Pretraining(epochs=20, newton_iterations=3, validation_split=0.2)
 NOISE = 0.3

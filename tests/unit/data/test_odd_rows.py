@@ -36,7 +36,7 @@ def test_one_row_is_enough_for_the_real_engine():
         num_chains=1,
         num_results=5,
         num_burnin_steps=5,
-        pretraining=tfbnn.Pretraining(epochs=2),
+        pretraining=tfbnn.Pretraining(epochs=2, newton_iterations=3),
         jit_compile=False,
         verbose=0,
     )
