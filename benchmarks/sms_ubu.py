@@ -26,7 +26,7 @@ NOISE, NUM_TESTED = 0.2, 500
 LEAPFROG_STEPS = 32
 NETWORK, LINE = (5, 8, 1), 10
 # Draws of HMC per chain; of sweeps as many as cost a tenth of its gradients.
-NUM_DRAWS, NUM_WARMUP, NUM_CHAINS = 800, 150, 2
+NUM_DRAWS, NUM_WARMUP, NUM_CHAINS = 1000, 200, 2
 NUM_SWEEPS = NUM_DRAWS * LEAPFROG_STEPS // (10 * SMSUBU.gradients_per_transition)
 SWEEPS = {
     "sms_ubu, bias 0.05": SMSUBU(),
@@ -112,9 +112,7 @@ def line_row(bias, num_batches, control_variates, num_results):
     model = tfbnn.BayesianMLP(
         [LINE, 1], prior=Normal(1.0), likelihood=Gaussian(1.0), x_transform=None, y_transform=None
     )
-    kernel = SMSUBU(
-        bias_tolerance=bias, num_batches=num_batches, control_variates=control_variates
-    )
+    kernel = SMSUBU(bias_tolerance=bias, num_batches=num_batches, control_variates=control_variates)
     run = fitted(model, x, y, kernel, None, num_results, 500)
     design = np.column_stack([x, np.ones(len(x))])
     precision = design.T @ design + np.eye(LINE + 1)
