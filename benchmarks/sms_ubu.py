@@ -1,6 +1,6 @@
 """Mini-batch sampling beside full-batch HMC, and its bias beside `bias_tolerance`.
 
-    python benchmarks/sms_ubu.py [--quick --output FOLDER]
+    python benchmarks/sms_ubu.py [--report] [--quick --output FOLDER]
 
 Predictions of a small network on 40 000 rows of the leading-order cross section with 20 % noise, by both
 kernels from the same two networks; and variances of a linear model, whose posterior is known. Rows are kept as
@@ -213,11 +213,19 @@ A linear model of {LINE + 1} weights on 4000 rows, whose posterior is normal and
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--report", action="store_true", help="only the table, of finished rows")
     add_common_options(parser)
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     store = Store("sms_ubu", fresh=options.fresh, folder=folder)
-    share, num_rows = (0.03, 600) if options.quick else (1.0, 40_000)
+    if not options.report:
+        measure(store, options.quick)
+    keep("sms_ubu.md", report(store.rows), folder)
+
+
+def measure(store, quick):
+    """Adds all rows that are not there yet."""
+    share, num_rows = (0.03, 600) if quick else (1.0, 40_000)
     rows = cross_sections(num_rows)
     if "start" not in store:
         store.add("start", start_row(*rows[:2], share))
@@ -229,10 +237,9 @@ def main(arguments=None):
             num_results, warmup = max(int(share * num_draws), 8), int(share * NUM_WARMUP)
             store.add(name, network_row(rows, kernel, start, num_results, warmup))
             print(name, flush=True)
-    for setting in LINES[: 1 if options.quick else None]:
+    for setting in LINES[: 1 if quick else None]:
         if (key := f"line {setting}") not in store:
             store.add(key, line_row(*setting, max(int(share * 2000), 100)))
-    keep("sms_ubu.md", report(store.rows), folder)
 
 
 if __name__ == "__main__":
