@@ -14,7 +14,8 @@ from tfbnn.engine.density.batches import batch, shuffled
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.whitened_target import Target
-from tfbnn.engine.kernels.sms_ubu import FreeFlight, error_growth
+from tfbnn.engine.kernels.batch_sweeps import FreeFlight
+from tfbnn.engine.kernels.sms_ubu import error_growth
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.kernels import SMSUBU, PowerPosterior, Repriorised
 
