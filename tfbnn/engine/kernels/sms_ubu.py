@@ -61,7 +61,8 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
     The step size is found from the energy error of whole sweeps: by how much the log density of all rows
     has changed otherwise than the gradients along the way say. Kinetic energies do not enter, as friction
     changes them within a flight by more than the error of the scheme is. Where the target is normal and
-    batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it.
+    batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it: of a linear
+    model the step found for 0.3 was 0.25, for which the scheme itself is off by 0.01.
 
     Sweeps are no cheaper than HMC for being made of batches: with 5-8-1 on 40 000 rows HMC made an
     effective draw of predictions in 28 passes over the rows, sweeps in 121 at a tolerance of 0.2 and in 259
