@@ -20,7 +20,16 @@ from tfbnn.engine.sampling.program import make_program
 from tfbnn.engine.sampling.work import Work
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.exceptions import RunFolderError
-from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior, Repriorised
+from tfbnn.kernels import (
+    HMC,
+    NUTS,
+    SMMALA,
+    SMSUBU,
+    ChEESHMC,
+    Microcanonical,
+    PowerPosterior,
+    Repriorised,
+)
 from tfbnn.run.counters import Counters
 from tfbnn.run.plan import make_plan
 
@@ -32,6 +41,7 @@ SMALL = {
     "nuts": NUTS(max_tree_depth=2),
     "power_posterior": PowerPosterior("hmc", num_temperatures=3),
     "repriorised": Repriorised(HMC(num_leapfrog_steps=3)),
+    "sms_ubu": SMSUBU(num_batches=3),
     "smmala": SMMALA(metric="gauss_newton"),
 }
 BLOCK = 5
@@ -145,7 +155,9 @@ def test_goes_on_from_the_end_of_any_block(kernel):
 
 
 @pytest.fixture(
-    scope="module", params=[HMC(num_leapfrog_steps=3), NUTS(max_tree_depth=4)], ids=["hmc", "nuts"]
+    scope="module",
+    params=[HMC(num_leapfrog_steps=3), NUTS(max_tree_depth=4), SMSUBU(num_batches=3)],
+    ids=["hmc", "nuts", "sweeps"],
 )
 def thinned(request):
     """(lane at its end, one of the same program, what that was at the start)."""

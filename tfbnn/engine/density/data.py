@@ -80,7 +80,13 @@ class Data(NamedTuple):
 
         The last block reaches back into rows of the one before it, which do not count there.
         """
-        begin = index * length
+        return self.between(index * length, self.last, length)
+
+    def between(self, begin: Tensor, end: Tensor, length: int) -> Self:
+        """Of rows up to `end`, which is not above `last`, the first from `begin`, in arrays of this length.
+
+        Where there is no room behind `begin` they reach back into rows before it, which do not count.
+        """
         start = tf.minimum(begin, self.length - length)
 
         def cut(array: Tensor) -> Tensor:
@@ -88,7 +94,7 @@ class Data(NamedTuple):
             return tf.slice(array, [0] * len(others) + [start], [*others, length])
 
         return self.map(cut)._replace(
-            first=tf.maximum(self.first, begin) - start, last=tf.minimum(self.last - start, length)
+            first=tf.maximum(self.first, begin) - start, last=tf.minimum(end - start, length)
         )
 
     def even_length(self, most: int) -> int:

@@ -1,6 +1,7 @@
 """What a kernel is given to sample."""
 
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.batches import batch, shuffled
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.rungs import likelihood_weights
 
@@ -42,6 +43,28 @@ class Target:
             return value, pull_back
 
         return log_prob(z)
+
+    def log_prob(self, z):
+        """The log density [C] without its gradient, which costs several times as much."""
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        value = self._potential.log_prob(self._linear_map.forward(z), self._data, weights)
+        return tf.cast(value - self._reference, z.dtype)
+
+    def batch_gradients(self, num_batches):
+        """Function (z, index) -> [C, P]: gradients of parts whose mean is the log density.
+
+        Part `index` has the whole prior, and the likelihood of a batch of rows to the power of the
+        number of batches.
+        """
+        rows = shuffled(self._data)
+
+        def gradient(z, index):
+            some = batch(rows, index, num_batches)
+            theta = self._linear_map.forward(z)
+            _, by_theta = self._potential.value_and_gradient(theta, some, float(num_batches))
+            return self._linear_map.pull_back(by_theta)
+
+        return gradient
 
     def log_likelihood(self, z):
         """Log likelihood [C], float64, to the power of the spec, whatever the rung."""
