@@ -95,6 +95,27 @@ def test_xor(run_quickly, tmp_path):
     assert mala["predictions"]["ess"][0] > by_sampler["random walk"]["predictions"]["ess"][0]
 
 
+def test_xor_descent(run_quickly, tmp_path, monkeypatch):
+    run_quickly("xor_descent")
+    assert (tmp_path / "xor_descent.png").stat().st_size > 10_000
+    monkeypatch.syspath_prepend(FOLDER)
+    import xor_descent
+
+    theta = np.random.default_rng(0).normal(size=(8, 9))
+    step = 1e-6 * np.eye(9)
+    numerical = [(xor_descent.loss(theta + h) - xor_descent.loss(theta - h)) / 2e-6 for h in step]
+    np.testing.assert_allclose(xor_descent.gradient(theta).T, numerical, atol=1e-8)
+    # A copy of the same network, and the same copy whichever it was.
+    copy = xor_descent.canonical(theta)
+    np.testing.assert_allclose(xor_descent.outputs(copy), xor_descent.outputs(theta))
+    assert (copy[:, 6] >= 0.0).all() and (copy[:, 7] >= copy[:, 6]).all()
+    exchanged = theta[:, [1, 0, 3, 2, 5, 4, 7, 6, 8]]
+    np.testing.assert_allclose(xor_descent.canonical(exchanged), copy)
+    assert len(set(xor_descent.copy_of(theta))) > 2
+    loss = xor_descent.loss(xor_descent.descend(theta, 300))
+    assert (loss < xor_descent.loss(theta)).all()
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")
