@@ -52,9 +52,11 @@ CALLS = {
     ),
     "tfbnn.cluster.predict": lambda model, path: tfbnn.cluster.predict(path, X),
     "tfbnn.datasets.neutralino_pairs": lambda model, path: tfbnn.datasets.neutralino_pairs(5),
+    "tfbnn.datasets.read_cifar10": lambda model, path: tfbnn.datasets.read_cifar10(path),
     "tfbnn.datasets.read_cross_sections": lambda model, path: tfbnn.datasets.read_cross_sections(
         path
     ),
+    "tfbnn.datasets.read_utkface": lambda model, path: tfbnn.datasets.read_utkface(path),
     "tfbnn.hep.write_processes": lambda model, path: tfbnn.hep.write_processes(path, []),
     "tfbnn.kernels.available": lambda model, path: tfbnn.kernels.available(),
     "tfbnn.likelihoods.check_noise": lambda model, path: tfbnn.likelihoods.check_noise(None),
