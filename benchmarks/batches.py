@@ -1,10 +1,12 @@
 """Rows that arrive in four batches, each under the posterior of those before it as prior.
 
-    TFBNN_DATA=folder python benchmarks/batches.py [--seeds 0 1 2] [--fresh] [--quick --output FOLDER]
+    TFBNN_DATA=folder python benchmarks/batches.py [--seeds 0 1 2] [--keep 2000] [--fresh]
+                                                   [--quick --output FOLDER]
 
 pp -> chi10 chi10 as in neutralino.py, 5-20-20-1, its training rows in a random order. All fits have the
 same kernel, warm-up and draws; what a gradient costs goes with the rows of the batch and the earlier ones that
-are kept for it. Scores are of the test rows. Rows are kept as they finish.
+are kept for it: here all, or with --keep as few as the package would of a table beyond its limit. Scores are of
+the test rows. Rows are kept as they finish.
 """
 
 import argparse
@@ -17,16 +19,20 @@ from common import add_common_options, machine, output_folder
 from problems import NTK, Problem, neutralino
 from store import Store
 
+from tfbnn.engine.starts import condensing
 from tfbnn.kernels import HMC
 from tfbnn.priors import FromPosterior
 
 BATCHES, LAYERS = 4, [5, 20, 20, 1]
+# Of batches before which few rows are kept.
+FEW = ", few kept"
 KERNEL = HMC(num_leapfrog_steps=32, preconditioner="gauss_newton", target_accept_prob=0.8)
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--keep", type=int, help="earlier rows that are kept at least")
     add_common_options(parser)
     options = parser.parse_args(arguments)
     store = Store("batches", options.fresh, output_folder(options))
@@ -34,10 +40,13 @@ def main(arguments=None):
     most, seeds = None, options.seeds
     if options.quick:
         lengths, most, seeds = {"num_burnin_steps": 20, "num_results": 10}, 80, [0]
+    few = ""
+    if options.keep is not None:
+        condensing._FEWEST, few = options.keep, FEW
     for seed in seeds:
         given = (seed, most, lengths)
         for batch in range(BATCHES):
-            _keep(store, f"batch {batch + 1}", seed, partial(_sequence, batch, *given))
+            _keep(store, f"batch {batch + 1}{few}", seed, partial(_sequence, batch, *given))
         _keep(store, "the last batch alone", seed, partial(_alone, -1, *given))
         _keep(store, "all rows at once", seed, partial(_alone, None, *given))
     text = report(list(store.rows.values()))
@@ -112,8 +121,8 @@ def report(rows):
         "# Four batches of rows, one after the other",
         "",
         "`python benchmarks/batches.py`: log predictive density of the test rows of pp -> chi10 chi10, "
-        "5-20-20-1. A batch has the posterior of those before it as prior (`priors.FromPosterior`), by some "
-        "of their rows; every fit takes as many gradients.",
+        "5-20-20-1. A batch has the posterior of those before it as prior (`priors.FromPosterior`), by their "
+        "rows or, where few are kept, by four of them per parameter; every fit takes as many gradients.",
         "",
         "| | seed | rows | and earlier ones | log predictive density | noise scale | gradients x rows | "
         "pretraining s | chains s | condensing s |",
@@ -133,16 +142,19 @@ def report(rows):
 
 def _means(rows):
     """Lines on the means over seeds that have all."""
-    names = (f"batch {BATCHES}", "the last batch alone", "all rows at once")
+    alone, at_once = "the last batch alone", "all rows at once"
     found = {(row["what"], row["seed"]): row["lpd"] for row in rows}
-    seeds = sorted(s for w, s in found if w == names[0] and all((n, s) in found for n in names))
-    if not seeds:
-        return []
-    means = [np.mean([found[name, seed] for seed in seeds]) for name in names]
-    return [
-        f"Means over seeds {', '.join(map(str, seeds))}: after the four batches {means[0]:.3f}, of the "
-        f"last batch alone {means[1]:.3f}, of all rows at once {means[2]:.3f}."
-    ]
+    lines = []
+    for last in (f"batch {BATCHES}", f"batch {BATCHES}{FEW}"):
+        names = (last, alone, at_once)
+        seeds = sorted(s for w, s in found if w == last and all((n, s) in found for n in names))
+        if seeds:
+            means = [np.mean([found[name, seed] for seed in seeds]) for name in names]
+            lines.append(
+                f"Means over seeds {', '.join(map(str, seeds))}: {last} {means[0]:.3f}, {alone} "
+                f"{means[1]:.3f}, {at_once} {means[2]:.3f}."
+            )
+    return lines
 
 
 if __name__ == "__main__":

@@ -43,8 +43,7 @@ def test_the_second_fit_has_the_network_and_the_transforms_of_the_first(first, s
     assert model.spec.parameterization == first.spec.parameterization
     assert model.spec.priors == first.spec.priors and model.spec.y_transform == ("log10",)
     assert model.posterior.x_pipeline == first.posterior.x_pipeline
-    assert run.pretraining.startswith("networks of the earlier posterior; ADAM, 20 epochs")
-    assert "the best 2 of 4 starts, held-out scores" in run.pretraining
+    assert run.pretraining.startswith("ADAM, 20 epochs, validation log likelihood")
     assert model.spec.earlier.num_rows == 30
     assert priors.FromPosterior(model)._prior.num_rows == 60
 

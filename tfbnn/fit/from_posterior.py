@@ -21,7 +21,7 @@ class FromPosterior:
     """What the rows of an earlier fit have told, for rows that arrive batch by batch.
 
     The prior is that of the earlier model times what stands for the likelihood of its rows: that of some
-    of them, each as often as it stands for others. Up to 2000 rows, and up to four outputs per parameter,
+    of them, each as often as it stands for others. Up to 10 000 rows, and up to four outputs per parameter,
     are all kept, and then batches one after the other are as all rows at once. Of more rows those are
     likelier to be kept that determine more parameters, and weights make sums exact: the number of rows,
     their log likelihood at the last draw of every chain and, of models with some 40 parameters at most,
@@ -33,8 +33,8 @@ class FromPosterior:
 
     The new model has the layer sizes, activations, parameterisation, likelihood and transforms of the
     earlier one, whose priors, class labels, names and training ranges it takes over. Its chains start
-    from the best of the last draws of the earlier ones and of what pretraining finds on all these rows;
-    with `pretraining=None`, or no epochs of ADAM, from the last draws.
+    where pretraining on all these rows finds, or, where rows were left out, from the best of that and
+    of the last draws of the earlier ones; with `pretraining=None`, or no epochs of ADAM, from these.
     Its log prior is known up to a constant, which no kernel needs. Kernels with a readout in closed form
     refuse it.
 

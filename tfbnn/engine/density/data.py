@@ -49,6 +49,11 @@ class Data(NamedTuple):
         return self.last - self.first
 
     @property
+    def total_weight(self) -> float:
+        """How many rows those that count stand for, outside compiled programs."""
+        return float(tf.reduce_sum(self.counted(tf.ones([self.length], tf.float64))))
+
+    @property
     def counts(self) -> Tensor:
         """Which rows count: boolean [L]."""
         place = tf.range(self.length)

@@ -60,6 +60,11 @@ def all_rows(spec: NetworkSpec, rows: NetworkRows) -> WeightedRows:
     )
 
 
+def data_of(rows: NetworkRows | WeightedRows, dtype: str) -> Data:
+    """Rows of either kind as the engine takes them."""
+    return rows.data(dtype) if isinstance(rows, WeightedRows) else make_data(*rows, dtype)
+
+
 def _noise_of(spec: NetworkSpec, noise: Array | None, y: Array) -> Array:
     """Known noise of rows [N, K], where that of other rows is known."""
     if noise is not None:

@@ -32,8 +32,7 @@ def with_residual_noise(spec, theta, data):
     """Sets learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
     if not spec.layout.num_noise:
         return theta
-    count = float(tf.reduce_sum(data.counted(tf.ones([data.length], tf.float64))))
-    variance, known = (total / count for total in _sums_of_squares(spec, theta, data))
+    variance, known = (total / data.total_weight for total in _sums_of_squares(spec, theta, data))
     if data.row_noise is not None:
         # At least a tenth of the residual scale stays, as a start from which it can move.
         variance = np.maximum(variance - known, 0.01 * variance)

@@ -35,9 +35,11 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
 
-# Outputs that are kept per parameter, and rows at least. Of 2937 rows for 5-20-20-1 with 562 parameters
-# two outputs each leave errors of some ten nats between draws of a chain, four leave two.
-_OUTPUTS_PER_PARAMETER, _FEWEST = 4, 2000
+# Outputs that are kept per parameter. Of 2937 rows for 5-20-20-1 with 562 parameters two outputs each
+# leave errors of some ten nats between draws of a chain, four leave two.
+_OUTPUTS_PER_PARAMETER = 4
+# Rows that are kept at least: as many as a fit can well afford, as nothing is lost where all are.
+_FEWEST = 10_000
 # Numbers of all rows that are kept: 32 MB, of which a file's text makes 43.
 _MOST_NUMBERS = 4e6
 # Share of the choice that goes by the number of rows alone, so that no weight is many times the mean.

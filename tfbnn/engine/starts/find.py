@@ -1,7 +1,8 @@
 """Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best.
 
-Of a model with an earlier posterior the search sees the rows of that, too, and its networks compete
-with those that ADAM finds anew: new rows may speak for others than the old ones did.
+Of a model with an earlier posterior the search sees the rows of that as well, and is that of a fit to
+all of them. Where not all are kept, the networks of that posterior know more than the rows: they
+compete with those that ADAM finds anew, and only new rows can judge both.
 """
 
 import time
@@ -10,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import Data, make_data
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.density.weighted_rows import all_rows
+from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows, data_of
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
 from tfbnn.engine.starts.newton import NewtonPlan, plan_newton
@@ -86,7 +87,7 @@ def _candidates(
     notify: Notifier,
     search: Search,
 ) -> Unpolished:
-    """What ADAM finds, after the networks of an earlier posterior where there is one."""
+    """What ADAM finds, after the networks of an earlier posterior that know more than its rows."""
     num_starts = settings.num_starts or sampling.num_chains
 
     def drawn(number: int) -> Array:
@@ -98,7 +99,7 @@ def _candidates(
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     result = pretrain(alone, ground.fitted, settings, searched, validation, notify, search)
     theta, text = result.theta, _describe_adam(result)
-    if spec.earlier is not None:
+    if spec.earlier is not None and spec.earlier.is_condensed:
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
         theta, text = np.concatenate([networks, theta]), f"{_first(spec)}; {text}"
     return Unpolished(theta, text, result.seconds, result.interrupted)
@@ -180,23 +181,27 @@ def _ground(
 ) -> tuple[Ground, Data | None]:
     """What starts are found on, and validation Data for ADAM or None.
 
-    Where a share of the rows is to judge, validation rows do so in their stead. Earlier rows are fitted
-    and never judge: the networks of the earlier posterior have seen them.
+    Where a share of the rows is to judge, validation rows do so in their stead.
     """
     if spec.earlier is not None:
-        data = _data(spec, rows.train)
+        data = all_rows(spec, rows.train).data(spec.dtype)
     if rows.held_out is not None:
         judge = make_judge(spec, rows.held_out)
         return Ground(data, data, judge if share else None), judge.data
-    fitted, held_out = split_rows(rows.train, share, seed)
+    fitted, held_out = _sides(spec, rows.train, share, seed)
     if held_out is None:
         return Ground(data, data, None), None
-    judge = make_judge(spec, held_out)
-    return Ground(data, _data(spec, fitted), judge), judge.data
+    judge = make_judge(_alone(spec), held_out)
+    return Ground(data, data_of(fitted, spec.dtype), judge), judge.data
 
 
-def _data(spec: NetworkSpec, rows: NetworkRows) -> Data:
-    """Rows of the fit, with those before them."""
+def _sides(
+    spec: NetworkSpec, rows: NetworkRows, share: float, seed: int
+) -> tuple[NetworkRows | WeightedRows, NetworkRows | WeightedRows | None]:
+    """(Rows to fit, rows to judge by or None), with earlier ones."""
     if spec.earlier is None:
-        return make_data(*rows, spec.dtype)
-    return all_rows(spec, rows).data(spec.dtype)
+        return split_rows(rows, share, seed)
+    if not spec.earlier.is_condensed:
+        return split_rows(all_rows(spec, rows), share, seed)
+    fitted, held_out = split_rows(rows, share, seed)
+    return all_rows(spec, fitted), held_out

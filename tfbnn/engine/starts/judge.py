@@ -9,11 +9,10 @@ import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_log_likelihood
+from tfbnn.engine.density.weighted_rows import data_of
 from tfbnn.engine.starts.check import with_residual_noise
-from tfbnn.spec.rows import NetworkRows
 
 # A noise scale may be this share of what held-out rows show: the rest may be misfit that more rows,
 # or the average over many networks, take away.
@@ -39,7 +38,7 @@ class Judge:
         """Mean log likelihood per row at theta [P], with the noise scale that these rows ask for."""
         theta = self.settled(np.asarray(theta, np.float64)[None])
         value = float(self._log_likelihood(tf.constant(theta), self._rows).numpy()[0])
-        return value / int(self._rows.num_rows) if np.isfinite(value) else -np.inf
+        return value / self._rows.total_weight if np.isfinite(value) else -np.inf
 
     def settled(self, theta):
         """Starts [C, P] with their noise scales at what these rows ask for, in their dtype."""
@@ -56,7 +55,7 @@ def split_rows(rows, share, seed):
     """(Rows to fit, rows to judge by) out of NetworkRows; None for the latter where they are too few.
 
     Args:
-        rows: NetworkRows.
+        rows: NetworkRows, or WeightedRows.
         share: How many of them are held out, from 0 to below 1.
         seed: Of the run; the same rows are held out whenever it is the same.
     """
@@ -67,11 +66,11 @@ def split_rows(rows, share, seed):
     held_out, fitted = np.sort(order[:count]), np.sort(order[count:])
 
     def taken(places):
-        return NetworkRows(*(None if array is None else array[places] for array in rows))
+        return rows._make(None if array is None else array[places] for array in rows)
 
     return taken(fitted), taken(held_out)
 
 
 def make_judge(spec, rows):
-    """The Judge with these NetworkRows."""
-    return Judge(spec, make_data(*rows, spec.dtype))
+    """The Judge with these NetworkRows, or WeightedRows."""
+    return Judge(spec, data_of(rows, spec.dtype))

@@ -145,13 +145,11 @@ def settle_calibration(
 
 def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
     """What rules know of a fit of so many rows."""
-    num_earlier = 0 if spec.earlier is None else spec.earlier.num_kept
     return Sizes(
-        num_rows=num_rows + num_earlier,
+        num_rows=num_rows + (0 if spec.earlier is None else spec.earlier.num_kept),
         num_parameters=spec.layout.num_parameters,
         num_chains=options.num_chains,
         effort=options.effort,
-        num_earlier=num_earlier,
     )
 
 

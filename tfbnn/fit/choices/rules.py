@@ -81,19 +81,12 @@ class Sizes(NamedTuple):
         num_parameters: P, which D and K are part of.
         num_chains: C.
         effort: Share of the usual steps of warm-up and of ADAM, and of starts.
-        num_earlier: How many of the N rows are of earlier fits, and cannot be held out.
     """
 
     num_rows: int
     num_parameters: int
     num_chains: int = 4
     effort: float = 1.0
-    num_earlier: int = 0
-
-    @property
-    def num_new(self) -> int:
-        """The rows of this fit."""
-        return self.num_rows - self.num_earlier
 
     @property
     def work(self) -> float:
@@ -187,8 +180,8 @@ def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:
 
 def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
     """Settings of the search for starts."""
-    if sizes.num_new < _FEW_ROWS:
-        why = f"{_FEW_STEPS_OF_ADAM} steps, as N = {sizes.num_new} can spare none to judge by"
+    if sizes.num_rows < _FEW_ROWS:
+        why = f"{_FEW_STEPS_OF_ADAM} steps, as N = {sizes.num_rows} can spare none to judge by"
         return Pretraining(epochs=_FEW_STEPS_OF_ADAM, newton_iterations=0), why
     batch_size = _SMALLEST_BATCH
     while batch_size < min(_LARGEST_BATCH, sizes.num_rows / _BATCHES):
@@ -205,7 +198,7 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
         why = f"{why}, none held out"
     else:
         patience = ceil(_PATIENCE * epochs)
-        share = _held_out_share(sizes.num_new)
+        share = _held_out_share(sizes.num_rows)
         settings = replace(settings, early_stopping=patience, validation_split=share)
     if sizes.effort < _EFFORT_OF_POLISH:
         settings, why = replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt"

@@ -70,6 +70,11 @@ class EarlierRows:
         """M, the rows that are kept."""
         return self.x.shape[0]
 
+    @property
+    def is_condensed(self) -> bool:
+        """Whether some rows were left out, so that `networks` know more than the others say."""
+        return self.num_kept < self.num_rows
+
     def fits(self, num_parameters: int, num_inputs: int, num_targets: int) -> bool:
         """Whether it is of networks and rows of these sizes."""
         sizes = self.networks.shape[1], self.x.shape[1], self.y.shape[1]

@@ -1,5 +1,7 @@
 """Held-out rows judge starts: which rows they are, what they say, and what becomes of starts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
+from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows, TransformedRows
 
 SPEC = plain_spec([2, 4, 1])
@@ -265,6 +268,20 @@ class TestSearch:
         np.testing.assert_array_equal(starts.theta, judge.settled(tried[best]))
         assert "the best 2 of 6 starts, held-out scores" in starts.text
         assert f"{scores.max():.4g}" in starts.text
+
+    def test_with_all_earlier_rows_it_is_the_search_of_a_fit_to_all(self):
+        """Of the new rows alone, five, none could be held out."""
+        table, spec = rows(), replace(SPEC, dtype="float64")
+        kept = EarlierRows.of(
+            x=table.x[5:], y=table.y[5:], noise=None, weights=np.ones(35), num_rows=35,
+            networks=thetas(2),
+        )  # fmt: skip
+        search = dict(epochs=20, batch_size=None, early_stopping=3, newton_iterations=3)
+        at_once = found(table, spec, num_starts=3, **search)
+        new = NetworkRows(table.x[:5], table.y[:5], None)
+        later = found(new, spec.after(kept), num_starts=3, **search)
+        np.testing.assert_allclose(later.theta, at_once.theta, rtol=1e-6)
+        assert later.text == at_once.text and "held-out scores" in later.text
 
     def test_early_stopping_without_enough_rows_makes_all_epochs(self):
         starts = found(rows(), share=0.05, epochs=3, early_stopping=1, batch_size=None)
