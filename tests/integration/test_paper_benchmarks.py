@@ -200,6 +200,32 @@ def test_the_probabilities_of_digits(monkeypatch):
     assert len(images) == 1797 - 256
 
 
+def test_wide_limit(run_quickly, tmp_path, monkeypatch):
+    table, _ = run_quickly("wide_limit")
+    assert "## Draws of the limit" in table and "## Step sizes" in table and "nan" not in table
+    assert (tmp_path / "wide_limit.png").stat().st_size > 10_000
+    monkeypatch.syspath_prepend(FOLDER)
+    import wide_limit
+
+    # The kernel is the covariance of the outputs of wide networks; its error is that of 500 products.
+    case = wide_limit.Case(300, depth=2)
+    x, z = case.rows[2][:3], case.rows[2][3:5]
+    layers = case.spec.layout.kernels_and_biases(case.normals(0, 500))
+    outputs = np.concatenate([x, z])[None]
+    for index, (kernel, bias) in enumerate(layers):
+        hidden = np.maximum(outputs, 0.0) if index else outputs
+        outputs = hidden @ kernel / np.sqrt(kernel.shape[1]) + bias[:, None]
+    found = np.mean(outputs[:, :3] * outputs[:, 3:].swapaxes(1, 2), axis=0)
+    expected = wide_limit.nngp_kernel(x, z, 2)
+    assert np.abs(found - expected).max() < 5.0 * expected.max() * np.sqrt(2.0 / 500)
+    # Draws of a wide network are near those of the process, and nearer than those of a narrow one.
+    far, near = (wide_limit.limit_row(wide_limit.Case(width), 200) for width in (8, 256))
+    assert near["mean"] < 0.3 < far["mean"] and abs(near["stddev"] - 1.0) < 0.2
+    assert 0.0 < near["divergence"] < far["divergence"]
+    rates = np.where(wide_limit.STEP_SIZES < 0.1, 1.0, 0.0)
+    assert wide_limit.step_at(0.5, rates) == pytest.approx(0.1, rel=0.4)
+
+
 def test_thermalisation(run_quickly, tmp_path):
     table, rows = run_quickly("thermalisation", "--seconds", "2")
     assert "| 100 | 8 | 0.1 | 0 | " in table and "nan" not in table
