@@ -46,7 +46,7 @@ FINDINGS = """\
 ## What is seen
 
 Direct draws come nearer to the process and to the posterior as the network gets wider, and three hidden layers
-need more width than one. At these widths and this noise KL is still tens of nats, so that direct draws are starts
+need more width than one. At these widths and this noise KL is still ten nats or more, so that direct draws are starts
 of chains and not yet draws of the posterior. The step of the standard chain goes as N^(-1/2) and not with the width,
 as the paper has it for linear models. That of the repriorised chain grows with the width; it falls with N too,
 at a width of no more than the rows. On the planes the repriorised log posterior of the wide network is
