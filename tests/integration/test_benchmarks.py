@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -18,6 +19,12 @@ def test_quick_results_need_a_folder_of_their_own(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     with pytest.raises(SystemExit, match="--output"):
         importlib.import_module("relu_inefficiency").main(["--quick"])
+
+
+@pytest.mark.parametrize("arguments", [["4", "x", "--quick"], ["1", "x", "--slow"], ["1"]])
+def test_the_gpu_script_refuses_what_it_does_not_know(arguments):
+    done = subprocess.run(["bash", f"{FOLDER}/gpu.sh", *arguments], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("usage: benchmarks/gpu.sh 1|2|3 FOLDER")
 
 
 def test_small_network_speed(run_quickly):

@@ -95,6 +95,27 @@ def test_xor(run_quickly, tmp_path):
     assert mala["predictions"]["ess"][0] > by_sampler["random walk"]["predictions"]["ess"][0]
 
 
+def test_xor_descent(run_quickly, tmp_path, monkeypatch):
+    run_quickly("xor_descent")
+    assert (tmp_path / "xor_descent.png").stat().st_size > 10_000
+    monkeypatch.syspath_prepend(FOLDER)
+    import xor_descent
+
+    theta = np.random.default_rng(0).normal(size=(8, 9))
+    step = 1e-6 * np.eye(9)
+    numerical = [(xor_descent.loss(theta + h) - xor_descent.loss(theta - h)) / 2e-6 for h in step]
+    np.testing.assert_allclose(xor_descent.gradient(theta).T, numerical, atol=1e-8)
+    # A copy of the same network, and the same copy whichever it was.
+    copy = xor_descent.canonical(theta)
+    np.testing.assert_allclose(xor_descent.outputs(copy), xor_descent.outputs(theta))
+    assert (copy[:, 6] >= 0.0).all() and (copy[:, 7] >= copy[:, 6]).all()
+    exchanged = theta[:, [1, 0, 3, 2, 5, 4, 7, 6, 8]]
+    np.testing.assert_allclose(xor_descent.canonical(exchanged), copy)
+    assert len(set(xor_descent.copy_of(theta))) > 2
+    loss = xor_descent.loss(xor_descent.descend(theta, 300))
+    assert (loss < xor_descent.loss(theta)).all()
+
+
 @pytest.mark.realdata
 def test_iris_and_classification(run_quickly):
     table, _ = run_quickly("xor_iris", "--only", "iris", "--samplers", "MALA")
@@ -189,6 +210,32 @@ def test_the_probabilities_of_digits(monkeypatch):
     assert found["log_predictive_density"] == pytest.approx(expected, rel=1e-6)
     assert found["accuracy"] == np.mean(probabilities.argmax(axis=1) == labels)
     assert len(images) == 1797 - 256
+
+
+def test_wide_limit(run_quickly, tmp_path, monkeypatch):
+    table, _ = run_quickly("wide_limit")
+    assert "## Draws of the limit" in table and "## Step sizes" in table and "nan" not in table
+    assert (tmp_path / "wide_limit.png").stat().st_size > 10_000
+    monkeypatch.syspath_prepend(FOLDER)
+    import wide_limit
+
+    # The kernel is the covariance of the outputs of wide networks; its error is that of 500 products.
+    case = wide_limit.Case(300, depth=2)
+    x, z = case.rows[2][:3], case.rows[2][3:5]
+    layers = case.spec.layout.kernels_and_biases(case.normals(0, 500))
+    outputs = np.concatenate([x, z])[None]
+    for index, (kernel, bias) in enumerate(layers):
+        hidden = np.maximum(outputs, 0.0) if index else outputs
+        outputs = hidden @ kernel / np.sqrt(kernel.shape[1]) + bias[:, None]
+    found = np.mean(outputs[:, :3] * outputs[:, 3:].swapaxes(1, 2), axis=0)
+    expected = wide_limit.nngp_kernel(x, z, 2)
+    assert np.abs(found - expected).max() < 5.0 * expected.max() * np.sqrt(2.0 / 500)
+    # Draws of a wide network are near those of the process, and nearer than those of a narrow one.
+    far, near = (wide_limit.limit_row(wide_limit.Case(width), 200) for width in (8, 256))
+    assert near["mean"] < 0.3 < far["mean"] and abs(near["stddev"] - 1.0) < 0.2
+    assert 0.0 < near["divergence"] < far["divergence"]
+    rates = np.where(wide_limit.STEP_SIZES < 0.1, 1.0, 0.0)
+    assert wide_limit.step_at(0.5, rates) == pytest.approx(0.1, rel=0.4)
 
 
 def test_thermalisation(run_quickly, tmp_path):

@@ -22,8 +22,8 @@ from tfbnn.system.atomic import replacing
 
 HELP = "draw figures of a saved model"
 DESCRIPTION = """\
-Draw figures of a saved model: traces of the chains, convergence of the predictions, predictions
-along each input, and which inputs matter; with a table of rows also predictions against truth, pulls
+Draw figures of a saved model: traces of the chains, their running means and autocorrelations,
+convergence of the predictions, predictions along each input, and which inputs matter; with a table of rows also predictions against truth, pulls
 and coverage, of a classifier reliability. Needs Matplotlib (tfbnn[plots])."""
 
 
@@ -93,6 +93,8 @@ def _figures(
     ensemble, (x, y, noise) = model.posterior, rows or (None, None, None)
     if ensemble.no_chains is None:
         yield "traces", plots.plot_traces(model)
+        yield "running_means", plots.plot_running_means(model)
+        yield "autocorrelation", plots.plot_autocorrelation(model)
         yield "convergence", plots.plot_convergence(model)
     ranges = ensemble.training_inputs
     if (ranges.high > ranges.low).any():

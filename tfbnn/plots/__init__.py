@@ -8,16 +8,21 @@ from tfbnn.plots.chains import plot_convergence, plot_traces
 from tfbnn.plots.classes import plot_reliability
 from tfbnn.plots.coverage import plot_coverage
 from tfbnn.plots.inputs import plot_relevance
+from tfbnn.plots.mixing import plot_autocorrelation, plot_running_means
+from tfbnn.plots.planes import plot_weight_planes
 from tfbnn.plots.predictions import plot_pulls, plot_truth
 from tfbnn.plots.slices import plot_slices
 
 __all__ = [
+    "plot_autocorrelation",
     "plot_convergence",
     "plot_coverage",
     "plot_pulls",
     "plot_relevance",
     "plot_reliability",
+    "plot_running_means",
     "plot_slices",
     "plot_traces",
     "plot_truth",
+    "plot_weight_planes",
 ]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, ORANGE, colors, line_styles, styled_figure
+from tfbnn.plots.canvas import BLUE, GREY, ORANGE, colors, line_styles, plain, styled_figure
 from tfbnn.plots.units import Quantity, input_quantities, target_quantities
 from tfbnn.posterior.checks import untransformed_inputs
 from tfbnn.posterior.ensemble import Ensemble
@@ -46,7 +47,12 @@ class Trace(NamedTuple):
     values: Array
 
 
-def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:
+def plot_traces(
+    model: SampledModel,
+    x_reference: ArrayLike | None = None,
+    *,
+    weights: Sequence[int] | None = None,
+) -> Figure:
     """Log density and three predictions of every chain, draw by draw, with their histograms.
 
     Chains that agree overlap; a chain that drifts or stays apart has not converged. Predictions are
@@ -56,19 +62,39 @@ def plot_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> Fi
     Args:
         model: A fitted `BayesianMLP`.
         x_reference: Inputs [R, D]. Default: three of the reference rows saved with the model.
+        weights: Places in theta, whose draws are shown in place of the predictions. Chains that
+            agree in the function may differ there, as hidden units can be exchanged.
 
     Returns:
         Figure.
+
+    Raises:
+        ValueError: For places that theta does not have, and where both are given.
     """
-    traces = find_traces(model, x_reference)
+    traces = find_traces(model, x_reference, weights)
     grid = {"width_ratios": [4, 1], "sharey": "row"}
     with styled_figure(len(traces), 2, (4.6, 1.75), **grid) as (figure, axes):
         draw_traces(axes, traces)
     return figure
 
 
-def find_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> list[Trace]:
-    """The log density and the first target's predictions at three inputs, as `plot_traces` has them."""
+def find_traces(
+    model: SampledModel,
+    x_reference: ArrayLike | None = None,
+    weights: Sequence[int] | None = None,
+) -> list[Trace]:
+    """The log density, and the first target's predictions at three inputs or the weights asked for."""
+    density = Trace("log density", "", model.posterior.sample_stats["lp"])
+    if weights is None:
+        return [density, *_predictions(model, x_reference)]
+    if x_reference is not None:
+        raise ValueError(
+            "x_reference is of predictions, and weights takes their place: give one of them."
+        )
+    return [density, *find_weights(model.posterior, weights)]
+
+
+def _predictions(model: SampledModel, x_reference: ArrayLike | None) -> list[Trace]:
     ensemble = model.posterior
     x = ensemble.x_reference
     if x_reference is not None:
@@ -79,12 +105,25 @@ def find_traces(model: SampledModel, x_reference: ArrayLike | None = None) -> li
     inputs, label = input_quantities(ensemble), _prediction_label(ensemble)
     scale = "transformed, " if ensemble.y_pipeline.steps else ""
     return [
-        Trace("log density", "", ensemble.sample_stats["lp"]),
-        *(
-            Trace(label, f"{scale}at {_place(inputs, row)}", draws[..., i])
-            for i, row in enumerate(x)
-        ),
+        Trace(label, f"{scale}at {_place(inputs, row)}", draws[..., i]) for i, row in enumerate(x)
     ]
+
+
+def find_weights(ensemble: Ensemble, weights: Sequence[int]) -> list[Trace]:
+    """Entries of theta.
+
+    Raises:
+        TypeError, ValueError: For what is no place in theta, or none at all.
+    """
+    size = ensemble.draws.shape[-1]
+    places = [check_integer("weights", place, minimum=0) for place in weights]
+    if not places or max(places) >= size:
+        raise ValueError(
+            f"weights must be places in theta, which has {size} of them, 0 to {size - 1}, received "
+            f"{places}."
+        )
+    name = ensemble.spec.parameter_name
+    return [Trace(plain(name(place)), "", ensemble.draws[..., place]) for place in places]
 
 
 def _prediction_label(ensemble: Ensemble) -> str:
@@ -122,16 +161,21 @@ def draw_traces(axes: Array, traces: Sequence[Trace]) -> None:
         trace.set_title(found.where, loc="left", fontsize="small")
         histogram.set_xticks([])
         trace.tick_params(labelbottom=trace is axes[-1, 0])
-    if num_chains <= _MOST_NAMED:
-        names = axes[0, 0].get_legend_handles_labels()
-        legend = axes[0, 0].figure.legend(*names, loc="outside upper center", ncols=4)
-        for line in legend.get_lines():
-            line.set_linewidth(1.5)
-    else:
-        axes[0, 0].set_title(f"{num_chains} chains")
+    name_chains(axes[0, 0].figure, axes[0, 0], num_chains)
     rest = "" if every == 1 else f", one of {every} shown"
     axes[-1, 0].set_xlabel(f"kept draw{rest}")
     axes[-1, 1].set_xlabel("all draws")
+
+
+def name_chains(figure: Figure, axis: Axes, num_chains: int) -> None:
+    """A legend of the lines of a panel for the whole figure, or how many there are in its title."""
+    if num_chains > _MOST_NAMED:
+        axis.set_title(f"{num_chains} chains")
+        return
+    names = axis.get_legend_handles_labels()
+    legend = figure.legend(*names, loc="outside upper center", ncols=4)
+    for line in legend.get_lines():
+        line.set_linewidth(1.5)
 
 
 def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:

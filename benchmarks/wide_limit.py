@@ -1,0 +1,268 @@
+"""What width does to a posterior in repriorised coordinates: direct draws, slices and step sizes.
+
+    python benchmarks/wide_limit.py [--quick --output FOLDER]
+
+Networks of ReLU units in the ntk parameterisation, whose limit of infinite width is a Gaussian process
+with a kernel in closed form. Draws of the prior in repriorised coordinates, which are posterior draws
+in that limit, against regression by that process; slices of the log posterior in both coordinates;
+the step size of HMC by width and rows. Tables and figure are benchmarks/results/wide_limit.*.
+
+References: Hron et al. 2022, arXiv:2206.07673 (Theorem 2.1, Figs 3 and 5, appendix D); the kernel:
+Cho and Saul 2009.
+"""
+
+import argparse
+import dataclasses
+import functools
+
+import numpy as np
+import tensorflow as tf
+from common import add_common_options, keep, output_folder
+from wide_limit_report import figure, report
+
+import tfbnn
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.reparametrisation import Repriorised
+from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
+
+__all__ = ["Case", "direct_draws", "limit", "nngp_kernel", "step_at"]
+
+NUM_INPUTS, NOISE_SCALE, NUM_TEST = 4, 0.1, 100
+LEAPFROG_STEPS, ACCEPTANCE = 8, 0.8
+STEP_SIZES = np.geomspace(0.003, 1.0, 18)
+# Half the side of a slice, in units of the coordinates, along two random directions of length one.
+REACH, NUM_GRID = 3.0, 41
+# Direct draws that are in memory at a time: of each a matrix of width times width.
+BATCH = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """How much is run.
+
+    Attributes:
+        networks: (width, depth) of those whose direct draws are compared with the limit.
+        num_draws: Direct draws of each.
+        widths: Of which step sizes are found.
+        num_transitions: Of the chains that lead to where steps begin.
+    """
+
+    networks: tuple
+    num_draws: int
+    widths: tuple
+    num_transitions: int
+
+    @property
+    def cases(self):
+        """(width, depth, rows) for step sizes: by width, then by rows at the middle width."""
+        middle = self.widths[len(self.widths) // 2]
+        by_width = [(width, 1, 64) for width in self.widths]
+        return [*by_width, (middle, 1, 16), (middle, 1, 256)]
+
+
+QUICK = Size(((8, 1), (64, 1)), 400, (8, 64), 3)
+FULL = Size(((16, 1), (64, 1), (256, 1), (16, 3), (64, 3)), 1000, (16, 64, 256), 25)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A network of equal hidden layers and the rows it learns from; priors are N(0, 1)."""
+
+    width: int
+    depth: int = 1
+    num_rows: int = 64
+
+    @property
+    def spec(self):
+        model = tfbnn.BayesianMLP(
+            [NUM_INPUTS, *[self.width] * self.depth, 1],
+            activation="relu",
+            parameterization="ntk",
+            prior=tfbnn.priors.Normal(1.0),
+            likelihood=tfbnn.likelihoods.Gaussian(NOISE_SCALE),
+            x_transform=None,
+            y_transform=None,
+            dtype="float64",
+        )
+        return model.spec
+
+    @property
+    def rows(self):
+        """(x [N, D], y [N, 1], test inputs [NUM_TEST, D]) of a smooth function with noise."""
+        generator = np.random.default_rng(0)
+        x = generator.standard_normal((1024 + NUM_TEST, NUM_INPUTS))
+        y = np.sin(x[:, :1]) + 0.5 * x[:, 1:2] * x[:, 2:3]
+        y = y + NOISE_SCALE * generator.standard_normal(y.shape)
+        return x[NUM_TEST:][: self.num_rows], y[NUM_TEST:][: self.num_rows], x[:NUM_TEST]
+
+    @property
+    def data(self):
+        x, y, _ = self.rows
+        return make_data(x, y, None, self.spec.dtype)
+
+    def normals(self, seed, count):
+        """Draws of the prior [count, P], which are those of the posterior's limit in its coordinates."""
+        return np.random.default_rng(seed).standard_normal((count, self.spec.num_parameters))
+
+
+def nngp_kernel(x, z, depth):
+    """Covariance [n, m] of the outputs at inputs x [n, D] and z [m, D] in the limit of infinite width.
+
+    Cho and Saul's arc-cosine kernel of degree one, a layer after the other; of every layer bias
+    and kernel have variance one, the latter over its number of inputs.
+    """
+    mixed = x @ z.T / x.shape[1] + 1.0
+    own, others = ((rows**2).sum(axis=1) / x.shape[1] + 1.0 for rows in (x, z))
+    for _ in range(depth):
+        lengths = np.sqrt(np.outer(own, others))
+        angle = np.arccos(np.clip(mixed / lengths, -1.0, 1.0))
+        mixed = lengths * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2.0 * np.pi) + 1.0
+        own, others = own / 2.0 + 1.0, others / 2.0 + 1.0
+    return mixed
+
+
+def limit(case):
+    """(mean [n], covariance [n, n], log evidence) of regression by the process, at the test inputs."""
+    x, y, test = case.rows
+    noisy = nngp_kernel(x, x, case.depth) + NOISE_SCALE**2 * np.eye(len(x))
+    root = np.linalg.cholesky(noisy)
+    across = np.linalg.solve(root, nngp_kernel(x, test, case.depth))
+    seen = np.linalg.solve(root, y[:, 0])
+    covariance = nngp_kernel(test, test, case.depth) - across.T @ across
+    evidence = -0.5 * (seen @ seen + len(x) * np.log(2.0 * np.pi)) - np.log(np.diag(root)).sum()
+    return across.T @ seen, covariance, float(evidence)
+
+
+def direct_draws(case, count):
+    """(outputs at the test inputs [count, n], log marginal likelihoods given the hidden layers [count])."""
+    potential, data = Repriorised(case.spec), case.data
+    inputs = tf.constant(case.rows[2].T)
+    found = []
+    for number in range(count // BATCH):
+        phi = case.normals((1, number), BATCH)
+        theta, _ = potential.complete(tf.constant(phi), None, data)
+        # All coordinates are N(0, 1) under the prior: what is left says how far the posterior is from it.
+        of_prior = -0.5 * (phi**2).sum(axis=1) - 0.5 * phi.shape[1] * np.log(2.0 * np.pi)
+        marginal = potential.log_prob(tf.constant(phi), data).numpy() - of_prior
+        found.append((network_outputs(case.spec, theta, inputs).numpy()[:, 0], marginal))
+    outputs, marginals = zip(*found)
+    return np.concatenate(outputs), np.concatenate(marginals)
+
+
+def limit_row(case, count):
+    """How far direct draws are from the process, and from the posterior of the network."""
+    mean, covariance, evidence = limit(case)
+    outputs, marginals = direct_draws(case, count)
+    stddev = np.sqrt(np.diag(covariance))
+    largest = marginals.max()
+    weights = np.exp(marginals - largest)
+    return {
+        "width": case.width,
+        "depth": case.depth,
+        "mean": float(np.sqrt(np.mean(((outputs.mean(axis=0) - mean) / stddev) ** 2))),
+        "stddev": float(np.mean(outputs.std(axis=0) / stddev)),
+        "covariance": float(
+            np.linalg.norm(np.cov(outputs.T) - covariance) / np.linalg.norm(covariance)
+        ),
+        # KL(prior || posterior) in these coordinates; the evidence by the same draws.
+        "divergence": float(largest + np.log(weights.mean()) - marginals.mean()),
+        "evidence": float(largest + np.log(weights.mean()) - evidence),
+        "effective": float(weights.sum() ** 2 / (weights**2).sum() / count),
+    }
+
+
+@functools.lru_cache
+def settled(case, num_transitions):
+    """Coordinates [C, P] of posterior draws: direct ones, moved on by HMC whose steps find their size."""
+    phi, move, step = case.normals(2, 64), mover(case, "repriorised"), 0.1
+    generator = np.random.default_rng(3)
+    for _ in range(num_transitions):
+        moved, accepted = move(phi, step, generator)
+        phi = np.where((generator.uniform(size=len(phi)) < accepted)[:, None], moved, phi)
+        step *= 1.1 if accepted.mean() > ACCEPTANCE else 0.7
+    return phi
+
+
+@functools.lru_cache
+def mover(case, method):
+    """Function (coordinates [C, P], step size, generator) -> (proposals, their acceptance [C])."""
+    potential = Repriorised(case.spec) if method == "repriorised" else Potential(case.spec)
+    function, data = compiled_value_and_gradient(potential), case.data
+
+    def at(place):
+        value, gradient = function(tf.constant(place), data)
+        return value.numpy(), gradient.numpy()
+
+    def move(place, step, generator):
+        momentum = generator.standard_normal(place.shape)
+        value, gradient = at(place)
+        before = value - 0.5 * (momentum**2).sum(axis=1)
+        for _ in range(LEAPFROG_STEPS):
+            momentum = momentum + 0.5 * step * gradient
+            place = place + step * momentum
+            value, gradient = at(place)
+            momentum = momentum + 0.5 * step * gradient
+        with np.errstate(over="ignore", invalid="ignore"):
+            change = value - 0.5 * (momentum**2).sum(axis=1) - before
+        return place, np.exp(np.minimum(np.nan_to_num(change, nan=-np.inf), 0.0))
+
+    return move
+
+
+def acceptance_row(case, num_transitions):
+    """Mean acceptance of HMC by step size in both coordinates, from the same posterior draws."""
+    phi = settled(case, num_transitions)
+    theta, _ = Repriorised(case.spec).complete(tf.constant(phi), None, case.data)
+    found = {}
+    for method, place in (("standard", theta.numpy()), ("repriorised", phi)):
+        move, generator = mover(case, method), np.random.default_rng(4)
+        rates = [float(move(place, step, generator)[1].mean()) for step in STEP_SIZES]
+        found[method] = {"acceptance": rates, "step": step_at(ACCEPTANCE, rates)}
+    return {"width": case.width, "num_rows": case.num_rows, **found}
+
+
+def step_at(acceptance, rates):
+    """The step size at which rates, by STEP_SIZES, first fall below an acceptance."""
+    below = int(np.argmax(np.array(rates) < acceptance))
+    if below == 0:
+        return None
+    pair = slice(below - 1, below + 1)
+    places = np.log(STEP_SIZES[pair])[::-1]
+    return float(np.exp(np.interp(acceptance, np.array(rates)[pair][::-1], places)))
+
+
+def slices(case, num_transitions):
+    """Log posterior [2 methods, g, g] around one posterior draw, less its largest value there."""
+    phi = settled(case, num_transitions)[:1]
+    theta, _ = Repriorised(case.spec).complete(tf.constant(phi), None, case.data)
+    directions = np.random.default_rng(6).standard_normal((2, phi.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    grid = np.linspace(-REACH, REACH, NUM_GRID)
+    steps = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2) @ directions
+    found = []
+    for potential, centre in ((Potential(case.spec), theta), (Repriorised(case.spec), phi)):
+        function = compiled_value_and_gradient(potential)
+        values = [
+            function(tf.constant(centre + part), case.data)[0].numpy()
+            for part in steps.reshape(NUM_GRID, NUM_GRID, -1)
+        ]
+        found.append(np.stack(values) - np.max(values))
+    return np.stack(found)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    options = parser.parse_args(arguments)
+    folder, size = output_folder(options), QUICK if options.quick else FULL
+    limits = [limit_row(Case(*network), size.num_draws) for network in size.networks]
+    steps = [acceptance_row(Case(*case), size.num_transitions) for case in size.cases]
+    planes = {w: slices(Case(w), size.num_transitions) for w in (size.widths[0], size.widths[-1])}
+    keep("wide_limit.md", report(limits, steps, size.num_draws), folder)
+    figure(planes, steps, folder / "wide_limit.png")
+
+
+if __name__ == "__main__":
+    main()
