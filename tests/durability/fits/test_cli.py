@@ -100,7 +100,7 @@ def test_commands_take_a_run_folder_for_a_model_file(run, stopped, tmp_path):
         assert err.startswith("Warning: The run was stopped early") and err.count("\n") == 1
     pytest.importorskip("matplotlib")
     code, out, _ = run(f"plot {path} rows.csv -o {tmp_path / 'figures'}")
-    assert code == 0 and len(out.splitlines()) == 6
+    assert code == 0 and len(out.splitlines()) == 8
 
 
 def test_diagnose_follows_a_run_until_it_is_finished(run, stopped, monkeypatch):
