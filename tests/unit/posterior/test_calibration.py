@@ -107,7 +107,9 @@ NOISE_LAWS = {
     "student_t": lambda generator, size: generator.standard_t(3, size=size) / np.sqrt(3.0),
     "skew": lambda generator, size: (generator.gamma(1.5, size=size) - 1.5) / np.sqrt(1.5),
 }
-each_noise = pytest.mark.parametrize("draw", NOISE_LAWS.values(), ids=NOISE_LAWS)
+each_noise = pytest.mark.parametrize(
+    "draw", statistics_but([NOISE_LAWS["skew"]], NOISE_LAWS.values()), ids=NOISE_LAWS
+)
 
 
 def shares_inside(scores, new):

@@ -187,7 +187,9 @@ class TestSolvers:
         estimate = ProductCurvature(*arguments).inverse_diagonal()
         assert abs(estimate.sum() - exact.sum()) < 0.25 * exact.sum()
 
-    @pytest.mark.parametrize("method", ["dense", "rows", "products"])
+    @pytest.mark.parametrize(
+        "method", statistics_but(["dense", "rows"], ["dense", "rows", "products"])
+    )
     def test_all_polish_to_about_the_same_density(self, method):
         spec = tfbnn.BayesianMLP(
             [2, 30, 1],
