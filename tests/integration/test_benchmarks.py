@@ -295,6 +295,7 @@ def test_batches(run_quickly):
     assert last > alone and f"batch 4 {last:.3f}" in table
 
 
+@TIMES_ALONE
 def test_million_rows(run_quickly, tmp_path):
     table, rows = run_quickly("million_rows", "--work", str(tmp_path / "work"))
     found = {row["key"]: row for row in rows}

@@ -162,6 +162,7 @@ def test_pcn(run_quickly):
     assert all(len(row["outputs"]["ess"]) == 100 for row in tuned.values())
 
 
+@pytest.mark.slow
 def test_sms_ubu(run_quickly):
     table, rows = run_quickly("sms_ubu")
     assert "## Beside full-batch HMC" in table and "## Beside the tolerance" in table
