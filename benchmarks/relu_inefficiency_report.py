@@ -22,7 +22,7 @@ chains started is not said. Means are over all chains, whether they left their s
 FINDINGS = """\
 ## What is seen
 
-Sigmoid: acceptance agrees with the published one within 0.008 at every step size, wherever chains start, and
+Sigmoid: acceptance agrees with the published one within 0.013 at every step size, wherever chains start, and
 the optimum of the efficiency curve lies at eps = 0.003 with an acceptance of 0.75 to 0.78 (0.755 published).
 
 ReLU and leaky ReLU: where chains start decides. From the prior the energy is thousands of times that of the
