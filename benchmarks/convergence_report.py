@@ -2,7 +2,7 @@
 
 from common import markdown
 
-from tfbnn.plots.canvas import GREY, colors, line_styles, styled_figure
+from tfbnn.plots.canvas import GREY, line_looks, styled_figure
 
 __all__ = ["figure", "report"]
 
@@ -133,17 +133,12 @@ def figure(rows, path):
 
 
 def _draw_panel(axes, rows):
-    looks = zip(colors(len(rows)), line_styles(len(rows)))
-    for index, ((name, row), (colour, dashes)) in enumerate(zip(rows.items(), looks)):
+    looks = line_looks(len(rows))
+    for index, ((name, row), look) in enumerate(zip(rows.items(), looks)):
         gradients = [point["gradients"] for point in row["checkpoints"]]
         # R-hat of chains that agree may come out below 1.
         excess = [max(point["rhat_q95"] - 1.0, 1e-3) for point in row["checkpoints"]]
-        style = {
-            "color": colour,
-            "linestyle": dashes,
-            "marker": "os^vD"[index % 5],
-            "markersize": 4,
-        }
+        style = look | {"marker": "os^vD"[index % 5], "markersize": 4}
         axes.plot(gradients, excess, label=name, **style)
     axes.axhline(0.05, color=GREY, linestyle=":", linewidth=1, label="R-hat 1.05")
     axes.set(xscale="log", yscale="log")

@@ -27,7 +27,7 @@ from timed_lanes import (
     start,
 )
 
-from tfbnn.plots.canvas import colors, line_styles, styled_figure
+from tfbnn.plots.canvas import line_looks, styled_figure
 
 NUM_ROWS, REPEATS = 11_746, 5
 WIDTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
@@ -182,14 +182,13 @@ def figure(found, path):
 
 
 def _draw(axes, found):
-    looks = iter(zip(colors(24), line_styles(24)))
+    looks = iter(line_looks(24))
     for device, rows in found.items():
         name = device.split(":")[0]
         for mode in MODES:
             points = {n: P100_STEPS * row[mode] for n, row in rows.items() if mode in row}
-            colour, dashes = next(looks)
-            look = {"marker": "o", "color": colour, "linestyle": dashes}
-            axes.loglog(list(points), list(points.values()), **look, label=f"{name}, {mode}")
+            look = next(looks) | {"marker": "o", "label": f"{name}, {mode}"}
+            axes.loglog(list(points), list(points.values()), **look)
         parts = {
             n: least_seconds([5, n, 1], NUM_ROWS, r["operation"], r["tanh"])
             for n, r in rows.items()

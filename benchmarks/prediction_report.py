@@ -3,7 +3,7 @@
 import numpy as np
 from common import keep, markdown
 
-from tfbnn.plots.canvas import colors, line_styles, styled_figure
+from tfbnn.plots.canvas import line_looks, styled_figure
 from tfbnn.system.threads import num_cores
 
 __all__ = ["report"]
@@ -103,9 +103,9 @@ def _colds(rows):
 def _histogram(rows, path):
     with styled_figure(1, 1, (6.0, 3.5)) as (canvas, panels):
         axes = panels[0, 0]
-        for row, colour, dashes in zip(rows, colors(len(rows)), line_styles(len(rows))):
-            look = {"color": colour, "linestyle": dashes, "label": _name(row["layers"])}
-            axes.hist(1e3 * row["load"], bins=20, histtype="step", **look)
+        for row, look in zip(rows, line_looks(len(rows))):
+            look |= {"histtype": "step", "label": _name(row["layers"])}
+            axes.hist(1e3 * row["load"], bins=20, **look)
         axes.set(xlabel="tfbnn.load, ms", ylabel="loads", xscale="log")
         axes.legend()
         canvas.savefig(path, dpi=150)

@@ -22,7 +22,8 @@ from tfbnn.diagnostics.quantities import as_draws, per_chain, per_quantity
 from tfbnn.diagnostics.ranks import fold, normal_scores, split_chains
 from tfbnn.system.arrays import Array
 
-_THINNING_CORRELATION = 0.1
+# Below it draws so far apart are taken for as good as independent.
+THINNING_CORRELATION = 0.1
 
 
 def rhat(draws: ArrayLike) -> Array:
@@ -220,7 +221,7 @@ def _geyer_ess(block: Array) -> Array:
 def _thinning(block: Array) -> Array:
     correlations = _correlations(block, block.shape[-1]).mean(axis=1)
     # There is such a lag: the autocorrelations at positive lags add up to -1/2.
-    lag = 1.0 + np.argmax(correlations[:, 1:] < _THINNING_CORRELATION, axis=-1)
+    lag = 1.0 + np.argmax(correlations[:, 1:] < THINNING_CORRELATION, axis=-1)
     return np.where(np.isnan(correlations[:, 0]), np.nan, lag)
 
 

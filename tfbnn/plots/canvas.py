@@ -41,9 +41,12 @@ def colors(count: int) -> list[str]:
     return [_CYCLE[index % len(_CYCLE)] for index in range(count)]
 
 
-def line_styles(count: int) -> list[str]:
-    """`count` styles of lines, by which those can be told apart whose colours are alike."""
-    return [_LINES[index % len(_LINES)] for index in range(count)]
+def line_looks(count: int) -> list[dict[str, Any]]:
+    """Colours and styles of `count` lines; by their styles those of one colour can be told apart."""
+    return [
+        {"color": color, "linestyle": _LINES[index % len(_LINES)]}
+        for index, color in enumerate(colors(count))
+    ]
 
 
 def plain(name: str) -> str:

@@ -12,7 +12,7 @@ from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, ORANGE, colors, line_styles, plain, styled_figure
+from tfbnn.plots.canvas import BLUE, GREY, ORANGE, line_looks, plain, styled_figure
 from tfbnn.plots.units import Quantity, input_quantities, target_quantities
 from tfbnn.posterior.checks import untransformed_inputs
 from tfbnn.posterior.ensemble import Ensemble
@@ -150,9 +150,7 @@ def draw_traces(axes: Array, traces: Sequence[Trace]) -> None:
     for (trace, histogram), found in zip(axes, traces):
         values = found.values
         edges = np.histogram_bin_edges(values[np.isfinite(values)], 30)
-        looks = zip(colors(num_chains), line_styles(num_chains))
-        for number, (chain, (color, dashes)) in enumerate(zip(values, looks)):
-            look: dict[str, Any] = {"color": color, "linestyle": dashes}
+        for number, (chain, look) in enumerate(zip(values, line_looks(num_chains))):
             # Lines of many chains are an image in vector graphics, which would be too large.
             style = look | {"linewidth": 0.9, "alpha": 0.8, "rasterized": num_chains > _MOST_NAMED}
             trace.plot(shown, chain[shown], **style, label=f"chain {number}")

@@ -72,10 +72,10 @@ def draw_intervals(axis: Axes, pit: Array, quantities: Sequence[Quantity]) -> No
     label = "one standard deviation of the share"
     axis.fill_between(grid, grid - spread, grid + spread, **band, label=label)
     axis.plot(grid, grid, color=GREY, linewidth=1, label="bars that are right")
-    looks = zip(canvas.colors(len(quantities)), canvas.line_styles(len(quantities)))
-    for (color, dashes), quantity, shares in zip(looks, quantities, observed.T):
-        look: dict[str, Any] = {"color": color, "linestyle": dashes, "marker": "o"}
-        axis.plot(levels, shares, **look, markersize=3.5, linewidth=1, label=quantity.symbol)
+    looks = canvas.line_looks(len(quantities))
+    for look, quantity, shares in zip(looks, quantities, observed.T):
+        look |= {"marker": "o", "markersize": 3.5, "linewidth": 1, "label": quantity.symbol}
+        axis.plot(levels, shares, **look)
     axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axis.set(xlabel="nominal central interval", ylabel="observed share of rows inside")
     canvas.add_legend(axis)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.data.validation import check_integer
-from tfbnn.diagnostics.statistics import autocorrelation
-from tfbnn.plots.canvas import GREY, colors, line_styles, styled_figure
+from tfbnn.diagnostics.statistics import THINNING_CORRELATION, autocorrelation
+from tfbnn.plots.canvas import GREY, line_looks, styled_figure
 from tfbnn.plots.chains import Trace, find_traces, name_chains
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _MOST_POINTS = 500
 # Where the default of max_lag stops looking for chains to forget, as a share of their draws.
 _LARGEST_SHARE = 0.5
-# Below it a chain has forgotten; `recommended_thinning` uses the same.
-_FORGOTTEN = 0.1
 
 
 def plot_running_means(
@@ -98,7 +96,7 @@ def plot_autocorrelation(
             for line, look in zip(correlations, _looks(len(correlations))):
                 axis.plot(np.arange(shown + 1), line[: shown + 1], **look)
             axis.axhline(0.0, color=GREY, linewidth=0.8)
-            axis.axhline(_FORGOTTEN, color=GREY, linestyle=":", linewidth=1.2)
+            axis.axhline(THINNING_CORRELATION, color=GREY, linestyle=":", linewidth=1.2)
             axis.set_ylim(top=1.05)
     return figure
 
@@ -109,7 +107,7 @@ def _enough_lags(found: Sequence[Array]) -> int:
     most = max(1, min(num_lags - 1, int(_LARGEST_SHARE * num_lags)))
     # Chains that stand still have nothing to forget.
     slowest = np.max([np.nan_to_num(each, nan=-1.0).max(axis=0) for each in found], axis=0)
-    forgotten = slowest < _FORGOTTEN
+    forgotten = slowest < THINNING_CORRELATION
     return min(most, 2 * int(np.argmax(forgotten))) if forgotten.any() else most
 
 
@@ -127,11 +125,10 @@ def _draw_running_means(axis: Axes, values: Array) -> None:
 
 
 def _looks(num_chains: int) -> list[dict[str, Any]]:
-    """How lines of chains look, by which they can be told apart."""
-    looks = zip(colors(num_chains), line_styles(num_chains))
+    """How lines of chains look, and what they are called."""
     return [
-        {"color": color, "linestyle": dashes, "linewidth": 1.2, "label": f"chain {number}"}
-        for number, (color, dashes) in enumerate(looks)
+        look | {"linewidth": 1.2, "label": f"chain {number}"}
+        for number, look in enumerate(line_looks(num_chains))
     ]
 
 

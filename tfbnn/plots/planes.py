@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfbnn.plots.canvas import colors, line_styles, styled_figure
+from tfbnn.plots.canvas import line_looks, styled_figure
 from tfbnn.plots.chains import Trace, find_weights, name_chains
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import evenly_spaced
@@ -73,12 +73,11 @@ def plot_weight_planes(model: SampledModel, weights: Sequence[int] | None = None
 def _draw_densities(axis: Axes, values: Array) -> None:
     """Draws the density of each chain of values [C, S]."""
     grid = _grid(values, _bandwidth(values, 1))
-    looks = zip(colors(len(values)), line_styles(len(values)))
-    for number, (chain, (color, dashes)) in enumerate(zip(values, looks)):
+    for number, (chain, look) in enumerate(zip(values, line_looks(len(values)))):
         width = _bandwidth(chain, 1)
         if width > 0.0:
             density = _kernels(grid, chain, width).mean(axis=1)
-            axis.plot(grid, density, color=color, linestyle=dashes, label=f"chain {number}")
+            axis.plot(grid, density, **look, label=f"chain {number}")
     axis.set_yticks([])
     axis.set_ylim(bottom=0.0)
 

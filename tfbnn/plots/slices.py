@@ -15,7 +15,7 @@ from tfbnn.plots.canvas import (
     LIGHT,
     MOST_VECTORS,
     colors,
-    line_styles,
+    line_looks,
     plain,
     styled_figure,
 )
@@ -121,16 +121,15 @@ def draw_slice(axis: Axes, piece: Slice) -> None:
 def _draw_curves(axis: Axes, piece: Slice) -> None:
     """Lines and bands along numbers."""
     several = len(piece.curves) > 1
-    looks = zip(colors(len(piece.curves)), line_styles(len(piece.curves)))
-    for (color, dashes), curve in zip(looks, piece.curves):
-        band: dict[str, Any] = {"color": color if several else BLUE, "linewidth": 0}
+    for look, curve in zip(line_looks(len(piece.curves)), piece.curves):
+        band: dict[str, Any] = {"color": look["color"] if several else BLUE, "linewidth": 0}
         if curve.noisy is not None:
             light = band | {"alpha": 0.18, "label": "new observation, 68 %"}
             axis.fill_between(piece.values, *curve.noisy, **light)
         text = None if several else "function, 68 %"
         low, middle, high = curve.function
         axis.fill_between(piece.values, low, high, **band, alpha=0.35, label=text)
-        axis.plot(piece.values, middle, color=color, linestyle=dashes, label=curve.label)
+        axis.plot(piece.values, middle, **look, label=curve.label)
     if piece.is_log[0]:
         axis.set_xscale("log")
     axis.set_xlim(piece.values[0], piece.values[-1])
