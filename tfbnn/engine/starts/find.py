@@ -193,7 +193,8 @@ def _ground(
 
     Where a share of the rows is to judge, validation rows do so in their stead.
     """
-    share, table = settings.validation_split, rows.train
+    share = settings.validation_split
+    table: NetworkRows | WeightedRows = rows.train
     if spec.earlier is not None:
         table = all_rows(spec, rows.train)
         data = table.data(spec.dtype)
@@ -201,7 +202,7 @@ def _ground(
         judge = make_judge(spec, rows.held_out)
         sample = _sample(table, settings.search_rows, seed, spec.dtype)
         return Ground(data, data, judge if share else None, sample), judge.data
-    fitted, held_out = _sides(spec, rows.train, share, seed)
+    fitted, held_out = _sides(spec, rows.train, table, share, seed)
     sample = _sample(fitted, settings.search_rows, seed, spec.dtype)
     if held_out is None:
         return Ground(data, data, None, sample), None
@@ -226,12 +227,14 @@ def _sample(
 
 
 def _sides(
-    spec: NetworkSpec, rows: NetworkRows, share: float, seed: int
+    spec: NetworkSpec,
+    new: NetworkRows,
+    table: NetworkRows | WeightedRows,
+    share: float,
+    seed: int,
 ) -> tuple[NetworkRows | WeightedRows, NetworkRows | WeightedRows | None]:
-    """(Rows to fit, rows to judge by or None), with earlier ones."""
-    if spec.earlier is None:
-        return split_rows(rows, share, seed)
-    if not spec.earlier.is_condensed:
-        return split_rows(all_rows(spec, rows), share, seed)
-    fitted, held_out = split_rows(rows, share, seed)
+    """(Rows to fit, rows to judge by or None) out of a table of new rows and those of earlier fits."""
+    if spec.earlier is None or not spec.earlier.is_condensed:
+        return split_rows(table, share, seed)
+    fitted, held_out = split_rows(new, share, seed)
     return all_rows(spec, fitted), held_out

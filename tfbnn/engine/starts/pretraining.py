@@ -233,11 +233,11 @@ class _Progress(NamedTuple):
 def _make_score(spec, validation):
     if validation is None:
         return None
-    log_likelihoods, num_rows = compiled_log_likelihoods(Potential(spec)), validation.total_weight
+    log_likelihoods, weight = compiled_log_likelihoods(Potential(spec)), validation.total_weight
 
     def score(theta, count):
         found = log_likelihoods(tf.constant(theta), tf.constant(count), validation)
-        return found.numpy() / num_rows
+        return found.numpy() / weight
 
     return score
 
