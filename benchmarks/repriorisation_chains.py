@@ -27,6 +27,7 @@ __all__ = [
     "Watch",
     "effective",
     "kernel",
+    "ntk_spec",
     "sample",
     "start",
 ]
@@ -37,6 +38,20 @@ NOISE_SCALE, NUM_PROJECTIONS, NUM_TEST = 0.1, 100, 100
 LEAPFROG_STEPS, ACCEPTANCE = 8, 0.8
 # Transitions between two looks at the clock, and how many such blocks nobody will wait for.
 BLOCK, MOST_BLOCKS = 4, 1_000_000
+
+
+def ntk_spec(layers, **settings):
+    """NetworkSpec in ntk with N(0, 1) priors; noise of standard deviation 0.1 on targets as they are."""
+    model = tfbnn.BayesianMLP(
+        layers,
+        parameterization="ntk",
+        prior=tfbnn.priors.Normal(1.0),
+        likelihood=tfbnn.likelihoods.Gaussian(NOISE_SCALE),
+        x_transform=None,
+        y_transform=None,
+        **settings,
+    )
+    return model.spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,18 +76,9 @@ class Case:
 
     @property
     def spec(self):
-        """ModelSpec; noise of standard deviation 0.1 on standardised targets."""
+        """ModelSpec of the network."""
         x, _, _ = self.rows
-        model = tfbnn.BayesianMLP(
-            [x.shape[1], *[self.width] * self.depth, 1],
-            activation="gelu",
-            parameterization="ntk",
-            prior=tfbnn.priors.Normal(1.0),
-            likelihood=tfbnn.likelihoods.Gaussian(NOISE_SCALE),
-            x_transform=None,
-            y_transform=None,
-        )
-        return model.spec
+        return ntk_spec([x.shape[1], *[self.width] * self.depth, 1], activation="gelu")
 
     @property
     def rows(self):

@@ -18,9 +18,9 @@ import functools
 import numpy as np
 import tensorflow as tf
 from common import add_common_options, keep, output_folder
+from repriorisation_chains import NOISE_SCALE, ntk_spec
 from wide_limit_report import figure, report
 
-import tfbnn
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
@@ -29,7 +29,7 @@ from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 
 __all__ = ["Case", "direct_draws", "limit", "nngp_kernel", "step_at"]
 
-NUM_INPUTS, NOISE_SCALE, NUM_TEST = 4, 0.1, 100
+NUM_INPUTS, NUM_TEST = 4, 100
 LEAPFROG_STEPS, ACCEPTANCE = 8, 0.8
 STEP_SIZES = np.geomspace(0.003, 1.0, 18)
 # Half the side of a slice, in units of the coordinates, along two random directions of length one.
@@ -76,17 +76,8 @@ class Case:
 
     @property
     def spec(self):
-        model = tfbnn.BayesianMLP(
-            [NUM_INPUTS, *[self.width] * self.depth, 1],
-            activation="relu",
-            parameterization="ntk",
-            prior=tfbnn.priors.Normal(1.0),
-            likelihood=tfbnn.likelihoods.Gaussian(NOISE_SCALE),
-            x_transform=None,
-            y_transform=None,
-            dtype="float64",
-        )
-        return model.spec
+        layers = [NUM_INPUTS, *[self.width] * self.depth, 1]
+        return ntk_spec(layers, activation="relu", dtype="float64")
 
     @property
     def rows(self):

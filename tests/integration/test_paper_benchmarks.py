@@ -127,6 +127,16 @@ def test_iris_and_classification(run_quickly):
     assert "log predictive density" in table
 
 
+def checked_chains(rows, method):
+    """Rows of the chains by all three methods, `method` having lost the readout's stiffness."""
+    chains = {row["method"]: row for row in rows if "method" in row}
+    assert set(chains) == {"standard", "repriorised", "collapsed"}
+    assert chains[method]["step_size"] > 1.5 * chains["standard"]["step_size"]
+    for row in chains.values():
+        assert row["num_gradients"] == row["num_leapfrog_steps"] * row["num_draws"]
+    return chains.values()
+
+
 @pytest.mark.realdata
 def test_repriorisation(run_quickly, tmp_path):
     table, rows = run_quickly("repriorisation")
@@ -134,12 +144,7 @@ def test_repriorisation(run_quickly, tmp_path):
         assert title in table
     assert "nan" not in table
     assert (tmp_path / "repriorisation.png").stat().st_size > 10_000
-    chains = {row["method"]: row for row in rows if "method" in row}
-    assert set(chains) == {"standard", "repriorised", "collapsed"}
-    # The readout's stiffness is gone.
-    assert chains["repriorised"]["step_size"] > 1.5 * chains["standard"]["step_size"]
-    for row in chains.values():
-        assert row["num_gradients"] == row["num_leapfrog_steps"] * row["num_draws"]
+    for row in checked_chains(rows, "repriorised"):
         assert len(row["weights"]["ess"]) == len(row["outputs"]["ess"]) == 100
     (speed,) = (row for row in rows if row.get("study") == "speed")
     assert 0.0 < speed["bound"]["standard"] < speed["bound"]["repriorised"]
@@ -179,12 +184,7 @@ def test_digits_networks(run_quickly, tmp_path):
     table, rows = run_quickly("digits_networks")
     assert table.count("| flattened, 2 |") == 3 and "nan" not in table
     assert (tmp_path / "digits_networks.png").stat().st_size > 10_000
-    chains = {row["method"]: row for row in rows if "method" in row}
-    assert set(chains) == {"standard", "repriorised", "collapsed"}
-    # The readout's stiffness is gone.
-    assert chains["collapsed"]["step_size"] > 1.5 * chains["standard"]["step_size"]
-    for row in chains.values():
-        assert row["num_gradients"] == row["num_leapfrog_steps"] * row["num_draws"]
+    for row in checked_chains(rows, "collapsed"):
         assert len(row["weights"]["ess"]) == 100 and len(row["outputs"]["ess"]) == 1000
         assert row["rhat2"][-1][0] == row["num_gradients"]
         assert row["accuracy"] > 0.7
