@@ -1,8 +1,9 @@
 """Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best.
 
-Of a model with an earlier posterior the search sees the rows of that as well, and is that of a fit to
-all of them. Where not all are kept, the networks of that posterior know more than the rows: they
-compete with those that ADAM finds anew, and only new rows can judge both.
+Of a model with an earlier posterior the search sees the rows of that as well. Its networks compete
+with those that ADAM finds anew where something judges both fairly: the log density of all rows, or new
+rows that were held out. Held-out rows of the earlier fits are none, as its networks have seen them: where
+such judge, the search is that of a fit to all rows.
 """
 
 import time
@@ -97,7 +98,7 @@ def _candidates(
     notify: Notifier,
     search: Search,
 ) -> Unpolished:
-    """What ADAM finds, after the networks of an earlier posterior that know more than its rows."""
+    """What ADAM finds, after the networks of an earlier posterior that can be judged beside it."""
     num_starts = settings.num_starts or sampling.num_chains
 
     def drawn(number: int) -> Array:
@@ -109,7 +110,7 @@ def _candidates(
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     result = pretrain(alone, ground.sought_on, settings, searched, validation, notify, search)
     theta, text = result.theta, _describe_adam(result)
-    if spec.earlier is not None and spec.earlier.is_condensed:
+    if spec.earlier is not None and (ground.judge is None or spec.earlier.is_condensed):
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
         theta, text = np.concatenate([networks, theta]), f"{_first(spec)}; {text}"
     return Unpolished(theta, text, result.seconds, result.interrupted)

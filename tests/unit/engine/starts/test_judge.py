@@ -231,6 +231,15 @@ def found(
     )
 
 
+def batches(table, networks):
+    """(The first five rows, the others as those of an earlier fit with these networks)."""
+    kept = EarlierRows.of(
+        x=table.x[5:], y=table.y[5:], noise=None, weights=np.ones(len(table.x) - 5),
+        num_rows=len(table.x) - 5, networks=networks,
+    )  # fmt: skip
+    return NetworkRows(table.x[:5], table.y[:5], None), kept
+
+
 class TestSearch:
     def test_the_held_out_rows_set_the_noise(self):
         table = rows()
@@ -272,16 +281,28 @@ class TestSearch:
     def test_with_all_earlier_rows_it_is_the_search_of_a_fit_to_all(self):
         """Of the new rows alone, five, none could be held out."""
         table, spec = rows(), replace(SPEC, dtype="float64")
-        kept = EarlierRows.of(
-            x=table.x[5:], y=table.y[5:], noise=None, weights=np.ones(35), num_rows=35,
-            networks=thetas(2),
-        )  # fmt: skip
         search = dict(epochs=20, batch_size=None, early_stopping=3, newton_iterations=3)
         at_once = found(table, spec, num_starts=3, **search)
-        new = NetworkRows(table.x[:5], table.y[:5], None)
+        new, kept = batches(table, thetas(2))
         later = found(new, spec.after(kept), num_starts=3, **search)
         np.testing.assert_allclose(later.theta, at_once.theta, rtol=1e-6)
         assert later.text == at_once.text and "held-out scores" in later.text
+
+    @pytest.mark.parametrize("is_better", [True, False])
+    def test_without_held_out_rows_earlier_networks_compete_by_log_density(self, is_better):
+        """The first of the two is the end of a long search on all rows, or as good as any draw."""
+        table, spec = rows(), replace(SPEC, dtype="float64")
+        known = thetas(2)
+        if is_better:
+            known[0] = found(table, spec, share=0.0, epochs=300, learning_rate=0.02).theta[0]
+        new, kept = batches(table, known)
+        anew = dict(share=0.0, epochs=50, batch_size=None, learning_rate=0.02, num_starts=3)
+        later = found(new, spec.after(kept), **anew)
+        assert later.text.startswith("networks of the earlier posterior; ADAM, 50 epochs")
+        assert "the best 2 of 5 starts, log densities" in later.text
+        weights, known = (np.delete(theta, NOISE, 1) for theta in (later.theta, known))
+        assert np.array_equal(weights[0], known[0]) == is_better
+        assert not np.array_equal(weights[1], known[1])
 
     def test_early_stopping_without_enough_rows_makes_all_epochs(self):
         starts = found(rows(), share=0.05, epochs=3, early_stopping=1, batch_size=None)
