@@ -1,13 +1,29 @@
 """A child of benchmarks that time gradients in turns: builds lanes and advances them, see resident.py."""
 
 import gc
+import hashlib
 import os
 
 from process_memory import forget_largest, resident_megabytes
 from resident import answer
 from timed_lanes import TimedLanes, random_rows
 
+from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density import data
+
 _lanes = {}
+
+
+def arrange(pieces, most_rows, at_once):
+    """Before anything else: whether that many rows are in pieces, and how many operations run at once."""
+    data._ROWS_IN_PIECES = most_rows + (0 if pieces else 1)
+    tf.config.threading.set_inter_op_parallelism_threads(at_once)
+
+
+def bits(name):
+    """Digits of where the chains of all lanes are."""
+    points = b"".join(lane.state.z.numpy().tobytes() for lane in _lanes[name].lanes)
+    return hashlib.sha256(points).hexdigest()
 
 
 def build(name, layers, num_rows, num_lanes=1):
@@ -51,4 +67,6 @@ def grow(name, layers, num_rows, few_rows, num_lanes=1):
 
 
 if __name__ == "__main__":
-    answer({"build": build, "run": run, "drop": drop, "grow": grow})
+    answer(
+        {"arrange": arrange, "build": build, "run": run, "bits": bits, "drop": drop, "grow": grow}
+    )

@@ -183,6 +183,12 @@ def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
 
 
 @TIMES_ALONE
+def test_row_pieces(run_quickly):
+    table, _ = run_quickly("row_pieces")
+    assert re.search(r"^\| 5-4-1 \| 2000 \| 1 \|.*\| the same \|$", table, re.M)
+
+
+@TIMES_ALONE
 def test_rows(run_quickly):
     table, _ = run_quickly("rows")
     lines = re.findall(r"^\| 5-4-1 \| (\d) \| (\d+) \|", table, re.M)

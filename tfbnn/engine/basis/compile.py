@@ -55,6 +55,11 @@ def has_gpu() -> bool:
     return bool(tf.config.get_visible_devices("GPU"))
 
 
+def devices() -> list[str]:
+    """Names of all GPUs, or of the CPU; of several, where TensorFlow was told to have them."""
+    return [one.name for one in tf.config.list_logical_devices("GPU" if has_gpu() else "CPU")]
+
+
 def chain_groups(
     num_chains: int, *, apart: bool = True, many_devices: bool = False, most: int | None = None
 ) -> list[list[int]]:

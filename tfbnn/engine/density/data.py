@@ -19,6 +19,10 @@ from tfbnn.system.arrays import Array
 _LEAST_MULTIPLE, _LENGTHS_PER_OCTAVE = 16, 8
 _FEW_ROWS, _LENGTHS_OF_FEW = 512, 4
 
+# From so many rows on a sum is cut into so many pieces: then a gradient takes milliseconds, beside
+# which the start of another program is nothing. More cores than these do not make it faster.
+_ROWS_IN_PIECES, _NUM_PIECES = 2**18, 16
+
 
 class Data(NamedTuple):
     """Transformed rows as tensors, rows last; those in [first, last) count.
@@ -29,6 +33,8 @@ class Data(NamedTuple):
         row_noise: Known standard deviations, of the shape of y, or None.
         first, last: Places of the first row that counts and of the one after the last, int32.
         weights: How many rows each stands for [1, L], or [C, L], in the dtype of x; or None: itself.
+        num_pieces: In how many parts sums over rows are made beside each other, a plain number that
+            follows from the rows alone, never from cores or devices: the bits are the same on all.
     """
 
     x: Tensor
@@ -37,6 +43,7 @@ class Data(NamedTuple):
     first: Tensor
     last: Tensor
     weights: Tensor = None
+    num_pieces: int = 1
 
     @property
     def length(self) -> int:
@@ -94,7 +101,9 @@ class Data(NamedTuple):
             return tf.slice(array, [0] * len(others) + [start], [*others, length])
 
         return self.map(cut)._replace(
-            first=tf.maximum(self.first, begin) - start, last=tf.minimum(end - start, length)
+            first=tf.maximum(self.first, begin) - start,
+            last=tf.minimum(end - start, length),
+            num_pieces=1,
         )
 
     def even_length(self, most: int) -> int:
@@ -117,7 +126,7 @@ class Data(NamedTuple):
         """The rows that count and no others, outside compiled programs."""
         first, last = int(self.first), int(self.last)
         return self.map(lambda array: array[..., first:last])._replace(
-            first=tf.constant(0), last=tf.constant(last - first)
+            first=tf.constant(0), last=tf.constant(last - first), num_pieces=1
         )
 
 
@@ -135,7 +144,8 @@ def make_data(
         return tf.constant(padded)
 
     columns = None if weights is None else weights[:, None]
-    rows = Data(x, y, row_noise, tf.constant(0), tf.constant(num_rows), columns)
+    num_pieces = _NUM_PIECES if num_rows >= _ROWS_IN_PIECES else 1
+    rows = Data(x, y, row_noise, tf.constant(0), tf.constant(num_rows), columns, num_pieces)
     return rows.map(rows_last)
 
 

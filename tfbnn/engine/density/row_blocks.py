@@ -1,13 +1,15 @@
 """Sums over rows, block by block: activations stay in the processor's cache, and memory is flat in N.
 
 Within a block terms have the dtype of the network; their sum over its rows, and all sums over
-blocks, are float64. Blocks follow each other in one loop, whose bounds are run-time numbers.
+blocks, are float64. Blocks follow each other in one loop, whose bounds are run-time numbers. Where
+there are very many rows they are cut into pieces, each with such a loop, that have cores and GPUs for
+themselves.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from tfbnn.engine.basis.compile import has_gpu
+from tfbnn.engine.basis.compile import compiled, devices, has_gpu, xla_compiles
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
 from tfbnn.spec.sampled import Sampled
@@ -87,19 +89,62 @@ def sum_over_blocks(function: Callable[[Data], Any], zeros: Any, data: Data, len
         data: Data.
         length: The most rows per block.
     """
+    if in_pieces(data) and not (xla_compiles() or tf.executing_eagerly()):
+        return _sum_over_pieces(function, zeros, data, length)
     if data.length <= length:
         return function(data)
     length = data.even_length(length)
+    return _sum_over_some(function, zeros, data, length, tf.constant(0), data.num_blocks(length))
+
+
+def _sum_over_some(
+    function: Callable[[Data], Any], zeros: Any, data: Data, length: int, begin: Tensor, end: Tensor
+) -> Any:
+    """Sum over the blocks of exactly this length from number `begin` to before `end`."""
 
     def add(index: Tensor, total: Any) -> tuple[Tensor, Any]:
-        parts = function(data.block(index, length))
-        return index + 1, tf.nest.map_structure(
-            lambda sum_so_far, part: sum_so_far + tf.cast(part, sum_so_far.dtype), total, parts
-        )
+        return index + 1, _added(total, function(data.block(index, length)))
 
-    count = data.num_blocks(length)
-    start = (tf.constant(0), zeros)
-    return tf.while_loop(lambda index, _: index < count, add, start, parallel_iterations=1)[1]
+    return tf.while_loop(lambda index, _: index < end, add, (begin, zeros), parallel_iterations=1)[
+        1
+    ]
+
+
+def _added(total: Any, parts: Any) -> Any:
+    return tf.nest.map_structure(
+        lambda so_far, part: so_far + tf.cast(part, so_far.dtype), total, parts
+    )
+
+
+def in_pieces(data: Data) -> bool:
+    """Whether sums over these rows are to be made piece by piece, outside programs of XLA.
+
+    One GPU has room for all rows at once.
+    """
+    return data.num_pieces > 1 and (len(devices()) > 1 or not has_gpu())
+
+
+def _sum_over_pieces(function: Callable[[Data], Any], zeros: Any, data: Data, length: int) -> Any:
+    """`sum_over_blocks` of each piece by one program of XLA, of which TensorFlow runs as many at once
+    as it has threads; neighbouring pieces are on one device.
+
+    A piece is so many blocks of all rows, which are not copied. Pieces are added in their order,
+    whichever ended first.
+    """
+    length = data.even_length(min(length, -(-data.length // data.num_pieces)))
+    num_blocks = -(-data.length // length)
+    share = -(-num_blocks // data.num_pieces)
+
+    def of_piece(data: Data, begin: Tensor) -> Any:
+        end = tf.minimum(begin + share, data.num_blocks(length))
+        return _sum_over_some(function, zeros, data, length, begin, end)
+
+    program, places, total = compiled(of_piece, jit_compile=True), devices(), zeros
+    for begin in range(0, num_blocks, share):
+        with tf.device(places[begin * len(places) // num_blocks]):
+            parts = program(data, tf.constant(begin))
+        total = _added(total, parts)
+    return total
 
 
 def _masked_sum(terms: Tensor, rows: Data) -> Tensor:

@@ -10,6 +10,7 @@ from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis.compile import chain_groups
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.density import Density
+from tfbnn.engine.density.row_blocks import in_pieces
 from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.value_and_gradient import ValueAndGradient, make_value_and_gradient
 from tfbnn.engine.kernels.base import Kernel
@@ -89,7 +90,8 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
 
     Args:
         settings, definition: As in `plan_chains`.
-        data: Tensors of the training rows.
+        data: Tensors of the training rows. Where sums over them are made in pieces XLA compiles these,
+            and not what is around them, which has little to do.
         plan: Plan.
     """
     spec, sampling = definition.spec, definition.sampling
@@ -100,7 +102,10 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
         dtypes["rung_draws"] = np.dtype(spec.dtype)
     potential = settings.potential(spec)
     dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
-    jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, int(data.num_rows))
+    if not sampling.jit_compile:
+        data = data._replace(num_pieces=1)
+    gains_from_xla = settings.gains_from_xla(spec, int(data.num_rows))
+    jit_compile = sampling.jit_compile and gains_from_xla and not in_pieces(data)
     return Program(
         spec=spec,
         settings=settings,

@@ -1,0 +1,60 @@
+"""Pieces of rows on several devices, and on one or two threads: the same bits."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.processes
+
+PROGRAM = """
+import json, sys
+import numpy as np
+from tfbnn.engine.basis.libraries import tf
+
+num_devices, at_once = map(int, sys.argv[1:])
+tf.config.threading.set_inter_op_parallelism_threads(at_once)
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration() for _ in range(num_devices)],
+)
+
+import tfbnn
+from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.potential import Potential
+
+generator = np.random.default_rng(0)
+x, y = generator.normal(size=(3000, 2)), generator.normal(size=(3000, 1))
+spec = tfbnn.BayesianMLP([2, 5, 1]).spec
+theta = tf.constant(generator.normal(size=(1, spec.num_parameters)), tf.float32)
+data = make_data(x, y, None, "float32")._replace(num_pieces=4)
+function = compiled(lambda *given: Potential(spec).value_and_gradient(*given), jit_compile=False)
+value, gradient = function(theta, data)
+graph = function.get_concrete_function(theta, data).graph
+calls = [one for one in graph.get_operations() if one.type.endswith("PartitionedCall")]
+print(json.dumps({
+    "bits": [value.numpy().tobytes().hex(), gradient.numpy().tobytes().hex()],
+    "devices": [one.device[-5:] for one in calls],
+}))
+"""
+
+
+def found(num_devices, at_once):
+    """What a process with so many devices of the CPU found, and so many operations at once."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(num_devices), str(at_once)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_bits_hang_neither_on_threads_nor_on_devices():
+    alone, together, apart = found(1, 1), found(1, 2), found(2, 2)
+    assert alone["devices"] == ["CPU:0"] * 4
+    assert apart["devices"] == ["CPU:0"] * 2 + ["CPU:1"] * 2
+    assert alone["bits"] == together["bits"] == apart["bits"]
