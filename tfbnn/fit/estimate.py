@@ -1,5 +1,6 @@
 """How long a fit will take, told from its settings."""
 
+from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.starts.newton import plan_newton, plan_on_all_rows
 from tfbnn.fit.choices.choose import settle_options, sizes_of
@@ -81,7 +82,8 @@ def _seconds(
 ) -> float:
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
-    seconds *= max(1.0, sampling.num_chains / cores)
+    # A chain has no more than one core, or one for each piece of very many rows.
+    seconds *= max(1.0 / num_pieces(num_rows), sampling.num_chains / cores)
     if pretraining is None:
         return seconds
     num_starts = pretraining.num_starts or sampling.num_chains

@@ -244,6 +244,16 @@ def test_the_estimate_counts_pretraining_and_kernels_and_chains(model):
     assert seconds(pretraining=None, num_results=1000, num_chains=400) > 10 * plain
 
 
+@pytest.mark.parametrize(("num_rows", "most"), [(2**18, 16), (1000, 1)])
+def test_of_many_rows_the_estimate_gives_a_chain_all_cores(model, monkeypatch, num_rows, most):
+    def seconds(cores):
+        monkeypatch.setattr("tfbnn.fit.estimate.num_cores", lambda: cores)
+        options = FitOptions(pretraining=None, num_results=10, num_chains=1)
+        return estimated_fit_seconds(model.spec, options, num_rows)
+
+    assert seconds(1) / seconds(64) == pytest.approx(most)
+
+
 def test_fit_hands_on_the_folder_and_leaves_the_workers(run, folder, monkeypatch):
     """The default number of workers is that of a run without a folder, so the draws are its own."""
     asked = []

@@ -144,9 +144,14 @@ def make_data(
         return tf.constant(padded)
 
     columns = None if weights is None else weights[:, None]
-    num_pieces = _NUM_PIECES if num_rows >= _ROWS_IN_PIECES else 1
-    rows = Data(x, y, row_noise, tf.constant(0), tf.constant(num_rows), columns, num_pieces)
+    first, last = tf.constant(0), tf.constant(num_rows)
+    rows = Data(x, y, row_noise, first, last, columns, num_pieces(num_rows))
     return rows.map(rows_last)
+
+
+def num_pieces(num_rows: int) -> int:
+    """In how many pieces so many rows are summed."""
+    return _NUM_PIECES if num_rows >= _ROWS_IN_PIECES else 1
 
 
 def no_rows(dtype: str) -> Data:
