@@ -83,10 +83,12 @@ def parts(study):
                 "options": SHORT,
                 "num_leapfrog_steps": 2,
                 "pretraining": study["search"],
+                "held_out": study["held_out"],
                 "kill_after": 0,
             },
         )
-    whole = {name: study[name] for name in ("layers", "options", "pretraining", "kill_after")}
+    names = ("layers", "options", "pretraining", "held_out", "kill_after")
+    whole = {name: study[name] for name in names}
     yield "fit", {"num_rows": max(study["numbers"]), **whole}
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/million_rows_fit.py WORK '{"num_rows": 1000000, "layers": [5, 20, 20, 1], ...}'
 
-WORK has x.npy, y.npy and exact.npy; rows behind the first `num_rows` are held out. The last line that is
-printed is the result.
+WORK has x.npy, y.npy and exact.npy; the first `num_rows` are fitted, the last `held_out` scored. The last line
+that is printed is the result.
 """
 
 import json
@@ -54,8 +54,9 @@ def main():
     run = model.fit_posterior(x[:count], y[:count], verbose=1, **settings)
     wall, processor = time.perf_counter() - began, time.process_time() - processor
     _, largest = resident_megabytes()
-    scores = model.evaluate(x[count:], y[count:])
-    floor = float(np.sqrt(np.mean(np.log10(y[count:] / exact[count:]) ** 2)))
+    held_out = slice(len(x) - asked["held_out"], None)
+    scores = model.evaluate(x[held_out], y[held_out])
+    floor = float(np.sqrt(np.mean(np.log10(y[held_out] / exact[held_out]) ** 2)))
     print(run.report(details=True), file=sys.stderr, flush=True)
     found = {
         "wall": wall,
