@@ -276,3 +276,15 @@ def test_the_teacher_of_a_thermalisation_made_its_rows(monkeypatch):
     assert not agrees({"log_prob": near, "all": {"rhat_q95": 1.2}})
     assert not agrees({"log_prob": far, "all": {"rhat_q95": 1.01}})
     assert far["rank"] == 1.0 and 0.3 < near["rank"] < 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+def test_thesis(run_quickly, tmp_path):
+    table, rows = run_quickly("thesis", "--work", str(tmp_path / "work"))
+    assert {row["kernel"] for row in rows} == {"HMC", "NUTS", "mean-field VI"}
+    assert "## Coverage of model 3" in table and "(0.711)" in table
+    for row in rows:
+        assert sum(row["residuals"]) == 300 and np.isfinite(row["spread"])
+    for name in ("sweeps", "points"):
+        assert (tmp_path / f"thesis-{name}.png").stat().st_size > 5_000

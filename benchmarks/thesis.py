@@ -1,0 +1,146 @@
+"""The sweeps of the thesis on its own rows: warm-up, pretraining, width, models 1 to 5, surrogates.
+
+    TFBNN_DATA=folder python benchmarks/thesis.py [--only STUDY ...] [--work FOLDER] [--minutes 15]
+                                                  [--at-once 2] [--quick --output FOLDER]
+
+Log10 of the column that the thesis learned, N(0, 1000) priors, noise scale 1, one chain, dual averaging
+for four fifths of the warm-up, every eleventh transition kept. HMC of 512 leapfrog steps in the warm-up
+sweep has the thesis' length, 1000 draws; all other rows have 100, NUTS in models 1 to 5 256 leapfrog
+steps at most in place of 4096, and widths end where a row would take more than some hours.
+
+A row is a process of its own, which ends after so many minutes and goes on from its run folder, in FOLDER
+(by default one beside other temporary files), until it is finished; `--at-once` of them run beside each
+other, on one core each. Finished rows are kept. `--until HOURS` begins none after that time. Tables and
+figures are benchmarks/results/thesis.md and thesis-*.png, published values are read from the data folder.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from common import HERE, add_common_options, output_folder
+from store import Store
+from thesis_report import publish
+
+SWEEP = (32, 128, 512, 2048, 8192)
+HIDDEN = (20, 20)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fit.
+
+    Attributes:
+        study: warm-up, pretraining, width, models or surrogates.
+        value: What the study varies.
+        kernel: HMC or NUTS, or a surrogate.
+        hidden: Sizes of the hidden layers.
+        epochs: Of ADAM, batches of 32.
+        num_burnin_steps, num_results: Transitions of warm-up, and draws that are kept.
+        max_tree_depth: Of NUTS.
+    """
+
+    study: str
+    value: int
+    kernel: str
+    hidden: tuple = HIDDEN
+    epochs: int = 2500
+    num_burnin_steps: int = 1000
+    num_results: int = 100
+    max_tree_depth: int = 12
+
+    @property
+    def key(self):
+        return f"{self.study} {self.value} {self.kernel}"
+
+
+def cases():
+    """All rows, the cheap ones of a study first."""
+    for steps in (*SWEEP, 1000):
+        yield Case("warm-up", steps, "HMC", num_burnin_steps=steps, num_results=1000)
+    for steps in (*SWEEP, 1000):
+        yield Case("warm-up", steps, "NUTS", num_burnin_steps=steps)
+    for epochs in SWEEP:
+        yield Case("pretraining", epochs, "HMC", epochs=epochs)
+    for width in (32, 64, 128, 256, 512):
+        yield Case("width", width, "HMC", hidden=(width,))
+    for width in (32, 64, 128):
+        yield Case("width", width, "NUTS", hidden=(width,))
+    for number in range(1, 6):
+        yield Case("models", number, "NUTS", (50,) * number, epochs=1000, max_tree_depth=8)
+    for name in ("Laplace", "ensemble", "mean-field VI"):
+        yield Case("surrogates", 0, name)
+
+
+STUDIES = tuple(dict.fromkeys(case.study for case in cases()))
+
+
+def quick_cases():
+    """A row of each kind, tiny."""
+    short = dict(hidden=(3,), epochs=2, num_burnin_steps=4, num_results=6)
+    yield Case("warm-up", 32, "HMC", **short)
+    yield Case("models", 3, "NUTS", **short, max_tree_depth=3)
+    yield Case("surrogates", 0, "mean-field VI", **short)
+
+
+def main(arguments=None):
+    """Runs what is not finished, and keeps tables and figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    parser.add_argument("--only", nargs="+", choices=STUDIES, default=STUDIES)
+    parser.add_argument("--work", type=Path, help="folder of the run folders")
+    parser.add_argument("--minutes", type=float, default=15.0, help="of a process")
+    parser.add_argument("--until", type=float, default=float("inf"), help="hours")
+    parser.add_argument("--at-once", type=int, default=2, help="rows beside each other")
+    options = parser.parse_args(arguments)
+    folder, began = output_folder(options), time.monotonic()
+    work = options.work or Path(tempfile.gettempdir()) / "thesis"
+    work.mkdir(parents=True, exist_ok=True)
+    store = Store("thesis", options.fresh, folder)
+    asked = quick_cases() if options.quick else cases()
+    todo = [case for case in asked if case.study in options.only and case.key not in store]
+
+    def finish(case):
+        """Process after process, while there is time."""
+        while time.monotonic() - began < 3600 * options.until:
+            found = one_process(case, work, options.minutes, options.quick)
+            if found is not None:
+                return case, found
+        return case, None
+
+    with ThreadPoolExecutor(options.at_once) as pool:
+        for done in as_completed([pool.submit(finish, case) for case in todo]):
+            case, found = done.result()
+            if found is not None:
+                store.add(case.key, asdict(case) | found)
+    publish(store.rows, folder)
+
+
+def one_process(case, work, minutes, quick):
+    """What a process found; None where it has to be gone on with."""
+    order = {
+        "case": asdict(case),
+        "folder": str(work / case.key.replace(" ", "-")),
+        "minutes": minutes,
+        "num_rows": 300 if quick else None,
+    }
+    done = subprocess.run(
+        [sys.executable, HERE / "thesis_fit.py", json.dumps(order)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    if done.returncode:
+        raise SystemExit(f"{case.key} ended with {done.returncode}.")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""One row of `thesis.py`, or as much of it as there is time for: JSON in, JSON out.
+
+    TFBNN_DATA=folder python benchmarks/thesis_fit.py '{"case": {...}, "folder": ..., "minutes": 15, "num_rows": null}'
+
+The last line that is printed is the row, or null where the run folder has to be gone on with.
+"""
+
+import json
+import sys
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from chains import Deadline, quiet
+from common import revision
+from problems import Problem, neutralino
+
+import tfbnn
+from tfbnn.engine.basis.libraries import tf, tfp
+from tfbnn.kernels import HMC, NUTS
+from tfbnn.likelihoods import Gaussian
+from tfbnn.priors import Normal
+
+TARGET = "nlo_pdf_unc_fb"
+# Prior precision 1e-3, noise scale 1 on log10 of the target.
+MODEL = {"prior": Normal(1e-3**-0.5), "likelihood": Gaussian(1.0), "y_transform": ["log10"]}
+NUM_LEAPFROG_STEPS, SKIPPED = 512, 10
+SURROGATE_DRAWS = 1000
+# Of residuals by the spread of predictions alone.
+EDGES = np.linspace(-6.0, 6.0, 61)
+# Weights whose planes are drawn, and the model they are of; points whose predictions are kept, and theirs.
+PLANES, POINTS = 4, 3
+
+
+def main():
+    """Fits, scores, prints."""
+    warnings.filterwarnings("ignore", "The networks of this model are not sampled")
+    order = json.loads(sys.argv[1])
+    case, problem = order["case"], rows_of(order["num_rows"])
+    began = time.perf_counter()
+    if case["study"] == "surrogates":
+        model = SURROGATES[case["kernel"]](case, problem)
+        found = {}
+    else:
+        model, found = chain(case, problem, Path(order["folder"]), 60.0 * order["minutes"])
+        if model is None:
+            print("null", flush=True)
+            return
+    found |= judged(model, problem) | {"seconds": time.perf_counter() - began, "at": revision()}
+    if (case["study"], case["value"]) == ("models", POINTS):
+        found["points"] = points(model, problem)
+    if (case["study"], case["value"]) == ("models", PLANES):
+        generator = np.random.default_rng(0)
+        weights = generator.choice(model.spec.num_parameters, 4, replace=False)
+        found["planes"] = model.posterior.draws[0][:, weights].tolist()
+        found["names"] = [model.spec.parameter_name(int(place)) for place in weights]
+    print(json.dumps(found), flush=True)
+
+
+def rows_of(count):
+    """The Problem, or its first so many rows of each part."""
+    problem = neutralino("raw", TARGET)
+    return Problem(*((x[:count], y[:count]) for x, y in problem))
+
+
+def build(case):
+    """The model of the thesis with these hidden layers."""
+    return tfbnn.BayesianMLP([5, *case["hidden"], 1], **MODEL)
+
+
+def adam(case):
+    """Its pretraining."""
+    return tfbnn.Pretraining(epochs=case["epochs"], batch_size=32, newton_iterations=0)
+
+
+def chain(case, problem, folder, seconds):
+    """(The model with all its draws, what the run says); (None, None) where it is not finished."""
+    kernel = HMC(
+        num_leapfrog_steps=NUM_LEAPFROG_STEPS, trajectory_jitter=0.0, preconditioner="identity"
+    )
+    if case["kernel"] == "NUTS":
+        kernel = NUTS(max_tree_depth=case["max_tree_depth"], preconditioner="identity")
+    model = build(case)
+    with quiet():
+        run = model.fit_posterior(
+            *problem.train,
+            kernel=kernel,
+            num_chains=1,
+            num_burnin_steps=case["num_burnin_steps"],
+            num_results=case["num_results"],
+            num_steps_between_results=SKIPPED,
+            pretraining=adam(case),
+            calibrate=False,
+            until=None,
+            verbose=0,
+            output=folder,
+            resume=True,
+            num_workers=1,
+            callbacks=[Deadline(seconds)],
+        )
+    if run.num_results < case["num_results"]:
+        return None, None
+    statistics = model.posterior.sample_stats
+    return model, {
+        "acceptance": float(run.acceptance_rate.mean()),
+        "step_size": float(run.step_size.mean()),
+        "leapfrog_steps": float(statistics["n_steps"].mean()),
+        "run_seconds": dict(run.seconds),
+        "rhat": [float(np.quantile(run.diagnosis.rhat_function, share)) for share in (0.5, 0.95)],
+    }
+
+
+def judged(model, problem):
+    """R2, coverage by the spread of predictions alone, and residuals by that."""
+    found = {"r2_log10": {}, "r2": {}, "coverage": {}}
+    for part, rows in zip(("train", "val", "test"), problem):
+        with quiet():
+            scores = model.evaluate(*rows, include_noise=False)
+        found["r2_log10"][part], found["r2"][part] = float(scores["r2_log10"]), float(scores["r2"])
+        found["coverage"][part] = [float(scores["coverage"][k]) for k in range(1, 6)]
+    x, y = problem.test
+    draws = model.predict_draws(x, space="transformed").reshape(-1, len(x))
+    residuals = (np.log10(y) - draws.mean(axis=0)) / draws.std(axis=0)
+    inside = np.clip(residuals, EDGES[0], EDGES[-1])
+    found["residuals"] = np.histogram(inside, EDGES)[0].tolist()
+    found["spread"] = float(np.median(draws.std(axis=0)))
+    return found
+
+
+def points(model, problem):
+    """Predictions at the test row nearest its mean in standard deviations, and at the farthest."""
+    x, y = problem.test
+    draws = model.predict_draws(x, space="transformed").reshape(-1, len(x))
+    distance = np.abs(np.log10(y) - draws.mean(axis=0)) / draws.std(axis=0)
+    chosen = [int(np.argmin(distance)), int(np.argmax(distance))]
+    return [{"draws": draws[:, i].tolist(), "target": float(np.log10(y[i]))} for i in chosen]
+
+
+def laplace(case, problem):
+    """A normal distribution around one network."""
+    model = build(case)
+    model.fit_laplace(
+        *problem.train, num_results=SURROGATE_DRAWS, pretraining=adam(case), verbose=0
+    )
+    return model
+
+
+def ensemble(case, problem):
+    """Ten networks by ADAM."""
+    model = build(case)
+    model.fit_ensemble(*problem.train, num_members=10, pretraining=adam(case), verbose=0)
+    return model
+
+
+def mean_field(case, problem):
+    """Independent normal distributions of all parameters, by variational inference from one network."""
+    model = build(case)
+    model.fit_map(*problem.train, pretraining=adam(case), verbose=0)
+    log_prob = model.log_prob_function(*problem.train)
+    location = tf.Variable(model.posterior.draws[0, 0])
+    scale = tfp.util.TransformedVariable(
+        tf.fill(location.shape, 1e-2), tfp.bijectors.Softplus(), name="scale"
+    )
+    surrogate = tfp.distributions.MultivariateNormalDiag(location, scale)
+    tfp.vi.fit_surrogate_posterior(
+        log_prob,
+        surrogate,
+        optimizer=tf.keras.optimizers.Adam(1e-3),
+        num_steps=20 * case["epochs"],
+        sample_size=4,
+        seed=0,
+        jit_compile=True,
+    )
+    draws = surrogate.sample(SURROGATE_DRAWS, seed=1).numpy()
+    posterior = replace(model.posterior, draws=draws[None], sample_stats={})
+    return tfbnn.BayesianMLP.from_ensemble(posterior)
+
+
+SURROGATES = {"Laplace": laplace, "ensemble": ensemble, "mean-field VI": mean_field}
+
+
+if __name__ == "__main__":
+    main()
