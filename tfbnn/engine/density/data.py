@@ -33,8 +33,8 @@ class Data(NamedTuple):
         row_noise: Known standard deviations, of the shape of y, or None.
         first, last: Places of the first row that counts and of the one after the last, int32.
         weights: How many rows each stands for [1, L], or [C, L], in the dtype of x; or None: itself.
-        num_pieces: In how many parts sums over rows are made beside each other, a plain number that
-            follows from the rows alone, never from cores or devices: the bits are the same on all.
+        num_pieces: In how many parts sums over rows may be made beside each other, a plain number that
+            follows from that of the rows, never from cores or devices: how many are there changes no bit.
     """
 
     x: Tensor

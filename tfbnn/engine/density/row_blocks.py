@@ -105,9 +105,8 @@ def _sum_over_some(
     def add(index: Tensor, total: Any) -> tuple[Tensor, Any]:
         return index + 1, _added(total, function(data.block(index, length)))
 
-    return tf.while_loop(lambda index, _: index < end, add, (begin, zeros), parallel_iterations=1)[
-        1
-    ]
+    start = (begin, zeros)
+    return tf.while_loop(lambda index, _: index < end, add, start, parallel_iterations=1)[1]
 
 
 def _added(total: Any, parts: Any) -> Any:
