@@ -16,6 +16,7 @@ import numpy as np
 from chains import Deadline, quiet
 from common import revision
 from problems import Problem, neutralino
+from thesis_report import TARGET
 
 import tfbnn
 from tfbnn.engine.basis.libraries import tf, tfp
@@ -23,7 +24,6 @@ from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
 
-TARGET = "nlo_pdf_unc_fb"
 # Prior precision 1e-3, noise scale 1 on log10 of the target.
 MODEL = {"prior": Normal(1e-3**-0.5), "likelihood": Gaussian(1.0), "y_transform": ["log10"]}
 NUM_LEAPFROG_STEPS, SKIPPED = 512, 10

@@ -4,11 +4,14 @@ import json
 
 import numpy as np
 from common import data_folder, keep, markdown
+from problems import neutralino
 
 from tfbnn.plots.canvas import styled_figure
 
-__all__ = ["publish"]
+__all__ = ["TARGET", "publish"]
 
+TARGET = "nlo_pdf_unc_fb"
+INPUTS = ("mass of the neutralino, GeV", "N11", "N12", "N13", "N14")
 STYLES = {"HMC": "C0", "NUTS": "C1"}
 # Bins of `thesis_fit.EDGES`.
 CENTRES = np.linspace(-5.9, 5.9, 60)
@@ -26,7 +29,7 @@ of the one chain, median and 95 % quantile over predictions. Hours are of one co
 
 
 def publish(rows, folder):
-    """Writes thesis.md and, of what is there, thesis-sweeps.png, thesis-points.png and thesis-planes.png."""
+    """Writes thesis.md, thesis-data.png and, of what is there, thesis-sweeps.png, -points and -planes."""
     published = _published()
     parts = [
         _sweep(rows, published, "warm-up", "transitions of warm-up"),
@@ -41,6 +44,7 @@ def publish(rows, folder):
         "\n\n".join(["# The experiments of the thesis", LEGEND, *filter(None, parts)]),
         folder,
     )
+    _draw_data(folder / "thesis-data.png")
     _draw_sweeps(rows, published, folder / "thesis-sweeps.png")
     for row in rows.values():
         if "points" in row:
@@ -150,6 +154,18 @@ def _coverage(rows, published):
         "## Coverage of model 3\n\nShares of targets within k standard deviations of predictions.\n\n"
         + markdown(["rows", *(f"k = {k}" for k in range(1, 6))], lines)
     )
+
+
+def _draw_data(path):
+    """The training rows along each input (Figs 7.1 and 7.2)."""
+    x, y = neutralino("raw", TARGET).train
+    with styled_figure(1, 5, (2.6, 2.6), sharey=True) as (figure, axes):
+        for axis, values, name in zip(axes.flat, x.T, INPUTS):
+            axis.plot(values, y, ".", color="C0", ms=1, alpha=0.3, rasterized=True)
+            axis.set_xlabel(name)
+        axes.flat[0].set_yscale("log")
+        axes.flat[0].set_ylabel("PDF uncertainty, fb")
+        figure.savefig(path)
 
 
 def _draw_sweeps(rows, published, path):
