@@ -33,8 +33,10 @@ def build(name, layers, num_rows, num_lanes=1):
 
 
 def run(name, num_lanes=1):
-    """Wall-clock seconds per gradient of some of the lanes of a name, on as many threads as cores."""
-    return _lanes[name].seconds(num_lanes, len(os.sched_getaffinity(0)))
+    """Wall-clock seconds per gradient of some of the lanes of a name, on as many threads as in a fit."""
+    lanes = _lanes[name]
+    keeps_all_cores = lanes.lanes[0].program.keeps_all_cores
+    return lanes.seconds(num_lanes, 1 if keeps_all_cores else len(os.sched_getaffinity(0)))
 
 
 def drop(name):

@@ -49,8 +49,8 @@ def main(arguments=None):
         "row_pieces.md",
         "# Rows in pieces\n\n"
         f"Milliseconds per gradient of a chain, medians of {turns} runs in turns; ratios are medians of "
-        "those of a turn. Several chains run as in a fit, on a thread per core, and all their gradients "
-        "are counted. Two cores.\n\n" + markdown(header, lines),
+        "those of a turn. Several chains run as in a fit, those of one program on a thread per core, others "
+        "in turn, and all their gradients are counted. Two cores.\n\n" + markdown(header, lines),
         output_folder(options),
     )
 

@@ -58,6 +58,16 @@ class Program:
     value_and_gradient: ValueAndGradient
     complete: Completion
 
+    @property
+    def keeps_all_cores(self) -> bool:
+        """Whether one lane has work for all cores, so that others had better wait.
+
+        They also have to. Outside XLA TensorFlow may fail where one function runs twice at once: when
+        it expects tensors of more than some 200 MB its optimizer gives sums temporary variables, which
+        go by the name of the node alone (tensorflow/tensorflow issues 23780 and 37740).
+        """
+        return in_pieces(self.data)
+
 
 def plan_chains(
     settings: Kernel,

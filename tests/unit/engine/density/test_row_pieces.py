@@ -11,6 +11,7 @@ from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density import data as rows_module
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.running import driver
 from tfbnn.kernels import HMC, Repriorised
 
 NUM_ROWS = 70
@@ -70,3 +71,19 @@ def test_chains_in_pieces_are_those_without_xla_but_for_rounding(monkeypatch):
     np.testing.assert_allclose(in_pieces, whole, rtol=1e-9)
     assert not np.array_equal(in_pieces, whole)
     np.testing.assert_array_equal(draws(jit_compile=False), whole)
+
+
+def test_only_chains_in_pieces_keep_all_cores(monkeypatch):
+    """So that no two of them run at once."""
+    kept = []
+
+    def watch(lanes, *rest):
+        kept.append(lanes[0].program.keeps_all_cores)
+        return run_lanes(lanes, *rest)
+
+    run_lanes = driver.run_lanes
+    monkeypatch.setattr(driver, "run_lanes", watch)
+    draws(jit_compile=True)
+    monkeypatch.setattr(rows_module, "_ROWS_IN_PIECES", 1)
+    draws(jit_compile=True)
+    assert kept == [False, True]
