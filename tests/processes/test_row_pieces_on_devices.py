@@ -1,4 +1,4 @@
-"""Pieces of rows on several devices, and on one or two threads: the same bits."""
+"""Pieces of rows on several devices, and one or two at once: the same bits."""
 
 import json
 import subprocess
@@ -53,7 +53,7 @@ def found(num_devices, at_once):
     return json.loads(done.stdout)
 
 
-def test_bits_hang_neither_on_threads_nor_on_devices():
+def test_bits_hang_neither_on_how_many_run_at_once_nor_on_devices():
     alone, together, apart = found(1, 1), found(1, 2), found(2, 2)
     assert alone["devices"] == ["CPU:0"] * 4
     assert apart["devices"] == ["CPU:0"] * 2 + ["CPU:1"] * 2

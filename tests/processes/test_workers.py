@@ -299,17 +299,18 @@ def test_errors_keep_their_types_where_they_can(error, expected, text):
 
 @pytest.fixture
 def count(monkeypatch):
-    """Function (num_workers, lanes=4, begun=None, num_results=10**6) -> processes, on two cores."""
+    """Function (num_workers, lanes=4, begun=None, num_results=10**6, ...) -> processes, on two cores."""
     monkeypatch.setattr("tfbnn.engine.running.driver.num_cores", lambda: 2)
     spec = tfbnn.BayesianMLP([5, 20, 20, 1], prior=tfbnn.priors.Normal(1.0)).spec
 
-    def count(num_workers, lanes=4, begun=None, num_results=10**6, kernel=None):
+    def count(num_workers, lanes=4, begun=None, num_results=10**6, kernel=None, in_pieces=False):
         legs = [Leg("warmup", 10), Leg("sampling", num_results)]
         plan = Plan([[lane] for lane in range(lanes)], 1, legs, num_results, 1)
         found = None if begun is None else SimpleNamespace(in_workers=begun)
         session = SimpleNamespace(num_workers=num_workers, found=found)
         definition = SimpleNamespace(spec=spec, num_rows=1000)
-        return count_workers(session, definition, kernel or HMC(), plan)
+        program = SimpleNamespace(settings=kernel or HMC(), plan=plan, keeps_all_cores=in_pieces)
+        return count_workers(session, definition, program)
 
     return count
 
@@ -326,6 +327,11 @@ def test_only_long_runs_use_processes_unless_told_to(count):
         with pytest.warns(UserWarning, match="last bits.*num_workers='auto'"):
             assert count(asked, begun=begun) == used
     assert count(2, begun=True) == 2
+
+
+def test_one_process_has_the_chains_whose_rows_are_in_pieces(count):
+    assert count("auto", in_pieces=True) == 1 and count(2, in_pieces=True) == 2
+    assert count("auto", num_results=1000, in_pieces=True) == 0
 
 
 def test_classes_that_nobody_can_import_stay_in_this_process(count, monkeypatch):

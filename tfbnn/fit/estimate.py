@@ -83,7 +83,9 @@ def _seconds(
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
     # A chain has no more than one core, or one for each piece of very many rows.
-    seconds *= max(1.0 / num_pieces(num_rows), sampling.num_chains / cores)
+    jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
+    at_once = num_pieces(num_rows, jit_compile)
+    seconds *= max(1.0 / at_once, sampling.num_chains / cores)
     if pretraining is None:
         return seconds
     num_starts = pretraining.num_starts or sampling.num_chains

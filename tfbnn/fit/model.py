@@ -205,9 +205,10 @@ class SampledNetwork(
                 operation; 1: none, all chains run in threads of this process, on all its cores. A
                 larger number: a process that crashes is replaced, up to three times without a
                 commit between, and goes on from its last commit without disturbing the others;
-                without `output` they write to a temporary folder. "auto" (default): one per core
-                for runs with `output` that will take ten minutes or more (estimated from the
-                settings), because there a crash must not end everything; else 1, because threads
+                without `output` they write to a temporary folder. "auto" (default): one per core,
+                or one in all where each chain keeps all cores (of 2^18 rows and more), for runs with
+                `output` that will take ten minutes or more (estimated from the settings), because
+                there a crash must not end everything; else 1, because threads
                 start at once and are faster (by a sixth: benchmarks/results/workers.md). A resumed
                 run goes on as it was begun. Chains that advance in one program stay in this
                 process: on a GPU, of a kernel whose chains learn from each other, and eight or more

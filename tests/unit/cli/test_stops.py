@@ -244,12 +244,22 @@ def test_the_estimate_counts_pretraining_and_kernels_and_chains(model):
     assert seconds(pretraining=None, num_results=1000, num_chains=400) > 10 * plain
 
 
-@pytest.mark.parametrize(("num_rows", "most"), [(2**18, 16), (1000, 1)])
-def test_of_many_rows_the_estimate_gives_a_chain_all_cores(model, monkeypatch, num_rows, most):
+@pytest.mark.parametrize(
+    ("num_rows", "options", "most"),
+    [
+        (2**18, {}, 16),
+        (1000, {}, 1),
+        (2**18, {"jit_compile": False}, 1),
+        (2**18, {"kernel": "sms_ubu"}, 1),
+    ],
+)
+def test_of_many_rows_the_estimate_gives_a_chain_all_cores(
+    model, monkeypatch, num_rows, options, most
+):
     def seconds(cores):
         monkeypatch.setattr("tfbnn.fit.estimate.num_cores", lambda: cores)
-        options = FitOptions(pretraining=None, num_results=10, num_chains=1)
-        return estimated_fit_seconds(model.spec, options, num_rows)
+        asked = FitOptions(pretraining=None, num_results=10, num_chains=1, **options)
+        return estimated_fit_seconds(model.spec, asked, num_rows)
 
     assert seconds(1) / seconds(64) == pytest.approx(most)
 

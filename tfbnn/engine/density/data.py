@@ -19,8 +19,8 @@ from tfbnn.system.arrays import Array
 _LEAST_MULTIPLE, _LENGTHS_PER_OCTAVE = 16, 8
 _FEW_ROWS, _LENGTHS_OF_FEW = 512, 4
 
-# From so many rows on a sum is cut into so many pieces: then a gradient takes milliseconds, beside
-# which the start of another program is nothing. More cores than these do not make it faster.
+# From so many rows on chains sum them in so many pieces: then a gradient takes milliseconds, beside
+# which the start of other programs is little. More cores than these do not make it faster.
 _ROWS_IN_PIECES, _NUM_PIECES = 2**18, 16
 
 
@@ -34,7 +34,7 @@ class Data(NamedTuple):
         first, last: Places of the first row that counts and of the one after the last, int32.
         weights: How many rows each stands for [1, L], or [C, L], in the dtype of x; or None: itself.
         num_pieces: In how many parts sums over rows may be made beside each other, a plain number that
-            follows from that of the rows, never from cores or devices: how many are there changes no bit.
+            never follows from cores or devices: how many are there changes no bit.
     """
 
     x: Tensor
@@ -145,13 +145,12 @@ def make_data(
 
     columns = None if weights is None else weights[:, None]
     first, last = tf.constant(0), tf.constant(num_rows)
-    rows = Data(x, y, row_noise, first, last, columns, num_pieces(num_rows))
-    return rows.map(rows_last)
+    return Data(x, y, row_noise, first, last, columns).map(rows_last)
 
 
-def num_pieces(num_rows: int) -> int:
-    """In how many pieces so many rows are summed."""
-    return _NUM_PIECES if num_rows >= _ROWS_IN_PIECES else 1
+def num_pieces(num_rows: int, jit_compile: bool) -> int:
+    """In how many pieces chains sum so many rows, if XLA may compile these."""
+    return _NUM_PIECES if jit_compile and num_rows >= _ROWS_IN_PIECES else 1
 
 
 def no_rows(dtype: str) -> Data:

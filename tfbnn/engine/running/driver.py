@@ -20,7 +20,7 @@ from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.course import Course, Goal, Judged, Straight
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
-from tfbnn.run.plan import Plan, estimated_seconds
+from tfbnn.run.plan import estimated_seconds
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import Session
@@ -76,7 +76,7 @@ def run_chains(
         if session.found is not None and definition.spec.own_names:
             then = session.found.start_log_prob
             refuse_other_values(definition.spec, start_log_prob, then, "the starts")
-    num_workers = count_workers(session, definition, settings, plan)
+    num_workers = count_workers(session, definition, program)
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout, num_workers > 0))
     lanes = range(len(plan.groups))
     began, before = time.perf_counter(), store.seconds(lanes)
@@ -158,23 +158,24 @@ def check_workers(num_workers: int | str, spec: Sampled, settings: Kernel) -> No
         )
 
 
-def count_workers(session: Session, definition: RunDefinition, settings: Kernel, plan: Plan) -> int:
+def count_workers(session: Session, definition: RunDefinition, program: Program) -> int:
     """The number of worker processes; 0 says that all chains stay in this process.
 
     Args:
         session: Session with what was asked for, see `fit_posterior` where the rule for "auto" is
             stated, and with what there is of the run.
-        definition, settings, plan: RunDefinition, kernel settings and Plan of the run.
+        definition, program: RunDefinition and Program of the run.
     """
-    asked, num_lanes = session.num_workers, len(plan.groups)
+    asked, num_lanes = session.num_workers, len(program.plan.groups)
     begun = session.found and session.found.in_workers
     if isinstance(asked, str) and definition.spec.import_obstacle is not None:
         asked = 1  # of a run that was begun in workers, the warning below says so
     if isinstance(asked, str):
         if begun is None:
-            begun = num_lanes > 1 and num_cores() > 1 and _is_long(definition, settings, plan)
-        # Processes would share the GPU's memory.
-        return min(1 if has_gpu() else num_cores(), num_lanes) if begun else 0
+            begun = num_lanes > 1 and num_cores() > 1 and _is_long(definition, program)
+        # Several would share the GPU's memory, or each keep all cores.
+        alone = has_gpu() or program.keeps_all_cores
+        return min(1 if alone else num_cores(), num_lanes) if begun else 0
     if asked > 1 and num_lanes == 1:
         warnings.warn(
             f"num_workers={asked} was asked for, but all chains advance in one program: on "
@@ -198,7 +199,8 @@ def count_workers(session: Session, definition: RunDefinition, settings: Kernel,
     return num_workers
 
 
-def _is_long(definition: RunDefinition, settings: Kernel, plan: Plan) -> bool:
+def _is_long(definition: RunDefinition, program: Program) -> bool:
+    settings, plan = program.settings, program.plan
     if isinstance(settings, CallableKernel):
         return False
     seconds = estimated_seconds(definition.spec, settings, definition.num_rows, plan.end)

@@ -58,8 +58,7 @@ class _Threads(Crew):
         self._count()
         self.running: dict[Future[None], int] = {}
         self._clock, self._phase, self._is_compiled = clock, "", False
-        keeps_all_cores = lanes[0].program.keeps_all_cores
-        self._num_threads = 1 if keeps_all_cores else min(len(lanes), num_cores())
+        self._num_threads = min(len(lanes), num_cores())
         self._affordable = dict.fromkeys(self._lanes, pace.FIRST)
 
     def aim(self, num_results: int) -> None:

@@ -180,7 +180,8 @@ class Lane:
             adapt_step=tf.constant(leg.adapt_step),
             collect_moments=tf.constant(leg.renew),
         )
-        return program.block(program.data, self.state, tf.constant(keys), control)
+        with program.turn:
+            return program.block(program.data, self.state, tf.constant(keys), control)
 
     def _step_size(self, state: ChainState, transition: int) -> Array:
         """Step sizes in use [C] after so many transitions."""

@@ -1,6 +1,8 @@
 """What the lanes of a run share: the compiled program, its plan, and the check of the starts."""
 
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis.compile import chain_groups
-from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.data import Data, num_pieces
 from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.row_blocks import in_pieces
 from tfbnn.engine.density.rungs import of_posterior
@@ -27,6 +29,8 @@ from tfbnn.system.threads import num_cores
 # chains or more had better share in one program (benchmarks/results/small_network_speed.md). With
 # fewer chains, a thread each is as fast, and keeps their draws independent of each other's number.
 _TINY, _MANY_CHAINS = 1000, 8
+
+_turn = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,18 @@ class Program:
 
     @property
     def keeps_all_cores(self) -> bool:
-        """Whether one lane has work for all cores, so that others had better wait.
+        """Whether one lane has work for all cores, as its rows are in pieces."""
+        return in_pieces(self.data)
 
-        They also have to. Outside XLA TensorFlow may fail where one function runs twice at once: when
-        it expects tensors of more than some 200 MB its optimizer gives sums temporary variables, which
+    @property
+    def turn(self) -> AbstractContextManager[Any]:
+        """What a lane has while its block runs: where one has work for all cores, no other does.
+
+        None may. Outside XLA TensorFlow may fail where one function runs twice at once: when it
+        expects tensors of more than some 200 MB its optimizer gives sums temporary variables, which
         go by the name of the node alone (tensorflow/tensorflow issues 23780 and 37740).
         """
-        return in_pieces(self.data)
+        return _turn if self.keeps_all_cores else nullcontext()
 
 
 def plan_chains(
@@ -100,8 +109,8 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
 
     Args:
         settings, definition: As in `plan_chains`.
-        data: Tensors of the training rows. Where sums over them are made in pieces XLA compiles these,
-            and not what is around them, which has little to do.
+        data: Tensors of the training rows, not in pieces yet. Very many are cut into pieces, which XLA
+            compiles then, and not what is around them, which has little to do.
         plan: Plan.
     """
     spec, sampling = definition.spec, definition.sampling
@@ -112,10 +121,10 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
         dtypes["rung_draws"] = np.dtype(spec.dtype)
     potential = settings.potential(spec)
     dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
-    if not sampling.jit_compile:
-        data = data._replace(num_pieces=1)
-    gains_from_xla = settings.gains_from_xla(spec, int(data.num_rows))
-    jit_compile = sampling.jit_compile and gains_from_xla and not in_pieces(data)
+    num_rows = int(data.num_rows)
+    jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
+    data = data._replace(num_pieces=num_pieces(num_rows, jit_compile))
+    length = -(-plan.block_length // plan.stride) + 1
     return Program(
         spec=spec,
         settings=settings,
@@ -123,7 +132,7 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
         seed=sampling.seed,
         plan=plan,
         dtypes=dtypes,
-        block=make_block(spec, settings, -(-plan.block_length // plan.stride) + 1, jit_compile),
+        block=make_block(spec, settings, length, jit_compile and not in_pieces(data)),
         potential=potential,
         value_and_gradient=make_value_and_gradient(potential, data, settings.temperatures),
         complete=make_completion(potential, data, sampling.seed),

@@ -1,5 +1,7 @@
 """Sums over very many rows, piece by piece: which rows, that they are the same sums, and who makes them."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,20 +11,25 @@ from tests.support.engine_checks import small_blocks
 from tests.support.specs import setting
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density import data as rows_module
-from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.data import make_data, num_pieces
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.running import driver
-from tfbnn.kernels import HMC, Repriorised
+from tfbnn.engine.sampling import program as program_module
+from tfbnn.kernels import HMC, SMSUBU, Repriorised
 
 NUM_ROWS = 70
+PLAIN = HMC(step_size=0.01, num_leapfrog_steps=4, preconditioner="identity")
 
 
 def test_rows_are_in_pieces_from_some_hundred_thousand_on():
-    column = np.zeros((2**18, 1))
-    many, few = (make_data(array, array, None, "float32") for array in (column, column[1:]))
-    assert (many.num_pieces, few.num_pieces) == (16, 1)
-    assert many.cast("float64").num_pieces == 16
-    assert many.rows().num_pieces == many.block(tf.constant(1), 1024).num_pieces == 1
+    asked = [(2**18, True), (2**18 - 1, True), (2**18, False)]
+    assert [num_pieces(*each) for each in asked] == [16, 1, 1]
+    column = np.zeros((64, 1))
+    data = make_data(column, column, None, "float32")
+    assert data.num_pieces == 1
+    data = data._replace(num_pieces=16)
+    assert data.cast("float64").num_pieces == 16
+    assert data.rows().num_pieces == data.block(tf.constant(1), 16).num_pieces == 1
 
 
 @pytest.mark.parametrize("kernel", [HMC(), Repriorised(HMC())])
@@ -50,12 +57,11 @@ def test_a_program_of_xla_has_none():
         np.testing.assert_array_equal(one, other)
 
 
-def draws(**settings):
-    """Of a short run of HMC in float64."""
+def draws(kernel=PLAIN, **settings):
+    """Of a short run in float64."""
     generator = np.random.default_rng(2)
     x = generator.normal(size=(NUM_ROWS, 2))
     model = tfbnn.BayesianMLP([2, 3, 1], dtype="float64")
-    kernel = HMC(step_size=0.01, num_leapfrog_steps=4, preconditioner="identity")
     model.fit_posterior(
         x, x[:, 0], kernel=kernel, num_chains=2, num_burnin_steps=2, num_results=3, until=None,
         pretraining=None, calibrate=False, verbose=0, seed=3, **settings,
@@ -73,17 +79,47 @@ def test_chains_in_pieces_are_those_without_xla_but_for_rounding(monkeypatch):
     np.testing.assert_array_equal(draws(jit_compile=False), whole)
 
 
-def test_only_chains_in_pieces_keep_all_cores(monkeypatch):
-    """So that no two of them run at once."""
-    kept = []
+@pytest.mark.parametrize(
+    ("kernel", "jit_compile", "expected"),
+    [(PLAIN, True, True), (PLAIN, False, False), (SMSUBU(num_batches=2), True, False)],
+)
+def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expected):
+    """Not what XLA is not to compile; and then a lane has a core and needs no turn."""
+    monkeypatch.setattr(rows_module, "_ROWS_IN_PIECES", 1)
+    programs = []
 
     def watch(lanes, *rest):
-        kept.append(lanes[0].program.keeps_all_cores)
+        programs.append(lanes[0].program)
         return run_lanes(lanes, *rest)
 
     run_lanes = driver.run_lanes
     monkeypatch.setattr(driver, "run_lanes", watch)
-    draws(jit_compile=True)
+    draws(kernel, jit_compile=jit_compile)
+    (program,) = programs
+    assert program.keeps_all_cores is expected
+    assert hasattr(program.turn, "locked") is expected
+
+
+def test_no_block_runs_beside_another_one_in_pieces(monkeypatch):
+    running, most = [], []
+
+    class Watched(program_module.Program):
+        """Its blocks say how many run."""
+
+        def __init__(self, **fields):
+            real = fields.pop("block")
+
+            def block(*given):
+                running.append(given)
+                most.append(len(running))
+                time.sleep(0.01)  # for the other lane to come, if it may
+                made = real(*given)
+                running.pop()
+                return made
+
+            super().__init__(block=block, **fields)
+
+    monkeypatch.setattr(program_module, "Program", Watched)
     monkeypatch.setattr(rows_module, "_ROWS_IN_PIECES", 1)
     draws(jit_compile=True)
-    assert kept == [False, True]
+    assert len(most) > 2 and max(most) == 1

@@ -24,8 +24,8 @@ PLAN = Plan([[0], [1]], 64, [Leg("sampling", 300)], num_results=300, stride=1)
 class FakeLane:
     """Advances as fast as it is told; takes down what it is asked for and what it commits."""
 
-    def __init__(self, number, seconds=0.0, stuck=None, keeps_all_cores=False):
-        self.program, self.sink = SimpleNamespace(plan=PLAN, keeps_all_cores=keeps_all_cores), self
+    def __init__(self, number, seconds=0.0, stuck=None):
+        self.program, self.sink = SimpleNamespace(plan=PLAN), self
         self.counters = Counters.nothing(PLAN.groups[number])
         self.seconds, self.stuck = seconds, stuck
         self.asked, self.left, self.committed = [], False, None
@@ -93,25 +93,6 @@ def test_a_run_whose_transitions_are_slow_reports_and_stops_between_any_two():
     run_lanes([lane], lambda event: events.append(event) or event.transition >= 2, Clock())
     assert {event.transition for event in events} >= {1, 2}
     assert {asked.transitions for asked in lane.asked} == {1} and lane.committed <= 3
-
-
-@pytest.mark.parametrize("keeps_all_cores", [False, True])
-def test_a_lane_that_keeps_all_cores_runs_alone(monkeypatch, keeps_all_cores):
-    running, most = [], []
-
-    class Watched(FakeLane):
-        def advance(self, at_most):
-            running.append(self)
-            most.append(len(running))
-            made = super().advance(at_most)
-            running.remove(self)
-            return made
-
-    monkeypatch.setattr(module, "num_cores", lambda: 2)
-    lanes = [Watched(number, 0.001, keeps_all_cores=keeps_all_cores) for number in (0, 1)]
-    run_lanes(lanes, lambda event: False, Clock())
-    assert [lane.committed for lane in lanes] == [300, 300]
-    assert max(most) == (1 if keeps_all_cores else 2)
 
 
 def test_a_stop_leaves_a_block_that_does_not_end(stuck):
