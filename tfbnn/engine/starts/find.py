@@ -2,8 +2,9 @@
 
 Of a model with an earlier posterior the search sees the rows of that as well. Its networks compete
 with those that ADAM finds anew where something judges both fairly: the log density of all rows, or new
-rows that were held out. Held-out rows of the earlier fits are none, as its networks have seen them: where
-such judge, the search is that of a fit to all rows.
+rows that were held out. Held-out rows of the earlier fits are none, as its networks have seen them, nor
+are rows for validation, which these may have seen: where such judge, the search is that of a fit to all
+rows.
 """
 
 import time
