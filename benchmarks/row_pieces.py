@@ -4,8 +4,8 @@
 
 HMC's compiled block, float32, tanh networks. Every setting is a resident process of its own, whose
 TensorFlow runs so many operations at once; all take turns. The first is one program of XLA for all rows,
-as below 262 144 of them. Bits are those of the points that all chains have reached, whether one piece was
-summed at a time or two. The table is benchmarks/results/row_pieces.md.
+as below 262 144 of them. Bits are those of the density and its gradient where the first chain is, whether
+one piece was summed at a time or two. The table is benchmarks/results/row_pieces.md.
 """
 
 import argparse

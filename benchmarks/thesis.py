@@ -8,15 +8,17 @@ for four fifths of the warm-up, every eleventh transition kept. HMC of 512 leapf
 sweep has the thesis' length, 1000 draws; all other rows have 100, NUTS in models 1 to 5 256 leapfrog
 steps at most in place of 4096, and widths end where a row would take more than some hours.
 
-A row is a process of its own, which ends after so many minutes and goes on from its run folder, in FOLDER
-(by default one beside other temporary files), until it is finished; `--at-once` of them run beside each
-other, on one core each. Finished rows are kept. `--until HOURS` begins none after that time. Tables and
-figures are benchmarks/results/thesis.md and thesis-*.png, published values are read from the data folder.
+A row is a process of its own. One with a chain ends after so many minutes and goes on from its run folder,
+in FOLDER (by default one beside other temporary files), until it is finished; `--at-once` of them run beside
+each other, on one core each. Finished rows are kept, and one that fails does not end the others. `--until
+HOURS` begins none after that time. Tables and figures are benchmarks/results/thesis.md and thesis-*.png,
+published values are read from the data folder.
 """
 
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -102,29 +104,43 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     folder, began = output_folder(options), time.monotonic()
     work = options.work or Path(tempfile.gettempdir()) / "thesis"
+    work /= "quick" if options.quick else "full"
+    if options.fresh:
+        shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
     store = Store("thesis", options.fresh, folder)
     asked = quick_cases() if options.quick else cases()
     todo = [case for case in asked if case.study in options.only and case.key not in store]
 
     def finish(case):
-        """Process after process, while there is time."""
+        """Process after process, while there is time; None where that or one of them ended."""
         while time.monotonic() - began < 3600 * options.until:
-            found = one_process(case, work, options.minutes, options.quick)
+            try:
+                found = one_process(case, work, options.minutes, options.quick)
+            except subprocess.CalledProcessError as error:
+                failed.append(f"{case.key} ended with {error.returncode}.")
+                return case, None
             if found is not None:
                 return case, found
         return case, None
 
+    failed = []
     with ThreadPoolExecutor(options.at_once) as pool:
         for done in as_completed([pool.submit(finish, case) for case in todo]):
             case, found = done.result()
             if found is not None:
                 store.add(case.key, asdict(case) | found)
     publish(store.rows, folder)
+    if failed:
+        raise SystemExit("\n".join(failed))
 
 
 def one_process(case, work, minutes, quick):
-    """What a process found; None where it has to be gone on with."""
+    """What a process found; None where it has to be gone on with.
+
+    Raises:
+        CalledProcessError: When it failed.
+    """
     order = {
         "case": asdict(case),
         "folder": str(work / case.key.replace(" ", "-")),
@@ -136,9 +152,8 @@ def one_process(case, work, minutes, quick):
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
+        check=True,
     )
-    if done.returncode:
-        raise SystemExit(f"{case.key} ended with {done.returncode}.")
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -16,10 +16,11 @@ import numpy as np
 from chains import Deadline, quiet
 from common import revision
 from problems import Problem, neutralino
-from thesis_report import TARGET
+from thesis_figures import EDGES, TARGET
 
 import tfbnn
 from tfbnn.engine.basis.libraries import tf, tfp
+from tfbnn.engine.basis.threads import limit_threads
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
@@ -28,32 +29,30 @@ from tfbnn.priors import Normal
 MODEL = {"prior": Normal(1e-3**-0.5), "likelihood": Gaussian(1.0), "y_transform": ["log10"]}
 NUM_LEAPFROG_STEPS, SKIPPED = 512, 10
 SURROGATE_DRAWS = 1000
-# Of residuals by the spread of predictions alone.
-EDGES = np.linspace(-6.0, 6.0, 61)
-# Weights whose planes are drawn, and the model they are of; points whose predictions are kept, and theirs.
-PLANES, POINTS = 4, 3
+# Numbers of the models of which planes of so many weights are drawn, and predictions at two points.
+MODEL_OF_PLANES, NUM_WEIGHTS, MODEL_OF_POINTS = 4, 4, 3
 
 
 def main():
     """Fits, scores, prints."""
+    limit_threads()
     warnings.filterwarnings("ignore", "The networks of this model are not sampled")
     order = json.loads(sys.argv[1])
     case, problem = order["case"], rows_of(order["num_rows"])
     began = time.perf_counter()
     if case["study"] == "surrogates":
-        model = SURROGATES[case["kernel"]](case, problem)
-        found = {}
+        model, found = SURROGATES[case["kernel"]](case, problem)
     else:
         model, found = chain(case, problem, Path(order["folder"]), 60.0 * order["minutes"])
         if model is None:
             print("null", flush=True)
             return
     found |= judged(model, problem) | {"seconds": time.perf_counter() - began, "at": revision()}
-    if (case["study"], case["value"]) == ("models", POINTS):
+    if (case["study"], case["value"]) == ("models", MODEL_OF_POINTS):
         found["points"] = points(model, problem)
-    if (case["study"], case["value"]) == ("models", PLANES):
+    if (case["study"], case["value"]) == ("models", MODEL_OF_PLANES):
         generator = np.random.default_rng(0)
-        weights = generator.choice(model.spec.num_parameters, 4, replace=False)
+        weights = generator.choice(model.spec.num_parameters, NUM_WEIGHTS, replace=False)
         found["planes"] = model.posterior.draws[0][:, weights].tolist()
         found["names"] = [model.spec.parameter_name(int(place)) for place in weights]
     print(json.dumps(found), flush=True)
@@ -144,14 +143,14 @@ def laplace(case, problem):
     model.fit_laplace(
         *problem.train, num_results=SURROGATE_DRAWS, pretraining=adam(case), verbose=0
     )
-    return model
+    return model, {}
 
 
 def ensemble(case, problem):
     """Ten networks by ADAM."""
     model = build(case)
     model.fit_ensemble(*problem.train, num_members=10, pretraining=adam(case), verbose=0)
-    return model
+    return model, {}
 
 
 def mean_field(case, problem):
@@ -164,7 +163,7 @@ def mean_field(case, problem):
         tf.fill(location.shape, 1e-2), tfp.bijectors.Softplus(), name="scale"
     )
     surrogate = tfp.distributions.MultivariateNormalDiag(location, scale)
-    tfp.vi.fit_surrogate_posterior(
+    losses = tfp.vi.fit_surrogate_posterior(
         log_prob,
         surrogate,
         optimizer=tf.keras.optimizers.Adam(1e-3),
@@ -173,9 +172,10 @@ def mean_field(case, problem):
         seed=0,
         jit_compile=True,
     )
+    half, end = (part[-len(part) // 10 :].mean() for part in np.split(losses.numpy(), 2))
     draws = surrogate.sample(SURROGATE_DRAWS, seed=1).numpy()
     posterior = replace(model.posterior, draws=draws[None], sample_stats={})
-    return tfbnn.BayesianMLP.from_ensemble(posterior)
+    return tfbnn.BayesianMLP.from_ensemble(posterior), {"losses": [float(half), float(end)]}
 
 
 SURROGATES = {"Laplace": laplace, "ensemble": ensemble, "mean-field VI": mean_field}

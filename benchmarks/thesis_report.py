@@ -1,20 +1,11 @@
-"""Tables and figures of benchmarks/thesis.py, beside what the thesis has."""
+"""Tables of benchmarks/thesis.py, beside what the thesis has."""
 
 import json
 
-import numpy as np
 from common import data_folder, keep, markdown
-from problems import neutralino
+from thesis_figures import draw
 
-from tfbnn.plots.canvas import styled_figure
-
-__all__ = ["TARGET", "publish"]
-
-TARGET = "nlo_pdf_unc_fb"
-INPUTS = ("mass of the neutralino, GeV", "N11", "N12", "N13", "N14")
-STYLES = {"HMC": "C0", "NUTS": "C1"}
-# Bins of `thesis_fit.EDGES`.
-CENTRES = np.linspace(-5.9, 5.9, 60)
+__all__ = ["publish"]
 
 LEGEND = """\
 5-20-20-1 and others of one chain on log10 of the PDF uncertainty, which the thesis takes for the cross section,
@@ -24,12 +15,12 @@ HMC of 512 leapfrog steps, NUTS of 4096 at most, 256 in models 1 to 5; every ele
 warm-up in the thesis and 1000 here. R2 is that of the mean prediction; published values in brackets, digitised
 from figures (`thesis_reference_results.json` and `thesis_runs.json` of the data folder). Coverage and residuals
 are by the spread of predictions alone, without the noise of scale 1 that the model has. R-hat: between halves
-of the one chain, median and 95 % quantile over predictions. Hours are of one core.
+of the one chain, median and 95 % quantile over predictions. Hours are of one core. One seed.
 """
 
 
 def publish(rows, folder):
-    """Writes thesis.md, thesis-data.png and, of what is there, thesis-sweeps.png, -points and -planes."""
+    """Writes thesis.md and its figures."""
     published = _published()
     parts = [
         _sweep(rows, published, "warm-up", "transitions of warm-up"),
@@ -37,6 +28,7 @@ def publish(rows, folder):
         _sweep(rows, published, "width", "hidden units"),
         _sweep(rows, published, "models", "hidden layers of 50"),
         _sweep(rows, published, "surrogates", ""),
+        *map(_losses, _of(rows, "surrogates")),
         _coverage(rows, published),
     ]
     keep(
@@ -44,13 +36,7 @@ def publish(rows, folder):
         "\n\n".join(["# The experiments of the thesis", LEGEND, *filter(None, parts)]),
         folder,
     )
-    _draw_data(folder / "thesis-data.png")
-    _draw_sweeps(rows, published, folder / "thesis-sweeps.png")
-    for row in rows.values():
-        if "points" in row:
-            _draw_points(row, folder / "thesis-points.png")
-        if "planes" in row:
-            _draw_planes(row, folder / "thesis-planes.png")
+    draw(rows.values(), published, folder)
 
 
 def _published():
@@ -121,6 +107,14 @@ def _sweep(rows, published, study, label):
     return f"## {study.capitalize()}\n\n{markdown(header, lines)}"
 
 
+def _losses(row):
+    """A sentence on whether variational inference was at its end, or None."""
+    if "losses" not in row:
+        return None
+    half, end = row["losses"]
+    return f"Loss of {row['kernel']}: {half:.1f} around half of its steps, {end:.1f} at their end."
+
+
 def _bracketed(number, form):
     return "" if number is None else f" ({number:{form}})"
 
@@ -154,97 +148,3 @@ def _coverage(rows, published):
         "## Coverage of model 3\n\nShares of targets within k standard deviations of predictions.\n\n"
         + markdown(["rows", *(f"k = {k}" for k in range(1, 6))], lines)
     )
-
-
-def _draw_data(path):
-    """The training rows along each input (Figs 7.1 and 7.2)."""
-    x, y = neutralino("raw", TARGET).train
-    with styled_figure(1, 5, (2.6, 2.6), sharey=True) as (figure, axes):
-        for axis, values, name in zip(axes.flat, x.T, INPUTS):
-            axis.plot(values, y, ".", color="C0", ms=1, alpha=0.3, rasterized=True)
-            axis.set_xlabel(name)
-        axes.flat[0].set_yscale("log")
-        axes.flat[0].set_ylabel("PDF uncertainty, fb")
-        figure.savefig(path)
-
-
-def _draw_sweeps(rows, published, path):
-    """R2 of log10 by warm-up, epochs and width, leapfrog steps of NUTS, and residuals."""
-    panels = (
-        ("warm-up", "transitions of warm-up", "r2_log10"),
-        ("pretraining", "epochs", "r2_log10"),
-        ("width", "hidden units", "r2_log10"),
-        ("warm-up", "transitions of warm-up", "leapfrog_steps"),
-        ("warm-up", "standardised residual", "residuals"),
-        ("width", "standardised residual", "residuals"),
-    )
-    with styled_figure(2, 3, (4.0, 3.0)) as (figure, axes):
-        for axis, (study, label, what) in zip(axes.flat, panels):
-            if what == "residuals":
-                _draw_residuals(axis, _of(rows, study))
-            else:
-                _draw_sweep(axis, _of(rows, study), published, study, what)
-            axis.set_xlabel(label)
-            axis.set_title(f"{study}: {NAMES[what]}")
-        figure.savefig(path)
-
-
-NAMES = {
-    "r2_log10": "R2 of log10, test",
-    "leapfrog_steps": "leapfrog steps of NUTS",
-    "residuals": "residuals of HMC",
-}
-
-
-def _draw_sweep(axis, found, published, study, what):
-    for kernel, colour in STYLES.items():
-        if what == "leapfrog_steps" and kernel == "HMC":
-            continue
-        theirs = published.get((study, kernel, what))
-        if theirs:
-            axis.plot(*zip(*sorted(theirs.items())), "--", color=colour, label=f"{kernel}, thesis")
-        ours = sorted(
-            (row["value"], row[what]["test"] if what == "r2_log10" else row[what])
-            for row in found
-            if row["kernel"] == kernel
-        )
-        if ours:
-            axis.plot(*zip(*ours), "o-", color=colour, label=kernel)
-    axis.set_xscale("log")
-    axis.legend(fontsize=7)
-
-
-def _draw_residuals(axis, found):
-    """Densities of what HMC leaves, and the standard normal one."""
-    width = CENTRES[1] - CENTRES[0]
-    axis.plot(CENTRES, np.exp(-(CENTRES**2) / 2) / np.sqrt(2 * np.pi), "k:", label="normal")
-    for row in sorted(found, key=lambda row: row["value"]):
-        if row["kernel"] == "HMC":
-            counts = np.array(row["residuals"])
-            axis.plot(CENTRES, counts / counts.sum() / width, lw=1, label=row["value"])
-    axis.legend(fontsize=6)
-
-
-def _draw_points(row, path):
-    """Predictions at two test rows (Fig 8.13)."""
-    with styled_figure(1, 2, (4.0, 3.0)) as (figure, axes):
-        for axis, point in zip(axes.flat, row["points"]):
-            axis.hist(point["draws"], 30, color="0.7")
-            axis.axvline(np.mean(point["draws"]), color="k", label="mean")
-            axis.axvline(point["target"], color="C3", label="target")
-            axis.set_xlabel("log10 of the target")
-            axis.legend()
-        figure.savefig(path)
-
-
-def _draw_planes(row, path):
-    """Draws in two planes of weights (Fig 8.5), a line through those that follow each other."""
-    values, names = np.array(row["planes"]), row["names"]
-    with styled_figure(1, 2, (4.0, 3.0)) as (figure, axes):
-        for axis, (one, other) in zip(axes.flat, ((0, 1), (2, 3))):
-            axis.plot(
-                values[:, one], values[:, other], ".-", color="0.6", lw=0.5, mec="C0", mfc="C0"
-            )
-            axis.set_xlabel(names[one])
-            axis.set_ylabel(names[other])
-        figure.savefig(path)
