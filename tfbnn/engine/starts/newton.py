@@ -26,7 +26,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.aside import awaited
 
-_FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _MAX_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
+_FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
@@ -166,8 +166,13 @@ class _Problem:
         return theta, *self.value_and_gradient(theta), damping
 
     def damped_step(self, theta, value, gradient, curvature, damping):
-        """(theta, its log density and gradient, damping) after a step uphill, or None."""
-        for _ in range(_MAX_TRIES):
+        """(theta, its log density and gradient, damping) after a step uphill, or None.
+
+        It is sought until damping is above the stiffest curvature: then a step is one of plain gradient
+        ascent, shorter than every scale.
+        """
+        hardest = max(np.max(curvature.diagonal[self.free]), damping * _HARDEN**_FEWEST_TRIES)
+        while damping < hardest:
             proposal = theta.copy()
             proposal[self.free] += curvature.solve(gradient[self.free], damping)
             new_value, new_gradient = self.value_and_gradient(proposal)

@@ -71,6 +71,16 @@ def test_stops_when_asked():
     assert len(result.log_prob) == 3
 
 
+@pytest.mark.parametrize("weight", [1.0, 1e8])
+def test_a_step_uphill_is_found_however_stiff_the_curvature(weight):
+    """Of as many rows: damping that is little beside their curvature leaves a step as long as it was."""
+    spec, (x, y) = build("gaussian_learned"), rows()
+    data = make_data(x, y, None, spec.dtype, np.full(len(x), weight))
+    theta = 0.5 * np.random.default_rng(27).normal(size=spec.layout.num_parameters)
+    result = polish(spec, theta, data, 1, "dense", lambda *_: False)
+    assert result.log_prob[-1] > result.log_prob[0] + weight
+
+
 def test_a_gain_that_is_out_of_reach_ends_after_twenty_iterations():
     """And one that is not changes nothing of the way."""
     spec = build("gaussian_learned")
