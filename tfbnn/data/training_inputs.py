@@ -87,7 +87,7 @@ def summarise_inputs(x: Array) -> TrainingInputs:
         )
     distances = by_rows(partial(_distance, mean, _whitening_factors(covariance)), x)
     # One of the distances themselves, so that the share of rows within is not less than it says.
-    distances = np.quantile(distances, _LEVELS, method="inverted_cdf")
+    distances = np.quantile(distances, _LEVELS, method="inverted_cdf", overwrite_input=True)
     return TrainingInputs(x.min(axis=0), x.max(axis=0), mean, covariance, distances)
 
 

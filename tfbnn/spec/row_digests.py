@@ -17,7 +17,9 @@ def row_digests(rows: Rows) -> Array:
     Of a million other rows some 200 have the digest of one of these by chance; nobody can go back
     from a digest to its row.
     """
-    return np.sort(_digests(rows))[:MOST_DIGESTS]
+    digests = _digests(rows)
+    digests.sort()
+    return digests[:MOST_DIGESTS].copy()
 
 
 def num_known(known: Array, rows: Rows) -> int:
@@ -32,8 +34,10 @@ def num_known(known: Array, rows: Rows) -> int:
 
 
 def _digests(rows: Rows) -> Array:
-    parts = [_digests_of(rows.x[some], rows.y[some]) for some in row_slices(len(rows.x))]
-    return np.concatenate(parts)
+    digests = np.empty(len(rows.x), np.uint32)
+    for some in row_slices(len(rows.x)):
+        digests[some] = _digests_of(rows.x[some], rows.y[some])
+    return digests
 
 
 def _digests_of(x: Array, y: Array) -> Array:
