@@ -2,10 +2,10 @@
 
 import numpy as np
 from common import markdown
-from relu_local_error import fitted_slope
+from relu_local_error import error_table
 from relu_published import ACCEPTANCE, OPTIMUM, STEP_SIZES
 
-__all__ = ["efficiency_curve", "mean_acceptance", "report", "start_name"]
+__all__ = ["efficiency_curve", "mean_acceptance", "report", "standard_error", "start_name"]
 
 # A chain that accepts less than this has not left its start.
 STUCK = 0.01
@@ -77,6 +77,24 @@ def acceptance(rows):
     return f"{title}\n\n{acceptance_table(rows)}"
 
 
+def more_chains(rows):
+    """The same with the chains of several seeds."""
+    lines = []
+    for (activation, length, step), group in by(
+        rows, "activation", "num_leapfrog_steps", "step_size"
+    ).items():
+        published = dict(zip(STEP_SIZES, ACCEPTANCE[activation].get(length, ())))
+        together = {"acceptance": [rate for row in group for rate in row["acceptance"]]}
+        count = len(together["acceptance"])
+        cell = f"{published.get(step, np.nan):.3f} / {with_error(together)}"
+        lines.append([activation, length, f"{step:g}", cell, count])
+    return (
+        "## Where five chains left a standard error above 0.04\n\nPublished / measured with all "
+        "chains, those of the table above among them.\n\n"
+        + markdown(["activation", "L", "eps", "acceptance", "chains"], lines)
+    )
+
+
 def prior(rows):
     """The same from draws of the prior."""
     title = "## Acceptance, published / measured, chains from the prior"
@@ -102,9 +120,15 @@ def acceptance_table(rows):
 def with_error(row):
     """Mean over chains and its standard error, and how many never left their start."""
     rates = np.array(row["acceptance"])
-    error, stuck = rates.std(ddof=1) / len(rates) ** 0.5, int(np.sum(rates < STUCK))
+    stuck = int(np.sum(rates < STUCK))
     note = f", {stuck} stuck" if stuck else ""
-    return f"{rates.mean():.3f} +- {error:.3f}{note}"
+    return f"{rates.mean():.3f} +- {standard_error(row):.3f}{note}"
+
+
+def standard_error(row):
+    """Of the mean over chains."""
+    rates = row["acceptance"]
+    return float(np.std(rates, ddof=1) / len(rates) ** 0.5)
 
 
 def efficiency_curve(rows):
@@ -125,7 +149,7 @@ def efficiency(rows):
     lines, all_steps = [], sorted({row["step_size"] for row in rows})
     for (activation, start), group in by(rows, "activation", "start").items():
         steps, rates = efficiency_curve(group)
-        if len(steps) < len(all_steps):
+        if {*steps} < {row["step_size"] for row in rows if row["activation"] == activation}:
             continue  # is still being run
         found = dict(zip(steps, rates))
         best = np.argmax(steps * rates)
@@ -181,36 +205,6 @@ def architecture(rows):
     )
 
 
-def local_error(rows):
-    """Slopes of the error of a single step."""
-    lines = []
-    for row in rows:
-        smooth = row["activation"] == "sigmoid"
-        crossing = [None] * len(row["step_size"]) if smooth else row["mean_crossing"]
-        lines.append(
-            [
-                row["activation"],
-                f"{fitted_slope(row['step_size'], row['mean']):.2f}",
-                "" if smooth else f"{fitted_slope(row['step_size'], crossing):.2f}",
-                ""
-                if smooth
-                else f"{row['share_crossing'][0]:.1%}, {row['share_crossing'][-1]:.0%}",
-            ]
-        )
-    smallest, largest = rows[0]["step_size"][0], rows[0]["step_size"][-1]
-    header = [
-        "activation",
-        "slope, all steps",
-        "slope, steps that cross a kink",
-        f"share that crosses at eps = {smallest:g}, {largest:g}",
-    ]
-    return (
-        "## Error of the energy in one leapfrog step\n\n"
-        "Slope of log mean |error| against log eps up to 3e-5, float64, from draws of the posterior "
-        "with fresh momenta, the same at all eps.\n\n" + markdown(header, lines)
-    )
-
-
 def by(rows, *names):
     """Rows grouped by the values of some fields, in order of appearance."""
     groups = {}
@@ -224,8 +218,9 @@ def by(rows, *names):
 PARTS = {
     "scale": scale,
     "acceptance": acceptance,
+    "more chains": more_chains,
     "efficiency": efficiency,
     "architecture": architecture,
     "prior": prior,
-    "local_error": local_error,
+    "local_error": error_table,
 }

@@ -1,6 +1,7 @@
 """The energy error of one leapfrog step, for the scripts benchmarks/relu_*.py."""
 
 import numpy as np
+from common import markdown
 
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
@@ -10,6 +11,7 @@ __all__ = [
     "LARGEST_FITTED",
     "TILE",
     "active",
+    "error_table",
     "fitted_slope",
     "local_error",
     "one_step",
@@ -91,3 +93,33 @@ def fitted_slope(step_sizes, errors):
     """Slope of log(error) against log(step size), over the small steps."""
     points = [(s, e) for s, e in zip(step_sizes, errors) if e and s <= LARGEST_FITTED]
     return float(np.polyfit(*np.log(points).T, 1)[0])
+
+
+def error_table(rows):
+    """Slopes of the error of a single step."""
+    lines = []
+    for row in rows:
+        smooth = row["activation"] == "sigmoid"
+        crossing = [None] * len(row["step_size"]) if smooth else row["mean_crossing"]
+        lines.append(
+            [
+                row["activation"],
+                f"{fitted_slope(row['step_size'], row['mean']):.2f}",
+                "" if smooth else f"{fitted_slope(row['step_size'], crossing):.2f}",
+                ""
+                if smooth
+                else f"{row['share_crossing'][0]:.1%}, {row['share_crossing'][-1]:.0%}",
+            ]
+        )
+    smallest, largest = rows[0]["step_size"][0], rows[0]["step_size"][-1]
+    header = [
+        "activation",
+        "slope, all steps",
+        "slope, steps that cross a kink",
+        f"share that crosses at eps = {smallest:g}, {largest:g}",
+    ]
+    return (
+        "## Error of the energy in one leapfrog step\n\n"
+        "Slope of log mean |error| against log eps up to 3e-5, float64, from draws of the posterior "
+        "with fresh momenta, the same at all eps.\n\n" + markdown(header, lines)
+    )
