@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 
 import tfbnn
+from tests.support.builders import definition_of
 from tests.support.engine_checks import small_blocks
 from tests.support.specs import setting
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density import data as rows_module
 from tfbnn.engine.density.data import make_data, num_pieces
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.running import driver
 from tfbnn.engine.sampling import program as program_module
 from tfbnn.kernels import HMC, SMSUBU, Repriorised
 
@@ -57,13 +57,13 @@ def test_a_program_of_xla_has_none():
         np.testing.assert_array_equal(one, other)
 
 
-def draws(kernel=PLAIN, **settings):
+def draws(**settings):
     """Of a short run in float64."""
     generator = np.random.default_rng(2)
     x = generator.normal(size=(NUM_ROWS, 2))
     model = tfbnn.BayesianMLP([2, 3, 1], dtype="float64")
     model.fit_posterior(
-        x, x[:, 0], kernel=kernel, num_chains=2, num_burnin_steps=2, num_results=3, until=None,
+        x, x[:, 0], kernel=PLAIN, num_chains=2, num_burnin_steps=2, num_results=3, until=None,
         pretraining=None, calibrate=False, verbose=0, seed=3, **settings,
     )  # fmt: skip
     return model.posterior.draws
@@ -81,21 +81,18 @@ def test_chains_in_pieces_are_those_without_xla_but_for_rounding(monkeypatch):
 
 @pytest.mark.parametrize(
     ("kernel", "jit_compile", "expected"),
-    [(PLAIN, True, True), (PLAIN, False, False), (SMSUBU(num_batches=2), True, False)],
+    [(PLAIN, True, True), (PLAIN, False, False), (SMSUBU(), True, False)],
 )
 def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expected):
     """Not what XLA is not to compile; and then a lane has a core and needs no turn."""
     monkeypatch.setattr(rows_module, "_ROWS_IN_PIECES", 1)
-    programs = []
-
-    def watch(lanes, *rest):
-        programs.append(lanes[0].program)
-        return run_lanes(lanes, *rest)
-
-    run_lanes = driver.run_lanes
-    monkeypatch.setattr(driver, "run_lanes", watch)
-    draws(kernel, jit_compile=jit_compile)
-    (program,) = programs
+    spec, data, _ = setting("gaussian_learned", rows=NUM_ROWS)
+    rows = np.zeros((NUM_ROWS, 1))
+    sampling = {"num_chains": 2, "num_results": 1, "num_burnin_steps": 1, "seed": 0}
+    definition = definition_of(spec, rows, rows, **sampling, jit_compile=jit_compile)
+    settings, _ = kernel.resolve(spec, NUM_ROWS)
+    plan = program_module.plan_chains(settings, definition)
+    program = program_module.make_program(settings, definition, data, plan)
     assert program.keeps_all_cores is expected
     assert hasattr(program.turn, "locked") is expected
 
