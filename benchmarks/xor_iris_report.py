@@ -42,8 +42,8 @@ rungs cross between the modes, have by far the most draws per second. On iris on
 the predictions. The weights of the others do not mix (R-hat from 1.4 to 3.6), as in the paper; their
 predictions under N(0, I) come within 0.1 of those of NUTS for random walk and MALA, which had ten
 times as many transitions, and not for SMMALA. Power posteriors of SMMALA have the least R-hat of
-predictions after NUTS there, with 0.4 effective draws a second against 190 of MALA; their row under
-N(0, 10 I), a quarter of an hour, is still to be run."""
+predictions after NUTS there, with 0.4 effective draws a second against 190 of MALA, and 2 against
+96 under N(0, 10 I), a row of commit 4542800 and two cores of an Intel Xeon."""
 
 
 def report(rows):
