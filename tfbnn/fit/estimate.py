@@ -2,7 +2,7 @@
 
 from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
-from tfbnn.engine.starts.newton import plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.newton_plan import plan_newton, plan_on_all_rows
 from tfbnn.fit.choices.choose import settle_options, sizes_of
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions, Sampling

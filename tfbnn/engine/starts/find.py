@@ -20,7 +20,7 @@ from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows, data_of
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
-from tfbnn.engine.starts.newton import NewtonPlan, plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.polishing import Ground, Unpolished, after_adam, polish_all
 from tfbnn.engine.starts.pretraining import PretrainingResult, pretrain
 from tfbnn.engine.starts.refining import Unrefined, after_polish, parted, refine_all

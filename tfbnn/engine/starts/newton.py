@@ -21,9 +21,7 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.starts.curvature import CURVATURES, MAX_CG_STEPS
-from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.settings_json import Pretraining
+from tfbnn.engine.starts.curvature import CURVATURES
 from tfbnn.system.aside import awaited
 
 _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
@@ -207,97 +205,3 @@ class _Problem:
                 num_scales = scales.stop - scales.start
                 pull[scales] = prior_share[weights].reshape(num_scales, -1).sum(axis=1)
         return pull
-
-
-# "auto" spends about so many operations per chain, half a minute on two cores.
-_BUDGET = 1.5e12
-# And two minutes on a sample of many rows: there a start that is far from the mode stays there, as no
-# chain crosses so narrow a posterior. On 65536 rows of the leading-order cross section, whose noise is
-# .087 decades, a 5-20-20-1 network missed the function by .038 decades after 20 iterations, by .019
-# after 140, in 198 s of a processor.
-_BUDGET_OF_A_SAMPLE = 6e12
-_MOST_ITERATIONS = 200
-# Fewer exact iterations than this do not reach a mode; approximate ones are cheaper then.
-_FEWEST_EXACT, _FEWEST_APPROXIMATE = 25, 10
-# Asked for by number, exact iterations may cost so many times more than approximate ones.
-_WORTH_OF_EXACT = 10.0
-# After those on a sample of the rows so many on all of them: the mode of all is next to that of the
-# sample, and Newton's method doubles the digits.
-_MOST_ON_ALL_ROWS = 5
-_LARGEST_ARRAY = 2e9  # bytes
-_NAMES = {"dense": "the P x P matrix", "rows": "the N x N form", "products": "conjugate gradients"}
-
-
-class NewtonPlan(NamedTuple):
-    """At most so many iterations for one start.
-
-    Attributes:
-        num_iterations: 0 for none.
-        method: "dense", "rows" or "products".
-        reason: Why, in words.
-        flops: Operations of one iteration.
-    """
-
-    num_iterations: int
-    method: str
-    reason: str
-    flops: float = 0.0
-
-
-def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> NewtonPlan:
-    """The plan for one chain.
-
-    Args:
-        spec: The model.
-        num_rows: Training rows N.
-        settings: How it is pretrained.
-
-    Returns:
-        NewtonPlan; "auto" chooses no iterations where fewer than ten are affordable, and leaves
-        alone the points that early stopping chose.
-    """
-    size, lines = spec.layout.num_parameters, num_rows * spec.num_outputs
-    if spec.gauss_newton_obstacle is not None:
-        return NewtonPlan(0, "products", f"none, as {spec.gauss_newton_obstacle}")
-    costs = _costs(size, lines)
-    exact = min((name for name in costs if name != "products"), key=costs.get, default=None)
-    about = f"N = {num_rows}, P = {size}"
-    if settings.newton_iterations != "auto":
-        worth = exact and costs[exact] <= _WORTH_OF_EXACT * costs["products"]
-        method = exact if worth else "products"
-        reason = f"as asked, by {_NAMES[method]}"
-        return NewtonPlan(settings.newton_iterations, method, reason, costs[method])
-    is_sample = settings.search_rows is not None and num_rows >= settings.search_rows
-    budget = _BUDGET_OF_A_SAMPLE if is_sample else _BUDGET
-    if settings.early_stopping and not settings.validation_split:
-        return NewtonPlan(0, "products", "auto: early stopping chose the point")
-    for method, fewest in ((exact, _FEWEST_EXACT), ("products", _FEWEST_APPROXIMATE)):
-        affordable = int(budget / costs[method]) if method else 0
-        if affordable >= fewest:
-            count = min(affordable, _MOST_ITERATIONS)
-            reason = f"auto: {_NAMES[method]} affords {count} for {about}"
-            return NewtonPlan(count, method, reason, costs[method])
-    return NewtonPlan(0, "products", f"auto: ADAM alone, too costly for {about}")
-
-
-def plan_on_all_rows(spec: NetworkSpec, num_rows: int) -> NewtonPlan:
-    """The plan for a start that is polished on a sample of the rows: what half a minute affords.
-
-    Args:
-        spec: The model.
-        num_rows: Training rows N.
-    """
-    costs = _costs(spec.layout.num_parameters, num_rows * spec.num_outputs)
-    method = min(costs, key=costs.__getitem__)
-    count = min(int(_BUDGET / costs[method]), _MOST_ON_ALL_ROWS)
-    return NewtonPlan(count, method, f"{count} on all rows", costs[method])
-
-
-def _costs(size: int, lines: int) -> dict[str, float]:
-    """Operations of one iteration by every method whose arrays fit in memory."""
-    costs = {"products": 2.0 * MAX_CG_STEPS * 12.0 * lines * size}
-    if 8.0 * size**2 <= _LARGEST_ARRAY:
-        costs["dense"] = 2.0 * lines * size**2 + 3.0 * size**3
-    if lines < size and 8.0 * lines * size <= _LARGEST_ARRAY:
-        costs["rows"] = 4.0 * lines**2 * size + 3.0 * lines**3
-    return costs

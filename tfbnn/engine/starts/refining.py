@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.starts.newton import NewtonPlan, NewtonState, polish
+from tfbnn.engine.starts.newton import NewtonState, polish
+from tfbnn.engine.starts.newton_plan import NewtonPlan
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent
 from tfbnn.run.preparation import Search, Stand

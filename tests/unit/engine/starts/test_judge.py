@@ -15,6 +15,7 @@ from tfbnn.engine.starts import find, newton, polishing, refining
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.engine.starts.judge import make_judge, split_rows
+from tfbnn.engine.starts.newton_plan import NewtonPlan
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.preparation import Search
@@ -173,7 +174,7 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
         return newton.NewtonState(polished[chain], None, 1.0, history, polished[chain], scores)
 
     monkeypatch.setattr(polishing, "polish", polish_of)
-    plan = newton.NewtonPlan(5, "dense", "as asked")
+    plan = NewtonPlan(5, "dense", "as asked")
     ground = polishing.Ground(None, None, make_judge(SPEC, rows()))
     adam = polishing.Unpolished(theta, "", Seconds())
     found = polishing.polish_all(SPEC, ground, adam, plan, -np.inf, Notifier(), Search())
@@ -191,7 +192,7 @@ def test_only_what_was_polished_is_refined_with_no_less_noise(monkeypatch):
 
     monkeypatch.setattr(refining, "polish", polish_of)
     chosen = refining.Unrefined(theta, (0, 2), "", Seconds(), False)
-    plan = newton.NewtonPlan(5, "dense", "as asked")
+    plan = NewtonPlan(5, "dense", "as asked")
     found = refining.refine_all(SPEC, None, chosen, plan, Notifier(), Search())
     np.testing.assert_array_equal(found.theta, [theta[0] + 2.0, theta[1], theta[2] + 2.0])
     assert found.polished == ()
@@ -199,7 +200,7 @@ def test_only_what_was_polished_is_refined_with_no_less_noise(monkeypatch):
 
 def test_refining_takes_its_iterations_out_of_the_plan():
     for count, expected in ((200, 30), (40, 10), (4, 1), (0, 0)):
-        before, after = refining.parted(newton.NewtonPlan(count, "dense", ""))
+        before, after = refining.parted(NewtonPlan(count, "dense", ""))
         assert after.num_iterations == expected
         assert before.num_iterations + after.num_iterations == count
 

@@ -17,7 +17,8 @@ from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import newton, polishing
 from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
-from tfbnn.engine.starts.newton import plan_newton, polish
+from tfbnn.engine.starts.newton import polish
+from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton
 from tfbnn.kernels import HMC
 from tfbnn.run.counters import Seconds
 from tfbnn.run.preparation import Search
@@ -309,7 +310,7 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     spec, theta = build("uniform"), np.zeros((2, 3), np.float32)
     stays = newton.NewtonState(theta[0], np.zeros(3), 1.0, [-np.inf], theta[0], [])
     monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_, **__: stays)
-    plan = newton.NewtonPlan(5, "dense", "as asked")
+    plan = NewtonPlan(5, "dense", "as asked")
     adam, ground = polishing.Unpolished(theta, "", Seconds()), polishing.Ground(None, None, None)
     start, _, text, _ = polishing.polish_all(
         spec, ground, adam, plan, -np.inf, Notifier(), Search()
