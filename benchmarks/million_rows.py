@@ -10,6 +10,7 @@ benchmarks/results/million_rows.md. Needs Linux.
 """
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -23,11 +24,14 @@ from store import Store
 from tfbnn.datasets import neutralino_pairs
 
 NAME, SMEARING, KILL_AFTER = "million_rows", 0.2, 10
+# What a process takes at most is a matter of chance by some ten megabytes.
+MEMORY_RUNS = 5
 # Few transitions, and a search that has each of its parts.
 SHORT = {"num_results": 4, "num_burnin_steps": 4, "until": None}
 FULL = {
     "layers": [5, 20, 20, 1],
     "numbers": [10_000, 100_000, 1_000_000],
+    "memory_runs": MEMORY_RUNS,
     "held_out": 20_000,
     "pretraining": None,
     "options": {},
@@ -37,6 +41,7 @@ FULL = {
 QUICK = {
     "layers": [5, 4, 1],
     "numbers": [1_000, 3_000],
+    "memory_runs": 1,
     "held_out": 500,
     "pretraining": {"epochs": 2, "newton_iterations": 1, "search_rows": 500},
     "options": SHORT,
@@ -74,9 +79,9 @@ def make_rows(work, count):
 
 def parts(study):
     """(Name, what `million_rows_fit.py` is asked for) of each."""
-    for num_rows in study["numbers"]:
+    for number, num_rows in itertools.product(range(study["memory_runs"]), study["numbers"]):
         yield (
-            f"memory of {num_rows}",
+            f"memory of {num_rows}, run {number}",
             {
                 "num_rows": num_rows,
                 "layers": study["layers"],
@@ -108,11 +113,7 @@ def fit(work, asked):
 
 def table(study, rows):
     """The text of the table."""
-    found, memory = rows["fit"], [row for key, row in rows.items() if key.startswith("memory")]
-    lines = [
-        [row["num_rows"], f"{row['rows']:.3g}", f"{row['growth']:.0f}", slope]
-        for row, slope in zip(memory, ["", *map(slope_between, memory, memory[1:])])
-    ]
+    found = rows["fit"]
     shape = "-".join(map(str, study["layers"]))
     seconds = ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items())
     inside = " and ".join(f"{100 * share:.1f} %" for share in found["coverage"])
@@ -120,25 +121,34 @@ def table(study, rows):
         "# A million rows\n\n"
         f"`BayesianMLP({study['layers']}).fit_posterior(x, y)` to {found['num_rows']} rows of leading-order "
         f"cross sections, smeared by 20 %, in files that are mapped; {shape}, {found['kernel']}. "
-        f"Killed by SIGKILL {found['kills']} time(s), in warm-up, and gone on with. Wall and processor "
-        "time are of the process that ended the run; the seconds are of all.\n\n"
+        f"Killed by SIGKILL {found['kills']} time(s), in warm-up, and gone on with.\n\n"
         f"- RMSE of log10 of {study['held_out']} held-out rows {found['rmse']:.4f}, noise alone "
         f"{found['floor']:.4f}: {100 * (found['rmse'] / found['floor'] - 1):.1f} % above it\n"
         f"- {inside} of them within one and two standard deviations (68.3 % and 95.4 % are right)\n"
-        f"- {found['wall'] / 60:.1f} minutes, {found['processor'] / 60:.1f} of a processor; {seconds}\n"
+        f"- {sum(found['seconds'].values()) / 60:.1f} minutes of the run, of both processes; in seconds: "
+        f"{seconds}\n"
         f"- Verdict: {found['verdict']}\n\n"
         "Growth of the largest resident memory of a fit of four transitions of two gradients, over what "
-        "the process had after a fit of 300 rows. Rows are float64, as the files have them, and the "
+        f"the process had after a fit of 300 rows, median and range of {study['memory_runs']} runs. Rows are float64, as the files have them, and the "
         "pages of the files that are mapped count. The slope is how much more memory grew than in the "
-        "line above, over how much larger the rows are. From 65 536 rows on starts are sought on so many, "
+        "line above, by medians, over how much larger the rows are. From 65 536 rows on starts are sought on so many, "
         "whatever the number of rows: that is in the second line.\n\n"
-        + markdown(["rows", "rows, MB", "growth, MB", "slope"], lines)
+        + markdown(["rows", "rows, MB", "growth, MB", "slope"], memory_lines(study, rows))
     )
 
 
-def slope_between(fewer, more):
-    """Growth per growth of the rows, from one row of the table to the next."""
-    return f"{(more['growth'] - fewer['growth']) / (more['rows'] - fewer['rows']):.1f}"
+def memory_lines(study, rows):
+    """A line on each number of rows, with the growth per growth of the rows since the one before."""
+    lines, before = [], None
+    for count in study["numbers"]:
+        runs = [row for key, row in rows.items() if key.startswith(f"memory of {count},")]
+        size, growths = runs[0]["rows"], [row["growth"] for row in runs]
+        now = size, float(np.median(growths))
+        slope = f"{(now[1] - before[1]) / (size - before[0]):.1f}" if before else ""
+        growth = f"{now[1]:.0f} ({min(growths):.0f} to {max(growths):.0f})"
+        lines.append([count, f"{size:.3g}", growth, slope])
+        before = now
+    return lines
 
 
 if __name__ == "__main__":

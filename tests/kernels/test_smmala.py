@@ -10,6 +10,7 @@ from tests.support import reference
 from tests.support.kernels.cases import CASES, SkewedTarget, build, record, target_of
 from tests.support.kernels.checks import MANIFOLD, gradient, log_density
 from tests.support.linear import RUN, START, closed_form, linear_model, linear_rows, short_fit
+from tests.support.marks import statistics_but
 from tests.support.specs import setting
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.compile import num_traces
@@ -142,7 +143,9 @@ def target_at(spec, data, theta, temperatures=(1.0,)):
     return Target(Potential(spec), data, linear_map, tf.zeros([1]), temperatures)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", statistics_but(["gaussian_two_learned", "categorical_ntk", "mixed_priors"], MODELS)
+)
 class TestDerivatives:
     def test_hessian_is_that_of_the_numpy_density(self, name):
         spec, data, theta = setting(name)

@@ -154,9 +154,12 @@ def test_goes_on_from_the_end_of_any_block(kernel):
         assert_goes_on(snapshots, index, whole, fresh)
 
 
+THINNED = [HMC(num_leapfrog_steps=3), NUTS(max_tree_depth=4), SMSUBU(num_batches=3)]
+
+
 @pytest.fixture(
     scope="module",
-    params=[HMC(num_leapfrog_steps=3), NUTS(max_tree_depth=4), SMSUBU(num_batches=3)],
+    params=statistics_but(THINNED[:2], THINNED),
     ids=["hmc", "nuts", "sweeps"],
 )
 def thinned(request):
