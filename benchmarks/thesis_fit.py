@@ -36,7 +36,7 @@ MODEL_OF_PLANES, NUM_WEIGHTS, MODEL_OF_POINTS = 4, 4, 3
 def main():
     """Fits, scores, prints."""
     limit_threads()
-    warnings.filterwarnings("ignore", "The networks of this model are not sampled")
+    warnings.filterwarnings("ignore", "The (networks|draws) of this model are not")
     order = json.loads(sys.argv[1])
     case, problem = order["case"], rows_of(order["num_rows"])
     began = time.perf_counter()
