@@ -10,6 +10,7 @@ __all__ = ["EDGES", "TARGET", "draw"]
 TARGET = "nlo_pdf_unc_fb"
 INPUTS = ("mass of the neutralino, GeV", "N11", "N12", "N13", "N14")
 STYLES = {"HMC": "C0", "NUTS": "C1"}
+SWEPT = ("warm-up", "pretraining", "width")
 # Of residuals by the spread of predictions alone.
 EDGES = np.linspace(-6.0, 6.0, 61)
 
@@ -23,7 +24,8 @@ def draw(rows, published, folder):
         folder: Where they go.
     """
     _draw_data(folder / "thesis-data.png")
-    _draw_sweeps(rows, published, folder / "thesis-sweeps.png")
+    if any(row["study"] in SWEPT for row in rows):
+        _draw_sweeps(rows, published, folder / "thesis-sweeps.png")
     for row in rows:
         if "points" in row:
             _draw_points(row, folder / "thesis-points.png")
