@@ -35,7 +35,7 @@ def imports_of(path):
 def _parsed(text):
     try:
         return ast.parse(text)
-    except SyntaxError:
+    except (SyntaxError, ValueError):  # the latter of a null byte, before Python 3.11.4
         return None
 
 
