@@ -34,9 +34,9 @@ class FromPosterior:
     The new model has the layer sizes, activations, parameterisation, likelihood and transforms of the
     earlier one, whose priors, class labels, names and training ranges it takes over. Its chains start
     from the best of what pretraining on all these rows finds and of the last draws of the earlier ones, where
-    log density judges, or new rows; where rows judge that the earlier chains have seen, or may have (`validation_data`), from the former
-    alone.
-    With `pretraining=None`, or no epochs of ADAM, they start from these draws.
+    log density judges, or new rows; where rows judge that the earlier chains have seen, or may have
+    (`validation_data`), from the former alone. With `pretraining=None`, or no epochs of ADAM, they start
+    from these draws.
     Its log prior is known up to a constant, which no kernel needs. Kernels with a readout in closed form
     refuse it.
 

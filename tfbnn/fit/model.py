@@ -208,9 +208,9 @@ class SampledNetwork(
                 without `output` they write to a temporary folder. "auto" (default): one per core,
                 or one in all where each chain keeps all cores (of 2^18 rows and more), for runs with
                 `output` that will take ten minutes or more (estimated from the settings), because
-                there a crash must not end everything; else 1, because threads
-                start at once and are faster (by a sixth: benchmarks/results/workers.md). A resumed
-                run goes on as it was begun. Chains that advance in one program stay in this
+                there a crash must not end everything; else 1, because threads start at once and are
+                faster (by a sixth: benchmarks/results/workers.md). A resumed run goes on as it was
+                begun. Chains that advance in one program stay in this
                 process: on a GPU, of a kernel whose chains learn from each other, and eight or more
                 of a tiny network. So do, with "auto", those of a prior or noise of your own in a
                 script or notebook, which processes could not import. With one thread per operation

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tfbnn.spec.rows import Rows
-from tfbnn.system.arrays import Array, row_slices
+from tfbnn.system.arrays import Array, by_rows
 
 # Of more rows the smallest digests are kept, and tell the share of the rows that have such ones.
 MOST_DIGESTS = 65_536
@@ -17,7 +17,7 @@ def row_digests(rows: Rows) -> Array:
     Of a million other rows some 200 have the digest of one of these by chance; nobody can go back
     from a digest to its row.
     """
-    digests = _digests(rows)
+    digests = by_rows(_digests_of, rows.x, rows.y)
     digests.sort()
     return digests[:MOST_DIGESTS].copy()
 
@@ -26,18 +26,11 @@ def num_known(known: Array, rows: Rows) -> int:
     """About how many of the rows have one of the digests that `row_digests` gave for others."""
     if not len(known):
         return 0
-    digests = _digests(rows)
+    digests = by_rows(_digests_of, rows.x, rows.y)
     if len(known) == MOST_DIGESTS:
         judged = digests <= known[-1]
         return round(float(np.isin(digests[judged], known).sum() / max(judged.mean(), 1e-9)))
     return int(np.isin(digests, known).sum())
-
-
-def _digests(rows: Rows) -> Array:
-    digests = np.empty(len(rows.x), np.uint32)
-    for some in row_slices(len(rows.x)):
-        digests[some] = _digests_of(rows.x[some], rows.y[some])
-    return digests
 
 
 def _digests_of(x: Array, y: Array) -> Array:

@@ -25,17 +25,18 @@ def row_slices(num_rows: int) -> Iterator[slice]:
         yield slice(start, min(start + ROWS_AT_ONCE, num_rows))
 
 
-def by_rows(function: Callable[[Array], Array], values: Array) -> Array:
-    """`function`, which treats each row [K] of `values` [N, K] by itself, of many rows at a time.
+def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
+    """`function`, which treats each row of arrays [N, ...] by itself, of many rows at a time.
 
     What it needs on the way is then no multiple of the rows.
     """
-    if len(values) <= ROWS_AT_ONCE:
-        return function(values)
-    first, *others = row_slices(len(values))
-    beginning = function(values[first])
-    found = np.empty((len(values), *beginning.shape[1:]), beginning.dtype)
+    num_rows = len(arrays[0])
+    if num_rows <= ROWS_AT_ONCE:
+        return function(*arrays)
+    first, *others = row_slices(num_rows)
+    beginning = function(*(array[first] for array in arrays))
+    found = np.empty((num_rows, *beginning.shape[1:]), beginning.dtype)
     found[first] = beginning
     for rows in others:
-        found[rows] = function(values[rows])
+        found[rows] = function(*(array[rows] for array in arrays))
     return found
