@@ -129,10 +129,11 @@ def table(study, rows):
         f"{seconds}\n"
         f"- Verdict: {found['verdict']}\n\n"
         "Growth of the largest resident memory of a fit of four transitions of two gradients, over what "
-        f"the process had after a fit of 300 rows, median and range of {study['memory_runs']} runs. Rows are float64, as the files have them, and the "
-        "pages of the files that are mapped count. The slope is how much more memory grew than in the "
-        "line above, by medians, over how much larger the rows are. From 65 536 rows on starts are sought on so many, "
-        "whatever the number of rows: that is in the second line.\n\n"
+        f"the process had after a fit of 300 rows, median and range of {study['memory_runs']} runs. Rows "
+        "are float64, as the files have them, and the pages of the files that are mapped count. The slope "
+        "is how much more memory grew than in the line above, by medians, over how much larger the rows "
+        "are. From 65 536 rows on starts are sought on so many, whatever the number of rows: that is in the "
+        "second line.\n\n"
         + markdown(["rows", "rows, MB", "growth, MB", "slope"], memory_lines(study, rows))
     )
 

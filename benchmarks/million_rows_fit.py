@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -47,20 +46,16 @@ def main():
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    began, processor = time.perf_counter(), time.process_time()
     model = tfbnn.BayesianMLP(layers)
     if asked["kill_after"]:
         settings |= {"output": work / "run", "resume": True, "callbacks": [kill], "num_workers": 1}
     run = model.fit_posterior(x[:count], y[:count], verbose=1, **settings)
-    wall, processor = time.perf_counter() - began, time.process_time() - processor
     _, largest = resident_megabytes()
     held_out = slice(len(x) - asked["held_out"], None)
     scores = model.evaluate(x[held_out], y[held_out])
     floor = float(np.sqrt(np.mean(np.log10(y[held_out] / exact[held_out]) ** 2)))
     print(run.report(details=True), file=sys.stderr, flush=True)
     found = {
-        "wall": wall,
-        "processor": processor,
         "seconds": dict(run.seconds),
         "growth": largest - baseline,
         "rows": (x[:count].nbytes + y[:count].nbytes) / 2**20,

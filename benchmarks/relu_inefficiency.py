@@ -6,8 +6,8 @@ One network on 100 rows, five chains per setting. Acceptance against step size a
 steps; efficiency at a fixed travel time; width and depth; the energy error of a single step. The
 paper does not say where chains start: from the prior, the end of ADAM, or s N(0, 1), s being
 chosen on one row of the paper's table, ReLU with L = 200 and eps = 0.001. Where five chains leave
-a standard error above 0.04 there are twenty more. Rows are kept as they finish, so that the script goes on where it was killed; tables and figure are
-benchmarks/results/relu_inefficiency.*.
+a standard error above 0.04 there are twenty more. Rows are kept as they finish, so that the script goes
+on where it was killed; tables and figure are benchmarks/results/relu_inefficiency.*.
 
 Reference: arXiv:2410.22065.
 """

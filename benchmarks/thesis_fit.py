@@ -1,8 +1,8 @@
 """One row of `thesis.py`, or as much of it as there is time for: JSON in, JSON out.
 
-    TFBNN_DATA=folder python benchmarks/thesis_fit.py '{"case": {...}, "folder": ..., "minutes": 15, "num_rows": null}'
+    TFBNN_DATA=folder python benchmarks/thesis_fit.py ORDER
 
-The last line that is printed is the row, or null where the run folder has to be gone on with.
+ORDER is {"case": {...}, "folder": ..., "minutes": 15, "num_rows": null}. The last line that is printed is the row, or null where the run folder has to be gone on with.
 """
 
 import json
@@ -119,22 +119,26 @@ def judged(model, problem):
             scores = model.evaluate(*rows, include_noise=False)
         found["r2_log10"][part], found["r2"][part] = float(scores["r2_log10"]), float(scores["r2"])
         found["coverage"][part] = [float(scores["coverage"][k]) for k in range(1, 6)]
-    x, y = problem.test
-    draws = model.predict_draws(x, space="transformed").reshape(-1, len(x))
-    residuals = (np.log10(y) - draws.mean(axis=0)) / draws.std(axis=0)
+    draws, _, residuals = tested(model, problem)
     inside = np.clip(residuals, EDGES[0], EDGES[-1])
     found["residuals"] = np.histogram(inside, EDGES)[0].tolist()
     found["spread"] = float(np.median(draws.std(axis=0)))
     return found
 
 
+def tested(model, problem):
+    """Of the test rows: predictions [M, N], targets and standardised residuals [N], all of log10."""
+    x, y = problem.test
+    draws, targets = model.predict_draws(x, space="transformed").reshape(-1, len(x)), np.log10(y)
+    return draws, targets, (targets - draws.mean(axis=0)) / draws.std(axis=0)
+
+
 def points(model, problem):
     """Predictions at the test row nearest its mean in standard deviations, and at the farthest."""
-    x, y = problem.test
-    draws = model.predict_draws(x, space="transformed").reshape(-1, len(x))
-    distance = np.abs(np.log10(y) - draws.mean(axis=0)) / draws.std(axis=0)
+    draws, targets, residuals = tested(model, problem)
+    distance = np.abs(residuals)
     chosen = [int(np.argmin(distance)), int(np.argmax(distance))]
-    return [{"draws": draws[:, i].tolist(), "target": float(np.log10(y[i]))} for i in chosen]
+    return [{"draws": draws[:, i].tolist(), "target": float(targets[i])} for i in chosen]
 
 
 def laplace(case, problem):
