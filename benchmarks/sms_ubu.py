@@ -13,6 +13,7 @@ import argparse
 
 import numpy as np
 from common import add_common_options, keep, markdown, output_folder
+from sms_ubu_noise import noise_row
 from store import Store
 
 import tfbnn
@@ -25,16 +26,22 @@ from tfbnn.priors import Normal
 NOISE, NUM_TESTED = 0.2, 500
 LEAPFROG_STEPS = 32
 NETWORK, LINE = (5, 8, 1), 10
+# Draws at which the noise of batches is measured.
+NUM_NOISY = 10
 # Draws of HMC per chain; of sweeps as many as cost a tenth of its gradients.
-NUM_DRAWS, NUM_WARMUP, NUM_CHAINS = 1000, 200, 2
+NUM_DRAWS, NUM_WARMUP, NUM_CHAINS = 1200, 200, 2
 NUM_SWEEPS = NUM_DRAWS * LEAPFROG_STEPS // (10 * SMSUBU.gradients_per_transition)
 SWEEPS = {
-    "sms_ubu, bias 0.05": SMSUBU(),
+    "sms_ubu": SMSUBU(),
+    "sms_ubu, bias 0.05": SMSUBU(bias_tolerance=0.05),
     "sms_ubu, bias 0.2": SMSUBU(bias_tolerance=0.2),
-    "sms_ubu, bias 0.05, no control variates": SMSUBU(control_variates=False),
+    "sms_ubu, 16 batches": SMSUBU(num_batches=16),
+    "sms_ubu, 64 batches": SMSUBU(num_batches=64),
+    "sms_ubu, first derivatives": SMSUBU(control_variates="gradient"),
+    "sms_ubu, no control variates": SMSUBU(control_variates="none"),
 }
-# Tolerances and batches of the linear model, with control variates or not.
-LINES = [(0.02, 16, True), (0.1, 16, True), (0.3, 16, True), (0.1, 16, False)]
+# Tolerances and control variates of the linear model.
+LINES = [(0.02, "hessian"), (0.1, "hessian"), (0.3, "hessian"), (0.1, "gradient"), (0.1, "none")]
 
 
 def cross_sections(num_rows):
@@ -103,7 +110,7 @@ def short(values):
     return [float(f"{value:.6g}") for value in np.ravel(values)]
 
 
-def line_row(bias, num_batches, control_variates, num_results):
+def line_row(bias, control_variates, num_results):
     """The error of variances of a linear model of eleven weights by their closed form."""
     generator = np.random.default_rng(3)
     x = generator.normal(size=(4000, LINE))
@@ -111,7 +118,7 @@ def line_row(bias, num_batches, control_variates, num_results):
     model = tfbnn.BayesianMLP(
         [LINE, 1], prior=Normal(1.0), likelihood=Gaussian(1.0), x_transform=None, y_transform=None
     )
-    kernel = SMSUBU(bias_tolerance=bias, num_batches=num_batches, control_variates=control_variates)
+    kernel = SMSUBU(bias_tolerance=bias, control_variates=control_variates)
     run = fitted(model, x, y, kernel, None, num_results, 500)
     design = np.column_stack([x, np.ones(len(x))])
     precision = design.T @ design + np.eye(LINE + 1)
@@ -122,7 +129,6 @@ def line_row(bias, num_batches, control_variates, num_results):
     chance = (2.0 / geyer_ess(z**2)) ** 0.5
     return {
         "bias": bias,
-        "num_batches": num_batches,
         "control_variates": control_variates,
         "errors": short(errors),
         "mcse": short(chance),
@@ -144,7 +150,7 @@ def report(rows):
         "step size",
         "passes over the rows: warm-up, sampling",
         "of HMC's",
-        "seconds of sampling",
+        "seconds: warm-up, sampling",
         "ESS of predictions: 5 %, median",
         "passes per effective draw",
         "means off, 95 %, sd",
@@ -165,7 +171,7 @@ def report(rows):
                 f"{np.mean(row['step_size']):.3g}",
                 f"{row['gradients']['warmup']}, {cost}",
                 f"{cost / reference['gradients']['sampling']:.3f}",
-                f"{row['seconds']['sampling']:.0f}",
+                f"{row['seconds']['warmup']:.0f}, {row['seconds']['sampling']:.0f}",
                 f"{ess[0]:.0f}, {ess[1]:.0f}",
                 f"{cost / ess[1]:.1f}",
                 *off,
@@ -173,7 +179,6 @@ def report(rows):
         )
     columns = [
         "bias_tolerance",
-        "batches",
         "control variates",
         "step size",
         "error of variances, root mean square",
@@ -183,8 +188,7 @@ def report(rows):
     known = [
         [
             row["bias"],
-            row["num_batches"],
-            "yes" if row["control_variates"] else "no",
+            row["control_variates"],
             f"{np.mean(row['step_size']):.3g}",
             f"{np.mean(np.square(row['errors'])) ** 0.5:.3f}",
             f"{np.mean(np.square(row['mcse'])) ** 0.5:.3f}",
@@ -200,15 +204,24 @@ def report(rows):
 {markdown(header, lines)}
 
 {"-".join(map(str, NETWORK))} on 40 000 rows of log(cross section) with noise of {NOISE}, {NUM_CHAINS} chains from one
-network, {LEAPFROG_STEPS} leapfrog steps of HMC, {SMSUBU.num_batches} batches. A pass takes all rows once; a sweep counts as
-{SMSUBU.gradients_per_transition}. Means and standard deviations are those of the network's outputs at {NUM_TESTED} other rows, compared with
-HMC's, whose own Monte Carlo errors are in the differences.
+network, {LEAPFROG_STEPS} leapfrog steps of HMC, {SMSUBU.num_batches} batches unless said otherwise, second derivatives as control
+variates by default. A pass takes all rows once; a sweep counts as {SMSUBU.gradients_per_transition}. Those of second derivatives, once at the
+start and at the end of each window of warm-up, are not counted: they are in its seconds. Means and standard deviations
+are those of the network's outputs at {NUM_TESTED} other rows, compared with HMC's, whose own Monte Carlo errors are in
+the differences. The default friction and number of batches were chosen with these rows.
+
+## Noise of the gradients of batches
+
+{markdown(list(rows["noise"])[1:], [list(rows["noise"].values())[1:]])}
+
+Root mean square per whitened coordinate at {NUM_NOISY} draws of that posterior, by control variates (none, first
+derivatives, first and second), {SMSUBU.num_batches} batches; beside the gradient of all rows.
 
 ## Beside the tolerance
 
 {markdown(columns, known)}
 
-A linear model of {LINE + 1} weights on 4000 rows, whose posterior is normal and known, in its principal directions."""
+{SMSUBU.num_batches} batches. A linear model of {LINE + 1} weights on 4000 rows, whose posterior is normal and known, in its principal directions."""
 
 
 def main(arguments=None):
@@ -230,6 +243,11 @@ def measure(store, quick):
     if "start" not in store:
         store.add("start", start_row(*rows[:2], share))
     start = store.rows["start"]["theta"]
+    if "noise" not in store:
+        model = network()
+        few = HMC(num_leapfrog_steps=LEAPFROG_STEPS)
+        fitted(model, *rows[:2], few, np.asarray(start), NUM_NOISY, int(share * NUM_WARMUP))
+        store.add("noise", noise_row(model, *rows[:2], start[0], model.posterior.draws[0]))
     kernels = {"hmc": (HMC(num_leapfrog_steps=LEAPFROG_STEPS), NUM_DRAWS)}
     kernels |= {name: (kernel, NUM_SWEEPS) for name, kernel in SWEEPS.items()}
     for name, (kernel, num_draws) in kernels.items():

@@ -1,5 +1,7 @@
 """Sweeps over mini-batches: the flight, the sweep, the energy error, the batches and fits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,7 +18,7 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.batch_sweeps import FreeFlight
 from tfbnn.engine.kernels.sms_ubu import error_growth
-from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.sampling.linear_map import DenseMap, DiagonalMap, as_tensors
 from tfbnn.kernels import SMSUBU, PowerPosterior, Repriorised
 
 FRICTION = 1.3
@@ -95,7 +97,7 @@ class TestDynamics:
 
     def test_a_sweep_goes_back_the_way_it_came(self):
         """Without friction, of batches that differ: the same seed has the same order."""
-        settings = SMSUBU(step_size=0.1, num_batches=5, friction=1e-13, control_variates=False)
+        settings = SMSUBU(step_size=0.1, num_batches=5, friction=1e-13, control_variates="none")
         target, z, velocity = NormalParts(1.0, 0.5), normal(20, 3), normal(20, 3, seed=1)
         _, there, after = swept(settings, target, z, velocity)
         assert np.all(np.abs(there - z).max(axis=1) > 0.02)
@@ -108,22 +110,50 @@ class TestBatches:
     def test_batches_that_agree_are_one(self):
         """The order of a sweep, and corrections, then change nothing."""
         z = normal(5, 3)
-        with_them, without = (
-            swept(SMSUBU(step_size=0.2, num_batches=3, control_variates=on), NormalParts(), z)
-            for on in (True, False)
-        )
-        np.testing.assert_allclose(with_them[1], without[1], atol=1e-14)
-        assert with_them[0].correction.shape == (3, 5, 3) and without[0].correction.shape[0] == 0
+        ends = {}
+        for name, orders in {"none": (0, 0), "gradient": (3, 0), "hessian": (3, 3)}.items():
+            settings = SMSUBU(step_size=0.2, num_batches=3, control_variates=name)
+            before, ends[name], _ = swept(settings, NormalParts(), z)
+            assert before.correction.shift.shape == (orders[0], 5, 3)
+            assert before.correction.bend.shape == (orders[1], 5, 3, 3)
+        np.testing.assert_allclose(ends["gradient"], ends["none"], atol=1e-14)
+        np.testing.assert_allclose(ends["hessian"], ends["none"], atol=1e-14)
 
-    def test_control_variates_take_out_what_batches_differ_by(self):
-        """Shifts entirely; differences of curvature in proportion to the way from the start."""
+    @pytest.mark.parametrize(
+        "control_variates, target",
+        [("gradient", NormalParts(10.0)), ("hessian", NormalParts(10.0, 0.5))],
+    )
+    def test_control_variates_take_out_what_batches_differ_by(self, control_variates, target):
+        """The first derivatives of normal parts their shifts, the second all there is."""
         z = normal(5, 3)
-        _, expected, _ = swept(SWEEP, NormalParts(), z)
-        _, found, _ = swept(SWEEP, NormalParts(apart=10.0), z)
+        exact, rough = (
+            SMSUBU(step_size=0.1, num_batches=4, control_variates=name)
+            for name in (control_variates, "none")
+        )
+        _, expected, _ = swept(exact, NormalParts(), z)
+        _, found, _ = swept(exact, target, z)
         np.testing.assert_allclose(found, expected, atol=1e-12)
-        rough = SMSUBU(step_size=0.1, num_batches=4, control_variates=False)
-        _, found, _ = swept(rough, NormalParts(apart=10.0), z)
+        _, found, _ = swept(rough, target, z)
         assert np.abs(found - expected).max() > 0.01
+
+    def test_they_are_compared_around_the_centre(self):
+        z, centre = normal(5, 3), normal(5, 3, seed=1)
+        kernel, _ = build(SWEEP, NormalParts(1.0, 0.5), len(z))
+        correction = kernel.bootstrap_results(tf.constant(z), tf.constant(centre)).correction
+        np.testing.assert_array_equal(correction.centre, centre)
+        for index in map(tf.constant, range(4)):
+            gradient = NormalParts(1.0, 0.5).batch_gradients(4)(tf.constant(centre), index)
+            added = correction.added(gradient, tf.constant(centre), index)
+            np.testing.assert_allclose(added, -centre, atol=1e-12)
+
+    def test_where_one_begins_is_no_constant_of_a_program(self):
+        """XLA compiles a program anew for each place where a slice begins that keys decide."""
+        x = np.ones((37, 2), np.float32)
+        rows = shuffled(make_data(x, x[:, :1], None, "float32"))
+        program = tf.function(lambda index: batch(rows, index, 5).x)
+        graph = program.get_concrete_function(tf.TensorSpec([], tf.int32)).graph
+        types = {operation.type for operation in graph.get_operations()}
+        assert "GatherV2" in types and not types & {"Slice", "StridedSlice"}
 
     @pytest.mark.parametrize("num_rows, num_batches", [(37, 5), (37, 37), (48, 1)])
     def test_every_row_is_in_one_batch(self, num_rows, num_batches):
@@ -138,18 +168,35 @@ class TestBatches:
         for part in parts:
             np.testing.assert_array_equal(part.weights.numpy(), 1.0 + part.x.numpy())
 
-    def test_their_gradients_have_that_of_all_rows_as_mean(self):
+    @pytest.mark.parametrize("is_dense", [False, True])
+    def test_their_derivatives_have_those_of_all_rows_as_mean(self, is_dense):
         spec = plain_spec([2, 3, 1], dtype="float64")
         x, theta = normal(37, 2), normal(2, spec.num_parameters)
         data = make_data(x, np.sin(x[:, :1]), None, "float64")
         reference = tf.constant([1.0, -2.0], tf.float64)
-        linear_map = as_tensors(identity_map(theta.shape, theta.dtype))
-        target = Target(Potential(spec), data, linear_map, reference, (1.0,))
-        gradient, z = target.batch_gradients(5), tf.constant(theta)
+        scale = 0.5 + normal(*theta.shape, seed=2) ** 2
+        factor = np.stack([np.diag(part) for part in scale])
+        linear_map = DiagonalMap(scale)
+        if is_dense:
+            factor += np.triu(normal(*factor.shape, seed=3), 1)
+            linear_map = DenseMap(theta, factor, np.swapaxes(factor, 1, 2))
+        target = Target(Potential(spec), data, as_tensors(linear_map), reference, (1.0,))
+        z = tf.constant(np.asarray(as_tensors(linear_map).inverse(theta)))
+        gradient, hessian = map(tf.function, (target.batch_gradients(5), target.batch_hessians(5)))
         found = np.mean([gradient(z, tf.constant(index)) for index in range(5)], axis=0)
-        value, expected = Potential(spec).value_and_gradient(z, data)
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
+        value, by_theta = Potential(spec).value_and_gradient(tf.constant(theta), data)
+        expected = np.einsum("cij,ci->cj", factor, by_theta)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(target.log_prob(z), value - reference, rtol=1e-12)
+        found = np.mean([hessian(z, tf.constant(index)) for index in range(5)], axis=0)
+        step = 1e-5 * np.eye(spec.num_parameters)
+        slopes = [
+            np.mean([gradient(z + sign * row, tf.constant(i)) for i in range(5)], axis=0)
+            for row in step
+            for sign in (1.0, -1.0)
+        ]
+        expected = (np.array(slopes[::2]) - np.array(slopes[1::2])) / 2e-5
+        np.testing.assert_allclose(found, expected.transpose(1, 2, 0), rtol=1e-5, atol=1e-6)
 
 
 def test_a_sweep_that_diverges_is_undone():
@@ -164,8 +211,8 @@ def test_a_sweep_that_diverges_is_undone():
 class TestFits:
     def test_the_report_says_that_draws_are_biased(self):
         run = short_fit(linear_model(), *linear_rows(), kernel=SMSUBU(num_batches=3))
-        assert "BIASED" in run.report() and "by 0.05 of themselves" in run.to_dict()["notes"][0]
-        assert "stands for variances within 0.05" in " ".join(run.report().split())
+        assert "BIASED" in run.report() and "by 0.1 of themselves" in run.to_dict()["notes"][0]
+        assert "stands for variances within 0.1" in " ".join(run.report().split())
         assert run.num_gradients["sampling"].tolist() == [3 * 20] * 2
         assert "step_size^2" in SMSUBU(step_size=0.1).bias_note
 
@@ -197,6 +244,7 @@ class TestFits:
             (lambda: Repriorised(SMSUBU()), "a likelihood that is a sum over rows"),
             (lambda: PowerPosterior(SMSUBU()), "its bias would enter every rung"),
             (lambda: SMSUBU(friction=2.0), "friction must be .*< 2"),
+            (lambda: SMSUBU(control_variates="some"), "control_variates must be one of"),
             (lambda: SMSUBU(num_batches=0), "num_batches must be at least 1"),
             (lambda: SMSUBU(bias_tolerance=1.0), "bias_tolerance must be .*< 1"),
             (lambda: SMSUBU(bias_tolerance=0.1, step_size=0.1), "chooses the step size"),
@@ -205,6 +253,19 @@ class TestFits:
     def test_what_it_can_not_do_is_refused(self, kernel, match):
         with pytest.raises(ValueError, match=match):
             short_fit(linear_model(), *linear_rows(), kernel=kernel())
+
+    @pytest.mark.parametrize(
+        "layers, num_batches, expected",
+        [([5, 20, 1], 32, "hessian"), ([5, 60, 1], 32, "gradient"), ([5, 60, 1], 16, "hessian")],
+    )
+    def test_second_derivatives_are_compared_where_they_are_few(
+        self, layers, num_batches, expected
+    ):
+        settings, _ = SMSUBU(num_batches=num_batches).resolve(plain_spec(layers), 1000)
+        assert settings.control_variates == expected
+        assert SMSUBU(control_variates="none").resolve(plain_spec(layers), 1000)[0] == replace(
+            SMSUBU(control_variates="none"), preconditioner=settings.preconditioner
+        )
 
     def test_a_log_density_has_no_rows(self):
         with pytest.raises(ValueError, match="SMSUBU is about networks, received a log density"):

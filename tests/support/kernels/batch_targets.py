@@ -28,8 +28,16 @@ class NormalParts:
         return -0.5 * tf.reduce_sum(z**2, axis=-1)
 
     def batch_gradients(self, num_batches):
+        shift, curvature = self._parts(num_batches)
+        return lambda z, index: shift[index] - curvature[index] * z
+
+    def batch_hessians(self, num_batches):
+        _, curvature = self._parts(num_batches)
+        return lambda z, index: tf.tile(-tf.linalg.diag(curvature[index])[None], [len(z), 1, 1])
+
+    def _parts(self, num_batches):
+        """Gradients at zero and curvatures [num_batches, 3] both."""
         shift, curvature = np.random.default_rng(5).normal(size=(2, num_batches, 3))
         shift = self.apart * (shift - shift.mean(axis=0))
         curvature = 1.0 + self.bent * (curvature - curvature.mean(axis=0))
-        shift, curvature = tf.constant(shift), tf.constant(curvature)
-        return lambda z, index: shift[index] - curvature[index] * z
+        return tf.constant(shift), tf.constant(curvature)

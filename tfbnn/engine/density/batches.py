@@ -22,4 +22,4 @@ def batch(rows: Data, index: Tensor, num_batches: int) -> Data:
     share, rest = rows.num_rows // num_batches, rows.num_rows % num_batches
     begin = index * share + tf.minimum(index, rest)
     end = begin + share + tf.cast(index < rest, tf.int32)
-    return rows.between(begin, end, -(-rows.length // num_batches))
+    return rows.between(begin, end, -(-rows.length // num_batches), is_random=True)

@@ -89,14 +89,21 @@ class Data(NamedTuple):
         """
         return self.between(index * length, self.last, length)
 
-    def between(self, begin: Tensor, end: Tensor, length: int) -> Self:
+    def between(self, begin: Tensor, end: Tensor, length: int, *, is_random: bool = False) -> Self:
         """Of rows up to `end`, which is not above `last`, the first from `begin`, in arrays of this length.
 
         Where there is no room behind `begin` they reach back into rows before it, which do not count.
+
+        Args:
+            begin, end, length: See above.
+            is_random: Whether `begin` depends on random keys: XLA would take those for constants to get
+                at where a slice begins, and compile the program anew for each of them.
         """
         start = tf.minimum(begin, self.length - length)
 
         def cut(array: Tensor) -> Tensor:
+            if is_random:
+                return tf.gather(array, start + tf.range(length), axis=-1)
             *others, _ = array.shape
             return tf.slice(array, [0] * len(others) + [start], [*others, length])
 

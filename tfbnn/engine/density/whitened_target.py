@@ -66,6 +66,18 @@ class Target:
 
         return gradient
 
+    def batch_hessians(self, num_batches):
+        """Function (z, index) -> [C, P, P]: second derivatives of the same parts, in the dtype of z."""
+        rows = shuffled(self._data)
+
+        def hessian(z, index):
+            some = batch(rows, index, num_batches).cast("float64")
+            theta = tf.cast(self._linear_map.forward(z), tf.float64)
+            by_theta = self._potential.hessian(theta, some, float(num_batches))
+            return tf.cast(self._linear_map.pull_back_matrix(by_theta), z.dtype)
+
+        return hessian
+
     def log_likelihood(self, z):
         """Log likelihood [C], float64, to the power of the spec, whatever the rung."""
         theta = self._linear_map.forward(z)

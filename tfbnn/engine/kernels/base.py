@@ -113,6 +113,14 @@ class Kernel(ABC):
         return None
 
     @property
+    def compares_batches(self) -> bool:
+        """Whether `bootstrap_results` compares batches of rows around a point that it is given besides.
+
+        That is much work, and has a program of its own.
+        """
+        return False
+
+    @property
     def temperatures(self) -> tuple[float, ...]:
         """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.rungs`."""
         return (1.0,)
@@ -164,6 +172,10 @@ class Kernel(ABC):
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Whether XLA makes faster programs of this kernel than TensorFlow itself."""
         return True
+
+    def sums_in_pieces(self, spec: Sampled, num_rows: int) -> bool:
+        """Whether very many rows may be summed in pieces, of which XLA compiles each by itself."""
+        return self.gains_from_xla(spec, num_rows)
 
     def work(self, spec: Sampled) -> float:
         """About how many gradients a transition costs, by which the time of a run is estimated."""

@@ -17,6 +17,29 @@ from tfbnn.engine.kernels.transition import (
 )
 
 
+class Correction(NamedTuple):
+    """What is added to the gradients of batches, so that they differ less; it has the mean zero.
+
+    Attributes:
+        centre: The point at which batches are compared [C, P].
+        shift: By how much their gradients there fall short of the mean of all: [num_batches, C, P],
+            or [0, C, P] without control variates.
+        bend: The same of their second derivatives [num_batches, C, P, P], or [0, C, P, P].
+    """
+
+    centre: Tensor
+    shift: Tensor
+    bend: Tensor
+
+    def added(self, gradient: Tensor, z: Tensor, index: Tensor) -> Tensor:
+        """The gradient [C, P] of batch `index` at z [C, P], corrected."""
+        if self.shift.shape[0]:
+            gradient += tf.gather(self.shift, index)
+        if self.bend.shape[0]:
+            gradient += tf.linalg.matvec(tf.gather(self.bend, index), z - self.centre)
+        return gradient
+
+
 class SweepResults(NamedTuple):
     """What a transition leaves for the next one, and what it reports.
 
@@ -24,8 +47,7 @@ class SweepResults(NamedTuple):
         target_log_prob: Log density of the current state, of all rows [C].
         velocity: [C, P].
         step_size: [C, 1].
-        correction: What is added to the gradient of every batch [num_batches, C, P], their mean is
-            zero; [0, C, P] without control variates.
+        correction: Correction of the gradients of batches.
         persistence: Share of the velocity that the next transition begins with, scalar: zero at the
             start, where there is none yet, then one.
         is_accepted: Whether the last sweep did not diverge [C].
@@ -35,7 +57,7 @@ class SweepResults(NamedTuple):
     target_log_prob: Tensor
     velocity: Tensor
     step_size: Tensor
-    correction: Tensor
+    correction: Correction
     persistence: Tensor
     is_accepted: Tensor
     log_accept_ratio: Tensor
@@ -76,16 +98,18 @@ class SweepKernel(TransitionKernel):
     """A sweep over all batches in a random order, and back.
 
     Attributes:
-        target_log_prob_fn: z [C, P] -> [C], with the methods `log_prob` and `batch_gradients` of `Target`.
+        target_log_prob_fn: z [C, P] -> [C], with the methods `log_prob`, `batch_gradients` and
+            `batch_hessians` of `Target`.
         step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
-        num_batches, friction, control_variates: As in SMSUBU.
+        num_batches, friction: As in SMSUBU.
+        num_derivatives: How many derivatives of batches are compared: none, the first, or two.
     """
 
     target_log_prob_fn: Any
     step_size: Tensor
     num_batches: int
     friction: float
-    control_variates: bool
+    num_derivatives: int
 
     is_calibrated = False
 
@@ -93,30 +117,39 @@ class SweepKernel(TransitionKernel):
         # Here, outside of all loops, rows are put into their batches.
         self._gradient = self.target_log_prob_fn.batch_gradients(self.num_batches)
 
-    def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P], the point at which batches are compared."""
+    def bootstrap_results(self, init_state: Tensor, centre: Tensor | None = None) -> Results:
+        """Results at a start [C, P]; batches are compared at the centre [C, P], by default there too."""
         value = self.target_log_prob_fn.log_prob(init_state)
         return SweepResults(
             target_log_prob=value,
             velocity=tf.zeros_like(init_state),
             step_size=self.step_size,
-            correction=self._correction(init_state),
+            correction=self._correction(init_state if centre is None else centre),
             persistence=tf.zeros([], init_state.dtype),
             is_accepted=tf.ones_like(value, tf.bool),
             log_accept_ratio=tf.zeros_like(value),
         )
 
-    def _correction(self, z: Tensor) -> Tensor:
-        """By how much the gradients of batches at a point [C, P] fall short of their mean."""
-        if not self.control_variates:
-            return tf.zeros([0, *z.shape], z.dtype)
-        gradients = tf.map_fn(
-            lambda index: self._gradient(z, index),
+    def _correction(self, z: Tensor) -> Correction:
+        """That which compares batches at a point [C, P]."""
+        kinds = {"shift": z.shape, "bend": [*z.shape, z.shape[-1]]}
+        parts = {name: tf.zeros([0, *shape], z.dtype) for name, shape in kinds.items()}
+        if self.num_derivatives >= 1:
+            parts["shift"] = self._short_of_mean(self._gradient, z)
+        if self.num_derivatives >= 2:
+            hessian = self.target_log_prob_fn.batch_hessians(self.num_batches)
+            parts["bend"] = self._short_of_mean(hessian, z)
+        return Correction(centre=z, **parts)
+
+    def _short_of_mean(self, of_batch: Any, z: Tensor) -> Tensor:
+        """By how much what batches have at z falls short of their mean [num_batches, ...]."""
+        values = tf.map_fn(
+            lambda index: of_batch(z, index),
             tf.range(self.num_batches),
             fn_output_signature=z.dtype,
             parallel_iterations=1,
         )
-        return tf.reduce_mean(gradients, axis=0) - gradients
+        return tf.reduce_mean(values, axis=0) - values
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], SweepResults)."""
@@ -148,8 +181,7 @@ class SweepKernel(TransitionKernel):
         def ubu(index: Tensor, z: Tensor, velocity: Tensor, work: Tensor) -> tuple[Tensor, ...]:
             middle, velocity = half.fly(z, velocity, seeds[2 * index])
             gradient = self._gradient(middle, visits[index])
-            if self.control_variates:
-                gradient += before.correction[visits[index]]
+            gradient = before.correction.added(gradient, middle, visits[index])
             end, velocity = half.fly(middle, velocity + step * gradient, seeds[2 * index + 1])
             gain = tf.reduce_sum(gradient * (end - z), axis=-1)
             return index + 1, end, velocity, work + tf.cast(gain, tf.float64)

@@ -1,10 +1,10 @@
 """Mini-batch sampling: kinetic Langevin dynamics in symmetric sweeps over batches (SMS-UBU)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias, get_args
 
-from tfbnn.data.validation import check_flag, check_number
+from tfbnn.data.validation import check_choice, check_number
 from tfbnn.engine.basis.libraries import Results, Tensor, tf
 from tfbnn.engine.kernels.batch_sweeps import SweepKernel
 from tfbnn.engine.kernels.transition import (
@@ -14,18 +14,25 @@ from tfbnn.engine.kernels.transition import (
 )
 from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.engine.kernels.unadjusted import (
-    ERROR_TARGET,
     bias_by_tolerance,
     check_bias_tolerance,
-    with_error_as_acceptance,
 )
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.sampled import Sampled, model_of
 from tfbnn.system.arrays import Array
 
-# What the published energy variance of microcanonical Langevin stands for.
-_BIAS = 0.05
+# Mean of `calmness` that adaptation aims at: normal errors of the largest size that is allowed have 0.539,
+# and chance in the step size shall not carry variances beyond the tolerance.
+_TARGET = 0.55
+# Variances come out much nearer than this (benchmarks/results/sms_ubu.md).
+_BIAS = 0.1
 # Of a sweep, in passes over all rows: there, back, and the density at its end.
 _PASSES = 3
+# Numbers that second derivatives of all batches may take per chain: 16 MB, which are in every checkpoint.
+_MOST_NUMBERS = 2**22
+ControlVariates: TypeAlias = Literal["auto", "hessian", "gradient", "none"]
+# How many derivatives they take; "auto" of settings that nobody has resolved.
+_ORDERS: dict[str, int] = {"auto": 2, "hessian": 2, "gradient": 1, "none": 0}
 
 
 def error_growth(time: Tensor, friction: float) -> Tensor:
@@ -33,8 +40,8 @@ def error_growth(time: Tensor, friction: float) -> Tensor:
 
     1 - r^2 is by how much a position in a normal density of variance 1 is forgotten, r its autocorrelation;
     the rest is of the heat that friction exchanges during a flight. Of an oscillator, whose b is
-    -step_size^2 / 6, with frictions of 0.5 to 1.5, the mean is 3 times as large in sweeps that last 0.1,
-    2.2 to 2.5 times in those of 0.4, and 1.0 to 1.2 times from 4 on.
+    -step_size^2 / 6, with frictions of 0.12 to 1.5, the mean is 3 times as large in sweeps that last 0.1,
+    2.2 to 2.4 times in those of 0.4, 1.2 to 2 times in those of 1.6 and 1.0 to 1.6 times from 4 on.
     """
     half = 0.5 * friction
     frequency = sqrt(1.0 - half**2)
@@ -42,70 +49,87 @@ def error_growth(time: Tensor, friction: float) -> Tensor:
     return 1.0 - (tf.exp(-half * time) * wave) ** 2 + 0.4 * friction * time
 
 
+def calmness(error: Tensor, aim: Tensor) -> Tensor:
+    """What stands for an acceptance rate: 1 / (1 + |error / aim|^(1/4)), which changes slowly with the step.
+
+    Errors grow as the square of the step or faster, and differ from sweep to sweep. A statistic that one
+    of them throws from one to zero has dual averaging try steps of ten times the right size, and one such
+    sweep can carry a chain so far off that batches differ too much for any step.
+    """
+    return 1.0 / (1.0 + tf.abs(error / aim) ** 0.25)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SMSUBU(TunedKernel, name="sms_ubu"):
     """Mini-batches: kinetic Langevin dynamics in symmetric sweeps over batches of rows. Draws are biased.
 
-    Rows are put into `num_batches` batches, at random, once. A transition is one sweep: it visits all
-    batches in a new random order, then in the reverse order, each with one UBU step, which is half a
-    free flight with friction, a kick by the gradient of the whole log prior plus `num_batches` times the
-    log likelihood of the batch, and the other half. Nothing is accepted or rejected, but a sweep that
-    diverges is undone. A sweep costs two passes over the rows however many batches there are, and one
-    without gradients for the log density and energy error at its end: `n_steps` is 3.
+        Rows are put into `num_batches` batches, at random, once. A transition is one sweep: it visits all
+        batches in a new random order, then in the reverse order, each with one UBU step, which is half a
+        free flight with friction, a kick by the gradient of the whole log prior plus `num_batches` times the
+        log likelihood of the batch, and the other half. Nothing is accepted or rejected, but a sweep that
+        diverges is undone. A sweep costs two passes over the rows however many batches there are, and one
+        without gradients for the log density and energy error at its end: `n_steps` is 3.
 
-    With control variates a batch's gradient has its difference to the mean of all batches taken out, as
-    it is where the kernel started last: at the start, and at the ends of the windows of warm-up. The parts
-    still add up to the log density, so that nothing but the noise changes. What is left of it grows with the
-    distance from there. Corrections take num_batches P numbers per chain.
+        Control variates take out of a batch's gradient what it differs by from the mean of all batches, as it
+        is around one point: the start, and then the mean position of the last window of warm-up. The parts still add up to the log density, so that nothing but the noise changes. With second
+        derivatives what is left of it grows with the square of the distance from there. They matter: in
+        directions that the rows hardly determine, the sums of residuals times second derivatives of the network
+        are noise alone, which the Gauss-Newton matrix knows nothing of. Of 5-8-1 on 40 000 rows the noise of
+        the gradients at draws of the posterior is 9.0 per whitened coordinate without control variates, 5.1 with
+        first and 0.34 with second derivatives, where the gradient itself is 1.7.
 
-    The step size is found from the energy error of whole sweeps: by how much the log density of all rows
-    has changed otherwise than the gradients along the way say. Kinetic energies do not enter, as friction
-    changes them within a flight by more than the error of the scheme is. Where the target is normal and
-    batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it: of a linear
-    model the step found for 0.3 was 0.25, for which the scheme itself is off by 0.01.
+        The step size is found from the energy error of whole sweeps: by how much the log density of all rows
+        has changed otherwise than the gradients along the way say. Kinetic energies do not enter, as friction
+        changes them within a flight by more than the error of the scheme is. Where the target is normal and
+        batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it, so that
+        variances are rather better than was asked for.
 
-    Sweeps are no cheaper than HMC for being made of batches: with 5-8-1 on 40 000 rows HMC made an
-    effective draw of predictions in 28 passes over the rows, sweeps in 121 at a tolerance of 0.2 and in 259
-    at 0.05 (`benchmarks/results/sms_ubu.md`). Prefer kernel="hmc" wherever it is affordable.
+    There an effective draw of predictions takes 3.1 passes over the rows, with HMC 27; with first
+        derivatives alone, or none, more than 150 (`benchmarks/results/sms_ubu.md`). Where rows are few, or modes
+        many, HMC has nothing to gain from this.
 
-    Rows of earlier fits (`priors.FromPosterior`) are prior: every step takes all of them.
+        Rows of earlier fits (`priors.FromPosterior`) are prior: every step takes all of them.
 
-    Attributes:
-        num_batches: Batches that the rows are put into; default 16. A sweep makes two steps for each
-            of them, in the same two passes over the rows.
-        friction: Rate at which velocities are forgotten, in preconditioned coordinates; default 1.
-            Below 2, where directions of unit variance are damped critically.
-        control_variates: Take from every batch's gradient what it differs by at a fixed point; default
-            True. False is the published scheme.
-        bias_tolerance: The share by which variances may be off, root mean square over principal
-            directions of a normal density; None (default): 0.05, if the step size adapts. It is the step
-            size that is adapted, and what stands for the energy error that is aimed at.
+        Attributes:
+            num_batches: Batches that the rows are put into; default 32. A sweep makes two steps for each
+                of them, in the same two passes over the rows.
+            friction: Rate at which velocities are forgotten, in preconditioned coordinates; default 0.25: with
+                1 and 0.5 an effective draw of 5-8-1 took 2.1 and 1.3 times as many passes. Below 2, where
+                directions of unit variance are damped critically.
+            control_variates: "hessian": take from every batch's gradient what it and its second derivatives
+                differ by at a fixed point; "gradient": its gradient alone; "none": the published scheme. "auto"
+                (default) means "hessian" for perceptrons without rows of earlier fits, while num_batches P^2
+                numbers per chain are at most 2^22, else "gradient". Second derivatives of all rows cost about as
+                much as 2 P gradients, each time, which `n_steps` does not count.
+            bias_tolerance: The share by which variances may be off, root mean square over principal
+                directions of a normal density; None (default): 0.1, if the step size adapts. It is the step
+                size that is adapted, and what stands for the energy error that is aimed at.
 
-    The other attributes are described in `TunedKernel`.
+        The other attributes are described in `TunedKernel`.
 
-    Raises:
-        ValueError: For fewer rows than batches, and for a log density, which has no rows.
+        Raises:
+            ValueError: For fewer rows than batches, and for a log density, which has no rows.
 
-    References:
-        Paulin, Whalley, Chada and Leimkuhler 2024, arXiv:2410.19780, without control variates. Robnik,
-        Cohn-Gordon and Seljak 2024, arXiv:2412.08876, for the bias by the energy error, of single steps
-        with all rows.
+        References:
+            Paulin, Whalley, Chada and Leimkuhler 2024, arXiv:2410.19780, without control variates. Robnik,
+            Cohn-Gordon and Seljak 2024, arXiv:2412.08876, for the bias by the energy error, of single steps
+            with all rows.
     """
 
-    num_batches: int = 16
-    friction: float = 1.0
-    control_variates: bool = True
+    num_batches: int = 32
+    friction: float = 0.25
+    control_variates: ControlVariates = "auto"
     bias_tolerance: float | None = None
 
     gradients_per_transition = _PASSES
-    accept_targets = (ERROR_TARGET, ERROR_TARGET)
+    accept_targets = (_TARGET, _TARGET)
     theta_obstacle = "its batches need a likelihood that is a sum over rows"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_integer("num_batches", minimum=1)
         check_number("friction", self.friction, above=0, below=2)
-        check_flag("control_variates", self.control_variates)
+        check_choice("control_variates", self.control_variates, get_args(ControlVariates))
         check_bias_tolerance(self, False, self.bias_tolerance)
 
     @property
@@ -143,27 +167,47 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
                 f"SMSUBU needs a row for each of its num_batches={self.num_batches}, received {num_rows} "
                 "rows. Use fewer batches, or kernel='hmc', which takes all rows."
             )
-        return super().resolve(spec, num_rows)
+        settings, why = super().resolve(spec, num_rows)
+        if self.control_variates == "auto":
+            affordable = self.num_batches * spec.num_parameters**2 <= _MOST_NUMBERS
+            # Other models, and earlier rows, would have all of their copies in memory at once.
+            in_blocks = isinstance(spec, ModelSpec) and spec.earlier is None
+            chosen: ControlVariates = "hessian" if affordable and in_blocks else "gradient"
+            settings = replace(settings, control_variates=chosen)
+        return settings, why
 
-    def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
-        """No: a sweep over 5 batches of 40 rows took 200 ms on a CPU under XLA, 2 ms without."""
+    @property
+    def compares_batches(self) -> bool:
+        """Yes, for control variates."""
+        return self.control_variates != "none"
+
+    def sums_in_pieces(self, spec: Sampled, num_rows: int) -> bool:
+        """No: batches are small, and the loop over them is what XLA makes twenty times faster."""
         del spec, num_rows
         return False
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """Such that a sweep, two steps a batch, lasts as long as two leapfrog steps."""
-        return leapfrog_step / leapfrog_step.dtype.type(self.num_batches)
+        """A fifth of what has a sweep, two steps a batch, last as long as two leapfrog steps.
+
+        Dual averaging begins with ten times as much, and a step that is too long costs more than time.
+        """
+        return leapfrog_step / leapfrog_step.dtype.type(5.0 * self.num_batches)
 
     def build(self, target_log_prob_fn: Any, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""
         return SweepKernel(
-            target_log_prob_fn, step_size, self.num_batches, self.friction, self.control_variates
+            target_log_prob_fn,
+            step_size,
+            self.num_batches,
+            self.friction,
+            _ORDERS[self.control_variates],
         )
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
         ratio = results.log_accept_ratio
         time = 2.0 * self.num_batches * results.step_size[:, 0]
-        aim = self.aimed_bias**2 * error_growth(time, self.friction)
+        size = results.velocity.shape[-1]
+        aim = self.aimed_bias * tf.sqrt(size * error_growth(time, self.friction))
         statistics = ratio_statistics(ratio, tf.fill(ratio.shape, _PASSES))
-        return with_error_as_acceptance(statistics, ratio, results.velocity.shape[-1], aim)
+        return statistics._replace(acceptance_rate=calmness(ratio, aim))

@@ -103,7 +103,8 @@ class Lane:
             kept = self._kept(count, output)
         if leg.renew and done + count == leg.length:
             point = state.linear_map.forward(state.z).numpy()
-            state = self._start(point, self._renewed_map(state, point, leg.length), leg_index)
+            linear_map = self._renewed_map(state, point, leg.length)
+            state = self._start(point, linear_map, leg_index, state.moments.mean.numpy())
         new = counters.after_block(
             leg.phase,
             count,
@@ -231,10 +232,16 @@ class Lane:
         curvature = [program.potential.curvature(chain, program.data) for chain in point]
         return whitening_map(point, np.stack(curvature))
 
-    def _start(self, point: Array, linear_map: LinearMap, leg_index: int) -> ChainState:
-        """The kernel (re)started at a point [R, P] under a new linear map, after a leg or the first."""
+    def _start(
+        self, point: Array, linear_map: LinearMap, leg_index: int, mean: Array | None = None
+    ) -> ChainState:
+        """The kernel (re)started at a point [R, P] under a new linear map, after a leg or the first.
+
+        The leg had the mean position [R, P].
+        """
         program = self.program
         z = np.asarray(linear_map.inverse(point))
+        centre = z if mean is None else np.asarray(linear_map.inverse(mean))
         if program.settings.step_size is not None:
             step_size = np.full(len(point), program.settings.step_size, np.float32)
         elif program.settings.adapts:
@@ -247,7 +254,7 @@ class Lane:
         linear_map = as_tensors(linear_map)
         reference = tf.constant(program.value_and_gradient(point)[0])
         results = bootstrap(
-            program.spec, program.settings, program.data, z, linear_map, reference, step
+            program.spec, program.settings, program.data, z, centre, linear_map, reference, step
         )
         program.settings.check_start(results, self.chains)
         return ChainState(
