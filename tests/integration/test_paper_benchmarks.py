@@ -177,7 +177,7 @@ def test_sms_ubu(run_quickly):
     assert "## Beside full-batch HMC" in table and "## Beside the tolerance" in table
     (hmc,) = (row for row in rows if row["key"] == "hmc")
     sweeps = [row for row in rows if row["key"].startswith("sms_ubu")]
-    assert len(sweeps) == 3 and len(hmc["mean"]) == 500
+    assert len(sweeps) == 7 and len(hmc["mean"]) == 500
     for row in sweeps:
         # In passes over the rows, of which there are to be a tenth.
         assert 0.05 < row["gradients"]["sampling"] / hmc["gradients"]["sampling"] < 0.11

@@ -83,8 +83,8 @@ def _seconds(
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
     # A chain has no more than one core, or one for each piece of very many rows.
-    in_parts = sampling.jit_compile and settings.sums_in_pieces(spec, num_rows)
-    at_once = num_pieces(num_rows, in_parts)
+    jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
+    at_once = num_pieces(num_rows, jit_compile and not settings.takes_batches)
     seconds *= max(1.0 / at_once, sampling.num_chains / cores)
     if pretraining is None:
         return seconds

@@ -113,6 +113,11 @@ class Kernel(ABC):
         return None
 
     @property
+    def takes_batches(self) -> bool:
+        """Whether its gradients are those of batches, too few rows to be summed in pieces."""
+        return False
+
+    @property
     def compares_batches(self) -> bool:
         """Whether `bootstrap_results` compares batches of rows around a point that it is given besides.
 
@@ -172,10 +177,6 @@ class Kernel(ABC):
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Whether XLA makes faster programs of this kernel than TensorFlow itself."""
         return True
-
-    def sums_in_pieces(self, spec: Sampled, num_rows: int) -> bool:
-        """Whether very many rows may be summed in pieces, of which XLA compiles each by itself."""
-        return self.gains_from_xla(spec, num_rows)
 
     def work(self, spec: Sampled) -> float:
         """About how many gradients a transition costs, by which the time of a run is estimated."""

@@ -63,57 +63,58 @@ def calmness(error: Tensor, aim: Tensor) -> Tensor:
 class SMSUBU(TunedKernel, name="sms_ubu"):
     """Mini-batches: kinetic Langevin dynamics in symmetric sweeps over batches of rows. Draws are biased.
 
-        Rows are put into `num_batches` batches, at random, once. A transition is one sweep: it visits all
-        batches in a new random order, then in the reverse order, each with one UBU step, which is half a
-        free flight with friction, a kick by the gradient of the whole log prior plus `num_batches` times the
-        log likelihood of the batch, and the other half. Nothing is accepted or rejected, but a sweep that
-        diverges is undone. A sweep costs two passes over the rows however many batches there are, and one
-        without gradients for the log density and energy error at its end: `n_steps` is 3.
+    Rows are put into `num_batches` batches, at random, once. A transition is one sweep: it visits all
+    batches in a new random order, then in the reverse order, each with one UBU step, which is half a
+    free flight with friction, a kick by the gradient of the whole log prior plus `num_batches` times the
+    log likelihood of the batch, and the other half. Nothing is accepted or rejected, but a sweep that
+    diverges is undone. A sweep costs two passes over the rows however many batches there are, and one
+    without gradients for the log density and energy error at its end: `n_steps` is 3.
 
-        Control variates take out of a batch's gradient what it differs by from the mean of all batches, as it
-        is around one point: the start, and then the mean position of the last window of warm-up. The parts still add up to the log density, so that nothing but the noise changes. With second
-        derivatives what is left of it grows with the square of the distance from there. They matter: in
-        directions that the rows hardly determine, the sums of residuals times second derivatives of the network
-        are noise alone, which the Gauss-Newton matrix knows nothing of. Of 5-8-1 on 40 000 rows the noise of
-        the gradients at draws of the posterior is 9.0 per whitened coordinate without control variates, 5.1 with
-        first and 0.34 with second derivatives, where the gradient itself is 1.7.
+    Control variates take out of a batch's gradient what it differs by from the mean of all batches, as it
+    is around one point: the start, and then the mean position of the last window of warm-up. The parts
+    still add up to the log density, so that nothing but the noise changes. With second derivatives what is
+    left of it grows with the square of the distance from there. They matter: in directions that the rows
+    hardly determine, the sums of residuals times second derivatives of the network are noise alone, which
+    the Gauss-Newton matrix knows nothing of. Of 5-8-1 on 40 000 rows the noise of
+    the gradients at draws of the posterior is 9.0 per whitened coordinate without control variates, 5.1 with
+    first and 0.34 with second derivatives, where the gradient itself is 1.7.
 
-        The step size is found from the energy error of whole sweeps: by how much the log density of all rows
-        has changed otherwise than the gradients along the way say. Kinetic energies do not enter, as friction
-        changes them within a flight by more than the error of the scheme is. Where the target is normal and
-        batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it, so that
-        variances are rather better than was asked for.
+    The step size is found from the energy error of whole sweeps: by how much the log density of all rows
+    has changed otherwise than the gradients along the way say. Kinetic energies do not enter, as friction
+    changes them within a flight by more than the error of the scheme is. Where the target is normal and
+    batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it, so that
+    variances are rather better than was asked for.
 
     There an effective draw of predictions takes 3.1 passes over the rows, with HMC 27; with first
-        derivatives alone, or none, more than 150 (`benchmarks/results/sms_ubu.md`). Where rows are few, or modes
-        many, HMC has nothing to gain from this.
+    derivatives alone, or none, more than 150 (`benchmarks/results/sms_ubu.md`). Where rows are few, or modes
+    many, HMC has nothing to gain from this.
 
-        Rows of earlier fits (`priors.FromPosterior`) are prior: every step takes all of them.
+    Rows of earlier fits (`priors.FromPosterior`) are prior: every step takes all of them.
 
-        Attributes:
-            num_batches: Batches that the rows are put into; default 32. A sweep makes two steps for each
-                of them, in the same two passes over the rows.
-            friction: Rate at which velocities are forgotten, in preconditioned coordinates; default 0.25: with
-                1 and 0.5 an effective draw of 5-8-1 took 2.1 and 1.3 times as many passes. Below 2, where
-                directions of unit variance are damped critically.
-            control_variates: "hessian": take from every batch's gradient what it and its second derivatives
-                differ by at a fixed point; "gradient": its gradient alone; "none": the published scheme. "auto"
-                (default) means "hessian" for perceptrons without rows of earlier fits, while num_batches P^2
-                numbers per chain are at most 2^22, else "gradient". Second derivatives of all rows cost about as
-                much as 2 P gradients, each time, which `n_steps` does not count.
-            bias_tolerance: The share by which variances may be off, root mean square over principal
-                directions of a normal density; None (default): 0.1, if the step size adapts. It is the step
-                size that is adapted, and what stands for the energy error that is aimed at.
+    Attributes:
+        num_batches: Batches that the rows are put into; default 32. A sweep makes two steps for each
+            of them, in the same two passes over the rows.
+        friction: Rate at which velocities are forgotten, in preconditioned coordinates; default 0.25: with
+            1 and 0.5 an effective draw of 5-8-1 took 2.1 and 1.3 times as many passes. Below 2, where
+            directions of unit variance are damped critically.
+        control_variates: "hessian": take from every batch's gradient what it and its second derivatives
+            differ by at a fixed point; "gradient": its gradient alone; "none": the published scheme. "auto"
+            (default) means "hessian" for perceptrons without rows of earlier fits, while num_batches P^2
+            numbers per chain are at most 2^22, else "gradient". Second derivatives of all rows cost about as
+            much as 2 P gradients, each time, which `n_steps` does not count.
+        bias_tolerance: The share by which variances may be off, root mean square over principal
+            directions of a normal density; None (default): 0.1, if the step size adapts. It is the step
+            size that is adapted, and what stands for the energy error that is aimed at.
 
-        The other attributes are described in `TunedKernel`.
+    The other attributes are described in `TunedKernel`.
 
-        Raises:
-            ValueError: For fewer rows than batches, and for a log density, which has no rows.
+    Raises:
+        ValueError: For fewer rows than batches, and for a log density, which has no rows.
 
-        References:
-            Paulin, Whalley, Chada and Leimkuhler 2024, arXiv:2410.19780, without control variates. Robnik,
-            Cohn-Gordon and Seljak 2024, arXiv:2412.08876, for the bias by the energy error, of single steps
-            with all rows.
+    References:
+        Paulin, Whalley, Chada and Leimkuhler 2024, arXiv:2410.19780, without control variates. Robnik,
+        Cohn-Gordon and Seljak 2024, arXiv:2412.08876, for the bias by the energy error, of single steps
+        with all rows.
     """
 
     num_batches: int = 32
@@ -177,14 +178,14 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
         return settings, why
 
     @property
+    def takes_batches(self) -> bool:
+        """Yes; the loop over them is what XLA makes twenty times faster."""
+        return True
+
+    @property
     def compares_batches(self) -> bool:
         """Yes, for control variates."""
         return self.control_variates != "none"
-
-    def sums_in_pieces(self, spec: Sampled, num_rows: int) -> bool:
-        """No: batches are small, and the loop over them is what XLA makes twenty times faster."""
-        del spec, num_rows
-        return False
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """A fifth of what has a sweep, two steps a batch, last as long as two leapfrog steps.

@@ -123,7 +123,7 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
     dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
     num_rows = int(data.num_rows)
     jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
-    in_parts = jit_compile and settings.sums_in_pieces(spec, num_rows)
+    in_parts = jit_compile and not settings.takes_batches
     data = data._replace(num_pieces=num_pieces(num_rows, in_parts))
     length = -(-plan.block_length // plan.stride) + 1
     return Program(
