@@ -33,7 +33,9 @@ FIXED = {
     "pCNL": (PCNL(step_size=0.1, preconditioner="prior"), STRIDE),
 }
 # Of transitions: in a warm-up that tunes the step, for HMC a STRIDE-th; and at a fixed step.
-NUM_WARMUP, NUM_FIXED, MOST_BLOCKS = 480, 96, 1_000_000
+NUM_WARMUP, NUM_FIXED, MOST_BLOCKS = 480, 768, 1_000_000
+# From this width on chains have so many times the seconds of the others.
+WIDE, LONGER = 1024, 4
 
 
 def lane_of(case, kernel, stride, share, num_burnin_steps=0):
@@ -154,13 +156,18 @@ R-hat squared is far above one, ESS says no more than that the chain is too shor
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=8.0, help="of sampling per chain")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=30.0,
+        help="of sampling per chain, four times as many from width 1024 on",
+    )
     add_common_options(parser)
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     store = Store("pcn", fresh=options.fresh, folder=folder)
     share, seconds, depth = (0.3, 0.2, 1) if options.quick else (1.0, options.seconds, 3)
-    fixed, in_full = ((4, 16), (16,)) if options.quick else ((16, 64, 256, 1024), (64, 256))
+    fixed, in_full = ((4, 16), (16,)) if options.quick else ((16, 64, 256, 1024), (64, 256, 1024))
     for width in fixed:
         case = Case("kin8nm", width, depth, 64)
         for name in FIXED:
@@ -168,7 +175,8 @@ def main(arguments=None):
                 store.add(key, at_fixed_step(case, name, share))
         for name in KERNELS if width in in_full else ():
             if (key := f"{case.key}, {name}") not in store:
-                store.add(key, tuned(case, name, seconds, share))
+                longer = LONGER if width >= WIDE else 1
+                store.add(key, tuned(case, name, longer * seconds, share))
         print(case.key, f"{time.process_time():.0f} s", flush=True)
     keep("pcn.md", report(list(store.rows.values())), folder)
 
