@@ -17,7 +17,7 @@ from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.batch_sweeps import FreeFlight
-from tfbnn.engine.kernels.sms_ubu import error_growth
+from tfbnn.engine.kernels.sms_ubu import calmness, error_growth
 from tfbnn.engine.sampling.linear_map import DenseMap, DiagonalMap, as_tensors
 from tfbnn.kernels import SMSUBU, PowerPosterior, Repriorised
 
@@ -104,6 +104,15 @@ class TestDynamics:
         _, back, again = swept(settings, target, there, -after.velocity.numpy())
         np.testing.assert_allclose(back, z, atol=1e-4)
         np.testing.assert_allclose(again.log_accept_ratio, after.log_accept_ratio, atol=1e-4)
+
+
+def test_calmness_falls_from_one_with_the_error():
+    aim = tf.constant(2.0, tf.float64)
+    found = calmness(tf.constant([0.0, 2.0, -2.0, 32.0, np.inf], tf.float64), aim)
+    np.testing.assert_allclose(found, [1.0, 0.5, 0.5, 1.0 / 3.0, 0.0])
+    errors = tf.constant(2.0 * normal(100_000))
+    target, _ = SMSUBU().accept_target(plain_spec([2, 3, 1]))
+    assert 0.53 < float(tf.reduce_mean(calmness(errors, aim))) < target
 
 
 class TestBatches:

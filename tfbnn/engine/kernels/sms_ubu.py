@@ -21,10 +21,10 @@ from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.sampled import Sampled, model_of
 from tfbnn.system.arrays import Array
 
-# Mean of `calmness` that adaptation aims at: normal errors of the largest size that is allowed have 0.539,
+# Mean of `calmness` that adaptation aims at: normal errors of the largest size that is allowed have 0.538,
 # and chance in the step size shall not carry variances beyond the tolerance.
 _TARGET = 0.55
-# Variances come out much nearer than this (benchmarks/results/sms_ubu.md).
+# Of a linear model variances are 0.07 off at this tolerance (benchmarks/results/sms_ubu.md).
 _BIAS = 0.1
 # Of a sweep, in passes over all rows: there, back, and the density at its end.
 _PASSES = 3
@@ -71,8 +71,8 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
     without gradients for the log density and energy error at its end: `n_steps` is 3.
 
     Control variates take out of a batch's gradient what it differs by from the mean of all batches, as it
-    is around one point: the start, and then the mean position of the last window of warm-up. The parts
-    still add up to the log density, so that nothing but the noise changes. With second derivatives what is
+    is around one point: the start, and then the mean position of the last window of warm-up, if its length
+    and the preconditioner make windows. The parts still add up to the log density, so that nothing but the noise changes. With second derivatives what is
     left of it grows with the square of the distance from there. They matter: in directions that the rows
     hardly determine, the sums of residuals times second derivatives of the network are noise alone, which
     the Gauss-Newton matrix knows nothing of. Of 5-8-1 on 40 000 rows the noise of
@@ -82,26 +82,25 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
     The step size is found from the energy error of whole sweeps: by how much the log density of all rows
     has changed otherwise than the gradients along the way say. Kinetic energies do not enter, as friction
     changes them within a flight by more than the error of the scheme is. Where the target is normal and
-    batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it, so that
-    variances are rather better than was asked for.
+    batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it.
 
     There an effective draw of predictions takes 3.1 passes over the rows, with HMC 27; with first
-    derivatives alone, or none, more than 150 (`benchmarks/results/sms_ubu.md`). Where rows are few, or modes
-    many, HMC has nothing to gain from this.
+    derivatives alone, or none, more than 150 (`benchmarks/results/sms_ubu.md`). That is one network on one table,
+    whose posterior is narrow: prefer HMC where rows are few.
 
     Rows of earlier fits (`priors.FromPosterior`) are prior: every step takes all of them.
 
     Attributes:
         num_batches: Batches that the rows are put into; default 32. A sweep makes two steps for each
             of them, in the same two passes over the rows.
-        friction: Rate at which velocities are forgotten, in preconditioned coordinates; default 0.25: with
-            1 and 0.5 an effective draw of 5-8-1 took 2.1 and 1.3 times as many passes. Below 2, where
-            directions of unit variance are damped critically.
+        friction: Rate at which velocities are forgotten, in preconditioned coordinates; default 0.25.
+            Below 2, where directions of unit variance are damped critically.
         control_variates: "hessian": take from every batch's gradient what it and its second derivatives
             differ by at a fixed point; "gradient": its gradient alone; "none": the published scheme. "auto"
             (default) means "hessian" for perceptrons without rows of earlier fits, while num_batches P^2
             numbers per chain are at most 2^22, else "gradient". Second derivatives of all rows cost about as
-            much as 2 P gradients, each time, which `n_steps` does not count.
+            much as 2 P gradients, at the start and after every window, which `n_steps` and the estimate of
+            the time do not count: 724 passes for 362 parameters.
         bias_tolerance: The share by which variances may be off, root mean square over principal
             directions of a normal density; None (default): 0.1, if the step size adapts. It is the step
             size that is adapted, and what stands for the energy error that is aimed at.
@@ -179,7 +178,7 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
 
     @property
     def takes_batches(self) -> bool:
-        """Yes; the loop over them is what XLA makes twenty times faster."""
+        """Yes; XLA makes the loop over them many times faster, if it compiles it as a whole."""
         return True
 
     @property
