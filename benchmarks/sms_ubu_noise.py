@@ -6,13 +6,10 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.whitened_target import Target
-from tfbnn.engine.kernels.batch_sweeps import SweepKernel
 from tfbnn.engine.sampling.linear_map import as_tensors, whitening_map
 from tfbnn.kernels import SMSUBU
 
 __all__ = ["noise_row"]
-
-ORDERS = {"none": 0, "gradient": 1, "hessian": 2}
 
 
 def noise_row(model, x, y, start, draws):
@@ -35,8 +32,8 @@ def noise_row(model, x, y, start, draws):
     target = Target(potential, data, as_tensors(linear_map), tf.zeros([1], tf.float64), (1.0,))
     positions = [linear_map.inverse(draw[None].astype(np.float32)) for draw in draws]
     found = {}
-    for name, order in ORDERS.items():
-        kernel = SweepKernel(target, tf.zeros([1, 1]), SMSUBU.num_batches, SMSUBU.friction, order)
+    for name in ("none", "gradient", "hessian"):
+        kernel = SMSUBU(control_variates=name).build(target, tf.zeros([1, 1]))
         noise, gradient = measured(kernel, target, linear_map.inverse(start), positions)
         found[name] = float(f"{noise:.3g}")
     return found | {"gradient of all rows": float(f"{gradient:.3g}")}

@@ -72,21 +72,20 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
 
     Control variates take out of a batch's gradient what it differs by from the mean of all batches, as it
     is around one point: the start, and then the mean position of the last window of warm-up, if its length
-    and the preconditioner make windows. The parts still add up to the log density, so that nothing but the noise changes. With second derivatives what is
-    left of it grows with the square of the distance from there. They matter: in directions that the rows
-    hardly determine, the sums of residuals times second derivatives of the network are noise alone, which
-    the Gauss-Newton matrix knows nothing of. Of 5-8-1 on 40 000 rows the noise of
-    the gradients at draws of the posterior is 9.0 per whitened coordinate without control variates, 5.1 with
-    first and 0.34 with second derivatives, where the gradient itself is 1.7.
+    and the preconditioner make windows. The parts still add up to the log density, so that nothing but the
+    noise changes. With second derivatives what is left of it grows with the square of the distance from
+    there. They matter: in directions that the rows hardly determine, the sums of residuals times second
+    derivatives of the network are noise alone, which the Gauss-Newton matrix knows nothing of. Of 5-8-1 on
+    40 000 rows the noise of the gradients at draws of the posterior is 9.0 per whitened coordinate without
+    control variates, 5.1 with first and 0.34 with second derivatives, where the gradient itself is 1.7. An
+    effective draw of predictions takes 3.1 passes over these rows, with HMC 27; with first derivatives
+    alone, or none, more than 150 (`benchmarks/results/sms_ubu.md`). That is one network on one table, whose
+    posterior is narrow: prefer HMC where rows are few.
 
     The step size is found from the energy error of whole sweeps: by how much the log density of all rows
     has changed otherwise than the gradients along the way say. Kinetic energies do not enter, as friction
     changes them within a flight by more than the error of the scheme is. Where the target is normal and
     batches agree, the bias follows from it (`error_growth`). What batches differ by adds to it.
-
-    There an effective draw of predictions takes 3.1 passes over the rows, with HMC 27; with first
-    derivatives alone, or none, more than 150 (`benchmarks/results/sms_ubu.md`). That is one network on one table,
-    whose posterior is narrow: prefer HMC where rows are few.
 
     Rows of earlier fits (`priors.FromPosterior`) are prior: every step takes all of them.
 

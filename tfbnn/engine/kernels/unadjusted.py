@@ -27,7 +27,7 @@ def energy_variance_of(bias: float) -> float:
 
 
 def with_error_as_acceptance(
-    statistics: TransitionStatistics, log_ratio: Tensor, size: int, energy_variance: float | Tensor
+    statistics: TransitionStatistics, log_ratio: Tensor, size: int, energy_variance: float
 ) -> TransitionStatistics:
     """Statistics whose acceptance tells the energy error: exp(-error^2 / (2 P energy_variance)).
 
@@ -37,7 +37,7 @@ def with_error_as_acceptance(
         statistics: Of a step that nobody judges.
         log_ratio: Minus its energy error [C].
         size: P.
-        energy_variance: The squared error per parameter that is aimed at, for all or each [C].
+        energy_variance: The squared error per parameter that is aimed at.
     """
     acceptance = tf.exp(-(log_ratio**2) / (2.0 * size * energy_variance))
     return statistics._replace(acceptance_rate=acceptance)

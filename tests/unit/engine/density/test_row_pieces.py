@@ -83,7 +83,7 @@ def test_chains_in_pieces_are_those_without_xla_but_for_rounding(monkeypatch):
     [(PLAIN, True, True), (PLAIN, False, False), (SMSUBU(), True, False)],
 )
 def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expected):
-    """Not what XLA is not to compile; and then a lane has a core and needs no turn."""
+    """Not what XLA is not to compile, nor batches; and then a lane has a core and needs no turn."""
     monkeypatch.setattr(rows_module, "_ROWS_IN_PIECES", 1)
     spec, data, _ = setting("gaussian_learned", rows=NUM_ROWS)
     rows = np.zeros((NUM_ROWS, 1))
