@@ -116,7 +116,7 @@ def test_score_is_that_of_the_model():
 
 def test_known_noise_goes_to_the_fit_and_is_asked_for_again(fits):
     noise = np.full(40, 0.2)
-    estimator = BayesianMLPRegressor().fit(X, Y, noise_scale=noise)
+    estimator = BayesianMLPRegressor(random_state=0).fit(X, Y, noise_scale=noise)
     np.testing.assert_array_equal(fits.calls[0].rows.noise[:, 0], noise)
     with pytest.raises(ValueError, match="noise_scale"):
         estimator.predict(X, return_std=True)
