@@ -22,8 +22,9 @@ from tfbnn.diagnostics.statistics import geyer_ess
 from tfbnn.kernels import HMC, SMSUBU
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
+from tfbnn.run.plan import make_legs
 
-NOISE, NUM_TESTED = 0.2, 500
+NOISE, NUM_ROWS, NUM_TESTED = 0.2, 40_000, 500
 LEAPFROG_STEPS = 32
 NETWORK, LINE = (5, 8, 1), 10
 # Draws at which the noise of batches is measured.
@@ -143,13 +144,21 @@ def agreement(row, reference):
     return np.quantile(shift, 0.95), np.quantile(np.abs(ratio - 1.0), 0.95), ratio.mean()
 
 
+def compared(kernel):
+    """Passes over the rows, of all chains, by which a kernel compares batches in the network's warm-up."""
+    spec = network().spec
+    settings, _ = kernel.resolve(spec, NUM_ROWS)
+    num_starts = 1 + sum(leg.renew for leg in make_legs(settings, NUM_WARMUP, NUM_DRAWS, 1))
+    return NUM_CHAINS * num_starts * settings.work_of_a_start(spec)
+
+
 def report(rows):
     """Both tables."""
     header = [
         "kernel",
         "step size",
-        "passes over the rows: warm-up, sampling",
-        "of HMC's",
+        "passes over the rows: comparing batches, warm-up, sampling",
+        "of HMC's: sampling, all",
         "seconds: warm-up, sampling",
         "ESS of predictions: 5 %, median",
         "passes per effective draw",
@@ -158,10 +167,12 @@ def report(rows):
         "mean ratio of sd",
     ]
     reference, lines = rows["hmc"], []
+    all_of_hmc = sum(reference["gradients"].values())
     for name in [name for name in ("hmc", *SWEEPS) if name in rows]:
         row = rows[name]
         ess = np.quantile(row["ess"], [0.05, 0.5])
-        cost = row["gradients"]["sampling"]
+        warmup, cost = row["gradients"]["warmup"], row["gradients"]["sampling"]
+        before = compared(SWEEPS[name]) if name in SWEEPS else 0
         off = ["", "", ""]
         if name != "hmc":
             off = [f"{value:.3f}" for value in agreement(row, reference)]
@@ -169,8 +180,9 @@ def report(rows):
             [
                 name,
                 f"{np.mean(row['step_size']):.3g}",
-                f"{row['gradients']['warmup']}, {cost}",
-                f"{cost / reference['gradients']['sampling']:.3f}",
+                f"{before:.0f}, {warmup}, {cost}",
+                f"{cost / reference['gradients']['sampling']:.3f}, "
+                f"{(before + warmup + cost) / all_of_hmc:.3f}",
                 f"{row['seconds']['warmup']:.0f}, {row['seconds']['sampling']:.0f}",
                 f"{ess[0]:.0f}, {ess[1]:.0f}",
                 f"{cost / ess[1]:.1f}",
@@ -206,7 +218,7 @@ def report(rows):
 {"-".join(map(str, NETWORK))} on 40 000 rows of log(cross section) with noise of {NOISE}, {NUM_CHAINS} chains from one
 network, {LEAPFROG_STEPS} leapfrog steps of HMC, {SMSUBU.num_batches} batches unless said otherwise, second derivatives as control
 variates by default. A pass takes all rows once; a sweep counts as {SMSUBU.gradients_per_transition}. Those of second derivatives, once at the
-start and at the end of each window of warm-up, are not counted: they are in its seconds. Means and standard deviations
+start and at the end of each window of warm-up, take about 2 P + 1 passes each. Means and standard deviations
 are those of the network's outputs at {NUM_TESTED} other rows, compared with HMC's, whose own Monte Carlo errors are in
 the differences. The default friction and number of batches were chosen with these rows.
 
@@ -215,7 +227,8 @@ the differences. The default friction and number of batches were chosen with the
 {markdown(list(rows["noise"])[1:], [list(rows["noise"].values())[1:]])}
 
 Root mean square per whitened coordinate at {NUM_NOISY} draws of that posterior, by control variates (none, first
-derivatives, first and second), {SMSUBU.num_batches} batches; beside the gradient of all rows.
+derivatives, first and second), {SMSUBU.num_batches} batches, compared at the start of the chains; beside the gradient
+of all rows.
 
 ## Beside the tolerance
 
@@ -238,7 +251,7 @@ def main(arguments=None):
 
 def measure(store, quick):
     """Adds all rows that are not there yet."""
-    share, num_rows = (0.03, 600) if quick else (1.0, 40_000)
+    share, num_rows = (0.03, 600) if quick else (1.0, NUM_ROWS)
     rows = cross_sections(num_rows)
     if "start" not in store:
         store.add("start", start_row(*rows[:2], share))

@@ -167,8 +167,8 @@ def plan(cell, x, y, seconds):
     """Kernel and numbers of transitions of both fits, as arguments of `fit_posterior`."""
     from tfbnn.engine.kernels import resolve_kernel
     from tfbnn.fit.choices.choose import choose
+    from tfbnn.run.cost import estimated_seconds
     from tfbnn.run.options import FitOptions
-    from tfbnn.run.plan import estimated_seconds
     from tfbnn.spec.rows import prepare_rows
 
     spec = cell.model().spec

@@ -362,7 +362,7 @@ def test_first_step_size_follows_from_the_dimension_alone():
 
 def test_a_dearer_metric_is_expected_to_take_longer():
     from tfbnn.kernels import MALA
-    from tfbnn.run.plan import estimated_seconds
+    from tfbnn.run.cost import estimated_seconds
 
     spec = tfbnn.BayesianMLP([5, 20, 1], prior=tfbnn.priors.Normal(1.0)).spec
     seconds = [estimated_seconds(spec, kernel, 5000, 1000) for kernel in (MALA(), SMMALA())]

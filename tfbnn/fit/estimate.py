@@ -4,15 +4,16 @@ from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.starts.newton_plan import plan_newton, plan_on_all_rows
 from tfbnn.fit.choices.choose import settle_options, sizes_of
-from tfbnn.run.definition import FitDefinition
-from tfbnn.run.options import FitOptions, Sampling
-from tfbnn.run.plan import (
-    Planned,
+from tfbnn.run.cost import (
     estimated_pretraining_seconds,
     estimated_seconds,
+    estimated_seconds_of_starts,
     most_results,
     seconds_of,
 )
+from tfbnn.run.definition import FitDefinition
+from tfbnn.run.options import FitOptions, Sampling
+from tfbnn.run.plan import Planned
 from tfbnn.run.wording import about
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
@@ -82,9 +83,10 @@ def _seconds(
 ) -> float:
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
+    seconds += estimated_seconds_of_starts(spec, settings, sampling, num_rows)
     # A chain has no more than one core, or one for each piece of very many rows.
-    jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
-    at_once = num_pieces(num_rows, jit_compile and not settings.takes_batches)
+    splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
+    at_once = num_pieces(num_rows, splits_rows)
     seconds *= max(1.0 / at_once, sampling.num_chains / cores)
     if pretraining is None:
         return seconds

@@ -28,12 +28,12 @@ from tfbnn.fit.notes import notes
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
+from tfbnn.run.cost import most_results
 from tfbnn.run.counters import Seconds
 from tfbnn.run.deadline import in_time
 from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
-from tfbnn.run.plan import most_results
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session

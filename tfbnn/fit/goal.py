@@ -3,9 +3,10 @@
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.fit.assemble import ensemble_without_draws
 from tfbnn.posterior.prediction import function_of_chains
+from tfbnn.run.cost import most_results
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.definition import FitDefinition
-from tfbnn.run.plan import Planned, most_results
+from tfbnn.run.plan import Planned
 from tfbnn.run.result import Kept
 from tfbnn.spec.rows import TransformedRows
 

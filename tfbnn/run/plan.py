@@ -1,32 +1,16 @@
 """The plan of a run: warm-up windows, mixing, sampling, and the length of compiled blocks."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numpy as np
-
 from tfbnn.engine.basis.adaptation import adaptation_windows
 from tfbnn.run.definition import Layout, RunDefinition
-from tfbnn.run.options import Numbers
 from tfbnn.spec.sampled import Sampled
-from tfbnn.spec.settings_json import Pretraining
 
 ADAPTING_SHARE = 0.8
-
-# What a core does in about a second.
-_FLOPS_PER_CALL = 4e10
-# Some microseconds.
-_FLOPS_OF_AN_EMPTY_STEP = 2e5
-_BLOCK_BYTES = 64e6
-_LONGEST_BLOCK = 4096
-
-# What a run that ends when it has enough may cost at most: four minutes of two cores by an estimate
-# that is, for networks of fifty units, right to two times too long.
-_BUDGET_SECONDS = 480.0
-_DRAWS_BYTES = 1e9
-_FEWEST_RESULTS, _MOST_RESULTS = 100, 6_400
+# Of the draws of a block, and the most transitions of one.
+_BLOCK_BYTES, LONGEST_BLOCK = 64e6, 4096
 
 
 class Planned(Protocol):
@@ -41,9 +25,8 @@ class Planned(Protocol):
     @property
     def keep_rungs(self) -> bool: ...
     def work(self, spec: Sampled) -> float: ...
-    @property
-    def takes_batches(self) -> bool: ...
-    def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool: ...
+    def work_of_a_start(self, spec: Sampled) -> float: ...
+    def splits_rows(self, spec: Sampled, num_rows: int, jit_compile: bool) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -158,12 +141,6 @@ def make_legs(settings: Planned, num_burnin_steps: int, num_results: int, stride
     return [leg for leg in legs if leg.length]
 
 
-def affordable_steps(flops_per_step: float) -> int:
-    """How many steps of compiled work take about a second; a power of two, from settings alone."""
-    flops = flops_per_step + _FLOPS_OF_AN_EMPTY_STEP
-    return _power_of_two(min(_FLOPS_PER_CALL / flops, _LONGEST_BLOCK))
-
-
 def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) -> int:
     """For how many transitions a block has keys, and room for draws: a power of two.
 
@@ -181,61 +158,11 @@ def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) 
     """
     parameters = spec.num_parameters * num_chains * len(settings.temperatures)
     memory = _BLOCK_BYTES / (8.0 * parameters)
-    return _power_of_two(min(_LONGEST_BLOCK, memory, total))
+    return power_of_two(min(LONGEST_BLOCK, memory, total))
 
 
-def seconds_of(flops: float) -> float:
-    """About how long so many operations take one core."""
-    return flops / _FLOPS_PER_CALL
-
-
-def estimated_seconds(
-    spec: Sampled, settings: Planned, num_rows: int, num_transitions: int
-) -> float:
-    """About how long so many transitions of a chain take on one core, from settings alone."""
-    return seconds_of(num_transitions * _flops_per_transition(spec, settings, num_rows))
-
-
-def most_results(
-    spec: Sampled, settings: Planned, numbers: Numbers, num_rows: int, effort: float = 1.0
-) -> int:
-    """The most draws per chain of a run that is not told how many: what its budget affords.
-
-    The budget is one of gradients times rows times weights, in seconds of a core as
-    `estimated_seconds` counts them; no clock is read. Warm-up is paid from it too. What the draws
-    take in memory is bounded as well.
-
-    Args:
-        spec: What is sampled.
-        settings: Kernel settings.
-        numbers: Numbers of the run.
-        num_rows: Training rows N.
-        effort: Share of the budget, and of the largest number, to spend.
-    """
-    chain_seconds = effort * _BUDGET_SECONDS / numbers.num_chains
-    second = estimated_seconds(spec, settings, num_rows, 1)
-    affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
-    draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize
-    draw_bytes *= len(settings.temperatures) if settings.keep_rungs else 1
-    most = min(affordable, _DRAWS_BYTES / draw_bytes, effort * _MOST_RESULTS)
-    return max(int(most), _FEWEST_RESULTS)
-
-
-def estimated_pretraining_seconds(spec: Sampled, pretraining: Pretraining, num_rows: int) -> float:
-    """About how long the epochs of one chain take on one core, from settings alone."""
-    batch_size = min(pretraining.batch_size or num_rows, num_rows)
-    num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
-    flops = 6.0 * batch_size * spec.num_products + _FLOPS_OF_AN_EMPTY_STEP
-    return seconds_of(num_steps * flops)
-
-
-def _flops_per_transition(spec: Sampled, settings: Planned, num_rows: int) -> float:
-    # One product forward and two backward: 6 operations per weight and row.
-    products = spec.num_products * len(settings.temperatures)
-    return float((6.0 * num_rows * products + _FLOPS_OF_AN_EMPTY_STEP) * settings.work(spec))
-
-
-def _power_of_two(number: float) -> int:
+def power_of_two(number: float) -> int:
+    """The largest power of two that is no more than a number, at least one."""
     length = 1
     while 2 * length <= number:
         length *= 2

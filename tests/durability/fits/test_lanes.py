@@ -194,6 +194,28 @@ def test_blocks_of_any_length_make_the_same_draws(thinned, limits):
     assert found | {"recent_acceptance": None} == expected | {"recent_acceptance": None}
 
 
+def test_batches_are_compared_at_the_mean_of_a_window():
+    """The mean of its positions, for which whole windows are made transition by transition."""
+    kernel = SMSUBU(num_batches=3, preconditioner="diagonal")
+    (lane,) = make_lanes("sms_ubu", 1, kernel=kernel, jit_compile=False)
+    visited, num_compared = [], 0
+    while lane.leg is not None and lane.leg.phase == "warmup":
+        leg, renews = lane.leg, lane.leg.renew
+        lane.advance(Work(1, 0))
+        theta = lane.state.linear_map.forward(lane.state.z).numpy()
+        visited.append(theta)
+        if lane.leg is leg:
+            continue
+        if renews:
+            correction = lane.state.results.correction
+            centre = lane.state.linear_map.forward(correction.centre).numpy()
+            np.testing.assert_allclose(centre, np.mean(visited, axis=0), rtol=1e-9)
+            assert np.abs(centre - theta).max() > 1e-3
+            num_compared += 1
+        visited = []
+    assert num_compared >= 1
+
+
 def test_a_block_ends_by_its_gradients():
     """After the transition that reaches the limit, and after one at least."""
     (lane,) = make_lanes("hmc", 1, jit_compile=False)

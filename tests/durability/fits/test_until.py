@@ -141,7 +141,7 @@ def test_a_number_of_draws_alone_is_kept_exactly():
 
 
 def test_a_run_without_a_number_stays_within_its_budget(monkeypatch):
-    monkeypatch.setattr("tfbnn.run.plan._BUDGET_SECONDS", 0.0)
+    monkeypatch.setattr("tfbnn.run.cost._BUDGET_SECONDS", 0.0)
     _, run = fit(num_results="auto", until=tfbnn.Until(ess=10_000))
     gradients = sum(counts.sum() for counts in run.num_gradients.values())
     assert run.num_results == 100
@@ -149,7 +149,7 @@ def test_a_run_without_a_number_stays_within_its_budget(monkeypatch):
 
 
 def test_a_share_of_the_budget_stays_one_when_the_run_goes_on(monkeypatch, tmp_path):
-    monkeypatch.setattr("tfbnn.run.plan._MOST_RESULTS", 400)
+    monkeypatch.setattr("tfbnn.run.cost._MOST_RESULTS", 400)
     options = dict(num_results="auto", until=tfbnn.Until(ess=10_000), effort=0.5)
     _, whole = fit(**options)
     folder = tmp_path / "run"

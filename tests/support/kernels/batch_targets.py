@@ -1,5 +1,7 @@
 """Normal densities made of parts, for kernels that see one part at a time."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import tensorflow as tf
 
@@ -7,7 +9,7 @@ from tfbnn import kernels
 
 __all__ = ["SWEEP", "NormalParts"]
 
-SWEEP = kernels.SMSUBU(step_size=0.1, num_batches=4)
+SWEEP = kernels.SMSUBU(step_size=0.1, num_batches=4, control_variates="hessian")
 
 
 class NormalParts:
@@ -27,17 +29,12 @@ class NormalParts:
     def log_prob(self, z):
         return -0.5 * tf.reduce_sum(z**2, axis=-1)
 
-    def batch_gradients(self, num_batches):
-        shift, curvature = self._parts(num_batches)
-        return lambda z, index: shift[index] - curvature[index] * z
-
-    def batch_hessians(self, num_batches):
-        _, curvature = self._parts(num_batches)
-        return lambda z, index: tf.tile(-tf.linalg.diag(curvature[index])[None], [len(z), 1, 1])
-
-    def _parts(self, num_batches):
-        """Gradients at zero and curvatures [num_batches, 3] both."""
+    def parts(self, num_batches):
+        """Parts with these gradients at zero and curvatures [num_batches, 3] both."""
         shift, curvature = np.random.default_rng(5).normal(size=(2, num_batches, 3))
-        shift = self.apart * (shift - shift.mean(axis=0))
-        curvature = 1.0 + self.bent * (curvature - curvature.mean(axis=0))
-        return tf.constant(shift), tf.constant(curvature)
+        shift = tf.constant(self.apart * (shift - shift.mean(axis=0)))
+        curvature = tf.constant(1.0 + self.bent * (curvature - curvature.mean(axis=0)))
+        return SimpleNamespace(
+            gradient=lambda z, i: shift[i] - curvature[i] * z,
+            hessian=lambda z, i: tf.tile(-tf.linalg.diag(curvature[i])[None], [len(z), 1, 1]),
+        )

@@ -5,7 +5,8 @@ import pytest
 
 from tests.support.builders import definition_of, plain_spec
 from tfbnn.kernels import HMC, PowerPosterior
-from tfbnn.run.plan import Leg, Plan, block_length, estimated_seconds, make_legs, make_plan
+from tfbnn.run.cost import estimated_seconds
+from tfbnn.run.plan import Leg, Plan, block_length, make_legs, make_plan
 
 
 def test_first_80_percent_adapt():

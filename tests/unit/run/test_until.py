@@ -10,11 +10,11 @@ from tests.support.builders import plain_spec
 from tests.support.entries import fake_fit
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.kernels import HMC
+from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.counters import Counters
 from tfbnn.run.course import Goal, Judged, Standing, Straight
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
-from tfbnn.run.plan import estimated_seconds, most_results
 from tfbnn.run.until import Until, next_look, until_of_text
 
 LOOKS = [100, 200, 400, 600, 800, 1200, 1600, 2400, 3200]

@@ -98,8 +98,7 @@ class SweepKernel(TransitionKernel):
     """A sweep over all batches in a random order, and back.
 
     Attributes:
-        target_log_prob_fn: z [C, P] -> [C], with the methods `log_prob`, `batch_gradients` and
-            `batch_hessians` of `Target`.
+        target_log_prob_fn: z [C, P] -> [C], with the methods `log_prob` and `parts` of `Target`.
         step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
         num_batches, friction: As in SMSUBU.
         num_derivatives: How many derivatives of batches are compared: none, the first, or two.
@@ -115,7 +114,7 @@ class SweepKernel(TransitionKernel):
 
     def __post_init__(self) -> None:
         # Here, outside of all loops, rows are put into their batches.
-        self._gradient = self.target_log_prob_fn.batch_gradients(self.num_batches)
+        self._parts = self.target_log_prob_fn.parts(self.num_batches)
 
     def bootstrap_results(self, init_state: Tensor, centre: Tensor | None = None) -> Results:
         """Results at a start [C, P]; batches are compared at the centre [C, P], by default there too."""
@@ -135,16 +134,15 @@ class SweepKernel(TransitionKernel):
         kinds = {"shift": z.shape, "bend": [*z.shape, z.shape[-1]]}
         parts = {name: tf.zeros([0, *shape], z.dtype) for name, shape in kinds.items()}
         if self.num_derivatives >= 1:
-            parts["shift"] = self._short_of_mean(self._gradient, z)
+            parts["shift"] = self._short_of_mean(self._parts.gradient, z)
         if self.num_derivatives >= 2:
-            hessian = self.target_log_prob_fn.batch_hessians(self.num_batches)
-            parts["bend"] = self._short_of_mean(hessian, z)
+            parts["bend"] = self._short_of_mean(self._parts.hessian, z)
         return Correction(centre=z, **parts)
 
-    def _short_of_mean(self, of_batch: Any, z: Tensor) -> Tensor:
-        """By how much what batches have at z falls short of their mean [num_batches, ...]."""
+    def _short_of_mean(self, derivative: Any, z: Tensor) -> Tensor:
+        """By how much a derivative of the parts at z falls short of their mean [num_batches, ...]."""
         values = tf.map_fn(
-            lambda index: of_batch(z, index),
+            lambda index: derivative(z, index),
             tf.range(self.num_batches),
             fn_output_signature=z.dtype,
             parallel_iterations=1,
@@ -180,7 +178,7 @@ class SweepKernel(TransitionKernel):
 
         def ubu(index: Tensor, z: Tensor, velocity: Tensor, work: Tensor) -> tuple[Tensor, ...]:
             middle, velocity = half.fly(z, velocity, seeds[2 * index])
-            gradient = self._gradient(middle, visits[index])
+            gradient = self._parts.gradient(middle, visits[index])
             gradient = before.correction.added(gradient, middle, visits[index])
             end, velocity = half.fly(middle, velocity + step * gradient, seeds[2 * index + 1])
             gain = tf.reduce_sum(gradient * (end - z), axis=-1)

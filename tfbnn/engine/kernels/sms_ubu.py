@@ -1,8 +1,11 @@
 """Mini-batch sampling: kinetic Langevin dynamics in symmetric sweeps over batches (SMS-UBU)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
 
 from tfbnn.data.validation import check_choice, check_number
 from tfbnn.engine.basis.libraries import Results, Tensor, tf
@@ -17,6 +20,7 @@ from tfbnn.engine.kernels.unadjusted import (
     bias_by_tolerance,
     check_bias_tolerance,
 )
+from tfbnn.exceptions import StartError
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.sampled import Sampled, model_of
 from tfbnn.system.arrays import Array
@@ -28,11 +32,12 @@ _TARGET = 0.55
 _BIAS = 0.1
 # Of a sweep, in passes over all rows: there, back, and the density at its end.
 _PASSES = 3
-# Numbers that second derivatives of all batches may take per chain: 16 MB, which are in every checkpoint.
-_MOST_NUMBERS = 2**22
+# Numbers that second derivatives of all batches may take per chain: 16 MB by default, which are in every
+# checkpoint, and 256 MB if they are asked for.
+_MOST_NUMBERS, _MOST_ASKED_FOR = 2**22, 2**26
 ControlVariates: TypeAlias = Literal["auto", "hessian", "gradient", "none"]
-# How many derivatives they take; "auto" of settings that nobody has resolved.
-_ORDERS: dict[str, int] = {"auto": 2, "hessian": 2, "gradient": 1, "none": 0}
+# How many derivatives they take, when "auto" is resolved.
+_ORDERS: dict[str, int] = {"hessian": 2, "gradient": 1, "none": 0}
 
 
 def error_growth(time: Tensor, friction: float) -> Tensor:
@@ -97,9 +102,9 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
         control_variates: "hessian": take from every batch's gradient what it and its second derivatives
             differ by at a fixed point; "gradient": its gradient alone; "none": the published scheme. "auto"
             (default) means "hessian" for perceptrons without rows of earlier fits, while num_batches P^2
-            numbers per chain are at most 2^22, else "gradient". Second derivatives of all rows cost about as
-            much as 2 P gradients, at the start and after every window, which `n_steps` and the estimate of
-            the time do not count: 724 passes for 362 parameters.
+            numbers per chain are at most 2^22, else "gradient"; what is asked for may be 2^26. Second
+            derivatives of all rows cost about as much as 2 P gradients, at the start and after every window,
+            which `n_steps` does not count: 724 passes for 362 parameters.
         bias_tolerance: The share by which variances may be off, root mean square over principal
             directions of a normal density; None (default): 0.1, if the step size adapts. It is the step
             size that is adapted, and what stands for the energy error that is aimed at.
@@ -107,7 +112,10 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
     The other attributes are described in `TunedKernel`.
 
     Raises:
-        ValueError: For fewer rows than batches, and for a log density, which has no rows.
+        ValueError: For fewer rows than batches, for a log density, which has no rows, and for second
+            derivatives that are asked for of other models, of rows of earlier fits, or of too many
+            parameters.
+        StartError: When batches differ by what is not finite where they are compared.
 
     References:
         Paulin, Whalley, Chada and Leimkuhler 2024, arXiv:2410.19780, without control variates. Robnik,
@@ -168,12 +176,46 @@ class SMSUBU(TunedKernel, name="sms_ubu"):
             )
         settings, why = super().resolve(spec, num_rows)
         if self.control_variates == "auto":
-            affordable = self.num_batches * spec.num_parameters**2 <= _MOST_NUMBERS
-            # Other models, and earlier rows, would have all of their copies in memory at once.
-            in_blocks = isinstance(spec, ModelSpec) and spec.earlier is None
-            chosen: ControlVariates = "hessian" if affordable and in_blocks else "gradient"
-            settings = replace(settings, control_variates=chosen)
+            obstacle = self._hessian_obstacle(spec, _MOST_NUMBERS)
+            chosen: ControlVariates = "gradient" if obstacle else "hessian"
+            return replace(settings, control_variates=chosen), why
+        if self.control_variates == "hessian":
+            obstacle = self._hessian_obstacle(spec, _MOST_ASKED_FOR)
+            if obstacle:
+                raise ValueError(
+                    f"SMSUBU(control_variates='hessian') {obstacle}. Use control_variates='gradient'."
+                )
         return settings, why
+
+    def _hessian_obstacle(self, spec: Sampled, most_numbers: int) -> str | None:
+        """Why second derivatives of batches are not taken, or None."""
+        if not isinstance(spec, ModelSpec):
+            return "is about perceptrons, received another model"
+        if spec.earlier is not None:
+            return "would have all copies of the rows of earlier fits in memory at once"
+        needed = self.num_batches * spec.num_parameters**2
+        if needed > most_numbers:
+            return (
+                f"must keep at most {most_numbers:.3g} numbers per chain, and would keep {needed:.3g} "
+                f"for num_batches={self.num_batches} and P = {spec.num_parameters}"
+            )
+        return None
+
+    def work_of_a_start(self, spec: Sampled) -> float:
+        """That of the derivatives by which batches are compared."""
+        passes = {"hessian": 2.0 * spec.num_parameters + 1.0, "gradient": 1.0, "none": 0.0}
+        return passes[self.control_variates]
+
+    def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
+        """Refuses what no sweep could be made with."""
+        for part in (results.correction.shift, results.correction.bend):
+            of_all = tuple(axis for axis in range(len(part.shape)) if axis != 1)
+            for chain, fine in zip(chains, np.isfinite(part.numpy()).all(axis=of_all)):
+                if not fine:
+                    raise StartError(
+                        f"Derivatives of batches are not finite where chain {chain} compares them. Use "
+                        "SMSUBU(control_variates='none'), or a narrower prior."
+                    )
 
     @property
     def takes_batches(self) -> bool:

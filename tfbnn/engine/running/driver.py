@@ -17,10 +17,10 @@ from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.engine.starts.find import log_prob_of
 from tfbnn.exceptions import RunFolderError
+from tfbnn.run.cost import estimated_seconds
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.course import Course, Goal, Judged, Straight
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
-from tfbnn.run.plan import estimated_seconds
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import Session

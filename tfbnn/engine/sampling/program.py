@@ -123,8 +123,8 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
     dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
     num_rows = int(data.num_rows)
     jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
-    in_parts = jit_compile and not settings.takes_batches
-    data = data._replace(num_pieces=num_pieces(num_rows, in_parts))
+    splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
+    data = data._replace(num_pieces=num_pieces(num_rows, splits_rows))
     length = -(-plan.block_length // plan.stride) + 1
     return Program(
         spec=spec,

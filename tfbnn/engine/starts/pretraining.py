@@ -21,10 +21,10 @@ from tfbnn.engine.starts.adam import (
     start_adam,
 )
 from tfbnn.engine.starts.check import draw_prior, with_residual_noise
+from tfbnn.run.cost import affordable_steps
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import PretrainingEvent
 from tfbnn.run.options import Sampling
-from tfbnn.run.plan import affordable_steps
 from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec

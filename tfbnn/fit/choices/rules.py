@@ -33,7 +33,7 @@ _FEW_PARAMETERS = 30
 # kept for nothing.
 _NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
 # N P times gradients that chains of more rows than starts are sought on may take in warm-up and draws, the
-# fewest of each, together: 40 minutes of a core, 20 of two, by the estimate of `tfbnn.run.plan`. Fewer
+# fewest of each, together: 40 minutes of a core, 20 of two, by the estimate of `tfbnn.run.cost`. Fewer
 # leapfrog steps than these hardly move a chain. Whitening may take half as many operations, of which the
 # matrix of all rows needs 2 N P^2, at the start and after each of two windows of so short a warm-up.
 _WORK_OF_CHAINS, _FEWEST_STEPS, _WHITENING_WORK, _MATRICES = 1.6e13, 8, 4.8e13, 3

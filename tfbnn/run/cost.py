@@ -1,0 +1,94 @@
+"""What a run costs, told from its settings: operations, and seconds of a core."""
+
+import math
+
+import numpy as np
+
+from tfbnn.run.options import Numbers, Sampling
+from tfbnn.run.plan import LONGEST_BLOCK, Planned, make_legs, power_of_two
+from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.settings_json import Pretraining
+
+# What a core does in about a second.
+_FLOPS_PER_CALL = 4e10
+# Some microseconds.
+_FLOPS_OF_AN_EMPTY_STEP = 2e5
+
+# What a run that ends when it has enough may cost at most: four minutes of two cores by an estimate
+# that is, for networks of fifty units, right to two times too long.
+_BUDGET_SECONDS = 480.0
+_DRAWS_BYTES = 1e9
+_FEWEST_RESULTS, _MOST_RESULTS = 100, 6_400
+
+
+def affordable_steps(flops_per_step: float) -> int:
+    """How many steps of compiled work take about a second; a power of two, from settings alone."""
+    flops = flops_per_step + _FLOPS_OF_AN_EMPTY_STEP
+    return power_of_two(min(_FLOPS_PER_CALL / flops, LONGEST_BLOCK))
+
+
+def seconds_of(flops: float) -> float:
+    """About how long so many operations take one core."""
+    return flops / _FLOPS_PER_CALL
+
+
+def estimated_seconds(
+    spec: Sampled, settings: Planned, num_rows: int, num_transitions: int
+) -> float:
+    """About how long so many transitions of a chain take on one core, from settings alone."""
+    return seconds_of(num_transitions * _flops_per_transition(spec, settings, num_rows))
+
+
+def estimated_seconds_of_starts(
+    spec: Sampled, settings: Planned, sampling: Sampling, num_rows: int
+) -> float:
+    """About how long the kernel takes to start a chain, and again after every window, on one core."""
+    legs = make_legs(settings, sampling.num_burnin_steps, sampling.num_results, sampling.stride)
+    num_starts = 1 + sum(leg.renew for leg in legs)
+    flops = (
+        num_starts * settings.work_of_a_start(spec) * _flops_per_gradient(spec, settings, num_rows)
+    )
+    return seconds_of(flops)
+
+
+def most_results(
+    spec: Sampled, settings: Planned, numbers: Numbers, num_rows: int, effort: float = 1.0
+) -> int:
+    """The most draws per chain of a run that is not told how many: what its budget affords.
+
+    The budget is one of gradients times rows times weights, in seconds of a core as
+    `estimated_seconds` counts them; no clock is read. Warm-up is paid from it too. What the draws
+    take in memory is bounded as well.
+
+    Args:
+        spec: What is sampled.
+        settings: Kernel settings.
+        numbers: Numbers of the run.
+        num_rows: Training rows N.
+        effort: Share of the budget, and of the largest number, to spend.
+    """
+    chain_seconds = effort * _BUDGET_SECONDS / numbers.num_chains
+    second = estimated_seconds(spec, settings, num_rows, 1)
+    affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
+    draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize
+    draw_bytes *= len(settings.temperatures) if settings.keep_rungs else 1
+    most = min(affordable, _DRAWS_BYTES / draw_bytes, effort * _MOST_RESULTS)
+    return max(int(most), _FEWEST_RESULTS)
+
+
+def estimated_pretraining_seconds(spec: Sampled, pretraining: Pretraining, num_rows: int) -> float:
+    """About how long the epochs of one chain take on one core, from settings alone."""
+    batch_size = min(pretraining.batch_size or num_rows, num_rows)
+    num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
+    flops = 6.0 * batch_size * spec.num_products + _FLOPS_OF_AN_EMPTY_STEP
+    return seconds_of(num_steps * flops)
+
+
+def _flops_per_transition(spec: Sampled, settings: Planned, num_rows: int) -> float:
+    return _flops_per_gradient(spec, settings, num_rows) * settings.work(spec)
+
+
+def _flops_per_gradient(spec: Sampled, settings: Planned, num_rows: int) -> float:
+    # One product forward and two backward: 6 operations per weight and row.
+    products = spec.num_products * len(settings.temperatures)
+    return float(6.0 * num_rows * products + _FLOPS_OF_AN_EMPTY_STEP)
