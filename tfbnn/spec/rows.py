@@ -15,7 +15,7 @@ from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_rows
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.system.arrays import Array, by_rows
+from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows
 
 MAX_REFERENCE_ROWS = 200  # which model files are held to
 
@@ -64,6 +64,13 @@ class NetworkRows(NamedTuple):
     x: Array
     y: Array
     noise: Array | None
+
+    def lean(self, dtype: str) -> "NetworkRows":
+        """The rows in the dtype of chains where they are so many that float64 takes memory to speak of."""
+        if len(self.x) <= ROWS_AT_ONCE:
+            return self
+        noise = None if self.noise is None else self.noise.astype(dtype)
+        return NetworkRows(self.x.astype(dtype), self.y.astype(dtype), noise)
 
 
 def rows_to_fit(
@@ -172,7 +179,8 @@ class TransformedRows(NamedTuple):
 
     Attributes:
         x_pipeline, y_pipeline: Transforms fitted to the training rows.
-        train, held_out: Training and validation rows; the latter may be None.
+        train, held_out: Training and validation rows; the latter may be None. Very many training rows
+            are `lean`.
     """
 
     x_pipeline: Pipeline
@@ -200,7 +208,7 @@ class TransformedRows(NamedTuple):
         held_out = None
         if validation is not None:
             held_out = transform_rows(spec, x_pipeline, y_pipeline, validation, "validation ")
-        return cls(x_pipeline, y_pipeline, train, held_out)
+        return cls(x_pipeline, y_pipeline, train.lean(spec.dtype), held_out)
 
 
 def data_hash(rows: Rows) -> str:

@@ -4,13 +4,15 @@ import h5py
 import numpy as np
 import pytest
 
+from tests.support.builders import plain_spec
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import checked_forward, fit_pipeline
 from tfbnn.data.validation import as_matrix, as_targets
+from tfbnn.spec import rows as rows_module
 from tfbnn.spec.row_digests import num_known, row_digests
-from tfbnn.spec.rows import Rows, data_hash
+from tfbnn.spec.rows import Rows, TransformedRows, data_hash
 from tfbnn.system import arrays
 
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -117,3 +119,19 @@ def test_slices_are_all_rows_once(monkeypatch, num_rows):
     places = [np.arange(num_rows)[rows] for rows in arrays.row_slices(num_rows)]
     assert all(0 < len(part) <= 7 for part in places)
     np.testing.assert_array_equal(np.concatenate([[], *places]), np.arange(num_rows))
+
+
+@pytest.mark.parametrize("noise", [None, np.full((50, 1), 0.3)])
+def test_very_many_rows_are_kept_as_chains_have_them(monkeypatch, noise):
+    """Rounded after their transforms, which are learnt in float64, and only where they are training rows."""
+    rows, spec = Rows(X, X[:, :1] * 3.0, noise, None), plain_spec([3, 2, 1], dtype="float32")
+    few = TransformedRows.learn(spec, rows, rows)
+    assert {array.dtype.name for array in few.train if array is not None} == {"float64"}
+    monkeypatch.setattr(rows_module, "ROWS_AT_ONCE", 49)
+    many = TransformedRows.learn(spec, rows, rows)
+    assert (many.x_pipeline, many.y_pipeline) == (few.x_pipeline, few.y_pipeline)
+    for found, exact, kept in zip(many.train, few.train, many.held_out):
+        assert (found is None) == (noise is None and exact is None)
+        if found is not None:
+            np.testing.assert_array_equal(found, exact.astype(np.float32))
+            assert found.dtype == np.float32 and kept.dtype == np.float64
