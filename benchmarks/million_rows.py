@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import HERE, add_common_options, keep, markdown, output_folder
+from common import HERE, add_common_options, keep, machine, markdown, output_folder
 from store import Store
 
 from tfbnn.datasets import neutralino_pairs
@@ -62,7 +62,8 @@ def main(arguments=None):
     store = Store(NAME, options.fresh, folder)
     for part, asked in parts(study):
         if part not in store:
-            store.add(part, {"num_rows": asked["num_rows"], **fit(work, asked)})
+            found = {"num_rows": asked["num_rows"], **fit(work, asked)}
+            store.add(part, found | {"machine": machine()})
     keep(f"{NAME}.md", table(study, store.rows), folder)
 
 
@@ -127,7 +128,8 @@ def table(study, rows):
         f"- {inside} of them within one and two standard deviations (68.3 % and 95.4 % are right)\n"
         f"- {sum(found['seconds'].values()) / 60:.1f} minutes of the run, of both processes; in seconds: "
         f"{seconds}\n"
-        f"- Verdict: {found['verdict']}\n\n"
+        f"- Verdict: {found['verdict']}\n"
+        f"- On {found['machine']}\n\n"
         "Growth of the largest resident memory of a fit of four transitions of two gradients, over what "
         f"the process had after a fit of 300 rows, median and range of {study['memory_runs']} runs. Rows "
         "are float64, as the files have them, and the pages of the files that are mapped count. The slope "

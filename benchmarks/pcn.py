@@ -16,6 +16,7 @@ import tensorflow as tf
 from blocks import make_lane
 from common import add_common_options, keep, markdown, output_folder
 from repriorisation_chains import LEAPFROG_STEPS, Case, Watch, effective, start
+from scipy import stats
 from store import Store
 
 from tfbnn.engine.density.network import network_outputs
@@ -34,11 +35,13 @@ FIXED = {
 }
 # Of transitions: in a warm-up that tunes the step, for HMC a STRIDE-th; and at a fixed step.
 NUM_WARMUP, NUM_FIXED, MOST_BLOCKS = 480, 768, 1_000_000
+# Chains at a fixed step, by which an acceptance has an error.
+NUM_CHAINS = 4
 # From this width on chains have so many times the seconds of the others.
 WIDE, LONGER = 1024, 4
 
 
-def lane_of(case, kernel, stride, share, num_burnin_steps=0):
+def lane_of(case, kernel, stride, share, *, num_burnin_steps=0, num_chains=1):
     """(Lane in repriorised coordinates from near the posterior, Watch of outputs at test inputs)."""
     spec, (x, y, test) = case.spec, case.rows
     inputs = tf.constant(test.T, spec.dtype)
@@ -53,7 +56,7 @@ def lane_of(case, kernel, stride, share, num_burnin_steps=0):
         Repriorised(kernel),
         x,
         y,
-        start(case, int(share * NUM_WARMUP) // STRIDE // 2),
+        np.repeat(start(case, int(share * NUM_WARMUP) // STRIDE // 2), num_chains, axis=0),
         2 * stride,
         MOST_BLOCKS,
         num_burnin_steps=num_burnin_steps,
@@ -66,7 +69,7 @@ def lane_of(case, kernel, stride, share, num_burnin_steps=0):
 def at_fixed_step(case, name, share):
     """The acceptance of a kernel at its step in FIXED, as JSON values."""
     kernel, stride = FIXED[name]
-    lane, _ = lane_of(case, kernel, stride, share)
+    lane, _ = lane_of(case, kernel, stride, share, num_chains=NUM_CHAINS)
     while lane.counters.transition < share * NUM_FIXED:
         lane.advance()
     return row(case, name, lane, stride)
@@ -75,7 +78,8 @@ def at_fixed_step(case, name, share):
 def tuned(case, name, seconds, share):
     """What a chain with a tuned step does in some processor time after its warm-up, as JSON values."""
     kernel, stride = KERNELS[name]
-    lane, sink = lane_of(case, kernel, stride, share, int(share * NUM_WARMUP) * stride // STRIDE)
+    num_burnin_steps = int(share * NUM_WARMUP) * stride // STRIDE
+    lane, sink = lane_of(case, kernel, stride, share, num_burnin_steps=num_burnin_steps)
     while lane.leg.phase == "warmup":
         lane.advance()
     began = time.process_time()
@@ -94,7 +98,7 @@ def row(case, name, lane, stride):
         "parameters": case.spec.num_parameters,
         "kernel": name,
         "step_size": float(lane.counters.step_size[0]),
-        "acceptance": float(lane.counters.acceptance_sum["sampling"][0]) / transitions,
+        "acceptance": (lane.counters.acceptance_sum["sampling"] / transitions).tolist(),
         "transitions": transitions,
     }
 
@@ -107,7 +111,7 @@ def report(rows):
             r["parameters"],
             r["kernel"],
             f"{r['step_size']:.3g}",
-            f"{r['acceptance']:.3f}",
+            f"{np.mean(r['acceptance']):.3f} +- {stats.sem(r['acceptance']):.3f}",
         ]
         for r in rows
         if "outputs" not in r
@@ -122,7 +126,7 @@ def report(rows):
                     r["network"],
                     r["kernel"],
                     f"{r['step_size']:.3g}",
-                    f"{r['acceptance']:.2f}",
+                    f"{np.mean(r['acceptance']):.2f}",
                     f"{r['transitions']}, {r['seconds']:.0f}",
                     ", ".join(f"{rate:.2g}" for rate in rates),
                     ", ".join(f"{value:.2f}" for value in rhat2[1:]),
@@ -148,10 +152,11 @@ def report(rows):
 
 {markdown(columns, lines)}
 
-GELU, ntk, N(0, 1) priors, Gaussian noise of standard deviation 0.1 on standardised targets; one chain a
-row, from near the posterior, {LEAPFROG_STEPS} leapfrog steps of HMC a transition. Steps of the second table
-are tuned in as many evaluations of the density each. Outputs are those at 100 held-out inputs. Where
-R-hat squared is far above one, ESS says no more than that the chain is too short."""
+GELU, ntk, N(0, 1) priors, Gaussian noise of standard deviation 0.1 on standardised targets; chains from near
+the posterior. {NUM_CHAINS} chains of {NUM_FIXED} transitions from one state in the first table, with the standard error
+of their mean. One chain a row in the second, {LEAPFROG_STEPS} leapfrog steps of HMC a transition, steps tuned in as
+many evaluations of the density each. Outputs are those at 100 held-out inputs. Where R-hat squared is far
+above one, ESS says no more than that the chain is too short."""
 
 
 def main(arguments=None):
