@@ -41,9 +41,9 @@ class PCN(MetropolisKernel, name="pcn"):
     min(1, exp(Phi(z) - Phi(z'))): the number of weights does not enter, and all is accepted where
     the rows say nothing. No gradients are taken, so `n_steps` is 0. In `Repriorised` a wide network's
     Phi varies ever less, and in theory the acceptance at a fixed step tends to 1 with the width; measured,
-    it was 0.06 with 16 units and about a half with 256 (`benchmarks/results/pcn.md`). Steps are as long as
-    the best determined direction allows, and the same in all: HMC made four times as many effective draws
-    per second there, and is the better choice where rows are many or networks narrow.
+    it was 0.07 with 16 units, and 0.45 with 256 as with 1024 (`benchmarks/results/pcn.md`). Steps are as
+    long as the best determined direction allows, and the same in all: HMC made four times as many effective
+    draws per second there, and is the better choice where rows are many or networks narrow.
 
     `step_size` is s of sqrt(1 - beta^2) = exp(-s^2 / 2), which has no end where proposals become
     independent of where the chain is; for short steps it is beta, 0.1 means beta = 0.0998. It is adapted
