@@ -22,7 +22,7 @@ from tfbnn.diagnostics.statistics import geyer_ess
 from tfbnn.kernels import HMC, SMSUBU
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
-from tfbnn.run.plan import make_legs
+from tfbnn.run.cost import gradients_of_starts
 
 NOISE, NUM_ROWS, NUM_TESTED = 0.2, 40_000, 500
 LEAPFROG_STEPS = 32
@@ -148,8 +148,7 @@ def compared(kernel):
     """Passes over the rows, of all chains, by which a kernel compares batches in the network's warm-up."""
     spec = network().spec
     settings, _ = kernel.resolve(spec, NUM_ROWS)
-    num_starts = 1 + sum(leg.renew for leg in make_legs(settings, NUM_WARMUP, NUM_DRAWS, 1))
-    return NUM_CHAINS * num_starts * settings.work_of_a_start(spec)
+    return NUM_CHAINS * gradients_of_starts(spec, settings, NUM_WARMUP)
 
 
 def report(rows):

@@ -16,7 +16,8 @@ HMC of 512 leapfrog steps, NUTS of 4096 at most, 256 in models 1 to 5; every ele
 warm-up in the thesis and 1000 here. R2 is that of the mean prediction; published values in brackets, digitised
 from figures (`thesis_reference_results.json` and `thesis_runs.json` of the data folder). Coverage and residuals
 are by the spread of predictions alone, without the noise of scale 1 that the model has. R-hat: between halves
-of the one chain, median and 95 % quantile over predictions. Hours are by the clock, of a core that other work shared. One seed.
+of the one chain, median and 95 % quantile over predictions. Hours are by the clock, of a
+core that other work shared. One seed.
 """
 
 

@@ -13,7 +13,6 @@ from tfbnn.engine.kernels.batch_sweeps import Correction
 from tfbnn.exceptions import StartError
 from tfbnn.kernels import HMC, SMSUBU
 from tfbnn.run.cost import estimated_seconds, estimated_seconds_of_starts
-from tfbnn.run.options import Sampling
 from tfbnn.run.plan import make_legs
 from tfbnn.spec.priors import EarlierRows
 
@@ -76,11 +75,11 @@ def test_batches_that_can_not_be_compared_are_refused(name):
 
 def test_second_derivatives_are_in_the_estimate():
     """Of 2 P + 1 gradients at the start and after every window; a transition has three."""
-    spec, sampling = plain_spec([5, 20, 1]), Sampling(num_burnin_steps=400, num_results=10)
+    spec = plain_spec([5, 20, 1])
     settings, _ = SMSUBU().resolve(spec, 10**5)
     starts = 1 + sum(leg.renew for leg in make_legs(settings, 400, 10, 1))
     assert starts > 3
-    found = estimated_seconds_of_starts(spec, settings, sampling, 10**5)
+    found = estimated_seconds_of_starts(spec, settings, 10**5, 400)
     sweep = estimated_seconds(spec, settings, 10**5, 1)
     assert found / sweep == pytest.approx(starts * (2 * spec.num_parameters + 1) / 3)
-    assert estimated_seconds_of_starts(spec, HMC(), sampling, 10**5) == 0.0
+    assert estimated_seconds_of_starts(spec, HMC(), 10**5, 400) == 0.0

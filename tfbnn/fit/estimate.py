@@ -83,7 +83,7 @@ def _seconds(
 ) -> float:
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
-    seconds += estimated_seconds_of_starts(spec, settings, sampling, num_rows)
+    seconds += estimated_seconds_of_starts(spec, settings, num_rows, sampling.num_burnin_steps)
     # A chain has no more than one core, or one for each piece of very many rows.
     splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
     at_once = num_pieces(num_rows, splits_rows)
