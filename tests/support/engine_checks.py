@@ -42,9 +42,15 @@ def small_blocks(num_rows=32):
         yield
 
 
+def blocks_of(data, most):
+    """All blocks of at most so many rows, one after the other."""
+    length = data.even_length(most)
+    return [data.block(tf.constant(i), length) for i in range(int(data.num_blocks(length)))]
+
+
 def has_overlap(data, num_rows=32):
     """Whether these rows have blocks of which the last reaches back and is not full."""
-    *_, last = data.blocks(num_rows)
+    last = blocks_of(data, num_rows)[-1]
     return last.first > 0 and last.last < last.length
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.support.bugs.bug import Bug, around, without
-from tests.support.engine_checks import small_blocks
+from tests.support.engine_checks import blocks_of, small_blocks
 from tests.support.kernels.joint_readouts import JOINT, joint_draws, joint_p
 from tests.support.readouts import with_padding
 from tfbnn.engine.density import conjugate
@@ -51,7 +51,7 @@ def blocks():
     theta, data = joint_draws()
     rows = (tf.concat([array] * 7, axis=-1) for array in (data.x, data.y[:1]))
     data, theta = all_of(*rows, None), tf.constant(theta[:1])
-    assert [int(block.first) for block in data.blocks(16)] == [0, 0, 6]
+    assert [int(block.first) for block in blocks_of(data, 16)] == [0, 0, 6]
     expected = Regression(JOINT, data).log_marginal(theta)
     for rows in (data, with_padding(data)):
         with small_blocks(16):

@@ -5,7 +5,7 @@ need to be; how many of them count is a run-time number, and the others, copies 
 that nothing overflows there alone, are masked in every sum.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -118,12 +118,6 @@ class Data(NamedTuple):
         most = max(most - most % _LEAST_MULTIPLE, _LEAST_MULTIPLE)
         num_blocks = -(-self.length // most)
         return min(padded_to(-(-self.length // num_blocks), _LEAST_MULTIPLE), self.length)
-
-    def blocks(self, most: int) -> Iterator[Self]:
-        """All blocks of at most so many rows one after the other, outside compiled programs."""
-        length = self.even_length(most)
-        for index in range(int(self.num_blocks(length))):
-            yield self.block(tf.constant(index), length)
 
     def num_blocks(self, length: int) -> Tensor:
         """How many blocks of this length have rows that count, an int32 tensor."""

@@ -7,7 +7,7 @@ Each offers, for the parameters `free`, `solve(gradient, damping)` = (H + dampin
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.fisher import prior_curvature
+from tfbnn.engine.density.fisher import compiled_prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrix,
@@ -44,7 +44,7 @@ class RowCurvature:
     def __init__(self, spec, theta, data, free):
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
         self._lines = scaled_jacobian(spec, theta, data)[:, free]
-        self._prior = prior_curvature(spec, theta).numpy()[free]
+        self._prior = compiled_prior_curvature(spec)(tf.constant(theta)).numpy()[free]
 
     def solve(self, gradient, damping):
         diagonal, inner = self._inner(damping)

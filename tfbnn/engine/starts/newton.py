@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.fisher import prior_curvature
+from tfbnn.engine.density.fisher import compiled_prior_curvature
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.curvature import CURVATURES
@@ -194,7 +194,7 @@ class _Problem:
         layout = self.spec.layout
         # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
         prior_share = np.zeros(layout.num_parameters)
-        precision = prior_curvature(self.spec, theta).numpy()[self.free]
+        precision = compiled_prior_curvature(self.spec)(tf.constant(theta)).numpy()[self.free]
         prior_share[self.free] = precision * curvature.inverse_diagonal()
         pull = np.zeros(layout.num_parameters)
         if layout.num_noise:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import plain_spec
-from tests.support.engine_checks import check_blocks, check_density, small_blocks
+from tests.support.engine_checks import blocks_of, check_blocks, check_density, small_blocks
 from tests.support.marks import statistics_but
 from tests.support.specs import CASES, CONTRASTING_CASES, build, random_rows, setting
 from tfbnn.engine.basis.compile import compiled
@@ -43,7 +43,7 @@ def test_an_octave_has_eight_lengths_or_four():
 def test_every_row_counts_in_one_block(num_rows, length):
     numbers = np.arange(float(num_rows))[:, None]
     data, found = make_data(numbers, numbers, None, "float64"), []
-    for block in data.blocks(length):
+    for block in blocks_of(data, length):
         assert block.length == data.even_length(length) <= max(length, 16)
         found.extend(block.x[0].numpy()[block.counts.numpy()])
     assert sorted(found) == list(range(num_rows))
