@@ -21,9 +21,9 @@ pytestmark = [
     ),
 ]
 
-# Reached at the second look.
-UNTIL = tfbnn.Until(ess=150, rhat=1.05)
-PLAIN = RUN | dict(jit_compile=False)
+# Reached at the second look with a margin of two: ESS 34 at the first, 132 at the second.
+UNTIL = tfbnn.Until(ess=70, rhat=1.05)
+PLAIN = RUN | dict(jit_compile=False, seed=3)
 LONG = PLAIN | dict(num_results=1000, until=UNTIL)
 
 
@@ -59,7 +59,7 @@ def test_the_draws_are_the_first_of_a_longer_run(whole, longer):
     assert run.ended.startswith("ESS ") and run.ended.endswith("after 200 draws per chain")
     assert f"Ended        {run.ended}" in run.report(width=200)
     assert model.posterior.provenance.ended == run.ended
-    assert model.posterior.provenance.until == "ess=150,rhat=1.05"
+    assert model.posterior.provenance.until == "ess=70,rhat=1.05"
 
 
 def test_what_was_found_is_what_the_diagnosis_says(whole):
@@ -164,7 +164,7 @@ def test_out_of_time_in_warm_up_the_starts_are_kept(tmp_path, monkeypatch):
     """With a folder the warm-up goes on from there, and is not paid twice."""
     monkeypatch.setattr(deadline, "_WARMUP_SHARE", 0.0)
     folder = tmp_path / "run"
-    timed = tfbnn.Until(ess=150, rhat=1.05, max_seconds=600)
+    timed = tfbnn.Until(ess=70, rhat=1.05, max_seconds=600)
     model, run = fit(until=timed, output=folder)
     assert run.num_results == 0 and run.diagnosis is None
     assert run.ended == ("warm-up was not over after 0 % of max_seconds=600 before the first draw")
@@ -190,6 +190,6 @@ def test_the_first_line_says_how_long_it_may_take(capsys):
         fit(verbose=1, num_results=100, until=UNTIL)
     first = capsys.readouterr().err.splitlines()[0]
     assert first.startswith("This will take about ") and "at most: up to 2 chains x 100" in first
-    assert "ess=150, rhat=1.05 is reached" in first
+    assert "ess=70, rhat=1.05 is reached" in first
     fit(verbose=0, num_results=100)
     assert capsys.readouterr().err == ""

@@ -7,6 +7,7 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.batches import batch, shuffled
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.rungs import likelihood_weights
+from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 
 
 class Target:
@@ -25,6 +26,12 @@ class Target:
             temperatures: Powers of the likelihood of a chain's rungs; see `tfbnn.engine.density.rungs`.
         """
         self._potential, self._data = potential, data
+        # Where kernels are started, outside of a program, the one that looks for starts and step sizes
+        # is at hand: operation by operation a gradient takes a tenth of a second.
+        eager = tf.executing_eagerly()
+        self._value_and_gradient = (
+            compiled_value_and_gradient(potential) if eager else potential.value_and_gradient
+        )
         self._linear_map, self._reference = linear_map, reference
         self._temperatures = temperatures
 
@@ -33,8 +40,9 @@ class Target:
 
         @tf.custom_gradient
         def log_prob(z):
-            theta = self._linear_map.forward(z)
-            value, by_theta = self._potential.value_and_gradient(theta, self._data, weights)
+            # No tape need look inside: it would have the compiled function differentiated, for a second.
+            theta = self._linear_map.forward(tf.stop_gradient(z))
+            value, by_theta = self._value_and_gradient(theta, self._data, weights)
             gradient = self._linear_map.pull_back(by_theta)
             value = tf.cast(value - self._reference, z.dtype)
 
