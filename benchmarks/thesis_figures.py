@@ -46,8 +46,8 @@ def _draw_data(path):
 
 
 def _draw_sweeps(rows, published, path):
-    """R2 of log10 by warm-up, epochs and width, leapfrog steps of NUTS, and residuals."""
-    panels = (
+    """R2 of log10 by warm-up, epochs and width, leapfrog steps of NUTS, and residuals: what there is."""
+    wanted = (
         ("warm-up", "transitions of warm-up", "r2_log10"),
         ("pretraining", "epochs", "r2_log10"),
         ("width", "hidden units", "r2_log10"),
@@ -55,9 +55,12 @@ def _draw_sweeps(rows, published, path):
         ("warm-up", "standardised residual", "residuals"),
         ("width", "standardised residual", "residuals"),
     )
-    with styled_figure(2, 3, (4.0, 3.0)) as (figure, axes):
-        for axis, (study, label, what) in zip(axes.flat, panels):
-            found = [row for row in rows if row["study"] == study]
+    panels = [(*panel, found) for panel in wanted if (found := _shown(rows, *panel))]
+    columns = min(len(panels), 3)
+    with styled_figure(-(-len(panels) // columns), columns, (4.0, 3.0)) as (figure, axes):
+        for axis in axes.flat[len(panels) :]:
+            axis.remove()
+        for axis, (study, label, what, found) in zip(axes.flat, panels):
             if what == "residuals":
                 _draw_residuals(axis, found)
             else:
@@ -65,6 +68,12 @@ def _draw_sweeps(rows, published, path):
             axis.set_xlabel(label)
             axis.set_title(f"{study}: {NAMES[what]}")
         figure.savefig(path)
+
+
+def _shown(rows, study, _, what):
+    """The rows of a panel."""
+    kernels = {"leapfrog_steps": ("NUTS",), "residuals": ("HMC",)}.get(what, tuple(STYLES))
+    return [row for row in rows if row["study"] == study and row["kernel"] in kernels]
 
 
 # Chains that have learnt nothing are at the lower edge: the others would be one line beside them.
@@ -78,8 +87,6 @@ NAMES = {
 
 def _draw_sweep(axis, found, published, study, what):
     for kernel, colour in STYLES.items():
-        if what == "leapfrog_steps" and kernel == "HMC":
-            continue
         theirs = published.get((study, kernel, what))
         if theirs:
             axis.plot(*zip(*sorted(theirs.items())), "--", color=colour, label=f"{kernel}, thesis")
@@ -99,9 +106,8 @@ def _draw_residuals(axis, found):
     centres, width = (EDGES[1:] + EDGES[:-1]) / 2, EDGES[1] - EDGES[0]
     axis.plot(centres, np.exp(-(centres**2) / 2) / np.sqrt(2 * np.pi), "k:", label="normal")
     for row in sorted(found, key=lambda row: row["value"]):
-        if row["kernel"] == "HMC":
-            counts = np.array(row["residuals"])
-            axis.plot(centres, counts / counts.sum() / width, lw=1, label=row["value"])
+        counts = np.array(row["residuals"])
+        axis.plot(centres, counts / counts.sum() / width, lw=1, label=row["value"])
     axis.legend(fontsize=6)
 
 

@@ -17,7 +17,8 @@ warm-up in the thesis and 1000 here. R2 is that of the mean prediction; publishe
 from figures (`thesis_reference_results.json` and `thesis_runs.json` of the data folder). Coverage and residuals
 are by the spread of predictions alone, without the noise of scale 1 that the model has. R-hat: between halves
 of the one chain, median and 95 % quantile over predictions. Hours are by the clock, of a
-core that other work shared. One seed.
+core that other work shared. One seed. R2 on the scale of the target takes the mean of 10^f: a few rows where
+some draws reach far up decide it.
 """
 
 
