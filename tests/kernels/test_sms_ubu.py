@@ -12,6 +12,7 @@ from tests.support.builders import plain_spec
 from tests.support.kernels.batch_targets import SWEEP, NormalParts
 from tests.support.kernels.cases import build, transition
 from tests.support.linear import START, closed_form, linear_model, linear_rows, short_fit
+from tests.support.marks import statistics_but
 from tfbnn.engine.density.batches import batch, shuffled
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
@@ -180,7 +181,7 @@ class TestBatches:
         for part in parts:
             np.testing.assert_array_equal(part.weights.numpy(), 1.0 + part.x.numpy())
 
-    @pytest.mark.parametrize("is_dense", [False, True])
+    @pytest.mark.parametrize("is_dense", statistics_but([True], [False, True]))
     def test_their_derivatives_have_those_of_all_rows_as_mean(self, is_dense):
         spec = plain_spec([2, 3, 1], dtype="float64")
         x, theta = normal(37, 2), normal(2, spec.num_parameters)
@@ -222,6 +223,7 @@ def test_a_sweep_that_diverges_is_undone():
 
 
 class TestFits:
+    @pytest.mark.statistics
     def test_the_report_says_that_draws_are_biased(self):
         run = short_fit(linear_model(), *linear_rows(), kernel=SMSUBU(num_batches=3))
         assert "BIASED" in run.report() and "by 0.1 of themselves" in run.to_dict()["notes"][0]

@@ -84,6 +84,7 @@ def test_other_commands(run):
     check_refusal(run("predict iris.h5 iris.csv --include-noise"), "include_noise", "Categorical")
 
 
+@pytest.mark.statistics
 def test_plot(run):
     pytest.importorskip("matplotlib")
     assert "reliability" not in run("plot iris.h5 -o figures")[1]

@@ -143,6 +143,7 @@ def test_a_tempered_likelihood_leaves_them_as_they_are():
     np.testing.assert_allclose(cold, gauss_newton_matrix(spec, theta[0], none_of(spec)))
 
 
+@pytest.mark.statistics
 def test_keras_models_have_them_in_compiled_programs():
     kind = keras_models.KINDS["subclassed"]
     spec = kind.model(dtype="float64").spec

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tests.support.builders import plain_spec
 from tests.support.engine_checks import small_blocks
+from tests.support.marks import statistics_but
 from tests.support.readouts import CONJUGATE, OTHERS, build, with_padding
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density.data import all_of
@@ -50,7 +51,10 @@ def test_density_and_gradient_are_those_of_all_rows_at_once(name, dtype):
         assert_equal(gradient, by_point, of_gradient)
 
 
-@pytest.mark.parametrize("name, jit_compile", [("two learned", False), ("regularised", True)])
+@pytest.mark.parametrize(
+    ("name", "jit_compile"),
+    statistics_but([("two learned", False)], [("two learned", False), ("regularised", True)]),
+)
 def test_compiled_programs_have_the_same_loops(name, jit_compile):
     potential, data, point = next(models(name))
     expected = potential.value_and_gradient(tf.constant(point), data)

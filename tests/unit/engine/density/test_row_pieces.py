@@ -69,6 +69,7 @@ def draws(**settings):
     return model.posterior.draws
 
 
+@pytest.mark.statistics
 def test_chains_in_pieces_are_those_without_xla_but_for_rounding(monkeypatch):
     """XLA has random numbers of its own, which it does not make where it compiles the pieces alone."""
     whole = draws(jit_compile=False)

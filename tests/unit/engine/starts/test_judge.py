@@ -279,6 +279,7 @@ class TestSearch:
         assert "the best 2 of 6 starts, held-out scores" in starts.text
         assert f"{scores.max():.4g}" in starts.text
 
+    @pytest.mark.statistics
     def test_with_all_earlier_rows_it_is_the_search_of_a_fit_to_all(self):
         """Of the new rows alone, five, none could be held out."""
         table, spec = rows(), replace(SPEC, dtype="float64")

@@ -98,6 +98,7 @@ def test_a_gain_that_is_out_of_reach_ends_after_twenty_iterations():
     assert way(2.1 * gained) == whole[:21]
 
 
+@pytest.mark.statistics
 def test_through_the_public_interface():
     x, y = rows()
     model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
