@@ -19,7 +19,10 @@ from repriorisation_chains import LEAPFROG_STEPS, Case, Watch, effective, start
 from scipy import stats
 from store import Store
 
+from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.reparametrisation import Repriorised as InOwnCoordinates
+from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import HMC, PCN, PCNL, Repriorised
 
 # Transitions of a random walk for each draw that is kept: about as much work as one of HMC.
@@ -37,6 +40,7 @@ FIXED = {
 NUM_WARMUP, NUM_FIXED, MOST_BLOCKS = 480, 768, 1_000_000
 # Chains at a fixed step, by which an acceptance has an error.
 NUM_CHAINS = 4
+NUM_PRIOR_DRAWS = 3
 # From this width on chains have so many times the seconds of the others.
 WIDE, LONGER = 1024, 4
 
@@ -64,6 +68,27 @@ def lane_of(case, kernel, stride, share, *, num_burnin_steps=0, num_chains=1):
         stride=stride,
     )
     return lane, sink
+
+
+def slopes(case, share):
+    """Lengths of the gradient of what the likelihood adds to the coordinates' prior, as JSON values.
+
+    That is what a proposal which leaves the prior alone is accepted by; it vanishes with infinite width.
+    """
+    spec, (x, y, _) = case.spec, case.rows
+    potential, data = InOwnCoordinates(spec), make_data(x, y, None, spec.dtype)
+
+    def slope(theta):
+        coordinates = tf.constant(potential.coordinates(theta, data))
+        _, gradient = potential.value_and_gradient(coordinates, data)
+        return float(tf.norm(gradient + coordinates))
+
+    draws = [tf.constant(draw_prior(spec, seed, 1)) for seed in range(NUM_PRIOR_DRAWS)]
+    return {
+        "network": case.key,
+        "prior": [slope(potential.complete(draw, None, data)[0].numpy()) for draw in draws],
+        "start": slope(start(case, int(share * NUM_WARMUP) // STRIDE // 2)),
+    }
 
 
 def at_fixed_step(case, name, share):
@@ -104,7 +129,16 @@ def row(case, name, lane, stride):
 
 
 def report(rows):
-    """Both tables."""
+    """All three tables."""
+    lengths = [
+        [
+            r["network"],
+            f"{np.mean(r['prior']):.0f} +- {stats.sem(r['prior']):.0f}",
+            f"{r['start']:.0f}",
+        ]
+        for r in rows
+        if "prior" in r
+    ]
     fixed = [
         [
             r["network"],
@@ -114,7 +148,7 @@ def report(rows):
             f"{np.mean(r['acceptance']):.3f} +- {stats.sem(r['acceptance']):.3f}",
         ]
         for r in rows
-        if "outputs" not in r
+        if "acceptance" in r and "outputs" not in r
     ]
     lines = []
     for r in rows:
@@ -148,13 +182,20 @@ def report(rows):
 
 {markdown(header, fixed)}
 
+## How steep the likelihood is
+
+{markdown(["network", "at draws of the prior", "where the chains start"], lengths)}
+
 ## Effective draws
 
 {markdown(columns, lines)}
 
 GELU, ntk, N(0, 1) priors, Gaussian noise of standard deviation 0.1 on standardised targets; chains from near
 the posterior. {NUM_CHAINS} chains of {NUM_FIXED} transitions from one state in the first table, with the standard error
-of their mean. One chain a row in the second, {LEAPFROG_STEPS} leapfrog steps of HMC a transition, steps tuned in as
+of their mean. The second has the length of the gradient of log likelihood in coordinates in which the prior is
+N(0, I), which a proposal's acceptance goes by: at draws of the prior (mean of {NUM_PRIOR_DRAWS}) it falls as one over the root
+of the width, while chains near the posterior have found where it is less steep. Only where the first is no
+longer above the second does their acceptance go on rising. One chain a row in the third, {LEAPFROG_STEPS} leapfrog steps of HMC a transition, steps tuned in as
 many evaluations of the density each. Outputs are those at 100 held-out inputs. Where R-hat squared is far
 above one, ESS says no more than that the chain is too short."""
 
@@ -175,6 +216,8 @@ def main(arguments=None):
     fixed, in_full = ((4, 16), (16,)) if options.quick else ((16, 64, 256, 1024), (64, 256, 1024))
     for width in fixed:
         case = Case("kin8nm", width, depth, 64)
+        if (key := f"{case.key}, slopes") not in store:
+            store.add(key, slopes(case, share))
         for name in FIXED:
             if (key := f"{case.key}, {name}, fixed") not in store:
                 store.add(key, at_fixed_step(case, name, share))
