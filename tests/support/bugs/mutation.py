@@ -1,5 +1,6 @@
 """Holds seeded bugs, and kernels without fault, against the checks of the suite."""
 
+import sys
 from contextlib import contextmanager
 from functools import partial
 
@@ -8,7 +9,6 @@ import pytest
 from tests.support.kernels.cases import CASES, record
 from tests.support.kernels.checks import checks_of
 from tests.support.kernels.invariance import ALARM, joint_p, smallest_p
-from tfbnn.engine.sampling.block import make_block
 
 __all__ = [
     "LARGE",
@@ -69,7 +69,11 @@ def seeded(bug):
 
 def _forget():
     record.cache_clear()
-    make_block.cache_clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tfbnn.engine."):
+            for thing in vars(module).values():
+                if hasattr(thing, "cache_clear"):
+                    thing.cache_clear()
 
 
 def examine(check):
