@@ -26,23 +26,22 @@ class Target:
             temperatures: Powers of the likelihood of a chain's rungs; see `tfbnn.engine.density.rungs`.
         """
         self._potential, self._data = potential, data
-        # Where kernels are started, outside of a program, the one that looks for starts and step sizes
-        # is at hand: operation by operation a gradient takes a tenth of a second.
-        eager = tf.executing_eagerly()
-        self._value_and_gradient = (
-            compiled_value_and_gradient(potential) if eager else potential.value_and_gradient
-        )
         self._linear_map, self._reference = linear_map, reference
         self._temperatures = temperatures
 
     def __call__(self, z):
         weights = likelihood_weights(self._temperatures, z.shape[0])
+        value_and_gradient = self._potential.value_and_gradient
+        if tf.executing_eagerly():
+            # Where kernels are started: the function that looks for starts and step sizes is at hand,
+            # and operation by operation a gradient takes a tenth of a second.
+            value_and_gradient = compiled_value_and_gradient(self._potential)
 
         @tf.custom_gradient
         def log_prob(z):
             # No tape need look inside: it would have the compiled function differentiated, for a second.
             theta = self._linear_map.forward(tf.stop_gradient(z))
-            value, by_theta = self._value_and_gradient(theta, self._data, weights)
+            value, by_theta = value_and_gradient(theta, self._data, weights)
             gradient = self._linear_map.pull_back(by_theta)
             value = tf.cast(value - self._reference, z.dtype)
 
