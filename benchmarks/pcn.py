@@ -193,11 +193,11 @@ def report(rows):
 GELU, ntk, N(0, 1) priors, Gaussian noise of standard deviation 0.1 on standardised targets; chains from near
 the posterior. {NUM_CHAINS} chains of {NUM_FIXED} transitions from one state in the first table, with the standard error
 of their mean. The second has the length of the gradient of log likelihood in coordinates in which the prior is
-N(0, I), which a proposal's acceptance goes by: at draws of the prior (mean of {NUM_PRIOR_DRAWS}) it falls as one over the root
-of the width, while chains near the posterior have found where it is less steep. Only where the first is no
-longer above the second does their acceptance go on rising. One chain a row in the third, {LEAPFROG_STEPS} leapfrog steps of HMC a transition, steps tuned in as
-many evaluations of the density each. Outputs are those at 100 held-out inputs. Where R-hat squared is far
-above one, ESS says no more than that the chain is too short."""
+N(0, I), which a proposal's acceptance goes by: at draws of the prior (mean of {NUM_PRIOR_DRAWS}) it falls about as one over
+the root of the width, while chains near the posterior have found where it is less steep. Until the first is as
+small as the second, wider networks are no flatter for them. One chain a row in the third, {LEAPFROG_STEPS} leapfrog steps of
+HMC a transition, steps tuned in as many evaluations of the density each. Outputs are those at 100 held-out
+inputs. Where R-hat squared is far above one, ESS says no more than that the chain is too short."""
 
 
 def main(arguments=None):

@@ -67,20 +67,19 @@ def _all_rows(spec, data):
 def _of_rows(spec, theta, data):
     """What the likelihood of rows has in the matrix, on all cores."""
     scaled_columns = _block_functions(spec).scaled_columns
-    length = data.even_length(_BLOCK_ROWS)
-    num_blocks = int(data.num_blocks(length))
+    blocks = list(_blocks(data))
 
     def sum_of(share):
         total = np.zeros([spec.layout.num_parameters] * 2)
-        for index in range(share, num_blocks, _NUM_SHARES):
-            found = scaled_columns(theta, data, tf.constant(index), length)
+        for index, length in blocks[share::_NUM_SHARES]:
+            found = scaled_columns(theta, data, index, length)
             columns, noise = (array.numpy() for array in found)
             total += columns @ columns.T
             total[np.diag_indices_from(total)] += noise
         return total
 
     with single_threaded_blas():
-        return sum(on_all_cores(sum_of, range(min(num_blocks, _NUM_SHARES))))
+        return sum(on_all_cores(sum_of, range(min(len(blocks), _NUM_SHARES))))
 
 
 def gauss_newton_matrices(spec, theta, data, likelihood_weights):

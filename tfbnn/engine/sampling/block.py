@@ -178,8 +178,9 @@ def make_block(
 
 
 def bootstrap(spec, settings, data, z, centre, linear_map, reference, step):
-    """Kernel results at z: mostly one gradient, worth a compilation only where there are many blocks.
+    """Kernel results at z: mostly one gradient, by a program that is there already.
 
+    What kernels need besides is worth a compilation only where there are many blocks of rows.
     Kernels that compare batches do so around `centre`, another position [C, P].
     """
     function = _bootstrap(spec, settings)
