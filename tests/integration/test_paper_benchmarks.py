@@ -161,8 +161,13 @@ def test_pcn(run_quickly):
     table, rows = run_quickly("pcn")
     assert "## Acceptance at a fixed step" in table and "## Effective draws" in table
     tuned = {row["kernel"]: row for row in rows if "outputs" in row}
-    assert set(tuned) == {"pCN", "pCNL", "HMC"} and len(rows) == 2 * 2 + 3
-    for row in rows:
+    slopes = [row for row in rows if "prior" in row]
+    chains = [row for row in rows if "prior" not in row]
+    assert set(tuned) == {"pCN", "pCNL", "HMC"} and len(chains) == 2 * 2 + 3
+    assert "## How steep the likelihood is" in table and len(slopes) == 2
+    for row in slopes:
+        assert len(row["prior"]) == 3 and min(*row["prior"], row["start"]) > 0.0
+    for row in chains:
         assert len(row["acceptance"]) == (1 if "outputs" in row else 4)
         assert all(0.0 <= acceptance <= 1.0 for acceptance in row["acceptance"])
     # As much work for each draw that is kept.
