@@ -3,6 +3,7 @@
 from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.starts.newton_plan import plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.turns import Turns
 from tfbnn.fit.choices.choose import settle_options, sizes_of
 from tfbnn.run.cost import (
     estimated_pretraining_seconds,
@@ -105,7 +106,9 @@ def _polish_flops(
     """Operations of Levenberg-Marquardt on all starts, and on all rows of those that are kept."""
     rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
     polish = plan_newton(spec, rows_at_first, pretraining)
-    flops = num_starts * polish.num_iterations * polish.flops
+    is_judged = bool(pretraining.validation_split)
+    turns = Turns.of(polish, pretraining, num_starts, num_chains, is_judged)
+    flops = turns.planned(turns.count) * polish.flops
     if polish.num_iterations and rows_at_first < num_rows:
         last = plan_on_all_rows(spec, num_rows)
         flops += num_chains * last.num_iterations * last.flops

@@ -23,17 +23,23 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+def shorten(patch):
+    """An epoch per call of ADAM; few iterations of a start by itself, fewer in its trial."""
+    patch.setattr("tfbnn.engine.starts.pretraining.affordable_steps", lambda flops: 1)
+    patch.setattr("tfbnn.engine.starts.newton_plan._MOST_ITERATIONS", 5)
+    patch.setattr("tfbnn.engine.starts.turns._TRIAL", 2)
+
+
 @pytest.fixture(autouse=True)
-def short_calls(monkeypatch):
-    """An epoch per call of ADAM."""
-    monkeypatch.setattr("tfbnn.engine.starts.pretraining.affordable_steps", lambda flops: 1)
+def short_parts(monkeypatch):
+    shorten(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def whole():
     """Dict name -> (model, run) that nothing interrupted, in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.engine.starts.pretraining.affordable_steps", lambda flops: 1)
+        shorten(patch)
         return {name: small_fit(**options) for name, options in SEARCHES.items()}
 
 
@@ -51,7 +57,11 @@ def stop_at(phase, count):
 @pytest.mark.parametrize(
     "name, phase, count",
     statistics_but(
-        [("mini-batches", "pretraining", 3), ("held-out rows", "newton", 6)],
+        [
+            ("mini-batches", "pretraining", 3),
+            ("held-out rows", "newton", 6),
+            ("a trial", "newton", 8),
+        ],
         [
             ("mini-batches", "pretraining", 3),
             ("mini-batches", "newton", 1),
@@ -64,6 +74,9 @@ def stop_at(phase, count):
             ("held-out rows", "newton", 11),
             ("a sample of rows", "pretraining", 3),
             ("a sample of rows", "newton", 8),
+            ("a trial", "newton", 5),
+            ("a trial", "newton", 8),
+            ("a trial", "newton", 11),
         ],
     ),
 )

@@ -24,6 +24,7 @@ from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton, plan_on_all
 from tfbnn.engine.starts.polishing import Ground, Unpolished, after_adam, polish_all
 from tfbnn.engine.starts.pretraining import PretrainingResult, pretrain
 from tfbnn.engine.starts.refining import Unrefined, after_polish, parted, refine_all
+from tfbnn.engine.starts.turns import Turns
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
@@ -145,8 +146,9 @@ def _polished(
         notify.announce("newton")
         is_judged_by_gain = settings.newton_iterations == "auto" and judge is None
         least = spec.layout.num_parameters if is_judged_by_gain else -np.inf
+        turns = Turns.of(plan, settings, len(theta), num_chains, judge is not None)
         theta, kept, polish_text, interrupted = polish_all(
-            spec, ground, adam, plan, least, notify, search
+            spec, ground, adam, plan, turns, least, notify, search
         )
         text = f"{text}; {polish_text}"
     elif settings.newton_iterations == "auto":

@@ -13,6 +13,7 @@ from tfbnn.engine.density.data import Data
 from tfbnn.engine.starts.judge import Judge
 from tfbnn.engine.starts.newton import NewtonState, polish
 from tfbnn.engine.starts.newton_plan import NewtonPlan
+from tfbnn.engine.starts.turns import Turns
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent
 from tfbnn.run.preparation import Search, Stand
@@ -52,23 +53,26 @@ class _Progress(NamedTuple):
     """How far Levenberg-Marquardt is; a new one after each iteration.
 
     Attributes:
-        results: NewtonState of each start that is done.
-        state: That of the next start, None before its first iteration.
+        reached: NewtonState of each start that was tried.
+        done: Turns that have ended.
     """
 
-    results: tuple[NewtonState, ...] = ()
-    state: NewtonState | None = None
+    reached: tuple[NewtonState, ...] = ()
+    done: int = 0
 
-    @property
-    def reached(self) -> tuple[NewtonState, ...]:
-        """The states of all starts that were tried."""
-        return self.results if self.state is None else (*self.results, self.state)
+    def at(self, start: int) -> NewtonState | None:
+        """The state of a start, None before its first iteration."""
+        return self.reached[start] if start < len(self.reached) else None
+
+    def after(self, start: int, state: NewtonState) -> _Progress:
+        """With another state of a start."""
+        return self._replace(reached=(*self.reached[:start], state, *self.reached[start + 1 :]))
 
     def stand(self, adam: Unpolished, seconds: float) -> Stand:
         """What a later process needs to go on."""
         spent = asdict(adam.seconds + Seconds(pretraining=seconds))
         reached, arrays = self.reached, {"adam": adam.theta}
-        content = {"stage": _STAGE, "text": adam.text, "seconds": spent, "done": len(self.results)}
+        content = {"stage": _STAGE, "text": adam.text, "seconds": spent, "done": self.done}
         if reached:
             arrays["theta"] = np.stack([state.theta for state in reached])
             arrays["gradient"] = np.stack([state.gradient for state in reached])
@@ -84,7 +88,7 @@ class _Progress(NamedTuple):
         """What `stand` said, or the beginning."""
         if found is None or "theta" not in found.arrays:
             return cls()
-        arrays, done = found.arrays, found.content["done"]
+        arrays = found.arrays
         ends = np.cumsum(arrays["lengths"])[:-1]
         histories = np.split(arrays["log_prob"], ends)
         # Without a judge there are no scores.
@@ -98,7 +102,7 @@ class _Progress(NamedTuple):
                 scores,
             )
         ]
-        return cls(tuple(reached[:done]), reached[done] if len(reached) > done else None)
+        return cls(tuple(reached), found.content["done"])
 
 
 def after_adam(search: Search) -> Unpolished | None:
@@ -142,6 +146,7 @@ def polish_all(
     ground: Ground,
     adam: Unpolished,
     plan: NewtonPlan,
+    turns: Turns,
     least: float,
     notify: Notifier,
     search: Search,
@@ -155,24 +160,23 @@ def polish_all(
     """
     began, interrupted, before = time.perf_counter(), False, 0.0
     progress, judge = _Progress.read(search.found_in(_STAGE)), ground.judge
-    total, first = plan.num_iterations * len(adam.theta), len(progress.results)
+    first = start = progress.done
 
     def stand() -> Stand:
         return progress.stand(adam, time.perf_counter() - began)
 
     def show(state: NewtonState) -> bool:
         nonlocal progress
-        progress = progress._replace(state=state)
-        done = plan.num_iterations * len(progress.results) + len(state.log_prob) - 1
-        seconds, ended = time.perf_counter() - began, len(progress.results) - first
+        turn, progress = progress.done, progress.after(start, state)
+        ended, seconds = turns.planned(turn), time.perf_counter() - began
         event = NewtonEvent(
             phase="newton",
-            transition=done,
-            num_transitions=total,
+            transition=ended + len(state.log_prob) - 1 - turns.before(turn),
+            num_transitions=turns.planned(turns.count),
             num_chains=len(adam.theta),
             seconds=seconds,
-            # A start may end early: only those before it tell how long one takes.
-            eta_seconds=_time_to_go(before, seconds, ended, len(adam.theta) - first),
+            # A turn may end early: only those before it tell how long one takes.
+            eta_seconds=_time_to_go(before, seconds, turns, first, turn),
             log_prob=state.log_prob[-1],
         )
         stopped = notify(event)
@@ -180,35 +184,35 @@ def polish_all(
         return stopped
 
     try:
-        while len(progress.results) < len(adam.theta) and not notify.stopped:
+        while progress.done < turns.count and not notify.stopped:
             before = time.perf_counter() - began
-            start, state = adam.theta[len(progress.results)], progress.state
+            start = turns.start(progress.done, progress.reached)
             state = polish(
                 spec,
-                start,
+                adam.theta[start],
                 ground.sought_on,
-                plan.num_iterations,
+                turns.most(progress.done),
                 plan.method,
                 show,
                 least,
-                state,
+                progress.at(start),
                 judge=judge,
                 noise_floor=None if judge is None else judge.noise_floor,
             )
             if not notify.stopped:
-                progress = _Progress((*progress.results, state))
+                progress = progress.after(start, state)._replace(done=progress.done + 1)
     except KeyboardInterrupt:
         interrupted = True
         search.keep(stand, now=True)
     results, theta = progress.reached, adam.theta.copy()
-    kept, text = _chosen(results, plan, least, judge is not None)
+    kept, text = _chosen(results, plan, turns, least, judge is not None)
     for chain in kept:
         theta[chain] = results[chain].best
     return Polished(theta, kept, text, interrupted)
 
 
 def _chosen(
-    results: Sequence[NewtonState], plan: NewtonPlan, least: float, judged: bool
+    results: Sequence[NewtonState], plan: NewtonPlan, turns: Turns, least: float, judged: bool
 ) -> tuple[tuple[int, ...], str]:
     """Numbers of the polished starts that are better than they were, and a line on all."""
     if not results:
@@ -221,10 +225,10 @@ def _chosen(
         text += " found no step that raises the log density"
     elif len(kept):
         what = "score of held-out rows" if judged else "log density"
-        text += (
-            f", {min(counts)} to {max(counts)} iterations, {what} up by "
-            f"{min(gains):.4g} to {max(gains):.4g}"
-        )
+        text += f", {min(counts)} to {max(counts)} iterations"
+        if turns.num_finalists:
+            text += f" (the best {turns.num_finalists} of {turns.num_starts} went on after {turns.first})"
+        text += f", {what} up by {min(gains):.4g} to {max(gains):.4g}"
         if len(kept) < len(results):
             text += f", kept for {len(kept)} of {len(results)} starts: it gained little for others"
     elif judged:
@@ -239,6 +243,12 @@ def _score_gain(state: NewtonState) -> float:
     return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
 
 
-def _time_to_go(before: float, seconds: float, ended: int, count: int) -> float:
-    """Seconds that so many starts still take, of which `ended` took `before`; NaN before the first."""
-    return max(before * count / ended - seconds, 0.0) if ended else np.nan
+def _time_to_go(before: float, seconds: float, turns: Turns, first: int, turn: int) -> float:
+    """Seconds that turns still take, of which those from `first` on to this one took `before`.
+
+    NaN in the first of them.
+    """
+    if turn == first:
+        return np.nan
+    ended, whole = (turns.planned(number) - turns.planned(first) for number in (turn, turns.count))
+    return max(before * whole / ended - seconds, 0.0)

@@ -16,6 +16,7 @@ from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.engine.starts.judge import make_judge, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan
+from tfbnn.engine.starts.turns import Turns
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.preparation import Search
@@ -177,7 +178,8 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
     plan = NewtonPlan(5, "dense", "as asked")
     ground = polishing.Ground(None, None, make_judge(SPEC, rows()))
     adam = polishing.Unpolished(theta, "", Seconds())
-    found = polishing.polish_all(SPEC, ground, adam, plan, -np.inf, Notifier(), Search())
+    turns = Turns(3, 0, 5, 5)
+    found = polishing.polish_all(SPEC, ground, adam, plan, turns, -np.inf, Notifier(), Search())
     assert "kept for 2 of 3 starts" in found.text and "held-out rows" in found.text
     np.testing.assert_array_equal(found.theta, [polished[0], theta[1], polished[2]])
     assert found.kept == (0, 2)
