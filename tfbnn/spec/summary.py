@@ -5,7 +5,8 @@ from math import prod
 from numbers import Real
 
 from tfbnn.spec.choices import Choice
-from tfbnn.spec.keras_spec import FrozenVariable, KerasSpec, SampledVariable
+from tfbnn.spec.keras_parts import FrozenVariable, SampledVariable
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior

@@ -19,14 +19,9 @@ from tfbnn.engine.keras.plain_stack import plain_stack
 from tfbnn.engine.keras.refusals import check_ending, check_keras_model
 from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
 from tfbnn.spec.choices import is_auto
+from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
-from tfbnn.spec.keras_spec import (
-    FrozenVariable,
-    KerasFacts,
-    KerasSpec,
-    SampledVariable,
-    check_keras_spec,
-)
+from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, common_settings

@@ -11,7 +11,8 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.keras.building import build, call, outline, precision
 from tfbnn.engine.keras.calls import inner_layers, recorded_calls
 from tfbnn.engine.keras.variables import Place, check_variables
-from tfbnn.spec.keras_spec import FrozenVariable, KerasSpec
+from tfbnn.spec.keras_parts import FrozenVariable
+from tfbnn.spec.keras_spec import KerasSpec
 
 # Values of sampled variables, by their places among all of the model's.
 Values = Mapping[int, Tensor]

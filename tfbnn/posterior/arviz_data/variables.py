@@ -10,7 +10,8 @@ import numpy as np
 
 from tfbnn.data.labels import label_array
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.keras_spec import KerasSpec, SampledVariable
+from tfbnn.spec.keras_parts import SampledVariable
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
