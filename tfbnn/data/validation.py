@@ -15,6 +15,7 @@ from tfbnn.data.frames import column_names
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
+from tfbnn.system.mapped import mapped_file
 from tfbnn.system.words import did_you_mean, name_of
 
 Limit = float | None
@@ -229,7 +230,7 @@ def as_float_array(value: Any, name: str, *, is_new: bool = False) -> Array:
         kinds = {"c": "complex numbers", "b": "booleans", "M": "dates", "m": "time spans"}
         found = kinds.get(array.dtype.kind, f"dtype {array.dtype}")
         raise TypeError(f"{name} must hold real numbers, received {found}. Convert to float first.")
-    if is_new or _has_no_other_owner(value) or _is_mapped_for_reading(array):
+    if is_new or _has_no_other_owner(value) or mapped_file(array) is not None:
         return np.asarray(array, dtype=np.float64, order="C")
     return np.array(array, dtype=np.float64, order="C")
 
@@ -240,16 +241,6 @@ def _has_no_other_owner(value: Any) -> bool:
     It is a new one of a dataset of h5py, and a `Table` keeps its own as it is.
     """
     return hasattr(value, "read_direct") or isinstance(value, Table)
-
-
-def _is_mapped_for_reading(array: Array) -> bool:
-    """Whether an array lies in a file that was mapped with mode "r"."""
-    base: Any = array
-    while base is not None:
-        if isinstance(base, np.memmap):
-            return bool(base.mode == "r")
-        base = getattr(base, "base", None)
-    return False
 
 
 def as_rectangle(value: Any, name: str, content: str) -> Array:

@@ -8,6 +8,7 @@ from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.rows import Rows, evenly_spaced
+from tfbnn.system.arrays import rows_at
 
 # As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
 # draws of a short run of a million rows.
@@ -35,5 +36,6 @@ def _some(rows: Rows) -> Rows:
     if len(rows.x) <= _MOST_ROWS:
         return rows
     places = evenly_spaced(len(rows.x), _MOST_ROWS)
-    noise = None if rows.noise is None else rows.noise[places]
-    return replace(rows, x=rows.x[places], y=rows.y[places], noise=noise)
+    x, y = rows_at(rows.x, places), rows_at(rows.y, places)
+    noise = None if rows.noise is None else rows_at(rows.noise, places)
+    return replace(rows, x=x, y=y, noise=noise)

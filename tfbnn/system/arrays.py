@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tfbnn.system.mapped import give_back
+
 Array = npt.NDArray[Any]
 
 # What is made on the way from so many rows is small beside a million of them, and quickly done.
@@ -28,7 +30,7 @@ def row_slices(num_rows: int) -> Iterator[slice]:
 def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
     """`function`, which treats each row of arrays [N, ...] by itself, of many rows at a time.
 
-    What it needs on the way is then no multiple of the rows.
+    What it needs on the way is then no multiple of the rows, nor are the pages of rows in files.
     """
     num_rows = len(arrays[0])
     if num_rows <= ROWS_AT_ONCE:
@@ -38,5 +40,16 @@ def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
     found = np.empty((num_rows, *beginning.shape[1:]), beginning.dtype)
     found[first] = beginning
     for rows in others:
+        give_back(*arrays)
         found[rows] = function(*(array[rows] for array in arrays))
+    give_back(*arrays)
     return found
+
+
+def rows_at(array: Array, places: Array) -> Array:
+    """The rows of an array [N, ...] at ascending places, of many of them a few at a time, as `by_rows`."""
+    parts = []
+    for some in np.array_split(places, -(-len(array) // ROWS_AT_ONCE)):
+        parts.append(array[some])
+        give_back(array)
+    return np.concatenate(parts)
