@@ -15,8 +15,7 @@ from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_rows
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, row_slices
-from tfbnn.system.mapped import give_back
+from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, slices_to_read
 
 MAX_REFERENCE_ROWS = 200  # which model files are held to
 
@@ -222,11 +221,9 @@ def array_hash(*arrays: Array | None) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(b"none" if array is None else repr(array.shape).encode())
-        if array is None:
-            continue
-        for rows in row_slices(len(array)):
-            digest.update(np.ascontiguousarray(array[rows]).data)
-            give_back(array)
+        if array is not None:
+            for rows in slices_to_read(array):
+                digest.update(np.ascontiguousarray(array[rows]).data)
     return digest.hexdigest()
 
 

@@ -27,6 +27,13 @@ def row_slices(num_rows: int) -> Iterator[slice]:
         yield slice(start, min(start + ROWS_AT_ONCE, num_rows))
 
 
+def slices_to_read(*arrays: Array) -> Iterator[slice]:
+    """As `row_slices` of arrays [N, ...], after each of which pages of files they lie in are given back."""
+    for rows in row_slices(len(arrays[0])):
+        yield rows
+        give_back(*arrays)
+
+
 def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
     """`function`, which treats each row of arrays [N, ...] by itself, of many rows at a time.
 
@@ -35,14 +42,13 @@ def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
     num_rows = len(arrays[0])
     if num_rows <= ROWS_AT_ONCE:
         return function(*arrays)
-    first, *others = row_slices(num_rows)
+    slices = slices_to_read(*arrays)
+    first = next(slices)
     beginning = function(*(array[first] for array in arrays))
     found = np.empty((num_rows, *beginning.shape[1:]), beginning.dtype)
     found[first] = beginning
-    for rows in others:
-        give_back(*arrays)
+    for rows in slices:
         found[rows] = function(*(array[rows] for array in arrays))
-    give_back(*arrays)
     return found
 
 
