@@ -1,4 +1,4 @@
-"""The sweeps of the thesis on its own rows: warm-up, pretraining, width, models 1 to 5, surrogates.
+"""The sweeps of the thesis on its own rows: warm-up, pretraining, width, models 1 to 5, starts, surrogates.
 
     TFBNN_DATA=folder python benchmarks/thesis.py [--only STUDY ...] [--work FOLDER] [--minutes 15]
                                                   [--at-once 2] [--quick --output FOLDER]
@@ -6,7 +6,8 @@
 Log10 of the column that the thesis learned, N(0, 1000) priors, noise scale 1, one chain, dual averaging
 for four fifths of the warm-up, every eleventh transition kept. HMC of 512 leapfrog steps in the warm-up
 sweep has the thesis' length, 1000 draws; all other rows have 100, NUTS in models 1 to 5 256 leapfrog
-steps at most in place of 4096, and widths end where a row would take more than some hours.
+steps at most in place of 4096, and widths end where a row would take more than some hours. Rows "start" are
+a chain of the pretraining sweep and one of model 3 from other starts: see `batch_start` in thesis_fit.py.
 
 A row is a process of its own. One with a chain ends after so many minutes and goes on from its run folder,
 in FOLDER (by default one beside other temporary files), until it is finished; `--at-once` of them run beside
@@ -40,7 +41,7 @@ class Case:
     """One fit.
 
     Attributes:
-        study: warm-up, pretraining, width, models or surrogates.
+        study: warm-up, pretraining, width, models, start or surrogates.
         value: What the study varies.
         kernel: HMC or NUTS, or a surrogate.
         hidden: Sizes of the hidden layers.
@@ -77,6 +78,8 @@ def cases():
         yield Case("width", width, "NUTS", hidden=(width,))
     for number in range(1, 6):
         yield Case("models", number, "NUTS", (50,) * number, epochs=1000, max_tree_depth=8)
+    yield Case("start", 2, "HMC")
+    yield Case("start", 3, "NUTS", (50,) * 3, epochs=1000, max_tree_depth=8)
     for name in ("Laplace", "ensemble", "mean-field VI"):
         yield Case("surrogates", 0, name)
 
@@ -89,6 +92,7 @@ def quick_cases():
     short = dict(hidden=(3,), epochs=2, num_burnin_steps=4, num_results=6)
     yield Case("warm-up", 32, "HMC", **short)
     yield Case("models", 3, "NUTS", **short, max_tree_depth=3)
+    yield Case("start", 2, "HMC", **short)
     yield Case("surrogates", 0, "mean-field VI", **short)
 
 

@@ -13,6 +13,7 @@ STYLES = {"HMC": "C0", "NUTS": "C1"}
 SWEPT = ("warm-up", "pretraining", "width")
 # Of residuals by the spread of predictions alone.
 EDGES = np.linspace(-6.0, 6.0, 61)
+POINTS = ("nearest", "farthest from")
 
 
 def draw(rows, published, folder):
@@ -114,11 +115,12 @@ def _draw_residuals(axis, found):
 def _draw_points(row, path):
     """Predictions at two test rows (Fig 8.13)."""
     with styled_figure(1, 2, (4.0, 3.0)) as (figure, axes):
-        for axis, point in zip(axes.flat, row["points"]):
+        for axis, point, place in zip(axes.flat, row["points"], POINTS):
             axis.hist(point["draws"], 30, color="0.7")
             axis.axvline(np.mean(point["draws"]), color="k", label="mean")
             axis.axvline(point["target"], color="C3", label="target")
             axis.set_xlabel("log10 of the target")
+            axis.set_title(f"the test row {place} its mean")
             axis.legend()
         figure.savefig(path)
 

@@ -26,7 +26,8 @@ from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
 
 # Prior precision 1e-3, noise scale 1 on log10 of the target.
-MODEL = {"prior": Normal(1e-3**-0.5), "likelihood": Gaussian(1.0), "y_transform": ["log10"]}
+PRIOR_PRECISION, BATCH_SIZE = 1e-3, 32
+MODEL = {"likelihood": Gaussian(1.0), "y_transform": ["log10"]}
 NUM_LEAPFROG_STEPS, SKIPPED = 512, 10
 SURROGATE_DRAWS = 1000
 # Numbers of the models of which planes of so many weights are drawn, and predictions at two points.
@@ -64,14 +65,25 @@ def rows_of(count):
     return Problem(*((x[:count], y[:count]) for x, y in problem))
 
 
-def build(case):
+def build(case, precision=PRIOR_PRECISION):
     """The model of the thesis with these hidden layers."""
-    return tfbnn.BayesianMLP([5, *case["hidden"], 1], **MODEL)
+    return tfbnn.BayesianMLP([5, *case["hidden"], 1], prior=Normal(precision**-0.5), **MODEL)
 
 
 def adam(case):
     """Its pretraining."""
-    return tfbnn.Pretraining(epochs=case["epochs"], batch_size=32, newton_iterations=0)
+    return tfbnn.Pretraining(epochs=case["epochs"], batch_size=BATCH_SIZE, newton_iterations=0)
+
+
+def batch_start(case, problem):
+    """A model of one network, by ADAM on the potential of each batch alone, where the prior counts in full.
+
+    "The loss function is the potential" can be read so, or as ours, in which a batch of B of N rows
+    stands for all of them. This is ours with the prior's precision times N / B.
+    """
+    model = build(case, PRIOR_PRECISION * len(problem.train[0]) / BATCH_SIZE)
+    model.fit_map(*problem.train, pretraining=adam(case), verbose=0)
+    return model
 
 
 def chain(case, problem, folder, seconds):
@@ -81,16 +93,18 @@ def chain(case, problem, folder, seconds):
     )
     if case["kernel"] == "NUTS":
         kernel = NUTS(max_tree_depth=case["max_tree_depth"], preconditioner="identity")
-    model = build(case)
+    model, starting = build(case), {"pretraining": adam(case)}
     with quiet():
+        if case["study"] == "start":
+            starting = {"initial_state": batch_start(case, problem)}
         run = model.fit_posterior(
             *problem.train,
             kernel=kernel,
+            **starting,
             num_chains=1,
             num_burnin_steps=case["num_burnin_steps"],
             num_results=case["num_results"],
             num_steps_between_results=SKIPPED,
-            pretraining=adam(case),
             calibrate=False,
             until=None,
             verbose=0,
