@@ -90,7 +90,7 @@ STUDIES = tuple(dict.fromkeys(case.study for case in cases()))
 def quick_cases():
     """A row of each kind, tiny."""
     short = dict(hidden=(3,), epochs=2, num_burnin_steps=4, num_results=6)
-    yield Case("warm-up", 32, "HMC", **short)
+    yield Case("warm-up", 1000, "HMC", **short | {"num_burnin_steps": 60})
     yield Case("models", 3, "NUTS", **short, max_tree_depth=3)
     yield Case("start", 2, "HMC", **short)
     yield Case("surrogates", 0, "mean-field VI", **short)
@@ -120,7 +120,7 @@ def main(arguments=None):
         """Process after process, while there is time; None where that or one of them ended."""
         while time.monotonic() - began < 3600 * options.until:
             try:
-                found = one_process(case, work, options.minutes, options.quick)
+                found = one_process(case, work, options.minutes, options.quick, folder)
             except subprocess.CalledProcessError as error:
                 failed.append(f"{case.key} ended with {error.returncode}.")
                 return case, None
@@ -139,7 +139,7 @@ def main(arguments=None):
         raise SystemExit("\n".join(failed))
 
 
-def one_process(case, work, minutes, quick):
+def one_process(case, work, minutes, quick, output):
     """What a process found; None where it has to be gone on with.
 
     Raises:
@@ -148,6 +148,7 @@ def one_process(case, work, minutes, quick):
     order = {
         "case": asdict(case),
         "folder": str(work / case.key.replace(" ", "-")),
+        "output": str(output),
         "minutes": minutes,
         "num_rows": 300 if quick else None,
     }

@@ -17,7 +17,7 @@ POINTS = ("nearest", "farthest from")
 
 
 def draw(rows, published, folder):
-    """Writes thesis-data.png and, of what is there, thesis-sweeps.png, -points and -planes.
+    """Writes thesis-data.png and, of what is there, thesis-sweeps.png and -points.
 
     Args:
         rows: Finished rows.
@@ -30,8 +30,6 @@ def draw(rows, published, folder):
     for row in rows:
         if "points" in row:
             _draw_points(row, folder / "thesis-points.png")
-        if "planes" in row:
-            _draw_planes(row, folder / "thesis-planes.png")
 
 
 def _draw_data(path):
@@ -122,17 +120,4 @@ def _draw_points(row, path):
             axis.set_xlabel("log10 of the target")
             axis.set_title(f"the test row {place} its mean")
             axis.legend()
-        figure.savefig(path)
-
-
-def _draw_planes(row, path):
-    """Draws in two planes of weights (Fig 8.5), a line through those that follow each other."""
-    values, names = np.array(row["planes"]), row["names"]
-    with styled_figure(1, 2, (4.0, 3.0)) as (figure, axes):
-        for axis, (one, other) in zip(axes.flat, ((0, 1), (2, 3))):
-            axis.plot(
-                values[:, one], values[:, other], ".-", color="0.6", lw=0.5, mec="C0", mfc="C0"
-            )
-            axis.set_xlabel(names[one])
-            axis.set_ylabel(names[other])
         figure.savefig(path)

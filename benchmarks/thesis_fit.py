@@ -2,7 +2,8 @@
 
     TFBNN_DATA=folder python benchmarks/thesis_fit.py ORDER
 
-ORDER is {"case": {...}, "folder": ..., "minutes": 15, "num_rows": null}. The last line that is printed is the row, or null where the run folder has to be gone on with.
+ORDER is {"case": {...}, "folder": ..., "output": ..., "minutes": 15, "num_rows": null}. The last line that
+is printed is the row, or null where the run folder has to be gone on with.
 """
 
 import json
@@ -23,6 +24,7 @@ from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.basis.threads import limit_threads
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Gaussian
+from tfbnn.plots import plot_weight_planes
 from tfbnn.priors import Normal
 
 # Prior precision 1e-3, noise scale 1 on log10 of the target.
@@ -30,8 +32,9 @@ PRIOR_PRECISION, BATCH_SIZE = 1e-3, 32
 MODEL = {"likelihood": Gaussian(1.0), "y_transform": ["log10"]}
 NUM_LEAPFROG_STEPS, SKIPPED = 512, 10
 SURROGATE_DRAWS = 1000
-# Numbers of the models of which planes of so many weights are drawn, and predictions at two points.
-MODEL_OF_PLANES, NUM_WEIGHTS, MODEL_OF_POINTS = 4, 4, 3
+# The longest chain, whose planes of weights are drawn, and the model of predictions at two points.
+CHAIN_OF_PLANES = ("warm-up", "HMC", 1000)
+MODEL_OF_POINTS = 3
 
 
 def main():
@@ -51,11 +54,9 @@ def main():
     found |= judged(model, problem) | {"seconds": time.perf_counter() - began, "at": revision()}
     if (case["study"], case["value"]) == ("models", MODEL_OF_POINTS):
         found["points"] = points(model, problem)
-    if (case["study"], case["value"]) == ("models", MODEL_OF_PLANES):
-        generator = np.random.default_rng(0)
-        weights = generator.choice(model.spec.num_parameters, NUM_WEIGHTS, replace=False)
-        found["planes"] = model.posterior.draws[0][:, weights].tolist()
-        found["names"] = [model.spec.parameter_name(int(place)) for place in weights]
+    if (case["study"], case["kernel"], case["value"]) == CHAIN_OF_PLANES:
+        weights = np.random.default_rng(0).choice(model.spec.num_parameters, 4, replace=False)
+        plot_weight_planes(model, weights).savefig(Path(order["output"]) / "thesis-planes.png")
     print(json.dumps(found), flush=True)
 
 

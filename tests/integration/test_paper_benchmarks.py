@@ -297,5 +297,5 @@ def test_thesis(run_quickly, tmp_path):
     assert "## Coverage of model 3" in table and "(0.711)" in table
     for row in rows:
         assert sum(row["residuals"]) == 300 and np.isfinite(row["spread"])
-    for name in ("sweeps", "points"):
+    for name in ("sweeps", "points", "planes"):
         assert (tmp_path / f"thesis-{name}.png").stat().st_size > 5_000
