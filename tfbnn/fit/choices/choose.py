@@ -114,7 +114,7 @@ def settle_options(
         settle("kernel", *rules.kernel(sizes, pilot))
     if is_auto(options.num_burnin_steps):
         gradients = resolve_kernel(settled.get("kernel", options.kernel)).gradients_per_transition
-        settle("num_burnin_steps", *rules.num_burnin_steps(sizes, pilot, gradients))
+        settle("num_burnin_steps", *rules.num_burnin_steps(sizes, gradients))
     if is_auto(options.pretraining):
         settle("pretraining", *rules.pretraining(sizes, pilot))
     return replace(options, **settled), tuple(choices)

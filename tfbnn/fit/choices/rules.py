@@ -37,11 +37,8 @@ _NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
 # leapfrog steps than these hardly move a chain. Whitening may take half as many operations, of which the
 # matrix of all rows needs 2 N P^2, at the start and after each of two windows of so short a warm-up.
 _WORK_OF_CHAINS, _FEWEST_STEPS, _WHITENING_WORK, _MATRICES = 1.6e13, 8, 4.8e13, 3
-# Of warm-up: transitions of a chain, and N P times gradients that it may take at most. With little noise that of
-# a chain falls for thousands of transitions, and steps that were tuned before are too long: of draws after 1000
-# a third diverged on functions of two inputs without noise (a fifth after 4000, their means a seventh nearer to the
-# functions), and 18 % on a part of yacht (1 %).
-_WARMUP, _LONG_WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 4000, 100, 1.6e11
+# Of warm-up: transitions of a chain, and N P times gradients that it may take at most.
+_WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Rows above which starts are sought on a sample of so many: below, the search is as it was measured, and
 # above its time is that of these rows. For each weight there are ten at least.
 _MOST_ROWS_OF_SEARCH = 2**16
@@ -201,18 +198,11 @@ def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     return settings, f"{length} leapfrog steps, as {why}"
 
 
-def num_burnin_steps(sizes: Sizes, pilot: Pilot | None, gradients: int) -> tuple[int, str]:
+def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:
     """Transitions of warm-up, for a kernel that takes so many gradients per transition."""
     affordable = sizes.effort * _WARMUP_WORK / (sizes.work * gradients)
     told = f"N P = {sizes.work:.2g} with {gradients} gradients each{sizes.effort_note}"
-    usual, long = (
-        max(_LEAST_WARMUP, 50 * round(sizes.effort * count / 50))
-        for count in (_WARMUP, _LONG_WARMUP)
-    )
-    noise = _noise_of(pilot)
-    falls = sizes.num_parameters > _FEW_PARAMETERS and noise < _MOSTLY_NOISE
-    if falls and affordable >= long:
-        return long, f"{told} affords them, and noise of {noise:.2g} falls for long"
+    usual = max(_LEAST_WARMUP, 50 * round(sizes.effort * _WARMUP / 50))
     if affordable >= usual:
         return usual, f"{told} affords them"
     # In steps of 50, so that neighbouring tables share compiled programs.

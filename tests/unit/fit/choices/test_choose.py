@@ -49,7 +49,7 @@ def test_all_that_is_open_is_settled_and_told():
     assert found.transformed.y_pipeline.names == ("log10", "standardize")
     pilot = module.pilot_of(spec, found.transformed.train)
     assert found.options.kernel == rules.kernel(sizes_of(spec, len(X), FitOptions()), pilot)[0]
-    assert found.options.num_burnin_steps == found.options.sampling(1).num_burnin_steps == 4000
+    assert found.options.num_burnin_steps == found.options.sampling(1).num_burnin_steps == 1000
     assert isinstance(found.options.pretraining, Pretraining)
     assert names(found.choices) == ALL | names(spec.choices)
     assert all(choice.chosen and choice.why for choice in found.choices)
