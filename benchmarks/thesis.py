@@ -80,7 +80,7 @@ def cases():
         yield Case("models", number, "NUTS", (50,) * number, epochs=1000, max_tree_depth=8)
     yield Case("start", 2, "HMC")
     yield Case("start", 3, "NUTS", (50,) * 3, epochs=1000, max_tree_depth=8)
-    for name in ("Laplace", "ensemble", "mean-field VI"):
+    for name in ("ADAM", "ADAM, prior per batch", "Laplace", "ensemble", "mean-field VI"):
         yield Case("surrogates", 0, name)
 
 
@@ -93,6 +93,7 @@ def quick_cases():
     yield Case("warm-up", 1000, "HMC", **short | {"num_burnin_steps": 60})
     yield Case("models", 3, "NUTS", **short, max_tree_depth=3)
     yield Case("start", 2, "HMC", **short)
+    yield Case("surrogates", 0, "ADAM", **short)
     yield Case("surrogates", 0, "mean-field VI", **short)
 
 

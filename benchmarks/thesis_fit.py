@@ -76,15 +76,20 @@ def adam(case):
     return tfbnn.Pretraining(epochs=case["epochs"], batch_size=BATCH_SIZE, newton_iterations=0)
 
 
+def network(case, problem, precision=PRIOR_PRECISION):
+    """A model of one network, by ADAM: what chains start from."""
+    model = build(case, precision)
+    model.fit_map(*problem.train, pretraining=adam(case), verbose=0)
+    return model
+
+
 def batch_start(case, problem):
     """A model of one network, by ADAM on the potential of each batch alone, where the prior counts in full.
 
     "The loss function is the potential" can be read so, or as ours, in which a batch of B of N rows
     stands for all of them. This is ours with the prior's precision times N / B.
     """
-    model = build(case, PRIOR_PRECISION * len(problem.train[0]) / BATCH_SIZE)
-    model.fit_map(*problem.train, pretraining=adam(case), verbose=0)
-    return model
+    return network(case, problem, PRIOR_PRECISION * len(problem.train[0]) / BATCH_SIZE)
 
 
 def chain(case, problem, folder, seconds):
@@ -174,8 +179,7 @@ def ensemble(case, problem):
 
 def mean_field(case, problem):
     """Independent normal distributions of all parameters, by variational inference from one network."""
-    model = build(case)
-    model.fit_map(*problem.train, pretraining=adam(case), verbose=0)
+    model = network(case, problem)
     log_prob = model.log_prob_function(*problem.train)
     location = tf.Variable(model.posterior.draws[0, 0])
     scale = tfp.util.TransformedVariable(
@@ -197,7 +201,13 @@ def mean_field(case, problem):
     return tfbnn.BayesianMLP.from_ensemble(posterior), {"losses": [float(half), float(end)]}
 
 
-SURROGATES = {"Laplace": laplace, "ensemble": ensemble, "mean-field VI": mean_field}
+SURROGATES = {
+    "ADAM": lambda case, problem: (network(case, problem), {}),
+    "ADAM, prior per batch": lambda case, problem: (batch_start(case, problem), {}),
+    "Laplace": laplace,
+    "ensemble": ensemble,
+    "mean-field VI": mean_field,
+}
 
 
 if __name__ == "__main__":

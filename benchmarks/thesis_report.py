@@ -15,12 +15,12 @@ HMC of 512 leapfrog steps, NUTS of 4096 at most, 256 in models 1 to 5; every ele
 1000 of HMC in the warm-up sweep, as in the thesis, 100 elsewhere. Models 1 to 5 had 2500 transitions of warm-up
 in the thesis and 1000 here. Rows "start", of 5-20-20-1 and 5-50-50-50-1, are as those of the pretraining sweep
 and of models, but start where ADAM goes when the prior counts in full in every batch of 32, as if these were all
-rows: "the loss is the potential" can be read so. R2 is that of the mean prediction; published values in brackets,
-digitised from figures (`thesis_reference_results.json` and `thesis_runs.json` of the data folder). Coverage and
-residuals are by the spread of predictions alone, without the noise of scale 1 that the model has. R-hat: between
-halves of the one chain, median and 95 % quantile over predictions. Hours are by the clock, of a core that other
-work shared. One seed. R2 on the scale of the target takes the mean of 10^f: a few rows where some draws reach far
-up decide it.
+rows: "the loss is the potential" can be read so. Rows ADAM among the surrogates are one network each, from either
+loss. R2 is that of the mean prediction; published values in brackets, digitised from figures
+(`thesis_reference_results.json` and `thesis_runs.json` of the data folder). Coverage and residuals are by the
+spread of predictions alone, without the noise of scale 1 that the model has. R-hat: between halves of the one
+chain, median and 95 % quantile over predictions. Hours are by the clock, of a core that other work shared. One
+seed. R2 on the scale of the target takes the mean of 10^f: a few rows where some draws reach far up decide it.
 """
 
 
