@@ -29,5 +29,8 @@ ACCEPTANCE = {
     },
 }
 
+# Which slope it is, is not said.
+ACCEPTANCE["leaky_relu_0.01"] = ACCEPTANCE["leaky_relu"]
+
 # Section 4.1: acceptance where eps * acceptance is largest, at the travel time 0.1.
-OPTIMUM = {"sigmoid": 0.755, "relu": 0.6525, "leaky_relu": 0.724}
+OPTIMUM = {"sigmoid": 0.755, "relu": 0.6525, "leaky_relu": 0.724, "leaky_relu_0.01": 0.724}

@@ -429,9 +429,10 @@ class BayesianMLP(SampledNetwork):
     Args:
         layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
             many inputs a column of text makes.
-        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu, elu, selu,
-            softplus, gelu, swish or silu, sin, identity or linear. Default "tanh". Functions of
-            these names of TensorFlow, Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
+        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu (of slope 0.2, as
+            TensorFlow's) or leaky_relu_0.01 (as PyTorch's and JAX's), elu, selu, softplus, gelu, swish or
+            silu, sin, identity or linear. Default "tanh". Functions of these names of TensorFlow,
+            Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
             list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
             kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,

@@ -17,8 +17,7 @@ from tfbnn.data.transforms import Operation
 from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array
 
-# Slopes and constants as TensorFlow has them; SELU: Klambauer et al. 2017, arXiv:1706.02515.
-_LEAKY_SLOPE = 0.2
+# Constants as TensorFlow has them; SELU: Klambauer et al. 2017, arXiv:1706.02515.
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
 # Further out the normal density is zero in float64.
@@ -61,11 +60,6 @@ def _sigmoid(x: Array, *, out: Array | None = None) -> Array:
     return result
 
 
-def _leaky_relu(x: Array, *, out: Array | None = None) -> Array:
-    result: Array = np.maximum(x, x.dtype.type(_LEAKY_SLOPE) * x, out=out)
-    return result
-
-
 def _elu(x: Array, *, out: Array | None = None) -> Array:
     return np.add(np.maximum(x, 0), np.expm1(np.minimum(x, 0)), out=out)
 
@@ -105,11 +99,6 @@ def _relu_slope(x: Array) -> Array:
     return (x > 0).astype(x.dtype)
 
 
-def _leaky_relu_slope(x: Array) -> Array:
-    result: Array = np.where(x < 0, x.dtype.type(_LEAKY_SLOPE), x.dtype.type(1))
-    return result
-
-
 def _elu_slope(x: Array) -> Array:
     result: Array = np.exp(np.minimum(x, 0))
     return result
@@ -139,10 +128,6 @@ def _gelu_tensorflow(tf: Any, x: Any) -> Any:
     return 0.5 * x * (1.0 + tf.math.erf(x * 0.5**0.5))
 
 
-def _leaky_relu_onnx(op: Operation, x: str) -> str:
-    return op("Max", x, op("Mul", x, _LEAKY_SLOPE))
-
-
 def _elu_onnx(op: Operation, x: str) -> str:
     return op("Add", op("Max", x, 0.0), _expm1_of_negative_onnx(op, x))
 
@@ -168,6 +153,27 @@ def _gelu_onnx(op: Operation, x: str) -> str:
     return op("Mul", op("Mul", x, 0.5), op("Add", erf, 1.0))
 
 
+def _leaky_relu(slope: float) -> Activation:
+    """Leaky ReLU whose slope is `slope`, between 0 and 1, where its input is negative."""
+
+    def of_numpy(x: Array, *, out: Array | None = None) -> Array:
+        result: Array = np.maximum(x, x.dtype.type(slope) * x, out=out)
+        return result
+
+    def derivative(x: Array) -> Array:
+        result: Array = np.where(x < 0, x.dtype.type(slope), x.dtype.type(1))
+        return result
+
+    return Activation(
+        of_numpy,
+        derivative,
+        # tf.nn.leaky_relu keeps its slope in float32.
+        lambda tf, x: tf.maximum(x, slope * x),
+        lambda op, x: op("Max", x, op("Mul", x, slope)),
+        smooth=False,
+    )
+
+
 _SWISH = Activation(
     _swish,
     _swish_slope,
@@ -189,14 +195,9 @@ ACTIVATIONS = {
         lambda op, x: op("Relu", x),
         smooth=False,
     ),
-    "leaky_relu": Activation(
-        _leaky_relu,
-        _leaky_relu_slope,
-        # tf.nn.leaky_relu keeps its slope in float32.
-        lambda tf, x: tf.maximum(x, _LEAKY_SLOPE * x),
-        _leaky_relu_onnx,
-        smooth=False,
-    ),
+    # TensorFlow's slope, and the one of PyTorch and JAX.
+    "leaky_relu": _leaky_relu(0.2),
+    "leaky_relu_0.01": _leaky_relu(0.01),
     "elu": Activation(_elu, _elu_slope, lambda tf, x: tf.nn.elu(x), _elu_onnx),
     "selu": Activation(_selu, _selu_slope, lambda tf, x: tf.nn.selu(x), _selu_onnx, smooth=False),
     "softplus": Activation(_softplus, _sigmoid, lambda tf, x: tf.nn.softplus(x), _softplus_onnx),

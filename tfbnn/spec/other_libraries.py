@@ -14,10 +14,11 @@ from tfbnn.system.words import name_of
 _LIBRARIES = {"jax", "keras", "numpy", "tensorflow", "tf_keras", "torch"}
 # What Keras calls otherwise.
 _OTHER_NAMES = {"linear": "identity"}
-# Where a name is something else: another formula or another slope by default, a matrix.
+# Their leaky ReLU has another slope than TensorFlow's.
+_LEAKY_BY_A_HUNDREDTH = ("jax", "torch")
+# Where a name is something else: another formula by default, a matrix.
 _UNLIKE = {
     "gelu": ("jax", "keras.src.ops"),
-    "leaky_relu": ("jax", "torch"),
     "identity": ("jax._src.numpy", "jax.numpy", "keras.src.ops", "numpy"),
 }
 
@@ -47,5 +48,7 @@ def activation_name(activation: Any) -> Any:
         return name
     # Those of NumPy and PyTorch that are written in C say where they are from by their class only.
     place = getattr(activation, "__module__", None) or type(activation).__module__
+    if name == "leaky_relu" and place.startswith(_LEAKY_BY_A_HUNDREDTH):
+        name = "leaky_relu_0.01"
     is_like = name in ACTIVATIONS and not place.startswith(_UNLIKE.get(name, ()))
     return name if is_like and place.partition(".")[0] in _LIBRARIES else activation

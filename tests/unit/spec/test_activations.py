@@ -11,6 +11,7 @@ FORMULAS = {
     "sigmoid": special.expit,
     "relu": lambda x: np.maximum(x, 0.0),
     "leaky_relu": lambda x: np.where(x < 0, 0.2 * x, x),
+    "leaky_relu_0.01": lambda x: np.where(x < 0, 0.01 * x, x),
     "elu": lambda x: np.where(x < 0, np.exp(x) - 1.0, x),
     # Klambauer et al. 2017, arXiv:1706.02515, section 2.
     "selu": lambda x: 1.0507009873554805 * np.where(x < 0, 1.6732632423543772 * np.expm1(x), x),

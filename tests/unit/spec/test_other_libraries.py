@@ -59,6 +59,8 @@ def test_dtypes_that_nothing_is_sampled_in_are_refused(given):
         (function_of("keras.src.activations.activations", "leaky_relu"), "leaky_relu"),
         (function_of("jax._src.nn.functions", "relu"), "relu"),
         (function_of("torch.nn.functional", "softplus"), "softplus"),
+        (function_of("torch.nn.functional", "leaky_relu"), "leaky_relu_0.01"),
+        (function_of("jax._src.nn.functions", "leaky_relu"), "leaky_relu_0.01"),
         ("linear", "identity"),
         ("tanh", "tanh"),
     ],
@@ -84,7 +86,6 @@ class ReLU:
     [
         (function_of("__main__", "relu"), "'relu'"),  # whatever it is
         (function_of("jax._src.nn.functions", "gelu"), "'gelu'"),  # approximate by default
-        (function_of("torch.nn.functional", "leaky_relu"), "'leaky_relu'"),  # slope 0.01
         (ReLU(), "'relu'"),
         (ReLU, "'relu'"),
     ],
