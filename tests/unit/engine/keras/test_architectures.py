@@ -125,6 +125,19 @@ def test_the_readout_is_found():
     assert spec.gauss_newton_obstacle is None and spec.facts.is_smooth
 
 
+def test_max_pooling_has_kinks():
+    """A layer on the largest of four pixels; HMC then aims at the acceptance for kinks."""
+    image, layers = keras.Input((2, 2, 1)), keras.layers
+    hidden = layers.Flatten()(layers.MaxPooling2D(2)(image))
+    spec = spec_of(lambda: keras.Model(image, layers.Dense(1, name="readout")(hidden)))
+    assert not spec.facts.is_smooth
+    theta = draw_prior(spec, 1, 3)
+    x = np.random.default_rng(0).normal(size=(4, 5)).astype(spec.dtype)
+    found = network_outputs(spec, tf.constant(theta), tf.constant(x))[:, 0]
+    expected = theta[:, :1] * x.max(axis=0)
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-4)  # without the bias
+
+
 @pytest.mark.parametrize(
     "make, error, what",
     [
