@@ -198,7 +198,7 @@ def watcher(spec, test):
     """Function theta [n, C, P] -> [n, C, 100 random projections, then outputs, image by image]."""
     size, inputs = spec.layout.num_parameters, tf.constant(test.T, spec.dtype)
     directions = random_directions(size, NUM_PROJECTIONS)
-    outputs = tf.function(lambda theta: network_outputs(spec, theta, inputs))
+    outputs = tf.function(lambda theta: network_outputs(spec, theta, inputs), autograph=False)
 
     def watch(theta):
         flat = theta.reshape(-1, size)

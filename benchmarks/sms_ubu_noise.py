@@ -41,8 +41,10 @@ def noise_row(model, x, y, start, draws):
 
 def measured(kernel, target, centre, positions):
     """(root mean squares of the noise of batches, and of the mean of their gradients)."""
-    gradient = tf.function(target.parts(SMSUBU.num_batches).gradient)
-    correction = tf.function(kernel.bootstrap_results)(tf.constant(centre)).correction
+    gradient = tf.function(target.parts(SMSUBU.num_batches).gradient, autograph=False)
+    correction = tf.function(kernel.bootstrap_results, autograph=False)(
+        tf.constant(centre)
+    ).correction
     noise, mean = [], []
     for z in positions:
         z = tf.constant(z)

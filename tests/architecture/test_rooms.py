@@ -164,3 +164,9 @@ def test_every_room_has_a_floor():
 def test_the_root_has_few_entries():
     entries = [path for path in PACKAGE.iterdir() if path.name != "__pycache__"]
     assert len(entries) <= MOST_ENTRIES
+
+
+def test_one_place_calls_tf_function():
+    """Without AutoGraph, which reads the source anew when it traces: other code, if the file has changed."""
+    found = [module for module, path in modules() if "tf.function(" in path.read_text()]
+    assert found == ["engine.basis.compile"]

@@ -13,7 +13,7 @@ from tests.support.linear import RUN, START, closed_form, linear_model, linear_r
 from tests.support.marks import statistics_but
 from tests.support.specs import setting
 from tfbnn.diagnostics.statistics import mcse_mean
-from tfbnn.engine.basis.compile import num_traces
+from tfbnn.engine.basis.compile import compiled, num_traces
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices, gauss_newton_matrix
 from tfbnn.engine.density.whitened_target import Target
@@ -73,7 +73,7 @@ class TestSoftAbs:
         basis = np.linalg.qr(generator.normal(size=(5, 5)))[0]
         hessian[1] = (basis * [2.0, 2.0, 2.0, -2.0, -2.0]) @ basis.T  # repeated eigenvalues
         hessian[2] = (basis * [1e6, -1e6, 1.0, 1e-12, -1e-12]) @ basis.T
-        function = tf.function(lambda h: softabs_metric(h, 10.0), jit_compile=jit_compile)
+        function = compiled(lambda h: softabs_metric(h, 10.0), jit_compile=jit_compile)
         metric = function(tf.constant(hessian))
         check_metric(metric, numpy_softabs(hessian, 10.0), tolerance)
 

@@ -13,6 +13,7 @@ from tests.support.kernels.batch_targets import SWEEP, NormalParts
 from tests.support.kernels.cases import build, transition
 from tests.support.linear import START, closed_form, linear_model, linear_rows, short_fit
 from tests.support.marks import statistics_but
+from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density.batches import batch, shuffled
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
@@ -163,7 +164,7 @@ class TestBatches:
         """XLA compiles a program anew for each place where a slice begins that keys decide."""
         x = np.ones((37, 2), np.float32)
         rows = shuffled(make_data(x, x[:, :1], None, "float32"))
-        program = tf.function(lambda index: batch(rows, index, 5).x)
+        program = compiled(lambda index: batch(rows, index, 5).x, jit_compile=False)
         graph = program.get_concrete_function(tf.TensorSpec([], tf.int32)).graph
         types = {operation.type for operation in graph.get_operations()}
         assert "GatherV2" in types and not types & {"Slice", "StridedSlice"}
@@ -196,7 +197,9 @@ class TestBatches:
         target = Target(Potential(spec), data, as_tensors(linear_map), reference, (1.0,))
         z = tf.constant(np.asarray(as_tensors(linear_map).inverse(theta)))
         parts = target.parts(5)
-        gradient, hessian = tf.function(parts.gradient), tf.function(parts.hessian)
+        gradient, hessian = (
+            compiled(part, jit_compile=False) for part in (parts.gradient, parts.hessian)
+        )
         found = np.mean([gradient(z, tf.constant(index)) for index in range(5)], axis=0)
         value, by_theta = Potential(spec).value_and_gradient(tf.constant(theta), data)
         expected = np.einsum("cij,ci->cj", factor, by_theta)

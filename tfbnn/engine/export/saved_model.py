@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.export.bars import bars
 from tfbnn.spec.activations import ACTIVATIONS
@@ -44,7 +45,7 @@ class _Moments(tf.Module):
         values_per_row = ensemble.num_draws * max(w.shape[1] for w in networks.weights)
         self._rows_at_once = max(1, _MOST_VALUES // values_per_row)
         signature = tf.TensorSpec([None, ensemble.spec.num_inputs], tf.float64, name="x")
-        self.__call__ = tf.function(self._moments, input_signature=[signature])
+        self.__call__ = compiled(self._moments, jit_compile=False, signature=[signature])
 
     def _moments(self, x):
         """Inputs [N, D] -> dict name -> [N, K], tile by tile."""
@@ -116,7 +117,7 @@ class _Moments(tf.Module):
         num_groups, num_features = self._roots_shape
         roots = tf.reshape(outputs[:, num_outputs:], [-1, num_groups, num_features, num_rows])
         return tf.broadcast_to(
-            roots, [len(self._draw_weights), num_outputs, num_features, num_rows]
+            roots, [self._draw_weights.shape[0], num_outputs, num_features, num_rows]
         )
 
     def _network_outputs(self, x):
