@@ -27,6 +27,7 @@ def test_the_gpu_script_refuses_what_it_does_not_know(arguments):
     assert done.returncode == 2 and done.stderr.startswith("usage: benchmarks/gpu.sh 1|2|3 FOLDER")
 
 
+@TIMES_ALONE
 def test_small_network_speed(run_quickly):
     table, _ = run_quickly("small_network_speed")
     for name in ("fit_posterior", "compiled block", "TFP MALA", "NumPy", "parameters x rows"):
@@ -129,6 +130,7 @@ def test_cpu_gpu(run_quickly, tmp_path):
     assert (tmp_path / "cpu_gpu.png").stat().st_size > 10_000
 
 
+@TIMES_ALONE
 def test_whitening_cost(run_quickly):
     table, _ = run_quickly("whitening_cost")
     assert "| 5-50-1 | 351 | 1600 |" in table and "nan" not in table
@@ -267,6 +269,7 @@ def test_pops(run_quickly, tmp_path):
         assert abs(found["split"]["coverage"][0] - 0.683) < 0.1
 
 
+@TIMES_ALONE
 def test_keras_models(run_quickly):
     table, _ = run_quickly("keras_models")
     lines = {line.split(" | ")[0][2:]: line.split(" | ") for line in table.splitlines()}
@@ -276,6 +279,7 @@ def test_keras_models(run_quickly):
     assert lines["recurrent"][2] == "no" and lines["attention"][2] == "yes"
 
 
+@TIMES_ALONE
 def test_sample_speed(run_quickly):
     table, _ = run_quickly("sample_speed")
     lines = [line.split("|") for line in table.splitlines() if line.startswith("| HMC")]
