@@ -207,8 +207,8 @@ def main(arguments=None):
         {scale: kept(store, case, length) for scale, case in scale_cases(options.quick).items()}
     )
     plan = studies(options.quick, scale)
-    activations = ("relu",) if options.quick else set(ACTIVATIONS) - {OTHER_SLOPE}
-    errors = {f"{name}, local error": name for name in ACTIVATIONS if name in activations}
+    activations = ("relu",) if options.quick else ACTIVATIONS
+    errors = {f"{name}, local error": name for name in activations if name != OTHER_SLOPE}
     for key, activation in errors.items():
         if "local_error" in options.only and key not in store:
             store.add(key, measure_local_error(activation, options.quick))
