@@ -52,6 +52,7 @@ def _draw_sweeps(rows, published, path):
         ("width", "hidden units", "r2_log10"),
         ("warm-up", "transitions of warm-up", "leapfrog_steps"),
         ("warm-up", "standardised residual", "residuals"),
+        ("pretraining", "standardised residual", "residuals"),
         ("width", "standardised residual", "residuals"),
     )
     panels = [(*panel, found) for panel in wanted if (found := _shown(rows, *panel))]
@@ -106,6 +107,8 @@ def _draw_residuals(axis, found):
     axis.plot(centres, np.exp(-(centres**2) / 2) / np.sqrt(2 * np.pi), "k:", label="normal")
     for row in sorted(found, key=lambda row: row["value"]):
         counts = np.array(row["residuals"])
+        if row["spread"] == 0.0:
+            continue  # of a chain that stood still
         axis.plot(centres, counts / counts.sum() / width, lw=1, label=row["value"])
     axis.legend(fontsize=6)
 
