@@ -168,5 +168,18 @@ def test_the_root_has_few_entries():
 
 def test_one_place_calls_tf_function():
     """Without AutoGraph, which reads the source anew when it traces: other code, if the file has changed."""
-    found = [module for module, path in modules() if "tf.function(" in path.read_text()]
-    assert found == ["engine.basis.compile"]
+    found = [
+        (module, node)
+        for module, path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "tf.function"
+    ]
+    assert [module for module, _ in found] == ["engine.basis.compile"]
+    (call,) = (
+        node
+        for node in ast.walk(ast.parse((PACKAGE / "engine/basis/compile.py").read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "tf.function"
+    )
+    assert {"autograph": "False"}.items() <= {
+        one.arg: ast.unparse(one.value) for one in call.keywords
+    }.items()

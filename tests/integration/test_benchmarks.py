@@ -269,7 +269,7 @@ def test_pops(run_quickly, tmp_path):
         assert abs(found["split"]["coverage"][0] - 0.683) < 0.1
 
 
-@TIMES_ALONE
+@pytest.mark.slow  # what it holds of these models tests/unit/engine/keras holds of others
 def test_keras_models(run_quickly):
     table, _ = run_quickly("keras_models")
     lines = {line.split(" | ")[0][2:]: line.split(" | ") for line in table.splitlines()}

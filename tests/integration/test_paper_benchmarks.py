@@ -191,7 +191,6 @@ def test_sms_ubu(run_quickly):
         assert min(row["step_size"]) > 0.0 and min(row["sd"]) > 0.0
 
 
-@pytest.mark.slow
 def test_digits_networks(run_quickly, tmp_path):
     table, rows = run_quickly("digits_networks")
     assert table.count("| flattened, 2 |") == 3 and "nan" not in table

@@ -44,8 +44,9 @@ def checks_of_fits(estimator):
 
     Those around a fit are slow, and so are the easier forms of those that ask for good predictions.
     """
-    parameters = []
-    for _, check in estimator_checks_generator(estimator):
+    checks, parameters = [check for _, check in estimator_checks_generator(estimator)], []
+    assert sum(check.keywords == HARDEST for check in checks) == 1
+    for check in checks:
         name = check.func.__name__
         options = ",".join(f"{key}={value}" for key, value in check.keywords.items())
         is_easier = name.endswith("s_train") and check.keywords != HARDEST

@@ -19,11 +19,11 @@ from tfbnn.spec.own.layers import is_of_keras, remember
 from tfbnn.system.arrays import Array
 
 # Layers and functions whose gradient jumps somewhere.
-_KINKED_LAYERS = ("ReLU", "LeakyReLU", "PReLU")
+_KINKED_LAYERS = ("ReLU", "LeakyReLU", "PReLU", "Maximum", "Minimum")
 _KINKED_PARTS = ("MaxPooling",)
 _KINKED_FUNCTIONS = (
-    *("relu", "relu6", "leaky_relu", "hard_sigmoid", "hard_swish", "hard_silu", "hard_tanh"),
-    *("hard_shrink", "soft_shrink", "threshold", "sparse_plus", "squareplus"),
+    *("relu", "relu6", "leaky_relu", "selu", "hard_sigmoid", "hard_swish", "hard_silu"),
+    *("hard_tanh", "hard_shrink", "soft_shrink", "sparse_sigmoid", "threshold"),
 )
 
 
@@ -76,7 +76,7 @@ def describe(model: Any, input_shape: tuple[int, ...] | None = None) -> Describe
         input_shape=_row_shape(model) if input_shape is None else input_shape,
         variables=variables,
         values=values,
-        is_smooth=not any(map(_is_kinked, layers)),
+        is_smooth=not any(map(is_kinked, layers)),
         custom=remember(kinds),
     )
 
@@ -149,7 +149,8 @@ def fan_in(layer: Any, variable: Any) -> int:
     return prod(shape[:-1])
 
 
-def _is_kinked(layer: Any) -> bool:
+def is_kinked(layer: Any) -> bool:
+    """Whether the gradient of a layer of Keras jumps somewhere."""
     kind = type(layer).__name__
     names = [
         getattr(getattr(layer, key, None), "__name__", "") for key in ("activation", "function")

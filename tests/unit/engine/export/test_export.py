@@ -188,6 +188,15 @@ def test_exports_take_inputs_and_targets_of_any_size(
         assert_same(found, model.predict(x), "float64")
 
 
+def test_savedmodel_has_every_activation(tmp_path, synthetic_ensemble):
+    sizes = (2, *(4 for _ in ACTIVATIONS), 1)
+    ensemble = synthetic_ensemble(layer_sizes=sizes, activation=list(ACTIVATIONS))
+    model = BayesianMLP.from_ensemble(ensemble)
+    x = rows_of(model)
+    model.to_savedmodel(tmp_path / "model")
+    assert_same(signature(tmp_path / "model")(x), model.predict(x), "float64")
+
+
 @each_model
 def test_savedmodel_predicts_the_same(settings, tmp_path, synthetic_ensemble):
     model = build(settings, synthetic_ensemble)

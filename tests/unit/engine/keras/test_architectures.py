@@ -10,9 +10,11 @@ import tensorflow as tf
 import tfbnn
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.keras.describing import is_kinked
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.networks import fully_connected, residual_convolutional
 from tfbnn.priors import Normal
+from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec
 
@@ -127,16 +129,33 @@ def test_the_readout_is_found():
 
 
 def test_max_pooling_has_kinks():
-    """A layer on the largest of four pixels; HMC then aims at the acceptance for kinks."""
+    """A layer on the largest of four pixels; HMC aims at the acceptance for kinks."""
     image, layers = keras.Input((2, 2, 1)), keras.layers
     hidden = layers.Flatten()(layers.MaxPooling2D(2)(image))
     spec = spec_of(lambda: keras.Model(image, layers.Dense(1, name="readout")(hidden)))
     assert not spec.facts.is_smooth
+    assert tfbnn.kernels.HMC().accept_target(spec)[1] == "default for ReLU-like activations"
     theta = draw_prior(spec, 1, 3)
     x = np.random.default_rng(0).normal(size=(4, 5)).astype(spec.dtype)
     found = network_outputs(spec, tf.constant(theta), tf.constant(x))[:, 0]
     expected = theta[:, :1] * x.max(axis=0)
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-4)  # without the bias
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name in ACTIVATIONS if hasattr(keras.activations, name)),
+        *("hard_tanh", "hard_silu", "soft_shrink", "softsign", "sparse_plus", "sparse_sigmoid"),
+    ],
+)
+def test_a_network_of_keras_has_kinks_where_its_activations_have(name):
+    """Slopes of the function itself, of either side of the points where those of Keras may jump."""
+    function = getattr(keras.activations, name)
+    step, ends = 1e-3, np.array([-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0])
+    left, middle, right = (np.array(function(ends + shift)) for shift in (-step, 0.0, step))
+    jump = np.abs((right - middle) - (middle - left)).max() / step
+    assert is_kinked(keras.layers.Activation(function)) == (jump > 0.05)
 
 
 @pytest.mark.parametrize(
