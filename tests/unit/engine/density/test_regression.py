@@ -16,13 +16,14 @@ from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
 
 NUM_ROWS = 19
+MODELS = {**CONJUGATE, **OTHERS}
 # Of densities and of gradients, whose terms cancel.
 TOLERANCES = {"float32": (1e-6, 1e-5), "float64": (1e-10, 1e-10)}
 
 
 def models(name, dtype="float64"):
     """Yields (potential, Data, coordinates [3, number of them]) of each potential for the model."""
-    repriorised, data, theta = build(NUM_ROWS, dtype=dtype, **{**CONJUGATE, **OTHERS}[name])
+    repriorised, data, theta = build(NUM_ROWS, dtype=dtype, **MODELS[name])
     theta = theta.astype(dtype)
     potentials = [repriorised]
     if name in CONJUGATE:
@@ -37,8 +38,13 @@ def assert_equal(found, expected, tolerance=1e-10):
         np.testing.assert_allclose(left, right, rtol=0, atol=tolerance * np.abs(right).max())
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", {**CONJUGATE, **OTHERS})
+@pytest.mark.parametrize(
+    "name, dtype",
+    statistics_but(
+        [*((name, "float64") for name in MODELS), ("two learned", "float32")],
+        [(name, dtype) for name in MODELS for dtype in TOLERANCES],
+    ),
+)
 def test_density_and_gradient_are_those_of_all_rows_at_once(name, dtype):
     of_density, of_gradient = TOLERANCES[dtype]
     for potential, data, point in models(name, dtype):
