@@ -91,8 +91,7 @@ def more_chains(rows):
         rows, "activation", "num_leapfrog_steps", "step_size"
     ).items():
         published, error = (
-            dict(zip(STEP_SIZES, table.get(activation, {}).get(length, ()))).get(step, np.nan)
-            for table in (ACCEPTANCE, ERRORS)
+            by_step(table, activation, length).get(step, np.nan) for table in (ACCEPTANCE, ERRORS)
         )
         together = {"acceptance": [rate for row in group for rate in row["acceptance"]]}
         count = len(together["acceptance"])
@@ -111,11 +110,16 @@ def prior(rows):
     return f"{title}\n\n{acceptance_table(rows)}"
 
 
+def by_step(table, activation, length):
+    """Dict step size -> published number, empty where there is none."""
+    return dict(zip(STEP_SIZES, table.get(activation, {}).get(length, ())))
+
+
 def acceptance_table(rows):
     lines = []
     for (activation, length), group in by(rows, "activation", "num_leapfrog_steps").items():
         measured = {row["step_size"]: row for row in group}
-        published = dict(zip(STEP_SIZES, ACCEPTANCE[activation].get(length, ())))
+        published = by_step(ACCEPTANCE, activation, length)
         cells = [
             f"{published.get(step, np.nan):.3f} / {with_error(measured[step])}"
             if step in measured
