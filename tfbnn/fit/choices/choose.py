@@ -13,6 +13,7 @@ from tfbnn.engine.kernels import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.fit.choices.rules import Sizes
+from tfbnn.fit.choices.target_scale import Misfits, y_transform
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
@@ -22,7 +23,6 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own.classes import own_classes_in
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
-from tfbnn.system.arrays import Array
 
 
 class Chosen(NamedTuple):
@@ -80,12 +80,12 @@ def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> Networ
         return spec.closed(rows.transforms[1].names, "that of the model that the chains start from")
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
 
-    def misfit() -> Array:
-        decades = np.log10(rows.y)
-        noise: Array = Pilot.fly(NetworkRows(rows.x, decades, None)).noise * decades.std(axis=0)
-        return noise
+    def fly() -> Misfits:
+        return Misfits(
+            *(Pilot.misses(NetworkRows(rows.x, y, None)) for y in (rows.y, np.log10(rows.y)))
+        )
 
-    return spec.closed(*rules.y_transform(targets, misfit))
+    return spec.closed(*y_transform(targets, fly))
 
 
 def settle_options(

@@ -56,6 +56,13 @@ class Pilot:
             errors = [_held_out_error(_features(x, scale), y) for scale in _SCALES]
             return cls(np.where(constant, 1.0, np.min([linear, *errors], axis=0)), linear, len(x))
 
+    @classmethod
+    def misses(cls, rows: NetworkRows) -> Array:
+        """The noise [K] of training rows in units of the targets."""
+        largest = _largest(rows.y)
+        missed: Array = cls.fly(rows).noise * (rows.y / largest).std(axis=0) * largest
+        return missed
+
 
 def _taken(rows: NetworkRows) -> tuple[Array, Array]:
     """Inputs, of mean 0 and variance 1, and targets of up to so many rows, drawn at random."""
@@ -90,12 +97,15 @@ def _held_out_error(features: Array, y: Array) -> Array:
     centre = y.mean(axis=0)
     u, s, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
     projections, largest = u.T @ (y - centre), max(float(s[0]) ** 2, np.finfo(float).tiny)
+    # What no ridge reaches. With as many features as rows both are 0, and what a small ridge leaves is
+    # far below the rounding of sums of what it takes.
+    out_of_reach = y - centre - u @ projections
+    room_beyond = 1.0 - 1.0 / len(y) - np.sum(u**2, axis=1)
     errors = []
     for ridge in _RIDGES * largest:
-        shrink = s**2 / (s**2 + ridge)
-        residual = y - centre - u @ (shrink[:, None] * projections)
-        leverage = u**2 @ shrink + 1.0 / len(y)
-        room = np.maximum(1.0 - leverage, 1e-6)[:, None]
+        left = ridge / (s**2 + ridge)
+        residual = out_of_reach + u @ (left[:, None] * projections)
+        room = np.maximum(room_beyond + u**2 @ left, np.finfo(float).eps)[:, None]
         errors.append(np.sqrt(np.mean((residual / room) ** 2, axis=0)))
     least: Array = np.min(errors, axis=0)
     return least

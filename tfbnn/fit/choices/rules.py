@@ -6,7 +6,6 @@ choices on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
@@ -18,14 +17,7 @@ from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.engine.kernels.tuned import Preconditioner
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.spec.settings_json import Pretraining
-from tfbnn.system.arrays import Array
 
-# Targets that span more than this factor are modelled on a log scale.
-_WIDE = 100.0
-# Fewer different targets than these may be multiples of something by chance.
-_ENOUGH_TARGETS = 20
-# Where numbers are rounded to so much of a step, every one is as good as a multiple.
-_MOST_BLUR = 0.05
 # Up to so many parameters trees are short, and a fixed length would be too long or too short.
 _FEW_PARAMETERS = 30
 # Leapfrog steps: of noisy rows, of others, and above this N P. With little noise the posterior is
@@ -126,51 +118,6 @@ class Sizes(NamedTuple):
     def are_narrow(self, noise: float) -> bool:
         """Whether so many rows with so little noise leave the weights next to no room."""
         return noise < _MOSTLY_NOISE and self.num_rows >= _ROWS_PER_WEIGHT * self.num_parameters
-
-
-def y_transform(targets: Array, misfit: Callable[[], Array]) -> tuple[tuple[str, ...], str]:
-    """Transform of targets that are numbers, by all rows that there are.
-
-    Rounded targets keep their scale where rounding moves the logarithms of the smallest of them by
-    more than a regression misses: those few rows would decide the noise of all. (Yacht, rounded to
-    0.01 from 0.01 on: a Gaussian process scores -0.06 per row so, -1.05 with the logarithm.)
-
-    Args:
-        targets: [N, K].
-        misfit: Gives the standard deviations [K] by which a pilot misses log10 of the targets.
-    """
-    low, high = targets.min(axis=0), targets.max(axis=0)
-    if np.any(low <= 0):
-        return ("standardize",), "not all targets are positive"
-    with np.errstate(over="ignore"):
-        span = float(np.min(high / low))
-    told = f"all targets are positive and span a factor of {span:.3g}"
-    if span <= _WIDE:
-        return ("standardize",), f"{told}, at most {_WIDE:g}"
-    steps = np.array([_rounding_of(column) for column in targets.T])
-    if steps.any():
-        moved = steps / np.sqrt(12.0) / (low * np.log(10.0))
-        if np.any(moved > misfit()):
-            why = f"{told}, but rounding to {steps.max():.3g} blurs logarithms of the smallest"
-            return ("standardize",), why
-    return ("log10", "standardize"), f"{told}, more than {_WIDE:g}"
-
-
-def _rounding_of(values: Array) -> float:
-    """What all of the values are multiples of, as rounded numbers are, or 0."""
-    distinct = np.unique(values)
-    if len(distinct) < _ENOUGH_TARGETS:
-        return 0.0
-    step = float(np.min(np.diff(distinct)))
-    multiples = distinct / step
-    # What a number of this precision, and the difference of two of them, may be off.
-    blur = 4.0 * np.finfo(values.dtype).eps * multiples[-1]
-    if blur > _MOST_BLUR:
-        return 0.0
-    # The step is better known from the largest multiple of it.
-    step = float(distinct[-1] / np.round(multiples[-1]))
-    multiples = distinct / step
-    return step if np.abs(multiples - np.round(multiples)).max() <= max(blur, 1e-6) else 0.0
 
 
 def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:

@@ -52,6 +52,15 @@ def test_leave_one_out_is_what_leaving_out_says():
     np.testing.assert_allclose(found, min(errors) / y.std(), rtol=1e-6)
 
 
+def test_more_inputs_than_rows_are_no_reason_to_see_no_noise():
+    """Leave-one-out of the line through all rows: 0 / 0, unless what it leaves is told exactly."""
+    generator = np.random.default_rng(0)
+    x, y = generator.standard_normal((40, 100)), generator.standard_normal((40, 1))
+    assert Pilot.fly(NetworkRows(x, y, None)).noise > 0.8
+    line = Pilot.fly(NetworkRows(x, x[:, :1] * 3.0, None))
+    assert 0.3 < line.noise < 1.0  # most of it is out of sight
+
+
 @pytest.mark.parametrize("unit", [1e200, 1e-200])
 def test_sizes_whose_squares_no_number_can_hold(unit):
     x, y, _ = rows([0.3])
@@ -71,6 +80,15 @@ def test_few_rows_and_columns_that_say_nothing_are_taken(num_rows):
         pilot = Pilot.fly(NetworkRows(x, targets, None))
         assert pilot.noise.shape == pilot.ridge_noise.shape == (2,)
         assert np.isfinite(pilot.noise).all() and (pilot.noise <= 2.0).all()
+
+
+def test_what_it_misses_is_in_the_units_of_the_targets():
+    x, y, _ = rows([0.3])
+    noise = Pilot.fly(NetworkRows(x, y, None)).noise
+    for unit in (1.0, 1e250):
+        np.testing.assert_allclose(
+            Pilot.misses(NetworkRows(x, unit * y, None)), noise * y.std(axis=0) * unit, rtol=1e-6
+        )
 
 
 def test_noise_is_in_standard_deviations_whatever_the_unit_and_the_mean():

@@ -132,39 +132,6 @@ def test_warm_up_stays_within_its_budget_or_at_its_least(num_rows, gradients):
     assert work > 0.8e11 or steps in (100, 1000)
 
 
-POSITIVE = np.array([1.0, 30.0, 99.0, 101.0])
-
-
-@pytest.mark.parametrize(
-    "targets, expected, words",
-    [
-        ([POSITIVE], ("log10", "standardize"), "span a factor of 101"),
-        ([POSITIVE[:3]], ("standardize",), "span a factor of 99"),
-        ([POSITIVE - 1.0], ("standardize",), "not all targets are positive"),
-        ([POSITIVE, POSITIVE[::-1]], ("log10", "standardize"), "101"),
-        ([POSITIVE, np.ones(4)], ("standardize",), "span a factor of 1,"),
-        ([POSITIVE, -POSITIVE], ("standardize",), "not all targets"),
-        ([np.array([1e-300, 1.0, 1.0, 1e300])], ("log10", "standardize"), "inf"),
-    ],
-)
-def test_the_logarithm_is_for_targets_of_many_sizes(targets, expected, words):
-    names, why = rules.y_transform(np.column_stack(targets), lambda: np.zeros(2))
-    assert names == expected and words in why
-
-
-def test_rounded_targets_keep_their_scale_where_rounding_is_more_than_the_misfit():
-    """Like yacht: two digits after the point, from 0.01 on."""
-    rounded = np.round(np.geomspace(0.01, 50.0, 200), 2)[:, None]
-    blur = 0.01 / np.sqrt(12.0) / (0.01 * np.log(10.0))
-    names, _ = rules.y_transform(rounded, lambda: np.array([1.1 * blur]))
-    assert names == ("log10", "standardize")
-    names, why = rules.y_transform(rounded, lambda: np.array([0.9 * blur]))
-    assert names == ("standardize",)
-    assert "rounding to 0.01" in why
-    exact = np.geomspace(0.01, 50.0, 200)[:, None]
-    assert rules.y_transform(exact, lambda: np.zeros(1))[0] == ("log10", "standardize")
-
-
 def test_each_reason_is_one_line_with_a_number_that_decided():
     for table in TABLES.values():
         for _, why in (

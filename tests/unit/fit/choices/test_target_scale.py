@@ -1,0 +1,80 @@
+"""Targets of many sizes are modelled by their logarithms, unless rounding or a pilot speaks against it."""
+
+import numpy as np
+import pytest
+
+from tfbnn.fit.choices.pilot import Pilot
+from tfbnn.fit.choices.target_scale import Misfits, y_transform
+from tfbnn.spec.rows import NetworkRows
+
+LOG, PLAIN = ("log10", "standardize"), ("standardize",)
+POSITIVE = np.array([1.0, 30.0, 99.0, 101.0])
+
+
+def relative(size):
+    """Misfits of so many decades, and of anything without the logarithm."""
+    return lambda: Misfits(np.full(2, np.inf), np.full(2, size))
+
+
+@pytest.mark.parametrize(
+    "targets, expected, words",
+    [
+        ([POSITIVE], LOG, "span a factor of 101"),
+        ([POSITIVE[:3]], PLAIN, "span a factor of 99"),
+        ([POSITIVE - 1.0], PLAIN, "not all targets are positive"),
+        ([POSITIVE, POSITIVE[::-1]], LOG, "101"),
+        ([POSITIVE, np.ones(4)], PLAIN, "span a factor of 1,"),
+        ([POSITIVE, -POSITIVE], PLAIN, "not all targets"),
+        ([np.array([1e-300, 1.0, 1.0, 1e300])], LOG, "inf"),
+    ],
+)
+def test_the_logarithm_is_for_targets_of_many_sizes(targets, expected, words):
+    names, why = y_transform(np.column_stack(targets), relative(0.0))
+    assert names == expected and words in why
+
+
+def test_rounded_targets_keep_their_scale_where_rounding_is_more_than_the_misfit():
+    """Like yacht: two digits after the point, from 0.01 on."""
+    rounded = np.round(np.geomspace(0.01, 50.0, 200), 2)[:, None]
+    blur = 0.01 / np.sqrt(12.0) / (0.01 * np.log(10.0))
+    assert y_transform(rounded, relative(1.1 * blur))[0] == LOG
+    names, why = y_transform(rounded, relative(0.9 * blur))
+    assert names == PLAIN and "rounding to 0.01" in why
+    assert y_transform(np.geomspace(0.01, 50.0, 200)[:, None], relative(0.0))[0] == LOG
+
+
+def test_the_scale_with_the_higher_density_decides():
+    """A relative error of 2 % has the density of 2 % of each target: of their geometric mean."""
+    targets = np.geomspace(0.1, 1000.0, 50)[:, None]
+    decades = np.array([np.log10(1.02)])
+    equal = decades * np.log(10.0) * np.exp(np.mean(np.log(targets)))
+    assert y_transform(targets, lambda: Misfits(1.1 * equal, decades))[0] == LOG
+    names, why = y_transform(targets, lambda: Misfits(equal / np.exp(0.5), decades))
+    assert names == PLAIN and "0.5 higher without the logarithm" in why
+
+
+def test_a_function_with_pits_in_its_logarithm_keeps_its_scale():
+    """Friedman's second: |x1 x2 - 1 / (x1 x3)| and so nearly 0 in places, smooth without noise."""
+    x = np.random.default_rng(0).uniform(size=(600, 3))
+    smooth = np.hypot(x[:, 0], 100.0 * (x[:, 1] - 0.5) * x[:, 2])[:, None]
+    relative_noise = smooth * 10.0 ** np.random.default_rng(1).normal(0.0, 0.2, (600, 1))
+
+    def chosen(y):
+        return y_transform(
+            y, lambda: Misfits(*(Pilot.misses(NetworkRows(x, v, None)) for v in (y, np.log10(y))))
+        )
+
+    assert smooth.max() > 100.0 * smooth.min() and chosen(smooth)[0] == PLAIN
+    grown = np.exp(6.0 * x[:, :1]) * relative_noise / smooth
+    assert chosen(grown)[0] == LOG
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_a_unit_decides_nothing(unit):
+    targets, decades = np.geomspace(0.1, 1000.0, 50)[:, None], np.array([0.01])
+    for size in (0.1, 10.0):
+        found = [
+            y_transform(scale * targets, lambda: Misfits(np.array([scale * size]), decades))[0]
+            for scale in (1.0, unit)
+        ]
+        assert found[0] == found[1]
