@@ -72,9 +72,10 @@ def test_a_function_with_pits_in_its_logarithm_keeps_its_scale():
 @pytest.mark.parametrize("unit", [1e200, 1e-200])
 def test_a_unit_decides_nothing(unit):
     targets, decades = np.geomspace(0.1, 1000.0, 50)[:, None], np.array([0.01])
-    for size in (0.1, 10.0):
-        found = [
-            y_transform(scale * targets, lambda: Misfits(np.array([scale * size]), decades))[0]
-            for scale in (1.0, unit)
-        ]
-        assert found[0] == found[1]
+
+    def chosen(scale, size):
+        return y_transform(scale * targets, lambda: Misfits(np.array([scale * size]), decades))[0]
+
+    for size in (0.01, 10.0):
+        assert chosen(unit, size) == chosen(1.0, size)
+    assert chosen(1.0, 0.01) != chosen(1.0, 10.0)
