@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ class ModelSpec(NetworkSpec):
         for slot, layer in zip(self.layout.layers, self.priors):
             yield layer.kernel, slot.kernel, slot.kernel_scales
             yield layer.bias, slot.bias, slot.bias_scales
+
+    def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
+        """Kernel and bias of the first layer."""
+        kernel, bias = islice(self.weight_groups(), 2)
+        return kernel, bias
 
     @property
     def readout(self) -> Readout:

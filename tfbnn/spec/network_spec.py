@@ -104,6 +104,15 @@ class NetworkSpec(ABC):
         bias.
         """
 
+    def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
+        """Those `weight_groups` that make linear combinations of the inputs; none where others may."""
+        return ()
+
+    @property
+    def samples_input_scales(self) -> bool:
+        """Whether the scale of such combinations is sampled."""
+        return any(scales.stop > scales.start for _, _, scales in self.input_groups())
+
     @property
     @abstractmethod
     def readout(self) -> Readout | None:

@@ -114,6 +114,12 @@ class Pretraining:
             for as many as there are for one of them: `epochs` are passes over these. At last up to
             five iterations of Levenberg-Marquardt see all rows, as many as half a minute per chain
             affords. None (default), or where there are no more rows than these: all of them.
+        largest_misfit: Where ADAM's starts miss the rows that it saw by more than this, in standard
+            deviations of the targets, it begins again, from networks whose first layer is steeper: of
+            prior scale 6, 12, 24, then 48, where this layer samples it, until there is a start for
+            each chain that does not. Each start keeps the attempt that misses by least. For functions
+            that go up and down within the range of the inputs, to which networks that hardly bend
+            find no way. None (default): one attempt. Keras models make one.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.
@@ -128,6 +134,7 @@ class Pretraining:
     num_starts: int | None = None
     validation_split: float = 0.0
     search_rows: int | None = field(default=None, metadata=ADDED)
+    largest_misfit: float | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         self._check_integer("epochs", minimum=0)
@@ -144,6 +151,8 @@ class Pretraining:
         check_number("validation_split", self.validation_split, minimum=0, below=1)
         if self.search_rows is not None:
             self._check_integer("search_rows", minimum=1)
+        if self.largest_misfit is not None:
+            check_number("largest_misfit", self.largest_misfit, above=0)
 
     def _check_integer(self, name: str, minimum: int) -> None:
         # Plain integers: NumPy ones would decide dtypes in the compiled program.

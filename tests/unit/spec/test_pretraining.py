@@ -34,6 +34,8 @@ from tfbnn.spec.settings_json import settings_from_json, settings_to_json
         ({"validation_split": None}, TypeError, "validation_split must be a number"),
         ({"search_rows": 0}, ValueError, "search_rows must be at least 1"),
         ({"search_rows": 1e5}, TypeError, "search_rows must be an integer"),
+        ({"largest_misfit": 0.0}, ValueError, "largest_misfit must be > 0"),
+        ({"largest_misfit": "1"}, TypeError, "largest_misfit must be a number"),
         ({"epoch": 3}, TypeError, "epoch"),
     ],
     ids=str,

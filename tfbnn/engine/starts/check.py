@@ -28,6 +28,25 @@ def draw_prior(spec, seed, num_chains):
     )
 
 
+def draw_starts(spec, seed, num_chains, input_scale):
+    """Draws of the prior [C, P] given the sampled scales of the first layer, or of all if that is None."""
+    theta = draw_prior(spec, seed, num_chains)
+    if input_scale is None:
+        return theta
+    for _, place, scales in spec.input_groups():
+        if scales.stop > scales.start:
+            if not spec.is_ntk:  # there theta has the weights themselves
+                drawn = np.repeat(theta[:, scales], _each(place, scales), axis=1)
+                theta[:, place] *= input_scale / np.exp(drawn)
+            theta[:, scales] = np.log(input_scale)
+    return theta
+
+
+def _each(place, scales):
+    """How many weights have one scale."""
+    return (place.stop - place.start) // (scales.stop - scales.start)
+
+
 def with_residual_noise(spec, theta, data):
     """Sets learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
     if not spec.layout.num_noise:
@@ -42,6 +61,18 @@ def with_residual_noise(spec, theta, data):
     usable = np.isfinite(log_scale)
     theta[:, spec.layout.log_noise_scale][usable] = log_scale[usable]
     return theta
+
+
+def misfits(spec, theta, data):
+    """By how much starts [C, P] miss the rows: the largest of the targets, in standard deviations of it."""
+    squares, _ = _sums_of_squares(spec, theta, data)
+    rows = data.rows()
+    y = rows.y.numpy().astype(np.float64)
+    weights = np.ones_like(y[:1]) if rows.weights is None else rows.weights.numpy()
+    mean = np.average(y, axis=1, weights=weights[0])
+    variance = np.average((y - mean[:, None]) ** 2, axis=1, weights=weights[0])
+    smallest = np.finfo(np.float64).tiny
+    return np.sqrt(squares / data.total_weight / np.maximum(variance, smallest)).max(axis=1)
 
 
 def _sums_of_squares(spec, theta, data):

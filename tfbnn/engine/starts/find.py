@@ -18,6 +18,7 @@ from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows, data_of
+from tfbnn.engine.starts.attempts import follow_rows
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton, plan_on_all_rows
@@ -110,12 +111,18 @@ def _candidates(
     if settings.epochs == 0:
         return Unpolished(drawn(num_starts), _first(spec), Seconds())
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
-    result = pretrain(alone, ground.sought_on, settings, searched, validation, notify, search)
-    theta, text = result.theta, _describe_adam(result)
+
+    data, limit = ground.sought_on, settings.largest_misfit
+
+    def adam(search: Search, input_scale: float | None) -> PretrainingResult:
+        return pretrain(alone, data, settings, searched, validation, notify, search, input_scale)
+
+    found = follow_rows(alone, data, sampling.num_chains, limit, adam, notify, search)
     if spec.earlier is not None and (ground.judge is None or spec.earlier.is_condensed):
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
-        theta, text = np.concatenate([networks, theta]), f"{_first(spec)}; {text}"
-    return Unpolished(theta, text, result.seconds, result.interrupted)
+        theta, text = np.concatenate([networks, found.theta]), f"{_first(spec)}; {found.text}"
+        found = found._replace(theta=theta, text=text)
+    return found
 
 
 def _alone(spec: NetworkSpec) -> NetworkSpec:
@@ -171,15 +178,6 @@ def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
     # With the gradients, as the search for step sizes needs that program anyway.
     function = compiled_value_and_gradient(density_of(spec))
     return np.concatenate([function(tf.constant(start[None]), data)[0] for start in theta])
-
-
-def _describe_adam(result: PretrainingResult) -> str:
-    epochs = sorted(set(result.epochs.tolist()))
-    text = f"ADAM, {epochs[0]}" + (f" to {epochs[-1]}" if len(epochs) > 1 else "") + " epochs"
-    if result.validation_log_likelihood is not None:
-        scores = result.validation_log_likelihood
-        text += f", validation log likelihood {scores.min():.3f} to {scores.max():.3f} per row"
-    return text
 
 
 def _best_starts(scores: Array, what: str, num_chains: int) -> tuple[Array, str]:

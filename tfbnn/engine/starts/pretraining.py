@@ -20,7 +20,7 @@ from tfbnn.engine.starts.adam import (
     make_adam_steps,
     start_adam,
 )
-from tfbnn.engine.starts.check import draw_prior, with_residual_noise
+from tfbnn.engine.starts.check import draw_starts, with_residual_noise
 from tfbnn.run.cost import affordable_steps
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import PretrainingEvent
@@ -39,7 +39,8 @@ _LARGE_STEP = 1e6
 # Epochs that early stopping looks at after one call, and values of parameters kept for them at most:
 # of a small table an epoch takes microseconds, and a call for each of thousands takes seconds.
 _MOST_LOOKS, _MOST_VALUES = 256, 2**22
-_STAGE = "adam"
+# Of the search, as its commits name it.
+STAGE = "adam"
 
 
 class PretrainingResult(NamedTuple):
@@ -68,6 +69,7 @@ def pretrain(
     validation: Data | None,
     notify: Notifier,
     search: Search,
+    input_scale: float | None = None,
 ) -> PretrainingResult:
     """Optimises one start per chain.
 
@@ -79,6 +81,7 @@ def pretrain(
         validation: Validation Data, or None.
         notify: Called with an Event now and then; true stops.
         search: Where it goes on from, and commits.
+        input_scale: As `draw_starts` takes it.
 
     Raises:
         KeyboardInterrupt: Before the first steps are made; later ones count.
@@ -86,7 +89,8 @@ def pretrain(
     notify.announce("compile")
     began = time.perf_counter()
     seed, num_chains, jit_compile = sampling.seed, sampling.num_chains, sampling.jit_compile
-    theta = with_residual_noise(spec, draw_prior(spec, seed, num_chains), data)
+    theta = draw_starts(spec, seed, num_chains, input_scale)
+    theta = with_residual_noise(spec, theta, data)
     num_rows = int(data.num_rows)
     batch_size = min(settings.batch_size or num_rows, num_rows)
     # A call takes about a second at most. Early stopping looks at every epoch of it.
@@ -108,7 +112,7 @@ def pretrain(
 
     began = time.perf_counter()
     progress = _Progress.begun(theta, groups)
-    found, interrupted = search.found_in(_STAGE), False
+    found, interrupted = search.found_in(STAGE), False
     before, patience = Seconds(compile=compiled_in), settings.early_stopping
     if found is not None:
         progress = _Progress.read(found, groups)
@@ -193,7 +197,7 @@ class _Progress(NamedTuple):
             for name in AdamState._fields
         }
         rest = {name: getattr(self, name) for name in ("best", "score", "last", "epochs")}
-        content = {"stage": _STAGE, "epoch": self.epoch, "seconds": asdict(seconds)}
+        content = {"stage": STAGE, "epoch": self.epoch, "seconds": asdict(seconds)}
         return Stand(content, adam | rest)
 
     @property

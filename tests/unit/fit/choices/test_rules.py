@@ -132,6 +132,15 @@ def test_warm_up_stays_within_its_budget_or_at_its_least(num_rows, gradients):
     assert work > 0.8e11 or steps in (100, 1000)
 
 
+def test_adam_has_failed_where_it_misses_by_far_more_than_the_pilot():
+    def limit(noise, num_rows=455):
+        return rules.pretraining(sizes(num_rows, 13, 1), pilot(noise))[0].largest_misfit
+
+    assert [limit(noise) for noise in (0.001, 0.2, 0.3, 0.49)] == [0.5, 0.5, 0.6, 0.98]
+    # Of noise nobody can tell, and on many rows another attempt takes long.
+    assert limit(0.6) is None and limit(0.2, num_rows=10**6) is None
+
+
 def test_each_reason_is_one_line_with_a_number_that_decided():
     for table in TABLES.values():
         for _, why in (

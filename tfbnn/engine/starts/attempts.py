@@ -1,0 +1,163 @@
+"""ADAM begins again, from steeper networks, where it has not begun to follow the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import NamedTuple
+
+import numpy as np
+
+from tfbnn.engine.density.data import Data
+from tfbnn.engine.starts.check import misfits
+from tfbnn.engine.starts.polishing import Unpolished
+from tfbnn.engine.starts.pretraining import STAGE, PretrainingResult
+from tfbnn.run.counters import Seconds
+from tfbnn.run.preparation import Search, Stand
+from tfbnn.run.progress import Notifier
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.system.arrays import Array
+
+# Prior scales of the first layer at which ADAM begins again. Of sin(f x) on [-1, 1], 500 rows with a noise
+# of 0.1, and 50 units, draws of the prior end at a constant from f = 10 on; 6 follows 10 and 15, 12 does
+# 25, and of 40 half is seen at 48.
+_STEEPER = (6.0, 12.0, 24.0, 48.0)
+# Before the names of arrays of earlier attempts, beside those of the one that is on.
+_EARLIER = "earlier_"
+
+
+class Attempts(NamedTuple):
+    """What ADAM has found for each start: of its attempts that which misses the rows by least.
+
+    Attributes:
+        theta: [C, P].
+        epochs: Epochs that were kept [C].
+        scores: Validation log likelihood per row [C], NaN without validation rows.
+        misfit: As `misfits` [C], infinite where it is not finite; 0 where nobody asks.
+        scale: Prior scale of the first layer that it began with [C], NaN of a draw of its prior.
+    """
+
+    theta: Array
+    epochs: Array
+    scores: Array
+    misfit: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, result: PretrainingResult, misfit: Array, scale: float | None) -> Attempts:
+        """Those of one attempt."""
+        unknown = np.full(len(result.theta), np.nan)
+        scores = result.validation_log_likelihood
+        begun = unknown if scale is None else np.full(len(unknown), scale)
+        return cls(
+            result.theta, result.epochs, unknown if scores is None else scores, misfit, begun
+        )
+
+    def or_better(self, later: Attempts) -> Attempts:
+        """Of each start the later attempt where that misses the rows by less."""
+        better = later.misfit < self.misfit
+        theta = np.where(better[:, None], later.theta, self.theta)
+        rest = (np.where(better, new, old) for new, old in zip(later[1:], self[1:]))
+        return Attempts(theta, *rest)
+
+    def follow(self, num_chains: int, largest_misfit: float) -> bool:
+        """Whether so many starts miss the rows by no more."""
+        return bool(np.sum(self.misfit <= largest_misfit) >= num_chains)
+
+    @property
+    def text(self) -> str:
+        """A line on all."""
+        text = f"ADAM, {_range(self.epochs, '')} epochs"
+        steeper = self.scale[np.isfinite(self.scale)]
+        if len(steeper):
+            text += (
+                f" ({len(steeper)} of {len(self.scale)} starts from first layers of prior scale "
+                f"{_range(steeper, 'g')}, as from draws too few followed the rows)"
+            )
+        if np.isfinite(self.scores).any():
+            low, high = self.scores.min(), self.scores.max()
+            text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
+        return text
+
+
+def _range(values: Array, form: str) -> str:
+    low, high = values.min(), values.max()
+    return f"{low:{form}}" + (f" to {high:{form}}" if high > low else "")
+
+
+def follow_rows(
+    spec: NetworkSpec,
+    data: Data,
+    num_chains: int,
+    largest_misfit: float | None,
+    pretrain: Callable[[Search, float | None], PretrainingResult],
+    notify: Notifier,
+    search: Search,
+) -> Unpolished:
+    """What ADAM finds, in attempts until there is a start for each chain that follows the rows.
+
+    Args:
+        spec: NetworkSpec.
+        data: Data that ADAM sees.
+        num_chains: Starts that are needed, of those that are sought.
+        largest_misfit: As `Pretraining` has it.
+        pretrain: Makes an attempt with (Search, prior scale of the first layer or None for draws).
+        notify: Of the search; an attempt that it has stopped is the last.
+        search: Where it goes on from, and commits.
+
+    Raises:
+        KeyboardInterrupt: Before the first attempt has found anything.
+    """
+    is_told = largest_misfit is not None and spec.samples_input_scales
+    scales = (None, *_STEEPER) if is_told else (None,)
+    number, best, seconds = _begun(search)
+    while True:
+        try:
+            result = pretrain(_AttemptSearch(search, number, best, seconds), scales[number])
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            return Unpolished(best.theta, best.text, seconds, interrupted=True)
+        seconds += result.seconds
+        misfit = np.zeros(len(result.theta))
+        if is_told:
+            misfit = np.nan_to_num(misfits(spec, result.theta, data), nan=np.inf)
+        found = Attempts.of(result, misfit, scales[number])
+        best = found if best is None else best.or_better(found)
+        number += 1
+        is_good = largest_misfit is None or best.follow(num_chains, largest_misfit)
+        if is_good or number == len(scales) or result.interrupted or notify.stopped:
+            return Unpolished(best.theta, best.text, seconds, result.interrupted)
+
+
+class _AttemptSearch(Search):
+    """What commits one attempt, with the best of those before it."""
+
+    def __init__(self, search: Search, number: int, best: Attempts | None, seconds: Seconds):
+        self._search, self._number = search, number
+        self._best, self._seconds = best, seconds
+        found = search.found_in(STAGE)
+        # That of an earlier attempt this process has finished.
+        if found is not None and found.content.get("attempt", 0) == number:
+            own = {k: array for k, array in found.arrays.items() if not k.startswith(_EARLIER)}
+            self.found = Stand(found.content, own)
+
+    def keep(self, stand: Callable[[], Stand], now: bool = False) -> None:
+        self._search.keep(lambda: self._with_earlier(stand()), now)
+
+    def _with_earlier(self, stand: Stand) -> Stand:
+        if self._best is None:
+            return stand
+        content = {"attempt": self._number, "seconds_of_earlier": asdict(self._seconds)}
+        arrays = {f"{_EARLIER}{name}": array for name, array in self._best._asdict().items()}
+        return Stand(stand.content | content, stand.arrays | arrays)
+
+
+def _begun(search: Search) -> tuple[int, Attempts | None, Seconds]:
+    """The attempt that an earlier process was at, the best before it, and the seconds of those."""
+    found = search.found_in(STAGE)
+    if found is None or "attempt" not in found.content:
+        return 0, None, Seconds()
+    arrays = (found.arrays[f"{_EARLIER}{name}"] for name in Attempts._fields)
+    seconds = Seconds(**found.content["seconds_of_earlier"])
+    return found.content["attempt"], Attempts(*arrays), seconds
