@@ -27,6 +27,14 @@ def test_the_gpu_script_refuses_what_it_does_not_know(arguments):
     assert done.returncode == 2 and done.stderr.startswith("usage: benchmarks/gpu.sh 1|2|3 FOLDER")
 
 
+def test_other_tables(run_quickly):
+    table, _ = run_quickly("other_tables", "--methods", "default", "ridge")
+    (line,) = (line for line in table.splitlines() if line.startswith("| few rows | 45, 1 |"))
+    cells = [cell.strip() for cell in line.split("|")]
+    ours, ridge = (float(cell.strip("*")) for cell in cells[7:9])
+    assert ours > ridge and cells[7].startswith("**")
+
+
 @TIMES_ALONE
 def test_small_network_speed(run_quickly):
     table, _ = run_quickly("small_network_speed")

@@ -1,0 +1,118 @@
+"""The default fit on tables that no rule was made on, beside what a user would pick instead.
+
+    python benchmarks/other_tables.py [--tables "pure noise" ...] [--rivals-python PATH] [--fresh]
+
+`BayesianMLP([D, 50, K]).fit_posterior(x, y)` with nothing else given, seed 0, and ridge or logistic
+regression, boosting, an ensemble of perceptrons and a Gaussian process of scikit-learn, as in
+benchmarks/default.py. Every row is fitted in a process of its own, finished ones are kept; the table is
+benchmarks/results/other_tables.md.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from common import HERE, add_common_options, keep, markdown, output_folder, revision
+from default_work import RESULT
+from other_tables_rows import CLASSES, TABLES
+from store import Store
+
+DEFAULT, RIVALS = "default", ("ridge", "logistic", "boosting", "mlp", "gp")
+TIME_LIMIT = 900.0
+HEADER = ["table", "rows, inputs", "RMSE or accuracy", "coverage 1, 2 sigma", "wall s", "verdict"]
+NOTE = """
+Log predictive densities per test row of the default fit and of rivals, the best in bold. RMSE, or of classes the
+accuracy, and coverage are those of the default fit. On noise-free or rounded targets and on outliers one normal
+noise for all rows is the wrong model, for all methods here. One split, seed 0.
+"""
+
+
+def rows_of(name, python, folder):
+    """The NPZ file of a table, which the interpreter with scikit-learn writes, and what it holds."""
+    path = Path(folder) / f"{name}.npz"
+    if not path.exists():
+        subprocess.run([python, HERE / "other_tables_rows.py", name, path], check=True)
+    with np.load(path) as file:
+        return path, dict(file)
+
+
+def methods_of(kind):
+    """The default, and the rivals for a kind of targets."""
+    unfit = "ridge" if kind == CLASSES else "logistic"
+    return [DEFAULT, *(name for name in RIVALS if name != unfit)]
+
+
+def measure(method, path, python, quick):
+    """Fits one row in a new process: its scores and wall seconds, or why it failed."""
+    command = [sys.executable if method == DEFAULT else python, HERE / "default_work.py"]
+    command += [method, path, *(["--quick"] if quick else [])]
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    settings = dict(capture_output=True, text=True, env=environment, check=True)
+    began = time.perf_counter()
+    try:
+        done = subprocess.run(command, timeout=TIME_LIMIT, **settings)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"not done after {TIME_LIMIT:.0f} s"}
+    wall = round(time.perf_counter() - began, 2)
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(RESULT))
+    return {"wall": wall, "commit": revision()} | json.loads(line.removeprefix(RESULT))
+
+
+def report(rows):
+    """Markdown of all rows."""
+    lines = []
+    for name in TABLES:
+        found = {row["method"]: row for row in rows if row["table"] == name}
+        if DEFAULT not in found:
+            continue
+        ours = found[DEFAULT]
+        scores = [found.get(method, {}).get("lpd") for method in (DEFAULT, *RIVALS)]
+        best = max(score for score in scores if score is not None)
+        cells = [
+            "" if score is None else f"**{score:.3f}**" if score == best else f"{score:.3f}"
+            for score in scores
+        ]
+        score = ours.get("rmse", ours.get("accuracy"))
+        coverage = ", ".join(f"{share:.2f}" for share in ours.get("coverage", ()))
+        size = f"{ours['num_rows']}, {ours['num_inputs']}"
+        verdict = ours["verdict"].split(" (")[0]
+        wall = f"{ours['wall']:.0f}"
+        lines.append([name, size, f"{score:.4g}", coverage, wall, verdict, *cells])
+    commits = ", ".join(sorted({row["commit"] for row in rows if row["method"] == DEFAULT}))
+    table = markdown([*HEADER, DEFAULT, *RIVALS], lines)
+    return f"# Tables that no rule was made on\n{NOTE}\n{table}\n\nDefault fits at {commits}."
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--methods", nargs="+", choices=[DEFAULT, *RIVALS])
+    parser.add_argument("--rivals-python", default=sys.executable, help="has scikit-learn")
+    add_common_options(parser)
+    options = parser.parse_args(arguments)
+    folder, python = output_folder(options), options.rivals_python
+    store = Store("other_tables", options.fresh, folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.tables[: 1 if options.quick else None]:
+            path, rows = rows_of(name, python, scratch)
+            about = {"table": name, "num_rows": len(rows["x"]), "num_inputs": rows["x"].shape[1]}
+            for method in methods_of(rows["kind"]):
+                key = f"{name}, {method}"
+                if key in store or method not in (options.methods or (method,)):
+                    continue
+                store.add(
+                    key, about | {"method": method} | measure(method, path, python, options.quick)
+                )
+                row = store.rows[key]
+                print(key, row.get("lpd"), row.get("failed", f"{row.get('wall')} s"), flush=True)
+    keep("other_tables.md", report(list(store.rows.values())), folder)
+
+
+if __name__ == "__main__":
+    main()
