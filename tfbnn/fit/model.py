@@ -449,8 +449,9 @@ class BayesianMLP(SampledNetwork):
             where all targets of a fit, validation rows included, are positive and each column spans
             more than two decades, unless they are rounded so that the smallest lose their logarithms
             or regressions in closed form score higher without. With a noise scale that is given,
-            which counts in these units, it is "standardize"; None for the class labels of Bernoulli and Categorical, which take
-            no other. Each fit chooses anew; `spec` is what the last one chose.
+            which counts in these units, it is "standardize"; None for the class labels of Bernoulli
+            and Categorical, which take no other. Each fit chooses anew; `spec` is what the last one
+            chose.
         dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
 
     What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
