@@ -58,7 +58,10 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingEvent(Event):
-    """Of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows."""
+    """Of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows.
+
+    Where ADAM begins again (`Pretraining.largest_misfit`), so do steps, epochs and seconds.
+    """
 
     unit = "steps"
     epoch: int

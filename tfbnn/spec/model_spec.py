@@ -65,9 +65,8 @@ class ModelSpec(NetworkSpec):
             yield layer.bias, slot.bias, slot.bias_scales
 
     def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
-        """Kernel and bias of the first layer."""
-        kernel, bias = islice(self.weight_groups(), 2)
-        return kernel, bias
+        """Those of the first layer, if it is hidden."""
+        return tuple(islice(self.weight_groups(), 2 if self.activations else 0))
 
     @property
     def readout(self) -> Readout:

@@ -105,13 +105,13 @@ class NetworkSpec(ABC):
         """
 
     def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
-        """Those `weight_groups` that make linear combinations of the inputs; none where others may."""
+        """Kernel and bias, as `weight_groups` has them, of a hidden layer that is known to see the inputs."""
         return ()
 
     @property
     def samples_input_scales(self) -> bool:
-        """Whether the scale of such combinations is sampled."""
-        return any(scales.stop > scales.start for _, _, scales in self.input_groups())
+        """Whether the scale of such a kernel is sampled."""
+        return any(scales.stop > scales.start for _, _, scales in self.input_groups()[:1])
 
     @property
     @abstractmethod

@@ -117,9 +117,9 @@ class Pretraining:
         largest_misfit: Where ADAM's starts miss the rows that it saw by more than this, in standard
             deviations of the targets, it begins again, from networks whose first layer is steeper: of
             prior scale 6, 12, 24, then 48, where this layer samples it, until there is a start for
-            each chain that does not. Each start keeps the attempt that misses by least. For functions
-            that go up and down within the range of the inputs, to which networks that hardly bend
-            find no way. None (default): one attempt. Keras models make one.
+            each chain that does not. Each other start keeps the attempt that misses by least. For
+            functions that go up and down within the range of the inputs, to which networks that hardly
+            bend find no way. None (default): one attempt. Classes and Keras models make one.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.

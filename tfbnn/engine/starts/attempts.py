@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ class Attempts(NamedTuple):
         theta: [C, P].
         epochs: Epochs that were kept [C].
         scores: Validation log likelihood per row [C], NaN without validation rows.
-        misfit: As `misfits` [C], infinite where it is not finite; 0 where nobody asks.
+        misfit: As `misfits` [C], infinite where it is not a number; 0 where nobody asks.
         scale: Prior scale of the first layer that it began with [C], NaN of a draw of its prior.
     """
 
@@ -53,14 +54,14 @@ class Attempts(NamedTuple):
             result.theta, result.epochs, unknown if scores is None else scores, misfit, begun
         )
 
-    def or_better(self, later: Attempts) -> Attempts:
-        """Of each start the later attempt where that misses the rows by less."""
-        better = later.misfit < self.misfit
+    def or_better(self, later: Attempts, largest_misfit: float) -> Attempts:
+        """Of each start the later attempt where this does not follow the rows, and that misses less."""
+        better = (later.misfit < self.misfit) & (self.misfit > largest_misfit)
         theta = np.where(better[:, None], later.theta, self.theta)
         rest = (np.where(better, new, old) for new, old in zip(later[1:], self[1:]))
         return Attempts(theta, *rest)
 
-    def follow(self, num_chains: int, largest_misfit: float) -> bool:
+    def suffice(self, num_chains: int, largest_misfit: float) -> bool:
         """Whether so many starts miss the rows by no more."""
         return bool(np.sum(self.misfit <= largest_misfit) >= num_chains)
 
@@ -108,25 +109,28 @@ def follow_rows(
     Raises:
         KeyboardInterrupt: Before the first attempt has found anything.
     """
-    is_told = largest_misfit is not None and spec.samples_input_scales
+    is_told = largest_misfit is not None and spec.samples_input_scales and not spec.has_classes
+    limit = largest_misfit if is_told and largest_misfit is not None else np.inf
     scales = (None, *_STEEPER) if is_told else (None,)
     number, best, seconds = _begun(search)
     while True:
         try:
             result = pretrain(_AttemptSearch(search, number, best, seconds), scales[number])
+            misfit = np.zeros(len(result.theta))
+            if is_told:
+                misfit = misfits(spec, result.theta, data)
+                misfit[np.isnan(misfit)] = np.inf
         except KeyboardInterrupt:
             if best is None:
                 raise
+            search.keep(partial(_stand, number, best, seconds), now=True)
             return Unpolished(best.theta, best.text, seconds, interrupted=True)
         seconds += result.seconds
-        misfit = np.zeros(len(result.theta))
-        if is_told:
-            misfit = np.nan_to_num(misfits(spec, result.theta, data), nan=np.inf)
         found = Attempts.of(result, misfit, scales[number])
-        best = found if best is None else best.or_better(found)
+        best = found if best is None else best.or_better(found, limit)
         number += 1
-        is_good = largest_misfit is None or best.follow(num_chains, largest_misfit)
-        if is_good or number == len(scales) or result.interrupted or notify.stopped:
+        is_over = best.suffice(num_chains, limit) or number == len(scales)
+        if is_over or result.interrupted or notify.stopped:
             return Unpolished(best.theta, best.text, seconds, result.interrupted)
 
 
@@ -137,8 +141,9 @@ class _AttemptSearch(Search):
         self._search, self._number = search, number
         self._best, self._seconds = best, seconds
         found = search.found_in(STAGE)
-        # That of an earlier attempt this process has finished.
-        if found is not None and found.content.get("attempt", 0) == number:
+        # An earlier attempt this process has finished, and of one that has not begun there are no epochs.
+        is_this = found is not None and found.content.get("attempt", 0) == number
+        if is_this and "epoch" in found.content:
             own = {k: array for k, array in found.arrays.items() if not k.startswith(_EARLIER)}
             self.found = Stand(found.content, own)
 
@@ -148,9 +153,14 @@ class _AttemptSearch(Search):
     def _with_earlier(self, stand: Stand) -> Stand:
         if self._best is None:
             return stand
-        content = {"attempt": self._number, "seconds_of_earlier": asdict(self._seconds)}
-        arrays = {f"{_EARLIER}{name}": array for name, array in self._best._asdict().items()}
-        return Stand(stand.content | content, stand.arrays | arrays)
+        earlier = _stand(self._number, self._best, self._seconds)
+        return Stand(stand.content | earlier.content, stand.arrays | earlier.arrays)
+
+
+def _stand(number: int, best: Attempts, seconds: Seconds) -> Stand:
+    """Before the first epochs of an attempt: the best of those before it, and their seconds."""
+    content = {"stage": STAGE, "attempt": number, "seconds_of_earlier": asdict(seconds)}
+    return Stand(content, {f"{_EARLIER}{name}": array for name, array in best._asdict().items()})
 
 
 def _begun(search: Search) -> tuple[int, Attempts | None, Seconds]:

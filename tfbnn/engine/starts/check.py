@@ -64,15 +64,18 @@ def with_residual_noise(spec, theta, data):
 
 
 def misfits(spec, theta, data):
-    """By how much starts [C, P] miss the rows: the largest of the targets, in standard deviations of it."""
+    """By how much starts [C, P] miss the rows: the largest of the targets, in standard deviations of it.
+
+    Of targets that are numbers. One that is constant is missed by nothing.
+    """
     squares, _ = _sums_of_squares(spec, theta, data)
     rows = data.rows()
     y = rows.y.numpy().astype(np.float64)
     weights = np.ones_like(y[:1]) if rows.weights is None else rows.weights.numpy()
     mean = np.average(y, axis=1, weights=weights[0])
     variance = np.average((y - mean[:, None]) ** 2, axis=1, weights=weights[0])
-    smallest = np.finfo(np.float64).tiny
-    return np.sqrt(squares / data.total_weight / np.maximum(variance, smallest)).max(axis=1)
+    missed = squares / data.total_weight / np.where(variance > 0.0, variance, np.inf)
+    return np.sqrt(missed).max(axis=1)
 
 
 def _sums_of_squares(spec, theta, data):
@@ -81,7 +84,7 @@ def _sums_of_squares(spec, theta, data):
 
     def of_rows(rows):
         outputs = network_outputs(spec, theta, rows.x)
-        residual = rows.y - spec.likelihood.location(outputs)
+        residual = rows.y - outputs[:, : spec.num_targets]  # the first are locations
         known = tf.zeros_like(rows.y) if rows.row_noise is None else rows.row_noise
         return _sum_of_squares(residual, rows), _sum_of_squares(known, rows)
 

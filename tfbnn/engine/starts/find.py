@@ -111,11 +111,10 @@ def _candidates(
     if settings.epochs == 0:
         return Unpolished(drawn(num_starts), _first(spec), Seconds())
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
-
     data, limit = ground.sought_on, settings.largest_misfit
 
-    def adam(search: Search, input_scale: float | None) -> PretrainingResult:
-        return pretrain(alone, data, settings, searched, validation, notify, search, input_scale)
+    def adam(within: Search, input_scale: float | None) -> PretrainingResult:
+        return pretrain(alone, data, settings, searched, validation, notify, within, input_scale)
 
     found = follow_rows(alone, data, sampling.num_chains, limit, adam, notify, search)
     if spec.earlier is not None and (ground.judge is None or spec.earlier.is_condensed):

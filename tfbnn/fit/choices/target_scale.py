@@ -63,7 +63,9 @@ def y_transform(targets: Array, fly: Callable[[], Misfits]) -> tuple[tuple[str, 
 
 def _gain_of_logarithms(targets: Array, misfits: Misfits) -> float:
     """Log density per row of normal errors of log10, on the scale of the targets, less that of others."""
-    plain, decades = (np.log(np.maximum(values, np.finfo(float).tiny)) for values in misfits)
+    rounding = np.finfo(float).eps
+    plain = np.log(np.maximum(misfits.plain, rounding * targets.max(axis=0)))
+    decades = np.log(np.maximum(misfits.decades, rounding))
     slopes = np.mean(np.log(targets), axis=0) + np.log(np.log(10.0))
     return float(np.sum(plain - decades - slopes))
 
