@@ -1,4 +1,4 @@
-"""The default fit on tables that no rule was made on, beside what a user would pick instead.
+"""The default fit on seventeen other tables, beside what a user would pick instead.
 
     python benchmarks/other_tables.py [--tables "pure noise" ...] [--rivals-python PATH] [--fresh]
 
@@ -30,7 +30,8 @@ NOTE = """
 Log predictive densities per test row of the default fit and of rivals, the best in bold. RMSE, or of classes the
 accuracy, and coverage are those of the default fit. On noise-free or rounded targets and on outliers one normal
 noise for all rows is the wrong model, for all methods here. Rivals model the logarithm of targets where the
-default does. One split, seed 0.
+default does. One split, seed 0. On four tables the default had failed, which is why they stand here: sine, waves,
+Friedman 2 and more inputs than rows; on no other of them was a rule tried.
 """
 
 
@@ -90,7 +91,7 @@ def report(rows):
         lines.append([name, size, f"{score:.4g}", coverage, wall, verdict, *cells])
     commits = ", ".join(sorted({row["commit"] for row in rows if row["method"] == DEFAULT}))
     table = markdown([*HEADER, DEFAULT, *RIVALS], lines)
-    return f"# Tables that no rule was made on\n{NOTE}\n{table}\n\nDefault fits at {commits}."
+    return f"# Other tables\n{NOTE}\n{table}\n\nDefault fits at {commits}."
 
 
 def main(arguments=None):

@@ -1,4 +1,4 @@
-"""Tables that no rule of the package was made on: noise, pits, waves, steps, few rows, many inputs.
+"""Other tables than those of default.py: noise, pits, waves, steps, few rows, many inputs.
 
     python benchmarks/other_tables_rows.py TABLE ROWS.npz
 
