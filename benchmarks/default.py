@@ -118,7 +118,7 @@ def measure(job, options, folder):
     load, used, began = os.getloadavg()[0], _processor_seconds(), time.perf_counter()
     about = {**job._asdict(), "commit": revision(), "load_before": round(load, 2)}
     try:
-        found = _run(command, TIME_LIMIT)
+        found = run_child(command, TIME_LIMIT)
     except subprocess.TimeoutExpired:
         return about | {"failed": f"not done after {TIME_LIMIT:.0f} s"}
     about["wall"] = round(time.perf_counter() - began, 2)
@@ -130,11 +130,11 @@ def _rows(job, python, folder):
     """The file with the rows of a split, which the interpreter with scikit-learn writes."""
     path = Path(folder) / f"{job.table}-{job.split}.npz"
     if not path.exists():
-        _run([python, HERE / "default_tables.py", job.table, str(job.split), path], TIME_LIMIT)
+        run_child([python, HERE / "default_tables.py", job.table, str(job.split), path], TIME_LIMIT)
     return path
 
 
-def _run(command, limit):
+def run_child(command, limit):
     """The JSON that a child prints, {} if none; a RuntimeError with its last words if it failed."""
     environment = os.environ | {"PYTHONPATH": str(HERE.parent), "TF_CPP_MIN_LOG_LEVEL": "2"}
     done = subprocess.run(

@@ -9,8 +9,6 @@ benchmarks/results/other_tables.md.
 """
 
 import argparse
-import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 from common import HERE, add_common_options, keep, markdown, output_folder, revision
-from default_work import RESULT
-from other_tables_rows import CLASSES, TABLES
+from default import TIME_LIMIT, run_child
+from default_tables import CLASSES
+from other_tables_rows import TABLES
 from store import Store
 
 DEFAULT, RIVALS = "default", ("ridge", "logistic", "boosting", "mlp", "gp")
-TIME_LIMIT = 900.0
 HEADER = ["table", "rows, inputs", "RMSE or accuracy", "coverage 1, 2 sigma", "wall s", "verdict"]
 NOTE = """
 Log predictive densities per test row of the default fit and of rivals, the best in bold. RMSE, or of classes the
@@ -39,7 +37,7 @@ def rows_of(name, python, folder):
     """The NPZ file of a table, which the interpreter with scikit-learn writes, and what it holds."""
     path = Path(folder) / f"{name}.npz"
     if not path.exists():
-        subprocess.run([python, HERE / "other_tables_rows.py", name, path], check=True)
+        run_child([python, HERE / "other_tables_rows.py", name, path], TIME_LIMIT)
     with np.load(path) as file:
         return path, dict(file)
 
@@ -54,18 +52,13 @@ def measure(method, path, python, extra):
     """Fits one row in a new process: its scores, commit and wall seconds, or why it failed."""
     command = [sys.executable if method == DEFAULT else python, HERE / "default_work.py"]
     command += [method, path, *extra]
-    environment = os.environ | {"PYTHONPATH": str(HERE.parent), "TF_CPP_MIN_LOG_LEVEL": "2"}
-    settings = dict(capture_output=True, text=True, env=environment, check=True)
     began = time.perf_counter()
     try:
-        done = subprocess.run(command, timeout=TIME_LIMIT, **settings)
+        found = run_child(command, TIME_LIMIT)
     except subprocess.TimeoutExpired:
         found = {"failed": f"not done after {TIME_LIMIT:.0f} s"}
-    except subprocess.CalledProcessError as error:
-        found = {"failed": error.stderr.strip().splitlines()[-1]}
-    else:
-        (line,) = (line for line in done.stdout.splitlines() if line.startswith(RESULT))
-        found = json.loads(line.removeprefix(RESULT))
+    except RuntimeError as error:
+        found = {"failed": str(error).splitlines()[-1]}
     return {"wall": round(time.perf_counter() - began, 2), "commit": revision()} | found
 
 

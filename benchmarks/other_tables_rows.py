@@ -9,6 +9,7 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
+from default_tables import CLASSES, REGRESSION
 
 TEST_SHARE, FEWEST_TEST_ROWS = 0.25, 8
 
@@ -18,7 +19,7 @@ class Rows(NamedTuple):
 
     x: np.ndarray
     y: np.ndarray
-    kind: str = "regression"
+    kind: str = REGRESSION
 
 
 def _normal(seed, num_rows, num_inputs):
@@ -89,7 +90,7 @@ def large_offset():
 def rare_classes():
     generator, x = _normal(16, 600, 6)
     score = x[:, 0] + x[:, 1] ** 2 - 1.0 + 0.5 * generator.normal(size=600)
-    return Rows(x, np.digitize(score, [-1.0, 1.0, 3.5]), "classes")
+    return Rows(x, np.digitize(score, [-1.0, 1.0, 3.5]), CLASSES)
 
 
 def _of_scikit_learn(name, kind, **settings):
@@ -104,7 +105,6 @@ def _of_scikit_learn(name, kind, **settings):
     return load
 
 
-REGRESSION, CLASSES = "regression", "classes"
 TABLES = {
     "few rows": few_rows,
     "pure noise": pure_noise,

@@ -19,9 +19,8 @@ from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
-# Prior scales of the first layer at which ADAM begins again. Of sin(f x) on [-1, 1], 500 rows with a noise
-# of 0.1, and 50 units, draws of the prior end at a constant from f = 10 on; 6 follows 10 and 15, 12 does
-# 25, and of 40 half is seen at 48.
+# Prior scales of the first layer at which ADAM begins again; the faster a function goes up and down, the
+# steeper. From draws of the prior it ends at a constant of those of tests/unit/engine/starts/test_attempts.py.
 _STEEPER = (6.0, 12.0, 24.0, 48.0)
 # Before the names of arrays of earlier attempts, beside those of the one that is on.
 _EARLIER = "earlier_"
@@ -109,15 +108,16 @@ def follow_rows(
     Raises:
         KeyboardInterrupt: Before the first attempt has found anything.
     """
-    is_told = largest_misfit is not None and spec.samples_input_scales and not spec.has_classes
-    limit = largest_misfit if is_told and largest_misfit is not None else np.inf
-    scales = (None, *_STEEPER) if is_told else (None,)
+    scales: tuple[float | None, ...] = (None,)
+    limit = np.inf
+    if largest_misfit is not None and spec.samples_input_scales and not spec.has_classes:
+        scales, limit = (None, *_STEEPER), largest_misfit
     number, best, seconds = _begun(search)
     while True:
         try:
             result = pretrain(_AttemptSearch(search, number, best, seconds), scales[number])
             misfit = np.zeros(len(result.theta))
-            if is_told:
+            if np.isfinite(limit):
                 misfit = misfits(spec, result.theta, data)
                 misfit[np.isnan(misfit)] = np.inf
         except KeyboardInterrupt:

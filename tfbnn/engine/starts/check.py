@@ -36,15 +36,11 @@ def draw_starts(spec, seed, num_chains, input_scale):
     for _, place, scales in spec.input_groups():
         if scales.stop > scales.start:
             if not spec.is_ntk:  # there theta has the weights themselves
-                drawn = np.repeat(theta[:, scales], _each(place, scales), axis=1)
-                theta[:, place] *= input_scale / np.exp(drawn)
+                each = (place.stop - place.start) // (scales.stop - scales.start)
+                factors = input_scale / np.exp(theta[:, scales])
+                theta[:, place] *= np.repeat(factors, each, axis=1)
             theta[:, scales] = np.log(input_scale)
     return theta
-
-
-def _each(place, scales):
-    """How many weights have one scale."""
-    return (place.stop - place.start) // (scales.stop - scales.start)
 
 
 def with_residual_noise(spec, theta, data):

@@ -79,13 +79,7 @@ def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> Networ
     if rows.transforms is not None:
         return spec.closed(rows.transforms[1].names, "that of the model that the chains start from")
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
-
-    def fly() -> Misfits:
-        return Misfits(
-            *(Pilot.misses(NetworkRows(rows.x, y, None)) for y in (rows.y, np.log10(rows.y)))
-        )
-
-    return spec.closed(*y_transform(targets, fly))
+    return spec.closed(*y_transform(targets, partial(Misfits.of, rows.x, rows.y)))
 
 
 def settle_options(

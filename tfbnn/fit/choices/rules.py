@@ -49,9 +49,8 @@ _MOSTLY_NOISE = 0.5
 # And up to which so many starts are tried for each chain, as where rows are many, up to this N P above
 # which their polish takes minutes more: without noise to cross on, chains stay where they start.
 _NEARLY_NO_NOISE, _STARTS_PER_CHAIN, _MOST_WORK_OF_MANY = 0.1, 2, 2e7
-# ADAM has failed where a start misses rows by so many times what the pilot does, and by no less than this: it did
-# not begin to follow. Of 20 tables it missed a grid of peaks so and a sine of eight periods, and others by
-# 1.2 times what the pilot does at most; sin(5 x) cos(5 y) on [-1, 1]^2 by .98, the pilot by .2.
+# ADAM has failed where a start misses rows by so many times what the pilot does, and by no less than this: it
+# did not begin to follow. Where it does, it ends near what the pilot misses.
 _FAILED_BY, _FAILED = 2.0, 0.5
 # Below this effort starts are not polished: of 30 rows without noise that took 15 s of a processor, three
 # times as long as a tenth of warm-up and draws. Without it the mean of such a run missed new rows of

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfbnn.fit.choices.pilot import Pilot
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 # Targets that span more than this factor are modelled on a log scale.
@@ -22,6 +24,11 @@ class Misfits(NamedTuple):
 
     plain: Array
     decades: Array
+
+    @classmethod
+    def of(cls, x: Array, y: Array) -> Misfits:
+        """Those of inputs [N, D] and positive targets [N, K]."""
+        return cls(*(Pilot.misses(NetworkRows(x, values, None)) for values in (y, np.log10(y))))
 
 
 def y_transform(targets: Array, fly: Callable[[], Misfits]) -> tuple[tuple[str, ...], str]:
@@ -52,7 +59,7 @@ def y_transform(targets: Array, fly: Callable[[], Misfits]) -> tuple[tuple[str, 
         if np.any(moved > misfits.decades):
             why = f"{told}, but rounding to {steps.max():.3g} blurs logarithms of the smallest"
             return ("standardize",), why
-    loss = -_gain_of_logarithms(targets, misfits)
+    loss = _loss_by_logarithms(targets, misfits)
     if loss > 0:
         why = (
             f"{told}, but a pilot's log density per row is {loss:.2g} higher without the logarithm"
@@ -61,13 +68,13 @@ def y_transform(targets: Array, fly: Callable[[], Misfits]) -> tuple[tuple[str, 
     return ("log10", "standardize"), f"{told}, more than {_WIDE:g}"
 
 
-def _gain_of_logarithms(targets: Array, misfits: Misfits) -> float:
-    """Log density per row of normal errors of log10, on the scale of the targets, less that of others."""
+def _loss_by_logarithms(targets: Array, misfits: Misfits) -> float:
+    """Log density per row of normal errors of the targets, less that of normal errors of their log10."""
     rounding = np.finfo(float).eps
     plain = np.log(np.maximum(misfits.plain, rounding * targets.max(axis=0)))
     decades = np.log(np.maximum(misfits.decades, rounding))
     slopes = np.mean(np.log(targets), axis=0) + np.log(np.log(10.0))
-    return float(np.sum(plain - decades - slopes))
+    return float(np.sum(decades + slopes - plain))
 
 
 def _rounding_of(values: Array) -> float:
