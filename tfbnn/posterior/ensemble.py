@@ -195,6 +195,12 @@ class Ensemble:
         ]
 
     @cached_property
+    def in_double(self) -> Ensemble:
+        """The same draws in float64, whose predictions rounding does not tell apart."""
+        spec = replace(self.spec, dtype="float64")
+        return replace(self, spec=spec, draws=self.draws.astype(np.float64))
+
+    @cached_property
     def effective_tangents(self) -> list[Array]:
         """How `effective_weights` of the network at the mode change on the way to each draw.
 

@@ -146,6 +146,12 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.model_, self.run_ = model, run
         self._tell_verdict(run)
 
+    @property
+    def _in_double(self) -> BayesianMLP:
+        """`model_` for means, which scikit-learn wants to be the same in another order of the rows, to
+        more digits than sums of float32 have."""
+        return BayesianMLP.from_ensemble(self.model_.posterior.in_double)
+
     def _checked(self, X: Any) -> Array:
         """Inputs [N, D] of a fitted estimator, by the names and number of its features."""
         check_is_fitted(self)

@@ -88,7 +88,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             NotFittedError: Of scikit-learn, before a fit.
         """
         inputs = self._checked(X)
-        probabilities = self.model_.predict(inputs).columns.mean
+        probabilities = self._in_double.predict(inputs).columns.mean
         return self.model_.spec.class_likelihood.class_probabilities(probabilities)[:, 0]
 
     def predict_log_proba(self, X: Any) -> Array:

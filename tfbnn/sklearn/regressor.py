@@ -148,7 +148,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             NotFittedError: Of scikit-learn, before a fit.
         """
         inputs = self._checked(X)
-        mean: Array = self.model_.predict(inputs).mean
+        mean: Array = self._in_double.predict(inputs).mean
         if not return_std:
             return mean
         told = self.model_.predict(inputs, include_noise=include_noise, noise_scale=noise_scale)
