@@ -1,0 +1,128 @@
+"""How wide the default prior of the scales of weights is to be, by rows that no fit has seen.
+
+    TFBNN_DATA=folder python benchmarks/scale_prior.py [--tables yacht ...] [--rivals-python PATH] [--fresh]
+
+Short default fits of [D, 50, 1] with half-normal scales of 1, 3 and 10, to 80 % of the training rows of splits of
+benchmarks/default.py and of tables of benchmarks/other_tables.py, scored on the others: test rows stay out of it.
+Finished fits are kept; the table is benchmarks/results/scale_prior.md.
+"""
+
+import argparse
+import itertools
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from common import (
+    HERE,
+    add_common_options,
+    data_folder,
+    keep,
+    markdown,
+    output_folder,
+    revision,
+)
+from default import TIME_LIMIT, run_child
+from store import Store
+
+SCALES = (1.0, 3.0, 10.0)
+# Splits of the tables of default.py; first of all other tables, which have one.
+SPLITS = {
+    "concrete": (1, 2, 3, 4),
+    "wine": (1, 2, 3),
+    "yacht": range(1, 7),
+    "airfoil": (1, 2),
+    "demo": (0,),
+}
+OTHERS = (
+    *("few rows", "pure noise", "outliers", "messy columns", "large offset", "counts", "steps"),
+    *("sine", "waves", "diabetes", "Friedman 1", "Friedman 3"),
+)
+VALIDATION_SHARE = 0.2
+LENGTH, QUICK = {"num_results": 500}, {"num_results": 20, "num_burnin_steps": 20, "num_chains": 2}
+NOTE = """
+Log predictive density per validation row, and RMSE in brackets, means over splits; 1000 transitions of warm-up and
+500 draws of four chains, seed 0, all else by default.
+"""
+
+
+def rows_of(name, split, python, folder):
+    """The training rows of a split, which the interpreter with scikit-learn writes."""
+    path = Path(folder) / f"{name}-{split}.npz"
+    script, more = (
+        ("default_tables.py", [split]) if name in SPLITS else ("other_tables_rows.py", [])
+    )
+    run_child([python, HERE / script, name, *more, path], TIME_LIMIT)
+    with np.load(path) as file:
+        return file["x"], file["y"]
+
+
+def fit(x, y, split, scale, length):
+    """Scores on the validation rows of one fit, and its wall seconds."""
+    import tfbnn
+    from tfbnn.priors import ARD, HalfNormal, HierarchicalNormal
+
+    order = np.random.default_rng(split).permutation(len(x))
+    held, kept = np.split(order, [round(VALIDATION_SHARE * len(x))])
+    scales = HalfNormal(scale)
+    sampled = HierarchicalNormal(scales)
+    prior = [{"kernel": ARD(scales), "bias": sampled}, sampled]
+    model = tfbnn.BayesianMLP([x.shape[1], 50, 1], prior=prior, parameterization="ntk")
+    began = time.perf_counter()
+    model.fit_posterior(x[kept], y[kept], seed=0, until=None, verbose=False, **length)
+    wall = round(time.perf_counter() - began, 1)
+    found = model.evaluate(x[held], y[held])
+    lpd, rmse = (float(np.mean(found[name])) for name in ("log_predictive_density", "rmse"))
+    return {"lpd": lpd, "rmse": rmse, "wall": wall, "commit": revision()}
+
+
+def report(rows):
+    """Markdown of all fits of tables that have them with every scale."""
+    lines = []
+    for name in (*SPLITS, *OTHERS):
+        splits = {}
+        for row in rows:
+            if row["table"] == name:
+                splits.setdefault(row["split"], {})[row["scale"]] = row
+        whole = [found for found in splits.values() if len(found) == len(SCALES)]
+        if not whole:
+            continue
+        means = [
+            [np.mean([found[scale][score] for found in whole]) for scale in SCALES]
+            for score in ("lpd", "rmse")
+        ]
+        cells = [f"{lpd:.3f} ({rmse:.4g})" for lpd, rmse in zip(*means)]
+        lines.append([name, len(whole), *cells])
+    table = markdown(["table", "splits", *(f"half-normal of {scale:g}" for scale in SCALES)], lines)
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
+    return f"# Width of the default prior of scales\n{NOTE}\n{table}\n\nFits at {commits}."
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    tables = (*SPLITS, *OTHERS)
+    parser.add_argument("--tables", nargs="+", choices=tables, default=tables)
+    parser.add_argument("--rivals-python", default=sys.executable, help="has scikit-learn")
+    add_common_options(parser)
+    options = parser.parse_args(arguments)
+    folder, length = output_folder(options), QUICK if options.quick else LENGTH
+    if set(options.tables) & set(SPLITS):
+        data_folder()
+    store = Store("scale_prior", options.fresh, folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.tables:
+            for split, scale in itertools.product(SPLITS.get(name, (0,)), SCALES):
+                key = f"{name}, split {split}, scale {scale:g}"
+                if key in store:
+                    continue
+                x, y = rows_of(name, split, options.rivals_python, scratch)
+                about = {"table": name, "split": split, "scale": scale}
+                store.add(key, about | fit(x, y, split, scale, length))
+                print(key, store.rows[key]["lpd"], flush=True)
+    keep("scale_prior.md", report(list(store.rows.values())), folder)
+
+
+if __name__ == "__main__":
+    main()
