@@ -41,12 +41,6 @@ test rows, on the same splits. From five splits on the standard error is that of
 that of 20 groups of test rows. Load is the mean load average of the machine when rows began: where
 it is above 1, other processes ran beside, and wall seconds mean little."""
 
-# Before the default prior of scales of numbers was widened.
-_OF_NARROW_SCALES = (
-    *("7babfb6", "3f58012", "352eda9", "2e97289", "4542800", "62372d2", "13ba40d", "433e172"),
-    *("9493bc0", "4ee8f1f", "0772804", "166fd2d", "e5daded", "e22b550"),
-)
-
 SCORES = {"RMSE": "rmse", "LPD": "lpd", "CRPS": "crps"}
 CLASS_SCORES = {"accuracy": "accuracy", "LPD": "lpd", "Brier": "brier", "ECE": "ece"}
 COST = ["wall s", "processor s", "load", "verdict"]
@@ -62,7 +56,6 @@ def report(rows):
         f"## Bars\n\n{markdown(['bar', 'found', 'met'], bars(rows))}",
         LEGEND,
         _processes_on_wine(rows),
-        _narrow_scales(rows),
         _versions(rows),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -142,22 +135,6 @@ def _processes_on_wine(rows):
     return (
         f"Rows of gp on wine are of {', '.join(commits)}. Up to 80f6211 rows were copies where their "
         "inputs alone repeat; on wine the target repeats with them, so that the rows are the same."
-    )
-
-
-def _narrow_scales(rows):
-    older = [row for row in rows if row["hidden"] and row["commit"] in _OF_NARROW_SCALES]
-    tables = {}
-    for row in older:
-        if row["table"] in TABLES and TABLES[row["table"]].kind != CLASSES:
-            sizes = "-".join(map(str, row["hidden"]))
-            tables.setdefault(row["table"], {})[f"{row['method']} {sizes}"] = None
-    if not tables:
-        return ""
-    told = "; ".join(f"{table}: {', '.join(names)}" for table, names in tables.items())
-    return (
-        "Made when the default prior of scales was half-normal of 1, 3 now, and to be made anew: "
-        f"{told}."
     )
 
 

@@ -254,15 +254,6 @@ def test_copies_of_rows_repeat_inputs_and_target(monkeypatch):
     assert "Rows of gp on wine" not in report(made_up("gp", -1.0))
 
 
-def test_rows_of_an_older_default_are_named(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    from default_report import report
-
-    rows = [row | {"commit": "e22b550"} for row in made_up("default", 0.0, "demo", 1, [50])]
-    assert "to be made anew: demo: default 50." in report(rows)
-    assert "to be made anew" not in report(made_up("default", 0.0, "demo", 1, [50]))
-
-
 @pytest.mark.realdata
 def test_rivals_of_the_default(run_quickly):
     pytest.importorskip("sklearn")

@@ -39,7 +39,7 @@ def test_scale_prior(run_quickly):
     table, rows = run_quickly("scale_prior", "--tables", "few rows")
     (line,) = (line for line in table.splitlines() if line.startswith("| few rows | 1 |"))
     assert [row["scale"] for row in rows] == [1.0, 3.0, 10.0]
-    assert all(f"{row['lpd']:.3f} ({row['rmse']:.4g})" in line for row in rows)
+    assert all(f"{row['lpd']:.3f} ({row['rmse']:.4g}; " in line for row in rows)
 
 
 @TIMES_ALONE

@@ -43,8 +43,8 @@ class BayesianModel(SampledNetwork):
             dict of patterns to priors or "fixed": `"*/kernel"` means paths of variables, "Conv2D" layers
             of a type and all inside them, "bias" all variables of that name; the first that means a
             variable decides, and what none means has the default. "auto" (default):
-            HierarchicalNormal(HalfNormal(3.0)) for every kernel and bias; of a plain stack what
-            `BayesianMLP` has.
+            HierarchicalNormal(HalfNormal(1.0)) for every kernel and bias, HalfNormal(3.0) for classes;
+            of a plain stack what `BayesianMLP` has.
         likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
         parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
             square root of the numbers that a unit adds up with it, all else by its prior scale, so

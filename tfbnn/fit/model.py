@@ -434,9 +434,10 @@ class BayesianMLP(SampledNetwork):
             silu, sin, identity or linear. Default "tanh". Functions of these names of TensorFlow,
             Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
-            list with one of these per layer. "auto" (default): ARD(HalfNormal(3.0)) on the first
-            kernel, one scale per input, and HierarchicalNormal(HalfNormal(3.0)) elsewhere; the scales
-            are sampled, so that the data choose them. ARD is for the first kernel alone:
+            list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
+            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
+            HalfNormal(3.0) in both for classes, whose log-odds may be large; the scales are
+            sampled, so that the data choose them. ARD is for the first kernel alone:
             [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
         likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
         parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the

@@ -3,7 +3,7 @@
 Functions named default_* return (setting, why), the reason in half a line for the report.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,16 +11,21 @@ from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.likelihoods import LEARNED, Likelihood
 from tfbnn.spec.priors import ARD, HalfNormal, HierarchicalNormal, ScalePrior
 
-# Of the scales of weights. Validation rows of concrete, wine and three tables of classes score higher with 3
-# than with 1, those of yacht, airfoil and ten small tables as high; with 10 yacht gains and cross sections
-# lose. With the heavy tail of HalfCauchy scales go where networks follow single rows.
-SCALE_PRIOR = HalfNormal(3.0)
+
+def default_scale_prior(likelihood: Likelihood) -> ScalePrior:
+    """The prior of the scales of weights.
+
+    With the heavy tail of HalfCauchy scales go where networks follow single rows. Targets have a unit,
+    their spread; log-odds have none, and are large where classes hardly overlap.
+    """
+    return HalfNormal(3.0 if likelihood.has_classes else 1.0)
 
 
-def default_prior(layer_sizes: Sequence[int]) -> tuple[Any, str]:
+def default_prior(layer_sizes: Sequence[int], likelihood: Likelihood) -> tuple[Any, str]:
     """The prior of the weights, as `resolve_priors` takes it."""
-    sampled = HierarchicalNormal(SCALE_PRIOR)
-    first = {"kernel": ARD(SCALE_PRIOR), "bias": sampled}
+    of_scales = default_scale_prior(likelihood)
+    sampled = HierarchicalNormal(of_scales)
+    first = {"kernel": ARD(of_scales), "bias": sampled}
     why = "the data choose a scale for each input and each layer"
     return [first, *[sampled] * (len(layer_sizes) - 2)], why
 
@@ -66,7 +71,7 @@ class Settled(NamedTuple):
 
 def settle(
     num_outputs: int,
-    default_prior: tuple[Any, str],
+    default_prior: Callable[[Likelihood], tuple[Any, str]],
     prior: Any,
     parameterization: Any,
     likelihood: Likelihood,
@@ -76,13 +81,13 @@ def settle(
 
     Args:
         num_outputs: Numbers that the network gives for a row.
-        default_prior: The prior that "auto" stands for, and why.
+        default_prior: The prior that "auto" stands for with a likelihood, and why.
         prior, parameterization, likelihood, y_transform: As users pass them.
     """
     choices: list[Choice] = []
     prior_is_chosen = is_auto(prior)
     if prior_is_chosen:
-        prior, why = default_prior
+        prior, why = default_prior(likelihood)
         choices.append(Choice("prior", _prior_text(prior), why))
     if is_auto(parameterization):
         parameterization, why = default_parameterization(prior_is_chosen)

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tfbnn.data.validation import unknown_settings
-from tfbnn.spec.defaults import SCALE_PRIOR
+from tfbnn.spec.defaults import default_scale_prior
+from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.priors import WEIGHT_PRIORS, HierarchicalNormal, WeightPrior
 from tfbnn.system.words import did_you_mean
 
@@ -43,13 +44,15 @@ class VariableFacts:
         return any(fnmatchcase(name, pattern) for name in names)
 
 
-# Of all variables but those of normalisation, and why that one. Scales and shifts behind a normalisation
-# stay as they are by default: with a prior on the kernels in front of them and behind them they would say
-# the same twice.
-DEFAULT_KERAS_PRIOR = (
-    HierarchicalNormal(SCALE_PRIOR),
-    "the data choose a scale for each variable",
-)
+def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
+    """The prior of all variables but those of normalisation, and why that one.
+
+    Scales and shifts behind a normalisation stay as they are by default: with a prior on the kernels
+    in front of them and behind them they would say the same twice.
+    """
+    return HierarchicalNormal(
+        default_scale_prior(likelihood)
+    ), "the data choose a scale for each variable"
 
 
 def resolve_keras_priors(

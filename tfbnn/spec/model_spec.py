@@ -179,7 +179,7 @@ def make_spec(
     sizes = _layer_sizes(layer_sizes)
     layer_priors, common = common_settings(
         sizes[-1],
-        default_prior(sizes),
+        partial(default_prior, sizes),
         partial(priors.resolve_priors, num_layers=len(sizes) - 1),
         prior=prior,
         likelihood=likelihood,

@@ -319,7 +319,7 @@ def check_likelihood(likelihood: Any) -> None:
 
 def common_settings(
     num_outputs: int,
-    default_prior: tuple[Any, str],
+    default_prior: Callable[[likelihoods.Likelihood], tuple[Any, str]],
     resolve_prior: Callable[[Any], T],
     *,
     prior: Any,
@@ -333,7 +333,7 @@ def common_settings(
 
     Args:
         num_outputs: Numbers that the network gives for a row.
-        default_prior: The prior that "auto" stands for, and why.
+        default_prior: The prior that "auto" stands for with a likelihood, and why.
         resolve_prior: Makes priors of what users pass, or of that.
         prior, likelihood, parameterization, x_transform, y_transform, dtype: As users pass them.
 

@@ -39,11 +39,11 @@ def test_defaults_are_the_documented_ones():
     spec = tfbnn.BayesianMLP([5, 20, 20, 1]).spec
     assert spec.is_open
     spec = spec.closed(("standardize",), "the targets are not positive, say")
-    sampled = priors.HierarchicalNormal(priors.HalfNormal(3.0))
+    sampled = priors.HierarchicalNormal(priors.HalfNormal(1.0))
     explicit = tfbnn.BayesianMLP(
         [5, 20, 20, 1],
         activation=["tanh", "tanh"],
-        prior=[{"kernel": priors.ARD(priors.HalfNormal(3.0)), "bias": sampled}, sampled, sampled],
+        prior=[{"kernel": priors.ARD(priors.HalfNormal(1.0)), "bias": sampled}, sampled, sampled],
         likelihood=likelihoods.Gaussian("learned", priors.HalfNormal(1.0)),
         parameterization="ntk",
         x_transform="standardize",
@@ -54,7 +54,7 @@ def test_defaults_are_the_documented_ones():
 
 
 @pytest.mark.parametrize("likelihood", [likelihoods.Bernoulli(), likelihoods.Categorical()])
-def test_the_default_prior_of_classes_is_the_same(likelihood):
+def test_default_scales_of_classes_may_be_larger(likelihood):
     outputs = 1 if likelihood == likelihoods.Bernoulli() else 3
     wide = priors.HierarchicalNormal(priors.HalfNormal(3.0))
     prior = [{"kernel": priors.ARD(priors.HalfNormal(3.0)), "bias": wide}, wide]

@@ -20,8 +20,9 @@ from tfbnn.engine.keras.refusals import check_ending, check_keras_model
 from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
-from tfbnn.spec.keras_priors import DEFAULT_KERAS_PRIOR, resolve_keras_priors
+from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
 from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec
+from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, common_settings
 from tfbnn.spec.own.layers import known_layers
@@ -54,7 +55,7 @@ def spec_of_keras_model(
     settings |= {"likelihood": likelihood, "x_transform": x_transform, "dtype": dtype}
     stack = plain_stack(model)
     if stack is not None:
-        priors = _priors_of_stack(prior, described)
+        priors = _priors_of_stack(prior, described, likelihood)
         if priors is not None:
             sizes, activations = stack
             return make_spec(sizes, activation=activations, prior=priors, **settings)
@@ -75,11 +76,11 @@ def _takes_plain_numbers(described: Described) -> bool:
     return len(described.input_shape) == 1 and not looked_up
 
 
-def _priors_of_stack(prior: Any, described: Described) -> Any:
+def _priors_of_stack(prior: Any, described: Described, likelihood: Likelihood) -> Any:
     """The prior as a perceptron takes it; None where some weights are to keep their values."""
     if not isinstance(prior, dict):
         return prior
-    default, _ = DEFAULT_KERAS_PRIOR
+    default, _ = default_keras_prior(likelihood)
     found = resolve_keras_priors(prior, described.variables, default)
     if None in found:
         return None
@@ -98,10 +99,10 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     network = built(shape, described.architecture, (), frozen, layer_classes, "float64")
     trial = try_model(model, network, {})
     check_ending(model, trial.ending, settings["likelihood"])
-    default, _ = DEFAULT_KERAS_PRIOR
+    default, _ = default_keras_prior(settings["likelihood"])
     resolve = partial(resolve_keras_priors, variables=described.variables, default=default)
     found, common = common_settings(
-        trial.num_outputs, DEFAULT_KERAS_PRIOR, resolve, prior=prior, **settings
+        trial.num_outputs, default_keras_prior, resolve, prior=prior, **settings
     )
     sampled = tuple(
         SampledVariable(paths[one.index], one.index, one.shape, one.fan_in, chosen)

@@ -71,7 +71,7 @@ def test_patterns_become_priors_of_layers():
     spec = tfbnn.BayesianModel(
         model, prior={first: Normal(0.3), "bias": Normal(2.0)}, parameterization="ntk"
     ).spec
-    default = HierarchicalNormal(HalfNormal(3.0))
+    default = HierarchicalNormal(HalfNormal(1.0))
     others = LayerPrior(default, Normal(2.0))
     assert isinstance(spec, ModelSpec)
     assert spec.priors == (LayerPrior(Normal(0.3), Normal(2.0)), others, others)
