@@ -105,7 +105,7 @@ def measure(job, options, folder):
     Raises:
         RuntimeError: If it failed for another reason than time, with the end of its complaint.
     """
-    rows = _rows(job, options.rivals_python, folder)
+    rows = rows_of(job, options.rivals_python, folder)
     python = {"bde": options.bde_python}.get(job.method, options.rivals_python)
     command = [sys.executable if job.method in OURS else python, HERE / "default_work.py"]
     command += [job.method, rows, "--seed", str(job.seed)]
@@ -126,7 +126,7 @@ def measure(job, options, folder):
     return about | {"load_after": round(os.getloadavg()[0], 2)} | found
 
 
-def _rows(job, python, folder):
+def rows_of(job, python, folder):
     """The file with the rows of a split, which the interpreter with scikit-learn writes."""
     path = Path(folder) / f"{job.table}-{job.split}.npz"
     if not path.exists():

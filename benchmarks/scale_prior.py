@@ -12,19 +12,11 @@ import itertools
 import sys
 import tempfile
 import time
-from pathlib import Path
 
+import default
 import numpy as np
-from common import (
-    HERE,
-    add_common_options,
-    data_folder,
-    keep,
-    markdown,
-    output_folder,
-    revision,
-)
-from default import TIME_LIMIT, run_child
+import other_tables
+from common import add_common_options, data_folder, keep, markdown, output_folder, revision
 from store import Store
 
 SCALES = (1.0, 3.0, 10.0)
@@ -50,14 +42,12 @@ bars" allows.
 """
 
 
-def rows_of(name, split, python, folder):
-    """The training rows of a split, which the interpreter with scikit-learn writes."""
-    path = Path(folder) / f"{name}-{split}.npz"
-    script, more = (
-        ("default_tables.py", [split]) if name in SPLITS else ("other_tables_rows.py", [])
-    )
-    run_child([python, HERE / script, name, *more, path], TIME_LIMIT)
-    with np.load(path) as file:
+def training_rows(name, split, python, folder):
+    """Those of a split, which the interpreter with scikit-learn writes."""
+    if name not in SPLITS:
+        _, rows = other_tables.rows_of(name, python, folder)
+        return rows["x"], rows["y"]
+    with np.load(default.rows_of(default.Job(name, split, "default"), python, folder)) as file:
         return file["x"], file["y"]
 
 
@@ -121,7 +111,7 @@ def main(arguments=None):
                 key = f"{name}, split {split}, scale {scale:g}"
                 if key in store:
                     continue
-                x, y = rows_of(name, split, options.rivals_python, scratch)
+                x, y = training_rows(name, split, options.rivals_python, scratch)
                 about = {"table": name, "split": split, "scale": scale}
                 store.add(key, about | fit(x, y, split, scale, length))
                 print(key, store.rows[key]["lpd"], flush=True)
