@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -87,6 +87,10 @@ class Ensemble:
             object.__setattr__(self, "mode", read_only(self.mode))
         statistics = {name: read_only(values) for name, values in self.sample_stats.items()}
         object.__setattr__(self, "sample_stats", statistics)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields: a pickle is no larger after predictions, which keep weights and draws in float64."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __repr__(self) -> str:
         return f"<Ensemble: theta {list(self.draws.shape)}, {', '.join(self.sample_stats)}>"

@@ -115,6 +115,15 @@ def test_means_are_those_of_the_rows_in_any_order():
     np.testing.assert_allclose(estimator.predict(X[order]), estimator.predict(X)[order], 1e-13)
 
 
+def test_predictions_leave_pickles_as_they_are():
+    estimator = BayesianMLPRegressor(random_state=0).fit(X, Y)
+    size = len(pickle.dumps(estimator))
+    mean = estimator.predict(X)
+    again = pickle.dumps(estimator)
+    assert len(again) == size
+    np.testing.assert_array_equal(pickle.loads(again).predict(X), mean)
+
+
 def test_score_is_that_of_the_model():
     estimator = BayesianMLPRegressor(random_state=0).fit(X, Y)
     np.testing.assert_allclose(estimator.score(X, Y), estimator.model_.evaluate(X, Y)["r2"])
