@@ -168,8 +168,9 @@ def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     count, total = diagnosis.num_divergent, sampled.num_transitions
     if count > _DIVERGENT_LIMIT * total:
         remedy = Remedy(
-            "kernel=HMC(target_accept_prob=0.9), or a less concentrated prior",
-            "--kernel hmc --target-accept-prob 0.9, or another --prior",
+            "the same kernel with a higher target_accept_prob, such as 0.95, or a less concentrated "
+            "prior",
+            "the same --kernel with a higher --target-accept-prob, such as 0.95, or another --prior",
         )
         if not sampled.adapts:
             remedy = other_step(sampled, "smaller")

@@ -121,7 +121,8 @@ def test_divergences_are_counted(run):
     stats["diverging"][2, :24] = True
     message = only_warning(diagnose(draws, function_draws, stats))
     assert message.startswith("24 of 1600 transitions (1.5 %) diverged")
-    assert "kernel=HMC(target_accept_prob=0.9)" in message
+    # It may have aimed at 0.9 already.
+    assert "a higher target_accept_prob, such as 0.95" in message
 
 
 def test_low_ebfmi_names_the_chains(run):
