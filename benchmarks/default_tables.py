@@ -145,7 +145,7 @@ TABLES = {
     "concrete": Table(partial(_uci, "concrete"), num_splits=20),
     "wine": Table(partial(_uci, "wine-quality-red"), num_splits=20),
     "airfoil": Table(_airfoil, num_splits=5),
-    "demo": Table(_demo, also={(20, 20): (0,), (50, 50): (0,)}, data=False),
+    "demo": Table(_demo, also={(20, 20): (0, 1, 2), (50, 50): (0,)}, data=False),
     "grid": Table(_peaks, NOISE_FREE, data=False),
     "banknotes": Table(_banknotes, **_CLASSES),
     "breast cancer": Table(partial(_of_scikit_learn, "breast_cancer"), data=False, **_CLASSES),

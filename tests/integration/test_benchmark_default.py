@@ -232,11 +232,12 @@ def test_noise_models_differ_in_regression_alone(monkeypatch):
 
 def test_bars_of_the_demo_and_of_starts(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    bar = "demo, default 50: RMSE at most 2.9 fb + 10 %, that of the demo tuned by hand"
+    bar = "RMSE at most 2.9 fb + 10 %, that of the demo tuned by hand (5-20-20-1, at 33ed619)"
     for errors, met in (([3.1, 9.0, 2.0], "yes"), ([3.3, 1.0, 3.3], "no")):
         rows = [made_up("default", 0.0, "demo", 1, [50], rmse=error)[0] for error in errors]
         found = judged(rows + made_up("default", 0.0, "demo", 1, [20, 20], rmse=5.0))
-        assert found[f"{bar} (5-20-20-1, at 33ed619)"] == (f"{errors[0]:.4g}", met)
+        assert found[f"demo, default 50: {bar}"] == (f"{errors[0]:.4g}", met)
+        assert found[f"demo, default 20-20: {bar}"] == ("5", "no")
     text, met = found["no start whose noise is below half of what held-out rows show"]
     assert text.startswith("not measured here") and met == "not measured"
 
