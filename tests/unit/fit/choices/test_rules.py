@@ -52,7 +52,7 @@ def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     }
     assert lengths["small and noisy"] == lengths["classes"] == 64
     assert lengths["small, without noise"] == 256
-    # Much noise on numbers leaves corners ten times as steep as the middle.
+    # Much noise on numbers leaves corners far steeper than the middle.
     careful = [name for name, kernel in kernels.items() if kernel.target_accept_prob == 0.9]
     assert careful == ["small and noisy", "a noisy target besides"]
     # By N, and by K, which P grows with.
