@@ -37,8 +37,8 @@ LENGTH, QUICK = {"num_results": 500}, {"num_results": 20, "num_burnin_steps": 20
 NOTE = """
 Log predictive density per validation row, in brackets RMSE and the share of transitions that diverged, means over
 splits; 1000 transitions of warm-up and 500 draws of four chains, seed 0, all else by default. The default is 1: with
-more the rows are often predicted better, and more transitions diverge than the 1 % that a verdict "usable for error
-bars" allows.
+more the rows are often predicted better, and on some tables more transitions diverge than the 1 % that a verdict
+"usable for error bars" allows.
 """
 
 
