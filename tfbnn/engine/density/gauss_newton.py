@@ -36,7 +36,7 @@ from tfbnn.system.threads import on_all_cores, single_threaded_blas
 _BLOCK_ROWS = 1024
 # Shares of the blocks that are summed side by side, each into a matrix of its own. As many whatever
 # the number of cores, so that the order of the sum is one.
-_NUM_SHARES = 4
+NUM_SHARES = 4
 
 
 def gauss_newton_matrix(spec, theta, data):
@@ -52,12 +52,12 @@ def gauss_newton_matrix(spec, theta, data):
     """
     theta = tf.constant(theta, tf.float64)
     total = np.diag(compiled_prior_curvature(spec)(theta).numpy())
-    for one, rows in _all_rows(spec, data):
+    for one, rows in all_rows(spec, data):
         total = total + _of_rows(one, theta, rows)
     return total
 
 
-def _all_rows(spec, data):
+def all_rows(spec, data):
     """(spec, Data) of the rows of a fit, and of those before it."""
     yield spec, data
     if spec.earlier is not None:
@@ -66,12 +66,12 @@ def _all_rows(spec, data):
 
 def _of_rows(spec, theta, data):
     """What the likelihood of rows has in the matrix, on all cores."""
-    scaled_columns = _block_functions(spec).scaled_columns
-    blocks = list(_blocks(data))
+    scaled_columns = block_functions(spec).scaled_columns
+    blocks = list(blocks_of(data))
 
     def sum_of(share):
         total = np.zeros([spec.layout.num_parameters] * 2)
-        for index, length in blocks[share::_NUM_SHARES]:
+        for index, length in blocks[share::NUM_SHARES]:
             found = scaled_columns(theta, data, index, length)
             columns, noise = (array.numpy() for array in found)
             total += columns @ columns.T
@@ -79,7 +79,7 @@ def _of_rows(spec, theta, data):
         return total
 
     with single_threaded_blas():
-        return sum(on_all_cores(sum_of, range(min(len(blocks), _NUM_SHARES))))
+        return sum(on_all_cores(sum_of, range(min(len(blocks), NUM_SHARES))))
 
 
 def gauss_newton_matrices(spec, theta, data, likelihood_weights):
@@ -103,7 +103,7 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
 
 def _matrices_of_rows(spec, theta, data):
     """What the likelihood of rows has in the matrices of several networks [C, P]: [C, P, P]."""
-    functions = _block_functions(spec)
+    functions = block_functions(spec)
     # Of Keras models the rows are vectorised already.
     each = tf.map_fn if isinstance(spec, KerasSpec) else tf.vectorized_map
 
@@ -119,31 +119,14 @@ def _matrices_of_rows(spec, theta, data):
     return sum_over_blocks(information, zeros, data, _BLOCK_ROWS)
 
 
-def gauss_newton_product(spec, theta, data, vector):
-    """The Gauss-Newton matrix times a vector [P], float64, without the matrix.
-
-    One forward-mode and one reverse-mode derivative, about three times the work of a gradient.
-    """
-    theta, vector = tf.constant(theta, tf.float64), tf.constant(vector, tf.float64)
-    total = compiled_prior_curvature(spec)(theta) * vector
-    for one, rows in _all_rows(spec, data):
-        total = _sum_of_blocks(_block_functions(one).add_product, total, theta, rows, vector)
-    return total.numpy()
-
-
 def gauss_newton_diagonal(spec, theta, data):
     """The diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
     theta = tf.constant(theta, tf.float64)
     total = compiled_prior_curvature(spec)(theta)
-    for one, rows in _all_rows(spec, data):
-        total = _sum_of_blocks(_block_functions(one).add_diagonal, total, theta, rows)
+    for one, rows in all_rows(spec, data):
+        for index, length in blocks_of(rows):
+            total = block_functions(one).add_diagonal(theta, rows, index, length, total)
     return total.numpy()
-
-
-def _sum_of_blocks(add_block, total, theta, data, *vector):
-    for index, length in _blocks(data):
-        total = add_block(theta, data, index, length, *vector, total)
-    return total
 
 
 def scaled_jacobian(spec, theta, data):
@@ -151,20 +134,20 @@ def scaled_jacobian(spec, theta, data):
 
     Worth having whole only for fewer lines than parameters.
     """
-    parts = [counted_columns(one, theta, rows) for one, rows in _all_rows(spec, data)]
+    parts = [counted_columns(one, theta, rows) for one, rows in all_rows(spec, data)]
     return np.concatenate([columns.reshape(len(theta), -1).T for columns in chain(*parts)])
 
 
 def counted_columns(spec, theta, data):
     """J^T Lambda^(1/2) [P, outputs, n] of the rows of `data` that count, NumPy, block by block."""
     theta = tf.constant(theta, tf.float64)
-    for index, length in _blocks(data):
-        columns, _ = _block_functions(spec).scaled_columns(theta, data, index, length)
+    for index, length in blocks_of(data):
+        columns, _ = block_functions(spec).scaled_columns(theta, data, index, length)
         counts = data.block(index, length).counts.numpy()
         yield columns.numpy().reshape(len(theta), -1, length)[:, :, counts]
 
 
-def _blocks(data):
+def blocks_of(data):
     """(number, length) of the blocks of rows that count."""
     length = data.even_length(_BLOCK_ROWS)
     return ((tf.constant(index), length) for index in range(int(data.num_blocks(length))))
@@ -176,6 +159,7 @@ class _BlockFunctions:
     def __init__(self, spec):
         self.spec = spec
         self.add_product = self._of_block(self._add_product)
+        self.linearised = self._of_block(self._linearised)
         self.add_diagonal = self._of_block(self._add_diagonal)
         self.scaled_columns = self._of_block(self._scaled_columns)
 
@@ -197,29 +181,37 @@ class _BlockFunctions:
             tape.watch(theta)
             outputs = network_outputs(self.spec, theta[None], rows.x)[0]
         information, noise = self._information(theta, rows, outputs)
-        weighted = self.spec.likelihood_power * information.times(forward.jvp(outputs))
+        weighted = information.times(forward.jvp(outputs))
         return total + tape.gradient(outputs, theta, output_gradients=weighted) + noise * vector
+
+    def _linearised(self, theta, rows):
+        """(What each layer receives, slopes of the hidden ones, the information, that in noise [P])."""
+        layers, outputs = _forward(self.spec, theta, rows.x)
+        information, noise = self._information(theta, rows, outputs)
+        slopes = [slope for *_, slope in layers[:-1]]
+        return [received for received, *_ in layers], slopes, information, noise
 
     def _scaled_columns(self, theta, rows):
         """J^T Lambda^(1/2) [P, outputs * n], and the information in the noise scales, [P]."""
         jacobian, outputs = output_jacobian(self.spec, theta, rows.x)
         information, noise = self._information(theta, rows, outputs)
-        scaled = self.spec.likelihood_power**0.5 * information.root_times(jacobian)
+        scaled = information.root_times(jacobian)
         return tf.reshape(tf.transpose(scaled, [1, 0, 2]), [theta.shape[0], -1]), noise
 
     def _information(self, theta, rows, outputs):
-        """(Lambda to the power of one, the information in the noise scales with that of the spec)."""
+        """(Lambda, the information in the noise scales [P]) of a likelihood to its power."""
         place = self.spec.layout.log_noise_scale
         information, noise = likelihood_information(
             self.spec.likelihood, outputs, theta[place], rows.row_noise
         )
         counts = rows.counted(tf.ones([rows.length], outputs.dtype))
-        noise = self.spec.likelihood_power * tf.reduce_sum(noise * counts, axis=1)
+        counts = self.spec.likelihood_power * counts
+        noise = tf.reduce_sum(noise * counts, axis=1)
         noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
         return information.of_rows(counts), noise
 
 
-_block_functions = lru_cache(maxsize=32)(_BlockFunctions)
+block_functions = lru_cache(maxsize=32)(_BlockFunctions)
 
 
 def output_jacobian(spec, theta, x):
@@ -278,14 +270,7 @@ def _scale_columns(spec, jacobian, weights, place):
 def _forward(spec, theta, x):
     """Layers as (input, effective kernel, factors [inputs or 1, 1] and [1], slope), the last sum."""
     layers, hidden = [], x
-    for index, slot in enumerate(spec.layout.layers):
-        kernel_factors, bias_factor = tf.ones([1, 1], x.dtype), tf.ones([1], x.dtype)
-        if spec.is_ntk:
-            kernel_scales, bias_scale = layer_scales(slot, spec.priors[index], theta[None])
-            kernel_factors = kernel_scales[0, :, None] / slot.num_inputs**0.5
-            bias_factor = bias_scale[0]
-        kernel = kernel_factors * tf.reshape(theta[slot.kernel], slot.shape)
-        bias = bias_factor * theta[slot.bias]
+    for index, (kernel, bias, *factors) in enumerate(effective_layers(spec, theta)):
         total = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, None]
         received, slope = hidden, None
         if index < len(spec.activations):
@@ -293,5 +278,17 @@ def _forward(spec, theta, x):
                 tape.watch(total)
                 hidden = ACTIVATIONS[spec.activations[index]].tensorflow(tf, total)
             slope = tape.gradient(hidden, total)
-        layers.append((received, kernel, kernel_factors, bias_factor, slope))
+        layers.append((received, kernel, *factors, slope))
     return layers, total
+
+
+def effective_layers(spec, theta):
+    """Yields (kernel [I, O], bias [O], their factors [inputs or 1, 1] and [1]) of every layer."""
+    for slot, prior in zip(spec.layout.layers, spec.priors):
+        kernel_factors, bias_factor = tf.ones([1, 1], theta.dtype), tf.ones([1], theta.dtype)
+        if spec.is_ntk:
+            kernel_scales, bias_scale = layer_scales(slot, prior, theta[None])
+            kernel_factors = kernel_scales[0, :, None] / slot.num_inputs**0.5
+            bias_factor = bias_scale[0]
+        kernel = kernel_factors * tf.reshape(theta[slot.kernel], slot.shape)
+        yield kernel, bias_factor * theta[slot.bias], kernel_factors, bias_factor

@@ -11,9 +11,9 @@ from tfbnn.engine.density.fisher import compiled_prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrix,
-    gauss_newton_product,
     scaled_jacobian,
 )
+from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
 
 MAX_CG_STEPS = 60
 _CG_TOLERANCE = 1e-3
@@ -71,7 +71,7 @@ class ProductCurvature:
 
     def __init__(self, spec, theta, data, free):
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
-        self._free, self._point = free, (spec, theta, data)
+        self._free, self._product = free, GaussNewtonProduct(spec, theta, data)
 
     def solve(self, gradient, damping):
         preconditioner = 1.0 / (self.diagonal[self._free] + damping)
@@ -98,7 +98,7 @@ class ProductCurvature:
     def _times(self, vector):
         padded = np.zeros_like(self.diagonal)
         padded[self._free] = vector
-        return gauss_newton_product(*self._point, padded)[self._free]
+        return self._product(padded)[self._free]
 
 
 CURVATURES = {"dense": DenseCurvature, "rows": RowCurvature, "products": ProductCurvature}

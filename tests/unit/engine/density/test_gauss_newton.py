@@ -13,9 +13,9 @@ from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
-    gauss_newton_product,
     scaled_jacobian,
 )
+from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.sampling.linear_map import whitening_map
@@ -104,7 +104,7 @@ def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
     spec, data, theta = setting(name, with_row_noise)
     vector = np.random.default_rng(30).normal(size=len(theta))
     matrix = gauss_newton_matrix(spec, theta, data)
-    product = gauss_newton_product(spec, theta, data, vector)
+    product = GaussNewtonProduct(spec, theta, data)(vector)
     np.testing.assert_allclose(product, matrix @ vector, rtol=1e-9, atol=1e-9)
     diagonal = gauss_newton_diagonal(spec, theta, data)
     np.testing.assert_allclose(diagonal, np.diag(matrix), rtol=1e-12)

@@ -17,9 +17,9 @@ from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
-    gauss_newton_product,
     scaled_jacobian,
 )
+from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
 from tfbnn.engine.density.value_and_gradient import log_prob_terms
@@ -102,7 +102,7 @@ def test_the_power_is_that_of_the_likelihood_alone(name):
     spec, close = coarsened(spec), dict(rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), matrix, **close)
     np.testing.assert_allclose(gauss_newton_diagonal(spec, theta, data), np.diag(matrix), **close)
-    product = gauss_newton_product(spec, theta, data, theta)
+    product = GaussNewtonProduct(spec, theta, data)(theta)
     np.testing.assert_allclose(product, matrix @ theta, **close)
     points = tf.constant(theta[None])
     ones = tf.ones(1, tf.float64)

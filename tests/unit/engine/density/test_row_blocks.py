@@ -11,8 +11,9 @@ from tests.support.engine_checks import blocks_of, check_blocks, check_density, 
 from tests.support.marks import statistics_but
 from tests.support.specs import CASES, CONTRASTING_CASES, build, random_rows, setting
 from tfbnn.engine.basis.compile import compiled
-from tfbnn.engine.density import gauss_newton
+from tfbnn.engine.density import gauss_newton, gauss_newton_product
 from tfbnn.engine.density.data import all_of, make_data, padded_length
+from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
 from tfbnn.engine.density.hessian import hessian
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_rows
@@ -92,7 +93,7 @@ def test_curvature_is_that_of_all_rows(name, monkeypatch):
     functions = (
         lambda: gauss_newton.gauss_newton_matrix(spec, theta, data),
         lambda: gauss_newton.gauss_newton_diagonal(spec, theta, data),
-        lambda: gauss_newton.gauss_newton_product(spec, theta, data, vector),
+        lambda: GaussNewtonProduct(spec, theta, data)(vector),
         lambda: gauss_newton.scaled_jacobian(spec, theta, data),
     )
     whole = [function() for function in functions]
@@ -102,6 +103,11 @@ def test_curvature_is_that_of_all_rows(name, monkeypatch):
         np.testing.assert_allclose(function(), expected, rtol=1e-10, atol=1e-10)
     lines = functions[3]()
     np.testing.assert_allclose(lines.T @ lines, whole[3].T @ whole[3], rtol=1e-10, atol=1e-10)
+    # As of so many rows that what layers receive is not kept.
+    kept = GaussNewtonProduct(spec, theta, data)
+    monkeypatch.setattr(gauss_newton_product, "_MOST_KEPT", 0)
+    computed_again = GaussNewtonProduct(spec, theta, data)
+    np.testing.assert_array_equal(computed_again(vector), kept(vector))
 
 
 @pytest.mark.parametrize("name", ["gaussian_learned", "categorical"])
