@@ -78,17 +78,18 @@ class _RowsOfPerceptron:
         self._places = list(blocks_of(data))
         per_row = spec.num_inputs + 2 * sum(spec.layer_sizes[1:-1])
         rows = sum(int(length) for _, length in self._places)
-        keeps = rows * per_row <= _MOST_KEPT
-        self._kept = [self._block(place) for place in self._places] if keeps else None
+        blocks, self._kept = map(self._block, self._places), None
+        if rows * per_row <= _MOST_KEPT:
+            blocks = self._kept = list(blocks)
+        self._noise = sum(noise for *_, noise in blocks)
 
     def __call__(self, vector):
         tangents = [array.numpy() for array in self._weights.push(self._theta, tf.constant(vector))]
         shares = range(min(len(self._places), NUM_SHARES))
         with single_threaded_blas():
             found = on_all_cores(lambda share: self._of_share(share, tangents), shares)
-        total, noise = zip(*found)
-        back = [tf.constant(sum(of_shares)) for of_shares in zip(*total)]
-        return self._weights.pull(self._theta, back).numpy() + sum(noise) * vector
+        back = [tf.constant(sum(of_shares)) for of_shares in zip(*found)]
+        return self._weights.pull(self._theta, back).numpy() + self._noise * vector
 
     def _block(self, place):
         """What layers receive and slopes, as NumPy arrays, information, and that in noise scales."""
@@ -97,18 +98,17 @@ class _RowsOfPerceptron:
         return received, slopes, information, noise.numpy()
 
     def _of_share(self, share, tangents):
-        """(Sums over every NUM_SHARES-th block of derivatives in all layers, information in noise)."""
+        """Sums of `_of_block` over every NUM_SHARES-th block."""
         blocks = range(len(self._places))[share::NUM_SHARES]
         found = [self._of_block(self._known(number), tangents) for number in blocks]
-        total, noise = zip(*found)
-        return [sum(of_blocks) for of_blocks in zip(*total)], sum(noise)
+        return [sum(of_blocks) for of_blocks in zip(*found)]
 
     def _known(self, number):
         return self._block(self._places[number]) if self._kept is None else self._kept[number]
 
     def _of_block(self, block, tangents):
-        """Kernels and biases of all layers, as in `tangents`, and the information in noise scales."""
-        received, slopes, information, noise = block
+        """What rows send back to kernels and biases of all layers, in the order of `tangents`."""
+        received, slopes, information, _ = block
         tangent = np.zeros_like(received[0])
         for layer, (inputs, kernel) in enumerate(zip(received, self._kernels)):
             of_kernel, of_bias = tangents[2 * layer : 2 * layer + 2]
@@ -121,7 +121,7 @@ class _RowsOfPerceptron:
                 back = back * slopes[layer]
             found = [received[layer] @ back.T, back.sum(axis=1), *found]
             back = self._kernels[layer] @ back
-        return found, noise
+        return found
 
 
 class _EffectiveWeights:
