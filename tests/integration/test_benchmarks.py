@@ -213,6 +213,12 @@ def test_rows(run_quickly):
     assert "growth, MB" in table and "nan" not in table
 
 
+def test_blas_threads(run_quickly):
+    table, _ = run_quickly("blas_threads")
+    assert re.search(r"\| default \| float32 \| 50 x 125 x 6 \| .* \| 0 of \d+ \|$", table, re.M)
+    assert re.search(r"predictions .*: default 0 of [1-9]\d*", table)
+
+
 def test_cross_validation(run_quickly):
     table, _ = run_quickly("cross_validation")
     (programs,) = re.findall(r"two folds \| (\d+) \|", table)

@@ -10,7 +10,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.linearised import linearised_outputs
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, with_ones
 
 # Hidden activations of one tile of draws: as much as the cache of one core holds.
 _HIDDEN_VALUES = 250_000
@@ -77,7 +77,7 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
     if not isinstance(ensemble.spec, ModelSpec):
         return _forward_of_tensorflow(ensemble)(x)
     spec, weights = ensemble.spec, weights or ensemble.effective_weights
-    inputs = np.vstack([x.T, np.ones(len(x))]).astype(spec.dtype)
+    inputs = with_ones(x.T, spec.dtype)
     outputs = np.empty((ensemble.num_draws, weights[-1].shape[1], len(x)), spec.dtype)
     widths = spec.layer_sizes[1:-1]
     step = max(1, _HIDDEN_VALUES // (max(widths, default=1) * len(x)))

@@ -14,7 +14,7 @@ from tfbnn.posterior.prediction import inverse_draws
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, with_ones
 from tfbnn.system.threads import on_all_cores
 
 # Numbers of the widest array of one tile of rows.
@@ -115,7 +115,7 @@ def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
         return input_gradients(ensemble, x)
     spec, weights = ensemble.spec, ensemble.effective_weights
     ones = np.ones((1, len(x)), spec.dtype)
-    received, slopes = np.vstack([x.T.astype(spec.dtype), ones]), []
+    received, slopes = with_ones(x.T, spec.dtype), []
     for name, kernel in zip(spec.activations, weights):
         sums = np.matmul(kernel, received)
         slopes.append(ACTIVATIONS[name].derivative(sums))

@@ -17,7 +17,7 @@ import numpy as np
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import perceptron
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, with_ones
 
 # Tangents of hidden units of one tile of draws: as much as the cache of one core holds.
 _HIDDEN_VALUES = 250_000
@@ -56,9 +56,9 @@ def layers_at(network: Ensemble, x: Array) -> tuple[Array, list[tuple[Array, Arr
     which of the last layer are ones.
     """
     names, layers = (*perceptron(network.spec, "This").activations, "identity"), []
-    values = x.T.astype(np.float64)
+    values = x.T
     for name, weights in zip(names, network.effective_weights):
-        received = np.vstack([values, np.ones(len(x))])
+        received = with_ones(values, np.float64)
         sums = weights[0] @ received
         values = ACTIVATIONS[name].numpy(sums)
         layers.append((weights[0], received, ACTIVATIONS[name].derivative(sums)))

@@ -21,6 +21,20 @@ def read_only(array: Array) -> Array:
     return view
 
 
+def with_ones(columns: Array, dtype: npt.DTypeLike) -> Array:
+    """Inputs [D, n] of a layer in this dtype with a line of ones below, which a bias multiplies.
+
+    In C order, [D + 1, n], whatever the order of the inputs. OpenBLAS 0.3.31, which NumPy 2.4 brings
+    along, takes the sizes of one thread for another's when several threads at a time multiply small
+    float32 matrices that are both transposed, on processors with AVX-512: wrong numbers, or a crash,
+    however many threads BLAS may have (`benchmarks/blas_threads.py`). Kernels are transposed, so
+    inputs must not be.
+    """
+    result = np.ones((len(columns) + 1, columns.shape[1]), dtype)
+    result[:-1] = columns
+    return result
+
+
 def row_slices(num_rows: int) -> Iterator[slice]:
     """Slices of at most 65536 rows, one after the other."""
     for start in range(0, num_rows, ROWS_AT_ONCE):

@@ -6,11 +6,37 @@ from functools import partial
 import numpy as np
 import pytest
 
+from tests.support.linearised import linearised_ensemble
 from tests.support.predictions import assert_same, each_configuration, pick, rows_for
 from tfbnn import BayesianMLP
 from tfbnn.posterior.forward import network_outputs
 
 pytestmark = pytest.mark.tensorflow
+
+
+def is_transposed(factor):
+    """Whether its lines lie across memory, as BLAS is told of them."""
+    return min(factor.shape[-2:]) > 1 and factor.strides[-2] < factor.strides[-1]
+
+
+@pytest.mark.filterwarnings("ignore:The draws of this model are not sampled")
+@each_configuration
+@pytest.mark.parametrize("make", [None, linearised_ensemble], ids=["networks", "linearised"])
+def test_no_product_has_two_transposed_factors(
+    synthetic_ensemble, configuration, make, monkeypatch
+):
+    """BLAS may get such float32 products wrong that several threads make, see `with_ones`."""
+    ensemble = (make or synthetic_ensemble)(dtype="float32", **configuration)
+    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+    factors, multiply = [], np.matmul
+    monkeypatch.setattr(
+        np, "matmul", lambda *both, **options: factors.append(both) or multiply(*both, **options)
+    )
+    model.predict(np.asfortranarray(x), backend="numpy")
+    if make is None:
+        model.predict_gradient(x)
+    assert factors
+    assert not [both for both in factors if all(map(is_transposed, both))]
 
 
 @each_configuration

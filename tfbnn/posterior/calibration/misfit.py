@@ -58,7 +58,9 @@ class Misfit:
             own: For rows of the fit, their own terms in the sums above and below [n], to be left out.
         """
         directions, squares = self.directions[network, target], self.squares[network, target]
-        components = np.square(directions.T @ features.astype(directions.dtype)).astype(np.float64)
+        # In C order as in `with_ones`, and for the same reason.
+        features = features.astype(directions.dtype, order="C")
+        components = np.square(directions.T @ features).astype(np.float64)
         above, below = squares @ components, components.sum(axis=0)
         if own is not None:
             above, below = (

@@ -1,0 +1,142 @@
+"""How often NumPy's products are wrong that two threads make at the same time.
+
+    python benchmarks/blas_threads.py [--quick --output FOLDER]
+
+BLAS has one thread for itself, so that no product is shared among threads: each thread multiplies
+its own matrices, again and again for some seconds, and compares the result with the one that it got
+alone. For each order of the two factors, in a process of its own, as some crash; with the kernels
+that OpenBLAS chooses for this processor and, where it has AVX-512, with those for Intel's. At the end
+our own predictions: of 1000 networks on 256 rows in two threads, against one row at a time. The table
+is benchmarks/results/blas_threads.md.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from common import add_common_options, keep, markdown, output_folder
+
+NUM_THREADS, STACK = 2, 40
+# Rows and columns of the product, and what is summed over: a first layer, later ones, and large.
+SHAPES = ((50, 125, 6), (50, 125, 60), (200, 3, 60), (200, 300, 60))
+ORDERS = ("TT", "TN", "NT", "NN")
+PREDICTIONS = "predictions"
+AVX_512 = "SkylakeX"
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    parser.add_argument("--child", nargs="+", help="what a process of its own is to measure")
+    options = parser.parse_args(arguments)
+    if options.child:
+        return print(json.dumps(measure(*options.child)))
+    folder = output_folder(options)
+    seconds, shapes = ("0.2", SHAPES[:1]) if options.quick else ("4", SHAPES)
+    whats = [(dtype, shape) for dtype in ("float32", "float64") for shape in shapes]
+    lines = [line(what, cores, seconds) for cores in core_types() for what in whats]
+    ours = [f"{cores or 'default'} {cell([PREDICTIONS], cores, seconds)}" for cores in core_types()]
+    text = [
+        f"# Products that {NUM_THREADS} threads make at the same time",
+        f"Wrong ones of how many stacks of {STACK} products, in {seconds} seconds each, and the "
+        "largest error relative to the largest entry; T is a transposed factor, as a view of an "
+        "array in C order.",
+        markdown(["kernels", "dtype", "M x N x K", *ORDERS], lines),
+        f"Our predictions of 1000 networks on 256 rows, wrong of how many: {', '.join(ours)}.",
+    ]
+    keep("blas_threads.md", "\n\n".join(text), folder)
+
+
+def core_types():
+    """The kernels OpenBLAS would take, then those for AVX-512 where the processor has it."""
+    described = Path("/proc/cpuinfo")
+    has_avx_512 = described.exists() and "avx512vl" in described.read_text()
+    return [None, AVX_512] if has_avx_512 else [None]
+
+
+def line(what, cores, seconds):
+    """A line of the table: products of a type and a shape, in each order."""
+    dtype, shape = what
+    sizes = [str(size) for size in shape]
+    cells = [cell([dtype, order, *sizes], cores, seconds) for order in ORDERS]
+    return [cores or "default", dtype, " x ".join(sizes), *cells]
+
+
+def cell(case, cores, seconds):
+    """What came out of a case in a process of its own."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    if cores:
+        environment["OPENBLAS_CORETYPE"] = cores
+    command = [sys.executable, __file__, "--child", seconds, *case]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    print(cores, *case, done.stdout.strip() or done.stderr[-80:], file=sys.stderr, flush=True)
+    if done.returncode:
+        return "crashed"
+    found = json.loads(done.stdout)
+    size = f" ({found['largest']:.1g})" if found["wrong"] else ""
+    return f"{found['wrong']} of {found['calls']}{size}"
+
+
+def measure(seconds, *case):
+    """Calls, how many were wrong, and by how much."""
+    make, case = (prediction, ()) if case == (PREDICTIONS,) else (product, case)
+    barrier, lock, errors, counts = threading.Barrier(NUM_THREADS), threading.Lock(), [], []
+
+    def work(number):
+        with lock:
+            function, expected, tolerance = make(number, *case)
+        barrier.wait()
+        count, end = 0, time.monotonic() + float(seconds)
+        while time.monotonic() < end:
+            error = np.abs(function() - expected).max() / np.abs(expected).max()
+            count += 1
+            if not error <= tolerance:
+                errors.append(float(error))
+        counts.append(count)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(NUM_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {"calls": sum(counts), "wrong": len(errors), "largest": max(errors, default=0.0)}
+
+
+def product(number, dtype, order, *shape):
+    """(function () -> stack of products, what it gives alone, tolerance) of a thread."""
+    m, n, k = map(int, shape)
+    n += 6 * number  # threads with sizes of their own
+    generator = np.random.default_rng(number)
+
+    def factor(rows, columns, kind):
+        if kind == "N":
+            return generator.normal(size=(STACK, rows, columns)).astype(dtype)
+        return generator.normal(size=(STACK, columns, rows)).astype(dtype).swapaxes(1, 2)
+
+    a, b = factor(m, k, order[0]), factor(k, n, order[1])
+    out = np.empty((STACK, m, n), dtype)
+    return (lambda: np.matmul(a, b, out=out)), np.matmul(a, b), 0.0
+
+
+def prediction(number):
+    """The same of the networks' mean; rows one by one and in tiles differ by rounding."""
+    from prediction import random_model
+
+    model = random_model([5, 50, 1])
+    x = np.random.default_rng(number).normal(size=(256, 5))
+
+    def mean(rows):
+        return model.predict(rows, backend="numpy", space="transformed").mean
+
+    alone = np.concatenate([mean(row[None]) for row in x])
+    return (lambda: mean(x)), alone, 1e-5
+
+
+if __name__ == "__main__":
+    main()
