@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -51,12 +52,10 @@ def revision(folder=HERE.parent):
 
 
 def machine():
-    """One line on processor, cores, versions and commit, to go with every table."""
-    processor = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-        processor = names[0] if names else processor
+    """One line on processor, GPU, cores, versions and commit, to go with every table."""
+    devices = processor_name()
+    if "tensorflow" in sys.modules and (gpu := gpu_name()):
+        devices = f"{gpu}, {devices}"
     names = (
         "tfbnn",
         "tensorflow",
@@ -68,9 +67,27 @@ def machine():
         "numpyro",
     )
     versions = [f"{name} {_version(name)}" for name in names if _version(name)]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     python = platform.python_version()
-    return f"{processor}, {cores} cores, Python {python}, {', '.join(versions)}, at {revision()}"
+    return f"{devices}, Python {python}, {', '.join(versions)}, at {revision()}"
+
+
+def processor_name():
+    """What its maker calls the processor, and how many of its cores this process may use."""
+    processor = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+        processor = names[0] if names else processor
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{processor}, {cores} cores"
+
+
+def gpu_name(number=0):
+    """What its maker calls a GPU, or None where TensorFlow sees none of that number."""
+    import tensorflow as tf
+
+    gpus = tf.config.list_physical_devices("GPU")[number : number + 1]
+    return tf.config.experimental.get_device_details(gpus[0])["device_name"] if gpus else None
 
 
 def in_turns(functions, repeats):

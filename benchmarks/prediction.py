@@ -3,8 +3,9 @@
     python benchmarks/prediction.py [--quick --output FOLDER]
 
 The networks of table 8.1 of the thesis (1 to 5 hidden layers of 50), with random weights, which do
-not matter here; mean and standard deviation included. NumPy is timed against one program of XLA
-that computes no more than these two, in turns; loading against h5py reading the same bytes; a cold
+not matter here; mean and standard deviation included. NumPy is timed against the backend of TensorFlow,
+and against one program of XLA that computes no more than these two, in turns, both of them on a GPU
+where there is one; loading against h5py reading the same bytes; a cold
 process against an empty interpreter. Nothing here asserts a time. The table and the histogram of
 loading times are benchmarks/results/prediction.*.
 """
@@ -92,27 +93,25 @@ def in_turns(functions, repeats, calls=1):
 
 
 def time_prediction(model, num_points, repeats):
-    """A row: model, points, seconds of NumPy in both spaces and of XLA."""
+    """A row: model, points, seconds of NumPy in both spaces, of TensorFlow and of XLA alone."""
     x = np.random.default_rng(1).normal(size=(num_points, 5))
     functions = (
         lambda: model.predict(x, backend="numpy"),
         lambda: model.predict(x, backend="numpy", space="transformed"),
+        lambda: model.predict(x, backend="tensorflow", space="transformed"),
         xla_moments(model, x),
     )
     repeats = max(3, repeats // (1 + num_points // 1000))
-    original, transformed, xla = in_turns(functions, repeats, calls=1 if num_points > 100 else 20)
-    return {
-        "layers": model.spec.layer_sizes,
-        "points": num_points,
-        "original": np.median(original),
-        "transformed": np.median(transformed),
-        "xla": np.median(xla),
-    }
+    seconds = in_turns(functions, repeats, calls=1 if num_points > 100 else 20)
+    names = ("original", "transformed", "tensorflow", "xla")
+    medians = dict(zip(names, np.median(seconds, axis=1)))
+    return {"layers": model.spec.layer_sizes, "points": num_points} | medians
 
 
 def xla_moments(model, x):
     """Mean and standard deviation in transformed space, float32, by one XLA program."""
-    import tensorflow as tf
+    # The package's, which leaves all bits of float32 to products on a GPU.
+    from tfbnn.engine.basis.libraries import tf
 
     spec, ensemble = model.spec, model.posterior
     # Split and laid out beforehand, as NumPy has them.

@@ -1,7 +1,7 @@
 """Table and histogram of `prediction.py`."""
 
 import numpy as np
-from common import keep, markdown
+from common import gpu_name, keep, markdown
 
 from tfbnn.plots.canvas import line_looks, styled_figure
 from tfbnn.system.threads import num_cores
@@ -38,6 +38,7 @@ def _predictions(rows, limits):
             row["points"],
             f"{1e3 * row['original']:.3g}",
             f"{1e3 * row['transformed']:.3g}",
+            f"{1e3 * row['tensorflow']:.3g}",
             f"{1e3 * row['xla']:.3g}",
             f"{row['transformed'] / row['xla']:.2f}",
             f"{1e3 * _bound(row, limits):.2g}",
@@ -45,13 +46,15 @@ def _predictions(rows, limits):
         )
         for row in rows
     ]
+    where = f" on {gpu}" if (gpu := gpu_name()) else ""
     header = (
-        "network", "points", "NumPy, ms", "NumPy, transformed space, ms", "XLA, ms",
-        "NumPy / XLA", "bound, ms", "NumPy / bound",
+        "network", "points", "NumPy, ms", "NumPy, transformed space, ms",
+        f"TensorFlow{where}, ms", f"XLA{where}, ms", "NumPy / XLA", "bound, ms", "NumPy / bound",
     )  # fmt: skip
     return (
-        "Mean and standard deviation, medians of runs in turns. XLA computes them in transformed "
-        "space, so that column 4 is the one to compare. The bound is the larger of two: reading "
+        "Mean and standard deviation, medians of runs in turns. TensorFlow (the backend, with all "
+        "that a prediction returns) and XLA (these two alone) compute them in transformed space, so "
+        "that column 4 is the one to compare. The bound is the larger of two: reading "
         f"all weights once at {limits['bytes'] / 1e9:.1f} GB/s (one thread, measured), and the "
         f"multiplications at {limits['products'] / 1e9:.0f} G/s (a large product on all cores) "
         f"plus tanh at {limits['tanh'] / 1e9:.1f} G/s per core on {num_cores()} cores.\n\n"
