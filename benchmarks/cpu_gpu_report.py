@@ -143,14 +143,13 @@ def figure(found, path):
 def _draw(axes, found):
     looks, dashes = iter(line_looks(24)), iter(("--", ":", "-.") * 3)
     for device, by_width in found.items():
-        name = device.split(",")[0]
         for mode in MODES:
             points = {n: P100_STEPS * row[mode] for n, row in by_width.items() if mode in row}
             if points:
-                look = next(looks) | {"marker": "o", "label": f"{name}, {mode}"}
+                look = next(looks) | {"marker": "o", "label": f"{device}, {mode}"}
                 axes.loglog(list(points), list(points.values()), **look)
         limit = [P100_STEPS * sum(limit_parts(row)) for row in by_width.values()]
-        axes.loglog(list(by_width), limit, next(dashes), color="k", label=f"{name}, limit")
+        axes.loglog(list(by_width), limit, next(dashes), color="k", label=f"{device}, limit")
     axes.loglog(list(P100), list(P100.values()), "k^", label="P100 (thesis)")
     axes.set(xlabel="hidden units n of 5-n-1", ylabel="seconds per transition (L = 512)")
     axes.legend(fontsize=7)

@@ -4,8 +4,9 @@
 #
 #     benchmarks/gpu.sh PART FOLDER [--quick]
 #
-# PART is 1, the tests marked gpu and the sweep of benchmarks/cpu_gpu.py; 2, sixteen chains in one
-# program; 3, predictions. Tables and figures go to FOLDER/PART, and from there by hand to benchmarks/results.
+# PART is 1, the tests marked gpu and the sweep of benchmarks/cpu_gpu.py, the GPU first; 2, sixteen
+# chains in one program; 3, predictions. Rows, tables and figures go to FOLDER/PART; those of
+# cpu_gpu.jsonl are appended by hand to the ones in benchmarks/results, which the script then prints.
 # --quick tries it with tiny sizes, on a machine without a GPU too; without it that is refused.
 set -euo pipefail
 
@@ -42,7 +43,7 @@ case $part in
         timeout 240 python -m pytest -q -m gpu || [ $? -eq 5 ] || exit 1
         measure cpu_gpu
         ;;
-    2) measure cpu_gpu --chains 16 ;;
+    2) measure cpu_gpu --chains 16 --modes XLA ;;
     3) measure prediction ;;
     *) usage ;;
 esac
