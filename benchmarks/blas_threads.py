@@ -25,7 +25,7 @@ from common import add_common_options, keep, markdown, output_folder
 NUM_THREADS, STACK = 2, 40
 # Rows and columns of the product, and what is summed over: a first layer, later ones, and large.
 SHAPES = ((50, 125, 6), (50, 125, 60), (200, 3, 60), (200, 300, 60))
-ORDERS = ("TT", "TN", "NT", "NN")
+DTYPES, ORDERS = ("float32", "float64"), ("TT", "TN", "NT", "NN")
 PREDICTIONS = "predictions"
 AVX_512 = "SkylakeX"
 
@@ -38,9 +38,10 @@ def main(arguments=None):
     if options.child:
         return print(json.dumps(measure(*options.child)))
     folder = output_folder(options)
-    seconds, shapes = ("0.2", SHAPES[:1]) if options.quick else ("4", SHAPES)
-    whats = [(dtype, shape) for dtype in ("float32", "float64") for shape in shapes]
-    lines = [line(what, cores, seconds) for cores in core_types() for what in whats]
+    seconds, types, whats = "4", core_types(), [(d, s) for d in DTYPES for s in SHAPES]
+    if options.quick:
+        seconds, types, whats = "0.2", types[:1], whats[:1]
+    lines = [line(what, cores, seconds) for cores in types for what in whats]
     ours = [f"{cores or 'default'} {cell([PREDICTIONS], cores, seconds)}" for cores in core_types()]
     text = [
         f"# Products that {NUM_THREADS} threads make at the same time",
