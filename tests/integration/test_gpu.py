@@ -44,7 +44,9 @@ def test_the_density_is_as_precise_as_float32_can_be(jit_compile):
         assert all("GPU" in part.device for part in parts)
         found[dtype] = [part.numpy() for part in parts]
     (value, gradient), (exact, exact_gradient) = found["float32"], found["float64"]
-    expected = [reference.log_prior(spec, t) + reference.log_likelihood(spec, t, x, y) for t in theta]
+    expected = [
+        reference.log_prior(spec, t) + reference.log_likelihood(spec, t, x, y) for t in theta
+    ]
     np.testing.assert_allclose(exact, expected, rtol=1e-9)
     np.testing.assert_allclose(value, exact, atol=0.1)
     size = np.abs(exact_gradient).max()
