@@ -42,7 +42,7 @@ def main(arguments=None):
     if options.quick:
         seconds, types, whats = "0.2", types[:1], whats[:1]
     lines = [line(what, cores, seconds) for cores in types for what in whats]
-    ours = [f"{cores or 'default'} {cell([PREDICTIONS], cores, seconds)}" for cores in core_types()]
+    ours = [f"{cores or 'default'} {cell([PREDICTIONS], cores, seconds)}" for cores in types]
     text = [
         f"# Products that {NUM_THREADS} threads make at the same time",
         f"Wrong ones of how many stacks of {STACK} products, in {seconds} seconds each, and the "
