@@ -8,6 +8,7 @@ from tests.support.linear import (
     NOISE,
     RUN,
     START,
+    check_moments,
     closed_form,
     linear_model,
     linear_rows,
@@ -73,12 +74,7 @@ def test_adapts_and_samples_the_linear_posterior(kernel, lowest, highest, gradie
     x, y = linear_rows()
     model = linear_model()
     run = model.fit_posterior(x, y, kernel=kernel, pretraining=START, **RUN)
-    draws = model.posterior.draws.astype(np.float64)
-    mean, covariance = closed_form(x, y)
-    deviation = draws - mean
-    assert np.all(np.abs(deviation.mean(axis=(0, 1))) < 4.5 * mcse_mean(draws))
-    variance_error = (deviation**2).mean(axis=(0, 1)) - np.diag(covariance)
-    assert np.all(np.abs(variance_error) < 4.5 * mcse_mean(deviation**2))
+    check_moments(model.posterior.draws, x, y)
     assert np.all((run.acceptance_rate > lowest) & (run.acceptance_rate < highest))
     coordinates = "diagonal" if kernel.no_whitening else "gauss_newton"
     assert run.geometry.startswith("prior" if isinstance(kernel, PCN) else coordinates)

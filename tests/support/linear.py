@@ -4,6 +4,7 @@ import numpy as np
 from scipy import stats
 
 import tfbnn
+from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
 
@@ -38,6 +39,16 @@ def closed_form(x, y, power=1.0):
     design, variance = np.column_stack([x, np.ones(len(x))]), NOISE**2 / power
     covariance = np.linalg.inv(design.T @ design / variance + np.eye(3) / PRIOR**2)
     return covariance @ design.T @ y / variance, covariance
+
+
+def check_moments(draws, x, y):
+    """Means and variances of draws [C, S, P] within 4.5 MCSE of those in closed form."""
+    draws = draws.astype(np.float64)
+    mean, covariance = closed_form(x, y)
+    deviation = draws - mean
+    assert np.all(np.abs(deviation.mean(axis=(0, 1))) < 4.5 * mcse_mean(draws))
+    error = (deviation**2).mean(axis=(0, 1)) - np.diag(covariance)
+    assert np.all(np.abs(error) < 4.5 * mcse_mean(deviation**2))
 
 
 def short_fit(model, x, y, **options):
