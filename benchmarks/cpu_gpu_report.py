@@ -19,15 +19,13 @@ KNOWN = {"key", "kind", "device", "chains", "width", "compilation", "machine", *
 
 def report(rows, folder):
     """Prints and keeps everything under `folder`."""
-    rows, parts = (
-        with_one_rate(rows),
-        [
-            f"# A gradient of 5-n-1 on {NUM_ROWS} rows",
-            "Milliseconds per gradient of HMC, medians of runs in turns. The limit is products and tanh, "
-            "and on a GPU the traffic of activations through its memory, by the rates of each device. "
-            "With several chains in one program, divided by their number.",
-        ],
-    )
+    rows = with_one_rate(rows)
+    parts = [
+        f"# A gradient of 5-n-1 on {NUM_ROWS} rows",
+        "Milliseconds per gradient of HMC, medians of runs in turns. The limit is products and tanh, "
+        "and on a GPU the traffic of activations through its memory, by the rates of each device. "
+        "With several chains in one program, divided by their number.",
+    ]
     for chains in sorted({row["chains"] for row in rows}):
         found = by_device([row for row in rows if row["chains"] == chains])
         for device, by_width in found.items():
@@ -96,7 +94,8 @@ def gains(found):
     pairs = [(processor, gpu) for gpu in gpus for processor in processors]
     if not pairs:
         return []
-    widths = sorted(set.intersection(*(set(rows) for rows in found.values())))
+    timed = [{n for n, row in rows.items() if "XLA" in row} for rows in found.values()]
+    widths = sorted(set.intersection(*timed))
     lines = [
         [n, *(f"{found[a][n]['XLA'] / found[b][n]['XLA']:.1f}" for a, b in pairs)] for n in widths
     ]

@@ -98,8 +98,8 @@ def seconds_per_byte():
 def _seconds_each(function, count):
     """Wall-clock seconds of one of so many calls, which a GPU is given without waiting between."""
     began = time.perf_counter()
-    for last in [function() for _ in range(count)][-1:]:
-        last.numpy()
+    results = [function() for _ in range(count)]
+    results[-1].numpy()
     return (time.perf_counter() - began) / count
 
 
