@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from tfbnn.diagnostics.fit_check import (
 from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, groups_of_chains, left_out
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes
-from tfbnn.posterior.prediction import function_draws, noise_tiles
+from tfbnn.posterior.prediction import function_draws, target_tiles
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.priors.draws import draw_parameters
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
@@ -85,18 +85,19 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
     weights, shape = ensemble.draw_weights, rows.y.shape
     mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
     groups = groups_of_chains(ensemble)
-    for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
-        scale = np.broadcast_to(cast(Array, scale), location.shape)
+    for place, location, fitted, predicted in target_tiles(ensemble, rows):
+        scale = np.broadcast_to(fitted, location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
         left_mean, left_stddev, judged[place] = left_out(
             rows.y[place],
             location,
-            scale,
+            fitted,
             ensemble.chain_weights,
             groups,
             ensemble.spec.likelihood_power,
+            predicted,
         )
         pull[place] = (rows.y[place] - left_mean) / left_stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile

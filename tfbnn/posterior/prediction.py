@@ -18,6 +18,7 @@ from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import moment_networks, target_unit
 from tfbnn.posterior.noise import NOISE_POINTS, noise_spread, sample_noisy
 from tfbnn.posterior.prediction_frame import FrameLabels, to_frame
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
@@ -160,6 +161,44 @@ def noise_tiles(
         known = None if noise is None else noise[rows]
         scale = likelihood.scale(outputs, ensemble.log_noise_scale, known)
         yield rows, likelihood.location(outputs), scale
+
+
+class TargetTile(NamedTuple):
+    """What every draw says of some rows whose targets are known, on the scale the network sees.
+
+    Attributes:
+        place: Slice of the rows.
+        location: [C * S, n, K].
+        fitted: Noise scales of the likelihood, which has a known one at the target.
+        predicted: Those of a prediction, which knows no target: at each draw's own.
+            Both are broadcastable to `location`, and the same where the transform is affine.
+    """
+
+    place: slice
+    location: Array
+    fitted: Array
+    predicted: Array
+
+
+def target_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[TargetTile]:
+    """Iterates over the tiles of rows with their targets.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        rows: Rows on the scale the network sees.
+    """
+    likelihood, pipeline = ensemble.spec.regression_likelihood, ensemble.y_pipeline
+    original = None
+    if rows.noise is not None and not pipeline.is_affine:
+        original = rows.noise / np.abs(pipeline.derivative(pipeline.inverse(rows.y)))
+    for place, outputs in output_tiles(ensemble, rows.x):
+        known = None if rows.noise is None else rows.noise[place]
+        location = likelihood.location(outputs)
+        fitted = likelihood.scale(outputs, ensemble.log_noise_scale, known)
+        predicted = fitted
+        if original is not None:
+            predicted = scale_at(ensemble, outputs, location, original[place])
+        yield TargetTile(place, location, fitted, predicted)
 
 
 def output_tiles(ensemble: Ensemble, x: Array) -> Iterator[tuple[slice, Array]]:

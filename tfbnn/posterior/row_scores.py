@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.noise import noise_spread, sample_noisy
-from tfbnn.posterior.prediction import noise_tiles
+from tfbnn.posterior.prediction import TargetTile, target_tiles
 from tfbnn.spec.distributions import normal_quantile
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
@@ -34,7 +34,8 @@ class RowScores(NamedTuple):
         pit: Predictive probability of a smaller target.
         crps: Continuous ranked probability score, original units.
         log_density: Of the targets of a row together [N]; NaN without noise, where it is one of
-            points.
+            points. That of the likelihood, which has known noise at the target; all the rest is of
+            what is predicted, which has it at the prediction.
     """
 
     mean: Array
@@ -72,10 +73,9 @@ def row_scores(
     calibration = ensemble.calibration if include_noise and calibrated else None
     numbers = [np.empty(rows.y.shape) for _ in RowScores._fields[:-1]]
     found = RowScores._make([*numbers, np.empty(len(y))])
-    for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
-        target = rows.y[place]
-        scale = cast(Array, scale)  # only classes have none
-        of_tile = _plain(ensemble, y[place], target, location, scale if include_noise else None)
+    for tile in target_tiles(ensemble, rows):
+        place, target = tile.place, rows.y[tile.place]
+        of_tile = _plain(ensemble, y[place], target, tile, include_noise)
         if calibration is not None:
             trust = trust_levels(ensemble.training_inputs, rows.x[place])
             factors = scale_factors(fitted, rows.x[place])
@@ -93,18 +93,19 @@ def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
 
 
 def _plain(
-    ensemble: Ensemble, y: Array, target: Array, location: Array, scale: Array | None
+    ensemble: Ensemble, y: Array, target: Array, tile: TargetTile, include_noise: bool
 ) -> RowScores:
+    location = tile.location
     weights, inverse = ensemble.draw_weights, ensemble.y_pipeline.inverse
     centre, stddev = moments(location, weights)
     log_density = np.full(len(y), np.nan)
-    if scale is None:
+    if not include_noise:
         points, point_weights = location, weights
     else:
-        stddev = np.hypot(stddev, noise_spread(scale, weights))
-        densities = ensemble.spec.likelihood.log_density(target, location, scale)
+        stddev = np.hypot(stddev, noise_spread(tile.predicted, weights))
+        densities = ensemble.spec.likelihood.log_density(target, location, tile.fitted)
         log_density = log_mean_exp(densities, weights)
-        points, point_weights = sample_noisy(ensemble, location, scale)
+        points, point_weights = sample_noisy(ensemble, location, tile.predicted)
     return RowScores(
         mean=np.einsum("s,snk->nk", weights, inverse(location)),
         centre=centre,

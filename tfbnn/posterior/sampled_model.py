@@ -292,7 +292,9 @@ class SampledModel:
             deviation of those standardised residuals; n_effective, the median effective number of
             draws behind the predictions (of all chains with a weight, as if it were the same);
             num_rows. Calibrated, standardised residuals are normal quantiles of the probability of
-            a smaller target, and densities those of the Student's t that fits the scores.
+            a smaller target, and densities those of the Student's t that fits the scores. Under a
+            transform that is not affine, such as "log10", all of these but the density, which is that
+            of the likelihood, have a known `noise_scale` where the prediction is, as `predict` has.
 
             Of classes: accuracy of the most probable class; brier, the squared distance of
             probabilities and truth summed over all classes, two for a Bernoulli target, 0 to 2

@@ -42,13 +42,13 @@ class Case:
         self.location = self.model.predict_draws(self.x, space="transformed")
         self.original = self.model.predict_draws(self.x)
         self.weights = ensemble.draw_weights
-        self.scale = self._scale(spec, pipeline)
+        # The likelihood has known noise at the target, a prediction at its own.
+        self.scale = self._scale(spec, pipeline.derivative(self.y))
+        self.predicted_scale = self._scale(spec, pipeline.derivative(self.original))
         self.scores = self.model.evaluate(self.x, self.y, noise_scale=self.row_noise)
 
-    def _scale(self, spec, pipeline):
-        known = 0.0
-        if self.row_noise is not None:
-            known = self.row_noise * pipeline.derivative(self.y)
+    def _scale(self, spec, slope):
+        known = 0.0 if self.row_noise is None else self.row_noise * slope
         if isinstance(spec.likelihood, HeteroscedasticGaussian):
             from tfbnn.posterior.forward import network_outputs
 
@@ -73,7 +73,7 @@ class Case:
     def moments(self):
         """Mean and standard deviation with noise, transformed: [N, K] each."""
         mean = np.average(self.location, axis=0, weights=self.weights)
-        variance = (self.location - mean) ** 2 + self.scale**2
+        variance = (self.location - mean) ** 2 + self.predicted_scale**2
         return mean, np.sqrt(np.average(variance, axis=0, weights=self.weights))
 
 
@@ -180,7 +180,8 @@ def test_central_coverage_counts_targets_between_two_quantiles(
     synthetic_ensemble, configuration, known
 ):
     case = Case(synthetic_ensemble(**configuration), known)
-    likelihood, z = case.ensemble.spec.likelihood, (case.target - case.location) / case.scale
+    likelihood = case.ensemble.spec.likelihood
+    z = (case.target - case.location) / case.predicted_scale
     if isinstance(likelihood, StudentT):
         below = stats.t.cdf(z * np.sqrt(likelihood.df / (likelihood.df - 2)), likelihood.df)
     else:
@@ -236,7 +237,7 @@ def test_crps_agrees_with_a_sample_of_the_mixture(synthetic_ensemble, configurat
     else:
         noise = generator.normal(size=shape)
     first, second = case.ensemble.y_pipeline.inverse(
-        case.location[chosen] + case.scale[chosen] * noise
+        case.location[chosen] + case.predicted_scale[chosen] * noise
     )
     terms = np.abs(first - case.y) - 0.5 * np.abs(first - second)
     error = terms.mean(axis=1).std(axis=0) / np.sqrt(count)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.basins.grouping import group_chains
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import function_of_chains, noise_tiles
+from tfbnn.posterior.prediction import function_of_chains, target_tiles
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
@@ -35,9 +33,11 @@ def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arra
     _require_moving_chains(ensemble, function, groups, len(rows.x))
     power = ensemble.spec.likelihood_power
     mean, stddev, judged = (np.empty(rows.y.shape) for _ in range(3))
-    for place, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
-        scale = cast(Array, scale)
-        found = left_out(rows.y[place], location, scale, weights, groups, power)
+    for tile in target_tiles(ensemble, rows):
+        place = tile.place
+        found = left_out(
+            rows.y[place], tile.location, tile.fitted, weights, groups, power, tile.predicted
+        )
         mean[place], stddev[place], judged[place] = found
     return mean, stddev, judged.astype(bool)
 
@@ -75,6 +75,7 @@ def left_out(
     weights: Array,
     groups: Array,
     power: float = 1.0,
+    predicted: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """(Mean, standard deviation with noise, whether they can be told) of rows left out, [n, K] each.
 
@@ -91,10 +92,11 @@ def left_out(
     Args:
         target: [n, K].
         location: Predictions of all draws, chain by chain [C * S, n, K].
-        scale: Their noise scales, broadcastable to `location`.
+        scale: Noise scales of their likelihood, broadcastable to `location`.
         weights: Of the chains [C]; each group has some.
         groups: Number of the group of each chain [C].
         power: Of the likelihood, in the fit; default 1, the posterior.
+        predicted: Noise scales of a prediction, where they are others; see `TargetTile`.
     """
     members = np.where(groups == np.unique(groups)[:, None], weights, 0.0)
     of_groups = members.sum(axis=1)
@@ -102,10 +104,13 @@ def left_out(
     shape = (len(weights), -1, *target.shape)
     of_chain = location.reshape(shape)
     means_of_chains = of_chain.mean(axis=1)
-    noise = np.broadcast_to(np.square(scale), location.shape).reshape(shape).mean(axis=1)
-    means, within, noise = (
+    noises = (
+        np.broadcast_to(np.square(values), location.shape).reshape(shape).mean(axis=1)
+        for values in (scale, scale if predicted is None else predicted)
+    )
+    means, within, noise, noise_of_new = (
         np.einsum("gc,cnk->gnk", members, values)
-        for values in (means_of_chains, of_chain.var(axis=1), noise)
+        for values in (means_of_chains, of_chain.var(axis=1), *noises)
     )
     between = np.square(means_of_chains - means[:, None])
     variance = within + np.einsum("gc,gcnk->gnk", members, between)
@@ -115,6 +120,6 @@ def left_out(
     left = np.maximum(np.nan_to_num(left), 1.0 - _LARGEST_LEVERAGE)
     left_means = target - (target - means) / left
     mean = np.einsum("g,gnk->nk", of_groups, left_means)
-    noise = noise / left * (1.0 + (1.0 / power - 1.0) * (1.0 - left))
-    spread = np.einsum("g,gnk->nk", of_groups, noise + np.square(left_means - mean))
+    around = noise_of_new + noise * (1.0 - left) / (power * left) + np.square(left_means - mean)
+    spread = np.einsum("g,gnk->nk", of_groups, around)
     return mean, np.sqrt(spread), judged
