@@ -74,10 +74,11 @@ def fit(
     for name in options.keys() - names:
         raise TypeError(f"options of cluster.fit are {', '.join(sorted(names))}, received {name}.")
     options["initial_state"] = networks_of(options.get("initial_state"))
-    checked = FitOptions(output=output, column_names=column_names_of(y), **options)
+    earlier = known_from(model, options["initial_state"])
+    of_targets = column_names_of(y, earlier and earlier.target_names)
+    checked = FitOptions(output=output, column_names=of_targets, **options)
     _check_kernel(checked.kernel)
     data = x, y, noise_scale, validation_data
-    earlier = known_from(model, checked.initial_state)
     rows, validation = rows_to_fit(model.spec, *data, earlier)
     return model.fit_rows(rows, validation, checked, Cluster(client))
 

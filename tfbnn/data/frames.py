@@ -74,6 +74,31 @@ def select_columns(value: Any, expected: tuple[str, ...] | None, what: str) -> A
     return value[[labels[places[name]] for name in expected]]
 
 
+def targets_in_order(
+    y: Any, noise_scale: Any, expected: tuple[str, ...] | None, name: str
+) -> tuple[Any, Any]:
+    """Targets and their noise in the order of a fit, where the names of a frame tell it.
+
+    Args:
+        y: Targets that the user passed; in their own order where they have no names, or others.
+        noise_scale: Their noise, by the same names, or a column for each of y as they were passed.
+        expected: Names of the targets in the fit, or None: the order is that of y.
+        name: Prefix of what messages call them.
+    """
+    names = column_names(y)
+    if names is None:
+        return y, noise_scale
+    order = names
+    if expected is not None and sorted(expected) == sorted(names):
+        y, order = select_columns(y, expected, f"{name}y"), expected
+    noise_names = column_names(noise_scale)
+    if noise_names is not None and sorted(noise_names) == sorted(order):
+        noise_scale = select_columns(noise_scale, order, f"{name}noise_scale")
+    elif order != names and np.shape(noise_scale)[1:] == (len(names),):
+        noise_scale = np.asarray(noise_scale)[:, [names.index(target) for target in order]]
+    return y, noise_scale
+
+
 def frame_columns(value: Any) -> Iterator[tuple[bool, Array]]:
     """Yields for each column of a frame whether its type is that of categories, and its entries [N]."""
     if isinstance(value, Table):
@@ -98,11 +123,11 @@ def are_numbers(value: Any) -> bool:
     return all(getattr(kind, "kind", "O") in ("i", "u", "f") for kind in kinds)
 
 
-def column_names_of(y: Any) -> dict[str, list[str]]:
+def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str, list[str]]:
     """What `Provenance.column_names` can say of a fit to targets y: the names of a frame or series.
 
     Numbers, as pandas counts columns without names, are no names; neither are those of arrays in
-    files and graphs.
+    files and graphs. In the order that `targets_in_order` puts them into.
     """
     labels = getattr(y, "columns", None)
     if labels is None and hasattr(y, "to_numpy"):
@@ -111,6 +136,8 @@ def column_names_of(y: Any) -> dict[str, list[str]]:
         return {}
     names = list(labels)
     are_text = all(isinstance(name, str) and name for name in names)
+    if are_text and expected is not None and sorted(expected) == sorted(names):
+        names = list(expected)
     return {"target_names": names} if names and are_text else {}
 
 

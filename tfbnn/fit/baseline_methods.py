@@ -166,10 +166,11 @@ class BaselineMethods(SampledModel):
         from tfbnn.run.options import FitOptions
 
         x, y, noise_scale, validation_data = data
-        options = FitOptions(**given, column_names=column_names_of(y))
+        earlier = known_from(self)
+        names = column_names_of(y, earlier and earlier.target_names)
+        options = FitOptions(**given, column_names=names)
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]), signals_interrupt():
-            earlier = known_from(self)
             rows, validation = rows_to_fit(self._asked, x, y, noise_scale, validation_data, earlier)
             fitted = fit_baseline(self._asked, rows, validation, name, options)
         record = fitted.record

@@ -266,6 +266,7 @@ class SampledNetwork(
         from tfbnn.run.options import FitOptions
 
         initial_state = networks_of(initial_state)
+        earlier = known_from(self, initial_state)
         options = FitOptions(
             kernel=kernel,
             num_chains=num_chains,
@@ -287,11 +288,10 @@ class SampledNetwork(
             resume=resume,
             commit_interval=commit_interval,
             num_workers=num_workers,
-            column_names=column_names_of(y),
+            column_names=column_names_of(y, earlier and earlier.target_names),
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]):
-            earlier = known_from(self, initial_state)
             data = x, y, noise_scale, validation_data
             rows, validation = rows_to_fit(self.spec, *data, earlier)
             return self.fit_rows(rows, validation, options)

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.bad_rows import columns_named, places_named
 from tfbnn.data.coding import as_inputs
-from tfbnn.data.frames import column_names, select_columns
+from tfbnn.data.frames import select_columns
 from tfbnn.data.transforms import checked_forward
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.rows import NetworkRows, Rows, check_range, data_hash, prepare_rows
@@ -72,8 +72,6 @@ def checked_rows(
         TypeError, ValueError: Where the ensemble cannot take them.
     """
     x = select_columns(x, ensemble.column_names, f"{name}x")
-    if set(column_names(y) or ()) == set(ensemble.target_names):
-        y = select_columns(y, tuple(ensemble.target_names), f"{name}y")
     rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, ensemble.known)
     require_noise(ensemble, rows.noise, what)
     with places_named(x):

@@ -116,7 +116,8 @@ class Ensemble:
     @property
     def known(self) -> Known:
         """What the model knows of rows that come later."""
-        return Known(self.feature_names, self.classes, self.coding)
+        names = tuple(self.target_names)
+        return Known(self.feature_names, self.classes, self.coding, target_names=names)
 
     @property
     def column_names(self) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError, columns_named, places_named
 from tfbnn.data.coding import Coding, as_inputs
-from tfbnn.data.frames import select_columns
+from tfbnn.data.frames import column_names, select_columns, targets_in_order
 from tfbnn.data.labels import Classes, as_labels, class_numbers, learn_classes
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
@@ -45,12 +45,14 @@ class Known(NamedTuple):
 
     Attributes:
         feature_names, classes, coding, transforms: As of `Rows`.
+        target_names: Names of the targets, in their order.
     """
 
     feature_names: tuple[str, ...] | None
     classes: Classes | None
     coding: Coding | None
     transforms: tuple[Pipeline, Pipeline] | None = None
+    target_names: tuple[str, ...] | None = None
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
@@ -101,9 +103,10 @@ def rows_to_fit(
             "validation_data must be (x, y) or (x, y, noise_scale), received "
             f"{type(validation_data).__name__}."
         )
+    names = column_names(y) if earlier is None else earlier.target_names
+    known = Known(rows.feature_names, rows.classes, rows.coding, target_names=names)
     x, y, *noise = validation_data
     noise_scale = noise[0] if noise else None
-    known = Known(rows.feature_names, rows.classes, rows.coding)
     return rows, prepare_rows(spec, x, y, noise_scale, "validation ", known)
 
 
@@ -122,8 +125,9 @@ def prepare_rows(
         x, y, noise_scale: What the user passed.
         name: Prefix of what messages call them.
         known: What is Known of them from the fit: columns of a frame are taken by their names,
-            whatever their order, and others are ignored. None: the rows themselves say how columns
-            are called and coded, and what the classes are.
+            whatever their order, and others are ignored; targets are put in their order by names,
+            too, and their noise with them. None: the rows themselves say how columns are called and
+            coded, and what the classes are.
 
     Returns:
         Rows.
@@ -131,6 +135,8 @@ def prepare_rows(
     classes = None if known is None else known.classes
     x = select_columns(x, None if known is None else known.column_names, f"{name}x")
     x = spec.flat_inputs(x)
+    order = None if known is None else known.target_names
+    y, noise_scale = targets_in_order(y, noise_scale, order, name)
     with places_named(x):
         if known is None:
             coding = learn_coding(x, f"{name}x")

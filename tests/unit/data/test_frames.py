@@ -28,6 +28,7 @@ from tfbnn.data.frames import column_names_of, select_columns
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.priors import Normal
+from tfbnn.spec.rows import Known, rows_to_fit
 
 NAMES = ("mass", "mix")
 FRAME = pd.DataFrame(X, columns=NAMES)
@@ -64,6 +65,45 @@ def test_targets_are_taken_by_name_in_any_order(synthetic_ensemble):
     assert np.max(model.evaluate(X, frame[["b", "a"]])["rmse"]) < 1e-6
     # A table whose columns have other names has them in order.
     assert np.max(model.evaluate(X, frame.set_axis(["c", "d"], axis=1))["rmse"]) < 1e-6
+
+
+def as_frame(noise):
+    return pd.DataFrame(noise, columns=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "of_noise",
+    [as_frame, np.asarray, lambda noise: as_frame(noise).set_axis(["c", "d"], axis=1)],
+    ids=["named", "array", "other names"],
+)
+def test_noise_goes_with_the_targets_that_it_is_of(synthetic_ensemble, of_noise):
+    """By its own names, else by the place of the target beside it."""
+    ensemble = synthetic_ensemble(layer_sizes=(2, 3, 2))
+    names = ensemble.provenance.stating(target_names=["a", "b"])
+    model = BayesianMLP.from_ensemble(replace(ensemble, provenance=names))
+    frame = as_frame(model.predict(X).mean + 0.1)
+    noise = np.full(frame.shape, [0.1, 5.0])
+    expected = str(model.evaluate(X, frame, noise_scale=noise))
+    passed = of_noise(noise[:, ::-1])
+    passed = passed.set_axis(passed.columns[::-1], axis=1) if of_noise is as_frame else passed
+    assert str(model.evaluate(X, frame[["b", "a"]], noise_scale=passed)) == expected
+    if of_noise is as_frame:
+        assert str(model.evaluate(X, frame, noise_scale=passed)) == expected
+
+
+def test_targets_of_validation_and_later_rows_are_taken_by_name():
+    targets = as_frame(np.arange(10.0)[:, None] + [0.0, 100.0])
+    inputs, swapped = np.arange(10.0)[:, None], targets[["b", "a"]]
+    spec = BayesianMLP([1, 3, 2]).spec
+    rows, validation = rows_to_fit(spec, inputs, targets, None, (inputs, swapped))
+    np.testing.assert_array_equal(validation.y, rows.y)
+    earlier = Known(None, None, None, target_names=("a", "b"))
+    noise = np.full(targets.shape, [5.0, 0.1])
+    later, validation = rows_to_fit(spec, inputs, swapped, noise, (inputs, targets), earlier)
+    np.testing.assert_array_equal(later.y, rows.y)
+    np.testing.assert_array_equal(later.noise, noise[:, ::-1])
+    np.testing.assert_array_equal(validation.y, rows.y)
+    assert column_names_of(swapped, ("a", "b")) == {"target_names": ["a", "b"]}
 
 
 @pytest.mark.parametrize("entry", WITHOUT_TENSORFLOW, ids=name_of)
