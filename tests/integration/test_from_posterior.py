@@ -6,6 +6,7 @@ import pytest
 import tfbnn
 from tests.support import keras_models
 from tfbnn import likelihoods, priors
+from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.fit import from_posterior
 
 SHORT = {
@@ -53,6 +54,21 @@ def test_the_second_fit_has_the_network_and_the_transforms_of_the_first(first, s
     assert run.pretraining.startswith("ADAM, 20 epochs, validation log likelihood")
     assert model.spec.earlier.num_rows == 30
     assert priors.FromPosterior(model)._prior.num_rows == 60
+
+
+def test_it_knows_where_the_rows_of_both_batches_are_and_them_again(second):
+    model, _ = second
+    batches = [rows(seed) for seed in (1, 2)]
+    both = np.concatenate([x for x, _ in batches])
+    found = model.posterior.training_inputs
+    expected = summarise_inputs(model.posterior.x_pipeline.forward(both))
+    for name, value in vars(expected).items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-9, err_msg=name)
+    seen = {tuple(np.round(x, 9)) for x in model.posterior.x_reference}
+    assert seen == {tuple(np.round(x, 9)) for x in both}
+    for batch in batches:
+        with pytest.raises(ValueError, match="received 30 of which 30 are rows"):
+            model.calibrate(*batch)
 
 
 def test_its_density_is_that_of_the_layers_and_of_both_batches(first, second):

@@ -64,11 +64,12 @@ class TrainingInputs:
         return _whitening_factors(self.covariance)
 
 
-def summarise_inputs(x: Array) -> TrainingInputs:
+def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
     """Summarises the transformed training inputs.
 
     Args:
         x: Inputs [N, D] on the scale the network sees, float64.
+        weights: How many rows each stands for [N]; default one.
 
     Returns:
         TrainingInputs.
@@ -77,9 +78,13 @@ def summarise_inputs(x: Array) -> TrainingInputs:
         ValueError: For numbers so large that their covariance overflows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = x.mean(axis=0)
-        products = [_products(x[rows] - mean) for rows in row_slices(len(x))]
-        covariance: Array = sum(products[1:], products[0]) / len(x)
+        mean = x.mean(axis=0) if weights is None else np.average(x, axis=0, weights=weights)
+        products = [
+            _products(x[rows] - mean, None if weights is None else weights[rows])
+            for rows in row_slices(len(x))
+        ]
+        covariance: Array = sum(products[1:], products[0])
+        covariance /= len(x) if weights is None else weights.sum()
     if not np.isfinite(covariance).all():
         raise ValueError(
             "x is so large that its covariance overflows, received values up to "
@@ -87,12 +92,20 @@ def summarise_inputs(x: Array) -> TrainingInputs:
         )
     distances = by_rows(partial(_distance, mean, _whitening_factors(covariance)), x)
     # One of the distances themselves, so that the share of rows within is not less than it says.
-    distances = np.quantile(distances, _LEVELS, method="inverted_cdf", overwrite_input=True)
+    if weights is None:
+        distances = np.quantile(distances, _LEVELS, method="inverted_cdf", overwrite_input=True)
+    else:
+        order = np.argsort(distances)
+        shares = np.cumsum(weights[order])
+        places = np.searchsorted(shares, np.multiply(_LEVELS, shares[-1]))
+        distances = distances[order][places]
     return TrainingInputs(x.min(axis=0), x.max(axis=0), mean, covariance, distances)
 
 
-def _products(deviation: Array) -> Array:
+def _products(deviation: Array, weights: Array | None) -> Array:
     """Sums over rows of the products of deviations [N, D]: [D, D], of many inputs of squares [D, 1]."""
+    if weights is not None:
+        deviation = deviation * np.sqrt(weights)[:, None]
     if deviation.shape[1] > MAX_COVARIANCE_INPUTS:
         squares: Array = np.sum(deviation**2, axis=0)
         return squares[:, None]

@@ -21,7 +21,7 @@ from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
-from tfbnn.spec.row_digests import row_digests
+from tfbnn.spec.row_digests import merged_digests, row_digests
 from tfbnn.spec.rows import Rows, TransformedRows, data_hash, reference_rows
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
@@ -50,11 +50,11 @@ def make_ensemble(
     until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
-        row_digests=row_digests(definition.rows),
+        row_digests=_digests(definition),
         draws=result.draws,
         sample_stats=result.sample_stats,
         chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),
-        training_inputs=transformed.inputs,
+        training_inputs=transformed.inputs(definition.spec.earlier),
         provenance=definition.provenance.stating(
             num_results_requested=definition.sampling.num_results,
             num_divergent=int(result.num_divergent.sum()),
@@ -65,6 +65,14 @@ def make_ensemble(
         ),
         readouts=result.readouts,
     )
+
+
+def _digests(definition: FitDefinition) -> Array:
+    """Of the rows of the fit, and of those of earlier fits that its prior stands for."""
+    digests, earlier = row_digests(definition.rows), definition.spec.earlier
+    if earlier is None or earlier.digests is None:
+        return digests
+    return merged_digests(digests, earlier.digests.values.astype(digests.dtype))
 
 
 def is_pretrained(definition: FitDefinition) -> bool:
@@ -160,9 +168,12 @@ def ensemble_without_draws(definition: FitDefinition, transformed: TransformedRo
 
 def _described(definition: FitDefinition, transformed: TransformedRows) -> dict[str, Any]:
     """Fields of the Ensemble that are known before there are draws."""
-    rows, validation = definition.rows, definition.validation
+    rows, validation, earlier = definition.rows, definition.validation, definition.spec.earlier
+    seen = rows.x if validation is None else validation.x
+    if earlier is not None:
+        seen = np.concatenate([transformed.x_pipeline.inverse(earlier.x.values), seen])
     return {
-        "x_reference": reference_rows(rows.x if validation is None else validation.x),
+        "x_reference": reference_rows(seen),
         "spec": definition.spec,
         "x_pipeline": transformed.x_pipeline,
         "y_pipeline": transformed.y_pipeline,

@@ -32,7 +32,8 @@ class FromPosterior:
     there is room for fewer rows a warning says so.
 
     The new model has the layer sizes, activations, parameterisation, likelihood and transforms of the
-    earlier one, whose priors, class labels, names and training ranges it takes over. Its chains start
+    earlier one, whose priors, class labels and names it takes over; trust is about the inputs of all rows,
+    and none of them passes for one that no fit has seen. Its chains start
     from the best of what pretraining on all these rows finds and of the last draws of the earlier ones, where
     log density judges, or new rows; where rows judge that the earlier chains have seen, or may have
     (`validation_data`), from the former alone. With `pretraining=None`, or no epochs of ADAM, they start
@@ -94,7 +95,11 @@ class FromPosterior:
         from tfbnn.engine.starts.condensing import condense
 
         self._prior = condense(
-            ensemble.spec, ensemble.transform(rows), ensemble.draws, ensemble.chain_weights
+            ensemble.spec,
+            ensemble.transform(rows),
+            ensemble.draws,
+            ensemble.chain_weights,
+            ensemble.row_digests,
         )
         self._earlier = ensemble
 

@@ -22,6 +22,12 @@ def row_digests(rows: Rows) -> Array:
     return digests[:MOST_DIGESTS].copy()
 
 
+def merged_digests(*parts: Array) -> Array:
+    """The digests of the rows of several fits together, out of those of each."""
+    digests: Array = np.unique(np.concatenate(parts))[:MOST_DIGESTS].copy()
+    return digests
+
+
 def num_known(known: Array, rows: Rows) -> int:
     """About how many of the rows have one of the digests that `row_digests` gave for others."""
     if not len(known):

@@ -15,6 +15,7 @@ from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_rows
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.priors import EarlierRows
 from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, slices_to_read
 
 MAX_REFERENCE_ROWS = 200  # which model files are held to
@@ -194,10 +195,16 @@ class TransformedRows(NamedTuple):
     train: NetworkRows
     held_out: NetworkRows | None
 
-    @property
-    def inputs(self) -> TrainingInputs:
-        """What an ensemble keeps of the training rows; costs the eigenvectors of a covariance."""
-        return summarise_inputs(self.train.x)
+    def inputs(self, earlier: EarlierRows | None) -> TrainingInputs:
+        """What an ensemble keeps of the training rows, and of those that a prior of earlier ones stands for.
+
+        It costs the eigenvectors of a covariance.
+        """
+        x = self.train.x
+        if earlier is None:
+            return summarise_inputs(x)
+        weights = np.concatenate([earlier.weights.values, np.ones(len(x))])
+        return summarise_inputs(np.concatenate([earlier.x.values, x]), weights)
 
     @classmethod
     def learn(cls, spec: NetworkSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":

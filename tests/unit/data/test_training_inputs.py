@@ -16,6 +16,18 @@ def test_range_mean_and_covariance():
     np.testing.assert_allclose(found.covariance, np.cov(x, rowvar=False, bias=True))
 
 
+@pytest.mark.parametrize("num_inputs", [2, MAX_COVARIANCE_INPUTS + 1])
+def test_a_row_that_stands_for_three_is_three_rows(num_inputs):
+    x, times = np.random.default_rng(2).normal(size=(40, num_inputs)), np.ones(40)
+    times[:10] = 3.0
+    found, expected = (
+        summarise_inputs(x, times),
+        summarise_inputs(np.repeat(x, times.astype(int), 0)),
+    )
+    for name, value in vars(expected).items():
+        np.testing.assert_allclose(getattr(found, name), value, atol=1e-12, err_msg=name)
+
+
 @pytest.mark.parametrize("rows", [1, 2])
 def test_few_rows_and_constant_columns(rows):
     found = summarise_inputs(np.full((rows, 2), 0.1))

@@ -50,7 +50,7 @@ _BLOCK_ROWS, _SMALL = 1024, 1e-10
 
 
 def condense(
-    spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array
+    spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array, digests: Array
 ) -> EarlierRows:
     """What rows have told, and those before them.
 
@@ -59,6 +59,7 @@ def condense(
         rows: Its rows on the scale the network sees.
         draws: Of each chain [C, S, P], the last of which count.
         chain_weights: [C].
+        digests: Of the rows and those before them.
 
     Raises:
         ValueError: Where a Gauss-Newton matrix is not finite and positive definite.
@@ -73,7 +74,8 @@ def condense(
         if len(table.x) > wanted:
             table = _some_of(table, spec.of_earlier(), networks, wanted)
     before = 0 if spec.earlier is None else spec.earlier.num_rows
-    return EarlierRows.of(num_rows=len(rows.x) + before, networks=networks, **table._asdict())
+    kept = table._asdict() | {"networks": networks, "digests": digests}
+    return EarlierRows.of(num_rows=len(rows.x) + before, **kept)
 
 
 def _wanted(spec: NetworkSpec, rows: WeightedRows) -> int:

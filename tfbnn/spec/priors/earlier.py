@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tfbnn.data.validation import check_integer
 from tfbnn.spec.priors.arrays import FrozenArray
 from tfbnn.spec.priors.base import REGISTRY
@@ -24,6 +26,7 @@ class EarlierRows:
         weights: How many rows each stands for [M]; they add up to about `num_rows`.
         networks: The last draw of each chain of the earlier fit, where chains start [B, P].
         num_rows: How many rows there were.
+        digests: Of all of them, as `Ensemble.row_digests`; None: files of before do not say.
     """
 
     x: FrozenArray
@@ -32,11 +35,12 @@ class EarlierRows:
     weights: FrozenArray
     networks: FrozenArray
     num_rows: int
+    digests: FrozenArray | None = None
 
     def __post_init__(self) -> None:
         ranks = {"x": 2, "y": 2, "weights": 1, "networks": 2}
-        if self.noise is not None:
-            ranks["noise"] = 2
+        ranks |= {"noise": 2} if self.noise is not None else {}
+        ranks |= {"digests": 1} if self.digests is not None else {}
         for name, rank in ranks.items():
             array = getattr(self, name)
             if not isinstance(array, FrozenArray) or len(array.shape) != rank:
@@ -56,6 +60,9 @@ class EarlierRows:
             raise ValueError("weights of EarlierRows must be positive.")
         if self.noise is not None and self.noise.values.min() < 0:
             raise ValueError("noise of EarlierRows must not be negative.")
+        digests = np.zeros(0) if self.digests is None else self.digests.values
+        if np.any((digests != np.floor(digests)) | (digests < 0) | (digests >= 2.0**32)):
+            raise ValueError("digests of EarlierRows must be integers of 32 bits.")
         check_integer("num_rows", self.num_rows, minimum=self.num_kept)
 
     @classmethod

@@ -176,6 +176,8 @@ def test_levenberg_marquardt_climbs_under_them(method):
         ({"x": np.zeros(5)}, "x of EarlierRows must be an array with 2 axes"),
         ({"noise": np.full((5, 1), -1.0)}, "noise of EarlierRows must not be negative"),
         ({"noise": np.ones((5, 2))}, "noise of EarlierRows must have shape"),
+        ({"digests": np.array([0.5])}, "digests of EarlierRows must be integers of 32 bits"),
+        ({"digests": np.array([-1.0])}, "digests of EarlierRows must be integers of 32 bits"),
         ({"num_rows": 4}, "num_rows"),
         ({"x": np.zeros((5, 3))}, "earlier must be of networks with"),
         ({"networks": np.zeros((2, 3))}, "earlier must be of networks with"),

@@ -26,6 +26,9 @@ def few_are_kept(monkeypatch):
     monkeypatch.setattr(condensing, "_FEWEST", 300)
 
 
+DIGESTS = np.array([3, 2**32 - 1], np.uint32)
+
+
 def make_rows(count, seed=1, noise=False):
     generator = np.random.default_rng(seed)
     x = generator.normal(size=(count, 3))
@@ -47,7 +50,7 @@ def data_of(rows):
 def condensed(spec, rows, draws=None):
     draws = draws_near(spec) if draws is None else draws
     weights = np.full(len(draws), 1 / len(draws))
-    return spec.after(condense(spec, rows, draws, weights))
+    return spec.after(condense(spec, rows, draws, weights, DIGESTS))
 
 
 def log_likelihood(spec, theta, *batches):
@@ -141,8 +144,9 @@ def test_weights_are_positive_and_as_many_as_there_are_rows():
 def test_chains_without_weight_say_nothing():
     spec, rows = plain_spec([3, 3, 2], dtype="float64", **KNOWN), make_rows(400)
     draws = draws_near(spec, 3, spread=2.0)
-    found = condense(spec, rows, draws, np.array([0.25, 0.0, 0.75]))
-    assert found == condense(spec, rows, draws[[0, 2]], np.array([0.5, 0.5]))
+    found = condense(spec, rows, draws, np.array([0.25, 0.0, 0.75]), DIGESTS)
+    assert found == condense(spec, rows, draws[[0, 2]], np.array([0.5, 0.5]), DIGESTS)
+    assert found.digests.values.tolist() == DIGESTS.tolist()
     assert np.array_equal(found.networks.values, draws[[0, 2], -1])
 
 
