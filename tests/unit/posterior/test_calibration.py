@@ -16,6 +16,7 @@ from tests.support.marks import statistics_but
 from tests.support.model_file_edits import rewrite
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.likelihoods import Bernoulli, StudentT
+from tfbnn.posterior.calibration.calibrating import calibration_of_moments
 from tfbnn.posterior.calibration.left_out import left_out
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.calibration.score_distribution import (
@@ -24,7 +25,7 @@ from tfbnn.posterior.calibration.score_distribution import (
     ScoreDistribution,
 )
 from tfbnn.spec.row_digests import MOST_DIGESTS, num_known, row_digests
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import NetworkRows, Rows
 
 LEVELS = np.array([1e-5, 0.00135, 0.0228, 0.1587, 0.5, 0.8413, 0.9772, 0.99865, 1 - 1e-5])
 LOG = ["log10", "standardize"]
@@ -305,6 +306,35 @@ def test_groups_by_stddev_are_right_by_themselves():
     record = case.model.calibrate(case.x, case.y, by="stddev")
     assert len(record.groups) == 3 and "group 2 of 3" in record.summary()
     np.testing.assert_allclose(shares(), 0.683, atol=0.09)
+
+
+def calibration_of(spread, by="stddev"):
+    """Of scores that are as wide as the group of equal deviations that they belong to."""
+    case = Case(num_rows=len(spread), layer_sizes=(2, 5, spread.shape[1]))
+    rows = NetworkRows(np.zeros((len(spread), 2)), spread * spread, None)
+    rows.y[::2] *= -1.0
+    return calibration_of_moments(case.ensemble, rows, np.zeros_like(spread), spread, by, "split")
+
+
+def test_equal_deviations_are_in_the_group_that_predictions_like_them_get():
+    """Also where another target has others; rounding apart, which tells no predictions apart."""
+    spread = np.repeat([0.1, 0.2, 0.4], [500, 300, 200])[:, None]
+    spread = spread * (1.0 + 1e-8 * np.random.default_rng(0).normal(size=spread.shape))
+    both = np.hstack([spread, np.linspace(1.0, 2.0, 1000)[:, None]])
+    for found in (calibration_of(spread), calibration_of(both)):
+        assert [len(group[0].scores) for group in found.groups] == [500, 300, 200]
+        np.testing.assert_allclose(found.edges[:, 0], [0.15, 0.3], rtol=1e-6)
+        inside = found.groups_of(
+            np.repeat([[0.1], [0.2], [0.4]], found.edges.shape[1], 1), np.ones(3)
+        )
+        assert inside[:, 0].tolist() == [0, 1, 2]
+
+
+def test_few_of_one_deviation_are_no_group():
+    spread = np.repeat([0.1, 0.2], [900, 100])[:, None]
+    with pytest.raises(ValueError, match="needs predicted standard deviations that differ"):
+        calibration_of(spread)
+    assert calibration_of(spread, "auto").by is None
 
 
 def test_groups_by_trust_are_those_inside_and_at_the_edge():

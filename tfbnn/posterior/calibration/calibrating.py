@@ -21,6 +21,9 @@ from tfbnn.system.arrays import Array
 
 # Fewer rows in a group tell the ends of its intervals no better than all rows do.
 FEWEST_OF_A_GROUP = 150
+# Share by which predicted standard deviations differ on the two sides of an edge between groups: rounding
+# does not carry a prediction over it.
+_LEAST_GAP = 1e-6
 _NUM_FOLDS = 5
 
 
@@ -147,7 +150,7 @@ def calibration_of_moments(
             f"received {len(scores)}. Pass more."
         )
     if by is not None and is_auto(by):
-        by = "stddev" if len(scores) >= 2 * FEWEST_OF_A_GROUP else None
+        by = "stddev" if len(_first_rows(spread)) else None
     groups, edges = _groups(spread, trust, by)
     within = [np.mean(np.abs(plain) < k, axis=0) for k in LEVELS]
     return Calibration(
@@ -171,14 +174,37 @@ def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[Array, Array]:
         groups = np.repeat((trust < INSIDE).astype(int)[:, None], num_targets, axis=1)
         _require_rows(by, np.bincount(groups[:, 0], minlength=2).tolist())
         return groups, np.empty((0, num_targets))
-    count = min(MOST_GROUPS, num_rows // FEWEST_OF_A_GROUP)
-    if count < 2:
+    first = _first_rows(stddev)
+    if not len(first):
         _require_rows("stddev", [num_rows // 2] * 2)
-    ranks = stddev.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
-    first = np.arange(1, count) * num_rows // count
+        raise ValueError(
+            "by='stddev' needs predicted standard deviations that differ, received so many equal ones "
+            f"that no {FEWEST_OF_A_GROUP} rows are apart from {FEWEST_OF_A_GROUP} others. Use by=None."
+        )
     ordered = np.sort(stddev, axis=0)
-    groups = np.searchsorted(first, ranks, side="right")
-    return groups, 0.5 * (ordered[first - 1] + ordered[first])
+    edges = 0.5 * (ordered[first - 1] + ordered[first])
+    return np.sum(stddev > edges[:, None], axis=0), edges
+
+
+def _first_rows(stddev: Array) -> Array:
+    """Ranks of the rows that groups by "stddev" begin with, but the first [B - 1]; none: no groups.
+
+    Groups are about as large as each other. Predictions are told apart by their standard deviations
+    [n, K] alone, so that equal ones are in one group, in whatever target.
+    """
+    num_rows = len(stddev)
+    count = min(MOST_GROUPS, num_rows // FEWEST_OF_A_GROUP)
+    ordered = np.sort(stddev, axis=0)
+    apart = (ordered[1:] > ordered[:-1] * (1.0 + _LEAST_GAP)).all(axis=1)
+    possible = 1 + np.flatnonzero(apart)
+    first: list[int] = []
+    for wanted in np.arange(1, count) * num_rows // count:
+        begin = first[-1] if first else 0
+        left = possible[possible >= begin + FEWEST_OF_A_GROUP]
+        left = left[left <= num_rows - FEWEST_OF_A_GROUP]
+        if len(left):
+            first.append(int(left[np.argmin(np.abs(left - wanted))]))
+    return np.array(first, int)
 
 
 def _require_rows(by: str, sizes: list[int]) -> None:
