@@ -5,6 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coded_column import NUMBERS
 from tfbnn.data.coding import Coding
@@ -54,24 +56,34 @@ class Labels:
     Attributes:
         names: The columns.
         are_text: Whether labels stay text even where they look like numbers: "1" of "1" and "x".
+        are_flags: Whether they are true or false, which formats without flags have as text.
     """
 
     names: tuple[str, ...]
     are_text: bool
+    are_flags: bool = False
 
     @classmethod
     def learn(cls, table: Table, names: Sequence[str]) -> "Labels":
         """Labels are integers where the training table has nothing else, see `label_numbers`."""
-        return cls(tuple(names), _numbers(table.labels(names)) is None)
+        labels = table.labels(names)
+        return cls(tuple(names), _numbers(labels) is None, labels.dtype.kind == "b")
 
     @classmethod
     def of_model(cls, model: SampledModel, names: Sequence[str]) -> "Labels":
         """Labels of the kind that a fitted classifier knows."""
-        return cls(tuple(names), any(isinstance(label, str) for label in model.classes or ()))
+        classes = np.array(model.classes or [0])
+        return cls(tuple(names), classes.dtype.kind == "U", classes.dtype.kind == "b")
 
     def read(self, table: Table) -> Array:
         """The labels [N, K]: text or numbers."""
         labels = table.labels(self.names)
+        if labels.dtype.kind != "U":
+            return labels.astype(str) if self.are_text else labels
+        if self.are_flags:
+            words = np.char.lower(labels)
+            is_true: Array = words == "true"
+            return is_true if (is_true | (words == "false")).all() else labels
         numbers = None if self.are_text else _numbers(labels)
         return labels if numbers is None else numbers
 

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     table, features = _read(args, label_names)
     labels = Labels.learn(table, label_names) if label_names else None
     num_classes = len(np.unique(labels.read(table))) if labels else 0
-    table, held_out = _held_out(args, table, [*features, *targets, *noise], label_names)
+    table, held_out = training_and_held_out(args, table, [*features, *targets, *noise], label_names)
     coding = coding_of(table.select(features), asked.initial_state)
     num_inputs = len(features) if coding is None else coding.num_inputs
     model = make_model(args, num_inputs, len(targets), num_classes)
@@ -153,7 +153,7 @@ def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
     return [name for name in features if name not in names]
 
 
-def _held_out(
+def training_and_held_out(
     args: argparse.Namespace, table: Table, names: Sequence[str], label_names: Sequence[str]
 ) -> tuple[Table, Table | None]:
     """(Training table, validation table or None)."""
@@ -167,8 +167,10 @@ def _held_out(
     order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
     kept_back = np.isin(np.arange(len(table)), order[:count])
     # A held-out value that no training row has would be refused: nothing was learned of it.
-    for name in [name for name in names if name in table.words]:
-        entries = table.column(name).astype(str)
+    words = [name for name in names if name in table.words]
+    labels = [table.labels([name])[:, 0] for name in label_names]
+    for entries in [*map(table.column, words), *labels]:
+        entries = entries.astype(str)
         kept_back &= np.isin(entries, entries[~kept_back])
     if kept_back.all() or not kept_back.any():
         raise ValueError(

@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from tfbnn.cli.columns import ModelInputs, Roles, as_noise
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import (
@@ -129,26 +127,19 @@ def run(args: argparse.Namespace) -> int:
     ):
         for piece in pieces:
             prediction = predict(piece.x, noise_scale=piece.noise).columns
-            labels = [model.posterior.most_probable(prediction.mean)] if has_labels else []
-            write(values_of(prediction), _side_by_side([*piece.kept, *labels]))
+            kept = piece.kept
+            if has_labels:
+                kept = [*kept, *model.posterior.most_probable(prediction.mean).T]
+            write(values_of(prediction), kept)
     return DONE
 
 
 class _Piece(NamedTuple):
-    """Some rows: inputs, known noise or None, and each of the columns that are kept [n, 1]."""
+    """Some rows: inputs, known noise or None, and each of the columns that are kept [n]."""
 
     x: Table
     noise: Array | None
     kept: list[Array]
-
-
-def _side_by_side(columns: Sequence[Array]) -> Array | None:
-    """Columns of one array: of text where they are not all of a kind; None where there are none."""
-    if not columns:
-        return None
-    kinds = {column.dtype.kind for column in columns}
-    is_alike = len(kinds) == 1 or kinds <= {"i", "u", "f"}
-    return np.column_stack([column if is_alike else column.astype(str) for column in columns])
 
 
 def _class_columns(ensemble: Ensemble, is_named: bool) -> list[str]:
@@ -168,7 +159,7 @@ def _pieces(
         return [name for name in inputs.pick(available) if name not in others]
 
     def split(table: Table) -> _Piece:
-        kept = [table.labels([name]) for name in keep]
+        kept = [table.labels([name])[:, 0] for name in keep]
         return _Piece(inputs.of(table), as_noise(table, noise), kept)
 
     if not is_csv(path):
@@ -188,7 +179,7 @@ def _pieces(
             split(
                 replace(
                     table_of(rows, piece, names, inputs.categories),
-                    texts=rows.texts(piece, keep),
+                    texts=rows.cells(piece, keep),
                 )
             )
             for piece in pieces

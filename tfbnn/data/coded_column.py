@@ -85,7 +85,7 @@ class Column:
         known = _FLAGS if self.kind == FLAGS else dict(zip(self.values, range(len(self.values))))
         if self.kind == FLAGS:
             words = [word.casefold() for word in words]
-        places = np.array([known.get(word, -1) for word in words])
+        places = np.array([known.get(word, -1) for word in words], int)
         if (places < 0).any():
             self._refuse(int(np.argmax(places < 0)), entries, what, argument)
         if self.kind == FLAGS or len(self.values) == 2:

@@ -6,6 +6,7 @@ What separates the cells and where the header is: see `tfbnn.data.text_lines`.
 import contextlib
 import csv
 import gzip
+import itertools
 import os
 import sys
 from collections import Counter
@@ -113,6 +114,11 @@ class CsvRows:
                         f"{self.source}, line {line}, column {name}: expected a {what}, got an "
                         f"empty cell; repair or remove the row{instead}."
                     )
+        return self.cells(lines, names)
+
+    def cells(self, lines: Lines, names: Names) -> dict[str, Array]:
+        """As `texts`, whatever is written there, or nothing."""
+        places = column_places(names, self.columns, self.source)
         return {
             name: np.array([cells[place].strip() for _, cells in lines])
             for name, place in zip(names, places)
@@ -158,7 +164,7 @@ def write_csv(
     columns: Names,
     values: Any,
     *,
-    labels: Any = None,
+    labels: Sequence[Array] = (),
     digits: int = 17,
     header: bool = True,
     separator: str = ",",
@@ -170,7 +176,7 @@ def write_csv(
             writing.
         columns: L + M names.
         values: Numbers [N, M].
-        labels: Text, integers or booleans [N, L], written as they are; None (default): L is 0.
+        labels: L columns [N], each of text, booleans or numbers, written as they are; default none.
         digits: Significant digits; 17 (default) keep every bit.
         header: Whether to write the line of column names; off for further rows of one table.
         separator: What stands between cells.
@@ -179,8 +185,7 @@ def write_csv(
         ValueError: If there is not one name per column.
     """
     values = np.asarray(values, dtype=np.float64)
-    labels = np.empty((*values.shape[:1], 0)) if labels is None else np.asarray(labels)
-    count = len(columns) - labels.shape[-1]
+    count = len(columns) - len(labels)
     if values.ndim != 2 or values.shape[1] != count:
         raise ValueError(
             f"values must have shape [N, {count}], one column per name, received "
@@ -201,9 +206,10 @@ def write_csv(
     writer = csv.writer(target, delimiter=separator, lineterminator="\n")
     if header:
         writer.writerow(columns)
+    texts = zip(*(column.tolist() for column in labels)) if len(labels) else itertools.repeat(())
     writer.writerows(
-        [*texts, *(f"{value:.{digits}g}" for value in row)]
-        for texts, row in zip(labels.tolist(), values.tolist())
+        [*cells, *(f"{value:.{digits}g}" for value in row)]
+        for cells, row in zip(texts, values.tolist())
     )
 
 

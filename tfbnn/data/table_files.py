@@ -9,7 +9,7 @@ import gzip
 import io
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Protocol, TextIO
 
 import numpy as np
@@ -28,8 +28,8 @@ _GZ = ".gz"
 class Writer(Protocol):
     """Takes the next rows of a table."""
 
-    def __call__(self, values: Array, labels: Array | None = None) -> None:
-        """Takes numbers [n, M], and labels [n, L], which stand before them."""
+    def __call__(self, values: Array, labels: Sequence[Array] = ()) -> None:
+        """Takes numbers [n, M], and columns [n] of any kind each, which stand before them."""
 
 
 def ending_of(path: StrPath) -> str:
@@ -61,17 +61,18 @@ def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
     if write is _write_parquet:
         required("pyarrow", f"Writing {os.fspath(path)} needs pyarrow", "parquet")
     _check_names(path, columns, separate=write is not _write_parquet)
-    parts: list[tuple[Array, Array | None]] = []
-    yield lambda values, labels=None: parts.append((values, labels))
+    parts: list[list[Array]] = []
+    yield lambda values, labels=(): parts.append([*labels, *values.T])
     with replacing(path) as temporary, open(temporary, "wb") as stream:
-        write(stream, dict(zip(columns, _gathered(parts, len(columns)))))
+        whole = map(np.concatenate, zip(*parts)) if parts else [np.empty(0)] * len(columns)
+        write(stream, dict(zip(columns, whole)))
 
 
 def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
     """What writes the rows of a table to a stream, the names of the columns before the first."""
     is_first = True
 
-    def write(values: Array, labels: Array | None = None) -> None:
+    def write(values: Array, labels: Sequence[Array] = ()) -> None:
         nonlocal is_first
         write_csv(
             stream,
@@ -85,15 +86,6 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
         is_first = False
 
     return write
-
-
-def _gathered(parts: list[tuple[Array, Array | None]], count: int) -> list[Array]:
-    """The columns of all rows, labels before numbers."""
-    if not parts:
-        return [np.empty(0)] * count
-    values, labels = zip(*parts)
-    found = [] if labels[0] is None else list(np.concatenate(labels).T)
-    return [*found, *np.concatenate(values).T]
 
 
 def _check_names(path: StrPath, columns: Names, *, separate: bool) -> None:

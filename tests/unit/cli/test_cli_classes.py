@@ -1,13 +1,16 @@
 """The command line on class labels: fit, predict, evaluate and what else takes a classifier."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import QUICK, check_refusal
+from tfbnn.cli.fit import training_and_held_out
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
@@ -24,7 +27,7 @@ def folder(tmp_path_factory, synthetic_ensemble):
     numbers = np.digitize(x[:, 0], np.quantile(x[:, 0], [0.3, 0.6]))[:, None]
     species, answers = np.array(SPECIES)[numbers], np.array(["no", "yes"])[numbers // 2]
     for name, labels in {"iris": species, "answers": answers, "numbers": numbers + 1}.items():
-        write_csv(folder / f"{name}.csv", ["label", "a", "b"], x, labels=labels)
+        write_csv(folder / f"{name}.csv", ["label", "a", "b"], x, labels=labels.T)
     np.savez(folder / "numbers.npz", a=x[:, 0], b=x[:, 1], label=numbers[:, 0] + 1)
     names = {"feature_names": ("a", "b"), "provenance": {"target_names": ["label"]}}
     for name, settings in {
@@ -75,6 +78,37 @@ def test_evaluate(run, folder):
     found = json.loads(run("evaluate iris.h5 iris.csv --json")[1])
     assert found["brier"] == pytest.approx(expected["brier"])
     check_refusal(run("evaluate answers.h5 iris.csv"), "'no', 'yes'", "'setosa'")
+
+
+def test_flags_are_labels_in_every_format(run, folder, synthetic_ensemble):
+    """Text has no flags, and a model of text may get some."""
+    pytest.importorskip("pyarrow")
+    x = make_rows(20, 2, 1)[0]
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "label": x[:, 0] > 0})
+    frame.to_csv(folder / "flags.csv", index=False)
+    frame.to_parquet(folder / "flags.parquet")
+    of_table = {"feature_names": ("a", "b"), "provenance": {"target_names": ["label"]}}
+    found = set()
+    for name, classes in {"flags": (False, True), "texts": ("False", "True")}.items():
+        settings = {"likelihood": Bernoulli(), "classes": classes} | of_table
+        BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / f"{name}.h5")
+        for ending in ("csv", "parquet"):
+            code, out, err = run(f"evaluate {name}.h5 flags.{ending} --json")
+            assert (code, err) == (0, "")
+            found.add(json.loads(out)["accuracy"])
+    assert len(found) == 1
+    (folder / "other.csv").write_text("label,a,b\nmaybe,1,2\n")
+    check_refusal(run("evaluate flags.h5 other.csv"), "False, True", "'maybe'")
+
+
+def test_labels_of_few_rows_are_never_all_held_out(folder):
+    labels = np.array(["cat", "dog"] * 9 + ["owl"] * 2)
+    write_csv(folder / "rare.csv", ["label", "a"], np.arange(20.0)[:, None], labels=[labels])
+    table = read_table(folder / "rare.csv", labels=["label"])
+    for seed in range(20):
+        args = SimpleNamespace(validation=None, validation_fraction=0.5, seed=seed)
+        first, second = training_and_held_out(args, table, ["a"], ["label"])
+        assert set(first.texts["label"]) == set(labels) and len(second) > 0
 
 
 def test_other_commands(run):

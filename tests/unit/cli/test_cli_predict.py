@@ -126,6 +126,13 @@ def test_columns_can_be_kept_as_they_are_written(run, named):
     assert lines[2] == f'"p,2",8,-1,{plain[2]}'
 
 
+def test_empty_cells_are_kept_as_they_are(run, folder):
+    (folder / "notes.csv").write_text("note,b,a\n,1.5,2\nseen,-1,0.5\n")
+    code, out, _ = run("predict model.h5 notes.csv --keep note")
+    assert code == 0
+    assert [line.split(",")[0] for line in out.splitlines()] == ["note", "", "seen"]
+
+
 def write_arrays(path, columns):
     """Writes columns as NPZ, HDF5 or Parquet."""
     if path.suffix == ".npz":
@@ -144,16 +151,17 @@ def write_arrays(path, columns):
 def test_columns_of_arrays_can_be_kept(run, folder, model, suffix, synthetic_ensemble):
     ensemble = synthetic_ensemble(layer_sizes=(2, 1), num_results=2)
     BayesianMLP.from_ensemble(ensemble).save(folder / "nameless.h5")
-    columns = {"id": np.array([7, 9]), "a": np.array([2.0, 0.5]), "b": np.array([1.5, -1.0])}
+    ids = [2**60 + 1, 9]  # which no float64 is
+    columns = {"id": np.array(ids), "a": np.array([2.0, 0.5]), "b": np.array([1.5, -1.0])}
     write_arrays(folder / f"ids.{suffix}", columns)
     assert run(f"predict {model} ids.{suffix} --keep id -o kept.npz")[0] == 0
     with np.load(folder / "kept.npz") as kept:
-        assert list(kept) == ["id", "mean", "stddev"] and kept["id"].tolist() == [7, 9]
+        assert list(kept) == ["id", "mean", "stddev"] and kept["id"].tolist() == ids
     # An input is kept, too, where it is known which columns are inputs.
     if model == "model.h5":
         assert run(f"predict {model} ids.{suffix} --keep b,id -o kept.npz")[0] == 0
         with np.load(folder / "kept.npz") as kept:
-            assert kept["b"].tolist() == [1.5, -1.0] and kept["id"].tolist() == [7, 9]
+            assert kept["b"].tolist() == [1.5, -1.0] and kept["id"].tolist() == ids
 
 
 def test_classes_stand_behind_what_is_kept(run, named, folder, synthetic_ensemble):

@@ -52,6 +52,12 @@ def answers(model, x):
     ]
 
 
+def test_a_frame_without_rows_is_refused(model):
+    for entry in (model.predict, model.predict_draws, model.code_inputs):
+        with pytest.raises(ValueError, match="x must have at least one row"):
+            entry(FRAME[:0])
+
+
 def test_frames_and_coded_numbers_give_the_same_answers(model):
     numbers = model.posterior.coding.encoded(FRAME, "x")
     expected = answers(model, numbers)

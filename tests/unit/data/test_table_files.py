@@ -14,8 +14,8 @@ from tfbnn.data.tables import read_table
 
 NAMES = ("class", "p", "file")
 PIECES = [
-    (np.array([[0.5, 1.0], [1 / 3, 2.0]]), np.array([["λ, b"], ["1"]])),
-    (np.array([[0.25, 3.0]]), np.array([["a longer one"]])),
+    (np.array([[0.5, 1.0], [1 / 3, 2.0]]), [np.array(["λ, b", "1"])]),
+    (np.array([[0.25, 3.0]]), [np.array(["a longer one"])]),
 ]
 P, LABELS = [0.5, 1 / 3, 0.25], ["λ, b", "1", "a longer one"]
 
@@ -62,7 +62,7 @@ def test_every_format_holds_the_same(tmp_path, ending):
 @pytest.mark.parametrize("ending", [".npz", ".h5", ".parquet"])
 def test_what_is_no_text_keeps_every_bit_and_is_read_again(tmp_path, ending):
     values = np.random.default_rng(0).normal(size=(7, 2))
-    write(tmp_path / f"t{ending}", [(values[:4], None), (values[4:], None)], ("mean", "stddev"))
+    write(tmp_path / f"t{ending}", [(values[:4], ()), (values[4:], ())], ("mean", "stddev"))
     table = read_table(tmp_path / f"t{ending}", ["mean", "stddev"])
     np.testing.assert_array_equal(table.values, values)
 

@@ -286,7 +286,7 @@ def test_write_csv_keeps_every_bit(tmp_path):
 
 
 def test_labels_come_back_as_they_were_written(tmp_path):
-    path, labels = tmp_path / "t.csv", np.array([["a, b"], ["1"], ["naïve λ"]])
+    path, labels = tmp_path / "t.csv", [np.array(["a, b", "1", "naïve λ"])]
     write_csv(path, ["label", "x"], [[1.0], [2.0], [3.0]], labels=labels)
     table = read_table(path, labels=["label"])
     assert table.columns == ("x",) and table.values[:, 0].tolist() == [1.0, 2.0, 3.0]

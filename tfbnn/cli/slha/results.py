@@ -58,12 +58,12 @@ class Results:
     def take(self, names: Sequence[str], sections: CrossSections) -> None:
         """Takes the points of these names, which are paths where there are copies."""
         self.num_points += len(names)
-        labels = np.repeat(np.array(names, dtype=str), len(sections.pids))[:, None]
+        points = np.repeat(np.array(names, dtype=str), len(sections.pids))
         values = self._values(sections)
         if self._write is not None:
-            self._write(values, labels)
+            self._write(values, [points])
         if self._keeps_records:
-            self.records += _records(columns_of(self._with_others), labels, values)
+            self.records += _records(columns_of(self._with_others), points, values)
         if self._copies is not None:
             self._write_copies(self._copies, names, sections)
 
@@ -100,11 +100,11 @@ class Results:
             self.num_strangers += bool(strangers)
 
 
-def _records(columns: Sequence[str], labels: Array, values: Array) -> list[dict[str, Any]]:
+def _records(columns: Sequence[str], points: Array, values: Array) -> list[dict[str, Any]]:
     return [
-        {columns[0]: label}
+        {columns[0]: point}
         | {name: int(value) if name in _WHOLE else value for name, value in zip(columns[1:], row)}
-        for (label,), row in zip(labels.tolist(), values.tolist())
+        for point, row in zip(points.tolist(), values.tolist())
     ]
 
 
