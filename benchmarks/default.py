@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from common import HERE, add_common_options, data_folder, keep, output_folder, revision
 from default_class_rivals import CLASS_RIVALS
-from default_ours import OURS
+from default_ours import OUR_HETEROSCEDASTIC, OURS
 from default_report import report
 from default_rivals import RIVALS
 from default_tables import CLASSES, NOISE_FREE, REGRESSION, TABLES
@@ -35,9 +35,9 @@ from store import Store
 
 TIME_LIMIT = 900.0
 PYTHONS = "--rivals-python or --bde-python an interpreter that has it"
-# Rivals that cannot do without something: the kind of table, and how many of its splits.
-KINDS = {"spline": (NOISE_FREE,), "bde": (REGRESSION,)}
-MAX_SPLITS = {"bde": 1, "short": 1}
+# Methods of some kinds of tables only, and of their first splits.
+KINDS = {"spline": (NOISE_FREE,), "bde": (REGRESSION,), OUR_HETEROSCEDASTIC: (REGRESSION,)}
+MAX_SPLITS = {"bde": 1, "short": 1, OUR_HETEROSCEDASTIC: 1}
 GROUPS = {"ours": tuple(OURS), "rivals": tuple(dict.fromkeys([*RIVALS, *CLASS_RIVALS]))}
 METHODS = [*GROUPS["ours"], *GROUPS["rivals"]]
 
@@ -68,26 +68,24 @@ def jobs(options):
         table = TABLES[name]
         splits = options.splits or range(1 if options.quick else table.num_splits)
         for split in (split for split in splits if split < table.num_splits):
-            for method in wanted:
+            for method in (method for method in wanted if _applies(method, table, split)):
                 if method in OURS:
                     found = _our_jobs(name, split, method, options)
                     yield from itertools.islice(found, 1 if options.quick else None)
-                elif _applies(method, table, split):
+                else:
                     yield Job(name, split, method)
                     if table.plain and method != "bde":
                         yield Job(name, split, method, plain=True)
 
 
 def _applies(method, table, split):
-    known = CLASS_RIVALS if table.kind == CLASSES else RIVALS
+    known = OURS | (CLASS_RIVALS if table.kind == CLASSES else RIVALS)
     kinds = KINDS.get(method, (table.kind,))
     return method in known and table.kind in kinds and split < MAX_SPLITS.get(method, split + 1)
 
 
 def _our_jobs(name, split, method, options):
     table = TABLES[name]
-    if split >= MAX_SPLITS.get(method, split + 1):
-        return
     networks = {(50,): table.seeds if method == "default" else table.seeds[:1]}
     if method == "default" and split == 0:
         networks |= table.also

@@ -6,6 +6,7 @@ import numpy as np
 from common import markdown
 from default_bars import bars
 from default_compare import DEFAULT, best_rival, by_split, difference, done, methods, of_table
+from default_ours import OUR_HETEROSCEDASTIC, OURS
 from default_rivals import HETEROSCEDASTIC
 from default_tables import CLASSES, TABLES
 
@@ -15,7 +16,8 @@ LEGEND = """\
 Means over splits, with the standard error of the mean where there are several; "default 50" is
 `BayesianMLP([D, 50, K]).fit_posterior(x, y, seed=seed)` and nothing else (of classes also the
 likelihood, which integers cannot say of themselves), "default 50-50" the same with two hidden
-layers, "short" the default stopped after two minutes. Splits counts splits, and fits in brackets
+layers, "short" the default stopped after two minutes, "heteroscedastic 50" the default with
+`likelihood=HeteroscedasticGaussian()` and two outputs. Splits counts splits, and fits in brackets
 where they are more: other seeds on the first split. RMSE, LPD (mean log predictive density per row)
 and CRPS are in the units of the file; coverage is the share of test rows within 1 and 2 standard
 deviations, noise included. Brier is summed over classes, ECE has 15 bins. Wall and processor seconds
@@ -43,6 +45,8 @@ it is above 1, other processes ran beside, and wall seconds mean little."""
 
 SCORES = {"RMSE": "rmse", "LPD": "lpd", "CRPS": "crps"}
 CLASS_SCORES = {"accuracy": "accuracy", "LPD": "lpd", "Brier": "brier", "ECE": "ece"}
+# Methods with noise that depends on the inputs.
+BY_INPUT = (OUR_HETEROSCEDASTIC, *HETEROSCEDASTIC)
 COST = ["wall s", "processor s", "load", "verdict"]
 
 
@@ -53,6 +57,7 @@ def report(rows):
         _section("Regression", rows, False, SCORES),
         _section("Classes", rows, True, CLASS_SCORES),
         _differences(rows),
+        _noise_by_input(rows),
         f"## Bars\n\n{markdown(['bar', 'found', 'met'], bars(rows))}",
         LEGEND,
         _processes_on_wine(rows),
@@ -73,7 +78,7 @@ def _section(title, rows, of_classes, scores):
 
 
 def _line(name, group, scores):
-    star = " *" if group[0]["method"] in HETEROSCEDASTIC and "rmse" in scores.values() else ""
+    star = " *" if group[0]["method"] in BY_INPUT and "rmse" in scores.values() else ""
     finished = done(group)
     splits = len({row["split"] for row in finished})
     count = f"{splits} ({len(finished)})" if len(finished) > splits else f"{splits}"
@@ -124,6 +129,24 @@ def _differences(rows):
                 lines.append([table, title, best[0], mean, found.num_splits])
     header = ["table", "score", "best rival", "default 50 less the rival", "splits"]
     return f"## Against the best rival\n\n{markdown(header, lines)}" if lines else ""
+
+
+def _noise_by_input(rows):
+    """What noise that depends on the inputs gains and costs, on first splits with the first seed."""
+    names = [DEFAULT, *(f"{name} 50" if name in OURS else name for name in BY_INPUT)]
+    lines = []
+    for table in TABLES:
+        first = [row for row in done(of_table(rows, table)) if row["split"] == row["seed"] == 0]
+        found = methods(first)
+        if all(name in found for name in names[:2]):
+            cells = [found[name][0] if name in found else {} for name in names]
+            scores = (
+                f"{row[name]:.4g}" if row else "" for name in ("lpd", "rmse") for row in cells
+            )
+            lines.append([table, *scores])
+    header = ["table", *(f"{score}, {name}" for score in ("LPD", "RMSE") for name in names)]
+    title = "## Noise that depends on the inputs, on the first split"
+    return f"{title}\n\n{markdown(header, lines)}" if lines else ""
 
 
 def _processes_on_wine(rows):

@@ -45,6 +45,9 @@ def test_rows_of_the_default(monkeypatch):
         (20, 20),
     }
     assert [fit.split for fit in wanted("concrete", "bde", "spline")] == [0]
+    (one,) = wanted("concrete", "heteroscedastic")
+    assert (one.split, one.seed, one.hidden) == (0, 0, (50,))
+    assert not wanted("digits", "heteroscedastic") and not wanted("grid", "heteroscedastic")
     assert [fit.plain for fit in wanted("bikes", "gp", splits=[1])] == [False, True]
     assert [fit.seed for fit in wanted("demo", "map", seeds=[1])] == []
     of_classes = {fit.method for fit in wanted("digits", "rivals")}
