@@ -249,10 +249,7 @@ def check_keras_spec(spec: KerasSpec) -> None:
                 f"{list(one.prior.shape or ())}. Give it a prior of its own: prior={{{one.path!r}: ..}}."
             )
         if one.prior.per_input and (len(one.shape) != 2 or one.shape[0] != spec.num_inputs):
-            raise ValueError(
-                f"{type(one.prior).__name__} has one scale per input and is for the kernel of a Dense "
-                f"layer on the inputs, received it for {one.path!r} of shape {list(one.shape)}."
-            )
+            raise ValueError(no_scales_of_inputs(one))
     readout = spec.facts.readout
     if readout is not None:
         shapes = [one.shape for one in spec.sampled[readout : readout + 2]]
@@ -262,6 +259,14 @@ def check_keras_spec(spec: KerasSpec) -> None:
             raise ValueError(f"the readout must have {spec.num_outputs} outputs")
     check_own(spec, REGISTRY)
     check_scales(spec)
+
+
+def no_scales_of_inputs(variable: SampledVariable) -> str:
+    """Why a variable cannot have a prior with a scale for each input."""
+    return (
+        f"{type(variable.prior).__name__} has one scale per input and is for the kernel of a Dense "
+        f"layer on the inputs, received it for {variable.path!r} of shape {list(variable.shape)}."
+    )
 
 
 def _class_names(custom: Sequence[str]) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tfbnn.engine.basis.libraries import keras
 from tfbnn.engine.keras.refusals import all_layers
 
 
@@ -48,3 +49,18 @@ def recorded_calls(layers: list[Any]) -> Iterator[list[Call]]:
 def inner_layers(model: Any) -> list[Any]:
     """All layers inside a model."""
     return all_layers(model)[1:]
+
+
+def innermost_first(layers: Iterable[Any]) -> list[Any]:
+    """Layers around one variable: its own, then those that hold others, too, or hold that one."""
+
+    def size(layer: Any) -> tuple[int, int]:
+        return len(layer.variables), len(all_layers(layer))
+
+    return sorted(layers, key=size)
+
+
+def bare_operations(layers: Iterable[Any]) -> list[Any]:
+    """Operations in the graphs of these models that are no layers: `keras.ops`, and sums of outputs."""
+    graphs = [layer.operations for layer in layers if hasattr(layer, "operations")]
+    return [one for graph in graphs for one in graph if not isinstance(one, keras.layers.Layer)]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
+from tfbnn.engine.keras.calls import bare_operations, innermost_first
 from tfbnn.engine.keras.names import counted_anew, named_in, renamed
 from tfbnn.engine.keras.refusals import all_layers
 from tfbnn.engine.keras.variables import is_seed
@@ -18,7 +19,22 @@ from tfbnn.spec.keras_priors import VariableFacts
 from tfbnn.spec.own.layers import is_of_keras, remember
 from tfbnn.system.arrays import Array
 
-# Layers and functions whose gradient jumps somewhere.
+# Layers, operations and functions whose gradient jumps somewhere.
+_KINKED_OPERATIONS = (
+    *("Relu", "Relu6", "LeakyRelu", "Selu", "HardSigmoid", "HardSilu", "HardTanh", "HardShrink"),
+    *(
+        "SoftShrink",
+        "SparseSigmoid",
+        "Threshold",
+        "Maximum",
+        "Minimum",
+        "Max",
+        "Min",
+        "Amax",
+        "Amin",
+    ),
+    *("Absolute", "Clip", "Where", "Sign", "Floor", "Ceil", "Round", "MaxPool", "AdaptiveMaxPool"),
+)
 _KINKED_LAYERS = ("ReLU", "LeakyReLU", "PReLU", "Maximum", "Minimum")
 _KINKED_PARTS = ("MaxPooling",)
 _KINKED_FUNCTIONS = (
@@ -76,7 +92,7 @@ def describe(model: Any, input_shape: tuple[int, ...] | None = None) -> Describe
         input_shape=_row_shape(model) if input_shape is None else input_shape,
         variables=variables,
         values=values,
-        is_smooth=not any(map(is_kinked, layers)),
+        is_smooth=not any(map(is_kinked, [*layers, *bare_operations(layers)])),
         custom=remember(kinds),
     )
 
@@ -121,7 +137,7 @@ def _variables(model: Any, layers: list[Any]) -> Iterator[VariableFacts]:
     for index, variable in enumerate(model.variables):
         if is_seed(variable):
             continue
-        own = sorted(around.get(id(variable), [model]), key=lambda one: len(one.variables))
+        own = innermost_first(around.get(id(variable), [model]))
         yield VariableFacts(
             path=variable.path,
             index=index,
@@ -136,7 +152,9 @@ def _variables(model: Any, layers: list[Any]) -> Iterator[VariableFacts]:
 def fan_in(layer: Any, variable: Any) -> int:
     """Numbers that a unit adds up with these weights; 1 of what is no kernel."""
     shape, kind, name = tuple(variable.shape), type(layer).__name__, variable.name
-    if len(shape) < 2 or name == "bias" or name == "embeddings":
+    if len(shape) < 2 or name in ("bias", "embeddings") or kind == "PReLU":
+        return 1
+    if kind.endswith("Normalization"):
         return 1
     if kind == "EinsumDense":
         inputs_and_kernel, _, outputs = layer.equation.partition("->")
@@ -150,8 +168,10 @@ def fan_in(layer: Any, variable: Any) -> int:
 
 
 def is_kinked(layer: Any) -> bool:
-    """Whether the gradient of a layer of Keras jumps somewhere."""
+    """Whether the gradient of a layer or operation of Keras jumps somewhere."""
     kind = type(layer).__name__
+    if not isinstance(layer, keras.layers.Layer):
+        return kind in _KINKED_OPERATIONS
     names = [
         getattr(getattr(layer, key, None), "__name__", "") for key in ("activation", "function")
     ]

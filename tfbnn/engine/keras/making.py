@@ -21,7 +21,7 @@ from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
-from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec
+from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec, no_scales_of_inputs
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, common_settings
@@ -109,6 +109,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         for one, chosen in zip(described.variables, found)
         if chosen is not None
     )
+    _check_scales_of_inputs(sampled, trial)
     places = [one.index for one in sampled]
     frozen = tuple(one for one in frozen if one.index not in places)
     facts = KerasFacts(
@@ -135,6 +136,13 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     )
     check_keras_spec(spec)
     return spec
+
+
+def _check_scales_of_inputs(sampled: tuple[SampledVariable, ...], trial: Trial) -> None:
+    """Refuses a scale for each input where a layer receives something else."""
+    for one in sampled:
+        if one.prior.per_input and one.index not in trial.on_inputs:
+            raise ValueError(no_scales_of_inputs(one))
 
 
 def _sampled_readout(trial: Trial, network: KerasNetwork, places: list[int]) -> int | None:

@@ -16,9 +16,12 @@ def counted_anew(named: list[tuple[str, str]]) -> dict[str, str]:
     """Dict name -> the name it has in a process that made no other model, where that differs.
 
     Args:
-        named: (class name, name) of all layers and operations, in a definite order.
+        named: (class name, name) of all layers and operations.
     """
-    given = dict.fromkeys(name for kind, name in named if _is_given(kind, name))
+    # In the order in which they were made, which is not that of a graph, or of layers in a model.
+    given = dict.fromkeys(
+        sorted((name for kind, name in named if _is_given(kind, name)), key=_number)
+    )
     taken = {name for _, name in named} - given.keys()
     numbers: dict[str, Iterator[int]] = {}
     anew = {}
@@ -62,6 +65,11 @@ def renamed_path(path: str, names: Mapping[str, str]) -> str:
 def _is_given(kind: str, name: str) -> bool:
     """Whether it is one that Keras makes of the name of a class: "max_pooling2d_3"."""
     return stem(name).replace("_", "") == kind.replace("_", "").lower()
+
+
+def _number(name: str) -> int:
+    """The number that Keras counts by, of the first none."""
+    return int(name[len(stem(name)) + 1 :] or 0)
 
 
 def stem(name: str) -> str:

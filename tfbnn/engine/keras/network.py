@@ -9,7 +9,7 @@ from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.keras.building import build, call, outline, precision
-from tfbnn.engine.keras.calls import inner_layers, recorded_calls
+from tfbnn.engine.keras.calls import inner_layers, innermost_first, recorded_calls
 from tfbnn.engine.keras.variables import Place, check_variables
 from tfbnn.spec.keras_parts import FrozenVariable
 from tfbnn.spec.keras_spec import KerasSpec
@@ -49,7 +49,7 @@ class KerasNetwork:
             for layer in inner_layers(self.model)
             if any(one is variable for one in layer.variables)
         ]
-        return min(around, key=lambda layer: len(layer.variables))
+        return innermost_first(around)[0]
 
     def rows(self, x: Tensor) -> Tensor:
         """Inputs [D, n] as the model takes them [n, *input_shape]."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
+from tfbnn.engine.keras.calls import bare_operations
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.other_libraries import activation_name
 
@@ -36,7 +37,7 @@ def plain_stack(model: Any) -> PlainStack | None:
     for layer in layers:
         kind = type(layer)
         if kind is keras.layers.Dense:
-            if not (layer.use_bias and layer.trainable):
+            if not (layer.use_bias and all(one.trainable for one in layer.variables)):
                 return None
             sizes.append(layer.units)
             activations.append(_name(layer.activation))
@@ -54,14 +55,16 @@ def plain_stack(model: Any) -> PlainStack | None:
 def _chain(model: Any) -> list[Any] | None:
     """The layers of a model of Keras' own kinds, each of which is called once; else None.
 
-    Without one that joins several, as none of a plain stack does, they are a chain.
+    Without one that joins several, as none of a plain stack does, they are a chain: nor may there be
+    operations that are no layers, `keras.ops` and sums of outputs.
     """
     if type(model) is not keras.Sequential and type(model).__name__ != "Functional":
         return None
     layers = [one for one in model.layers if type(one) is not keras.layers.InputLayer]
     is_called_again = any(len(one._inbound_nodes) > 1 for one in layers)
     has_rows_of_numbers = len(model.input_shape) == 2 and model.input_shape[1] is not None
-    return layers if has_rows_of_numbers and not is_called_again else None
+    is_chain = has_rows_of_numbers and not is_called_again and not bare_operations([model])
+    return layers if is_chain else None
 
 
 def _name(activation: Any) -> str | None:

@@ -16,6 +16,8 @@ from tfbnn.engine.keras.refusals import check_stays_as_it_is
 from tfbnn.system.arrays import Array
 
 _NUM_ROWS = 3
+# Draws of large weights that a readout has to give the outputs of.
+_NUM_LARGE = 8
 # What outputs of a row alone and among others may differ by, and those of the model that was built
 # again, relative to their size.
 _TOLERANCE = {"float32": 1e-4, "float64": 1e-8}
@@ -33,6 +35,7 @@ class Trial(NamedTuple):
         num_products: Products of all its layers for a row, about.
         readout: Place among the model's variables of the kernel of a last Dense layer without an
             activation, or None.
+        on_inputs: Places of the kernels of Dense layers that receive the inputs themselves.
         random_layers: Names of layers that are random in training, and off here.
         ending: "softmax" or "sigmoid" where the outputs come out of one, else None.
     """
@@ -42,6 +45,7 @@ class Trial(NamedTuple):
     widest: int
     num_products: int
     readout: int | None
+    on_inputs: tuple[int, ...]
     random_layers: tuple[str, ...]
     ending: str | None
 
@@ -82,7 +86,8 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
         num_units=max(1, sum(sizes)),
         widest=max([prod(network.input_shape), *sizes]),
         num_products=sum(_products(one) for one in calls),
-        readout=_readout(network, calls, given),
+        readout=_readout(network, calls, flat, given),
+        on_inputs=_on_inputs(network, calls, x),
         random_layers=tuple(dict.fromkeys(random)),
         ending=_ending(model, network, calls, flat, given.numpy()),
     )
@@ -131,9 +136,8 @@ def _is_random(layer: Any) -> bool:
     return any(part in type(layer).__name__ for part in _RANDOM)
 
 
-def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | None:
+def _readout(network: KerasNetwork, calls: list[Call], flat: Tensor, given: Tensor) -> int | None:
     """Place of the kernel of a Dense layer whose sums are the outputs, called once."""
-    names = {id(variable): place for place, variable in enumerate(network.model.variables)}
     for layer, received, sums in calls:
         is_linear = (
             type(layer) is keras.layers.Dense and layer.activation is keras.activations.linear
@@ -141,9 +145,44 @@ def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | N
         if not (is_linear and layer.use_bias and received.shape.rank == 2):
             continue
         is_last = np.array_equal(tf.transpose(sums), given) and sums.shape == given.shape[::-1]
-        if is_last and sum(one.layer is layer for one in calls) == 1:
-            return names[id(layer.kernel)]
+        is_once = sum(one.layer is layer for one in calls) == 1
+        if is_last and is_once and _gives_the_outputs(network, layer, flat):
+            return _place(network, layer.kernel)
     return None
+
+
+def _gives_the_outputs(network: KerasNetwork, layer: Any, flat: Tensor) -> bool:
+    """Whether a layer's sums are the outputs whatever the weights: a ReLU behind may do nothing to some."""
+    for seed in range(_NUM_LARGE):
+        with precision(network.dtype), recorded_calls([layer]) as calls:
+            given = network.outputs(_large_weights(network, seed), flat).numpy()
+        if not np.array_equal(calls[0].given.numpy().T, given, equal_nan=True):
+            return False
+    return True
+
+
+def _on_inputs(network: KerasNetwork, calls: list[Call], x: Tensor) -> tuple[int, ...]:
+    """Places of the kernels of Dense layers that receive the inputs."""
+    return tuple(
+        _place(network, layer.kernel)
+        for layer, received, _ in calls
+        if type(layer) is keras.layers.Dense and np.array_equal(received, x)
+    )
+
+
+def _place(network: KerasNetwork, variable: Any) -> int:
+    """Of a variable among all of the model's."""
+    return next(k for k, one in enumerate(network.model.variables) if one is variable)
+
+
+def _large_weights(network: KerasNetwork, seed: int) -> Values:
+    """Weights of any size for all of a model that can be trained."""
+    generator = np.random.default_rng(seed)
+    return {
+        place: tf.constant(10.0 * generator.standard_normal(variable.shape), network.dtype)
+        for place, variable in enumerate(network.model.variables)
+        if variable.trainable
+    }
 
 
 def _ending(
@@ -162,13 +201,7 @@ def _ending(
 
 def _gives_probabilities(network: KerasNetwork, flat: Tensor) -> bool:
     """Whether outputs stay from 0 to 1 with weights of any size, which sums do not."""
-    generator = np.random.default_rng(1)
-    large = {
-        place: tf.constant(10.0 * generator.standard_normal(variable.shape), network.dtype)
-        for place, variable in enumerate(network.model.variables)
-        if variable.trainable
-    }
-    given = network.outputs(large, flat).numpy()
+    given = network.outputs(_large_weights(network, 1), flat).numpy()
     return bool((given >= 0.0).all() and 0.0 < given.max() <= 1.0)
 
 

@@ -143,6 +143,23 @@ def test_max_pooling_has_kinks():
 
 
 @pytest.mark.parametrize(
+    ("operation", "is_smooth"),
+    [
+        (keras.ops.relu, False),
+        (lambda hidden: keras.ops.clip(hidden, -1.0, 1.0), False),
+        (lambda hidden: keras.ops.max(hidden, axis=1, keepdims=True), False),
+        (keras.ops.tanh, True),
+        (lambda hidden: hidden[:, :2] * 2.0, True),
+    ],
+    ids=["relu", "clip", "max", "tanh", "part"],
+)
+def test_operations_that_are_no_layers_have_kinks_too(operation, is_smooth):
+    row, layers = keras.Input((3,)), keras.layers
+    last = layers.Dense(1, name="readout")(operation(layers.Dense(4)(row)))
+    assert spec_of(lambda: keras.Model(row, last)).facts.is_smooth == is_smooth
+
+
+@pytest.mark.parametrize(
     "name",
     [
         *(name for name in ACTIVATIONS if hasattr(keras.activations, name)),

@@ -149,9 +149,45 @@ def test_without_a_linear_last_layer_there_is_no_readout():
         [keras.Input((3,)), layers.Dense(4), layers.Dense(1, activation="tanh")]
     )
     assert tfbnn.BayesianModel(model).spec.readout is None
+    for seed in range(4):  # a ReLU that does nothing to the trial rows
+        keras.utils.set_random_seed(seed)
+        inside = [layers.Dense(8, "tanh"), layers.Dense(1), layers.ReLU()]
+        model = keras.Sequential([keras.Input((3,)), *inside])
+        assert tfbnn.BayesianModel(model).spec.readout is None
     frozen = KINDS["batch norm"].make()
     frozen.get_layer("last").trainable = False
     assert tfbnn.BayesianModel(frozen).spec.readout is None
+
+
+def inside_another(layer, shape):
+    return keras.Sequential([keras.Input(shape), layer])
+
+
+def test_a_layer_in_a_model_of_its_own_is_what_it_is_without():
+    """The head of a network whose base is given; scales and shifts; units that a kernel adds up."""
+    base = inside_another(layers.Dense(4, "tanh"), (6,))
+    base.trainable = False
+    head = inside_another(layers.Dense(2), (4,))
+    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((6,)), base, head])).spec
+    assert spec.readout.slot.num_inputs == 4 and len(spec.sampled) == 2 == len(spec.frozen)
+    for layer, shape in (
+        (layers.LayerNormalization(), (3,)),
+        (layers.TimeDistributed(layers.LayerNormalization()), (2, 3)),
+        (layers.Conv2DTranspose(5, 3), (4, 4, 2)),
+        (layers.DepthwiseConv2D(3), (4, 4, 2)),
+    ):
+        found = []
+        for first in (layer, inside_another(layer, shape)):
+            rest = [layers.Flatten(), layers.Dense(1)]
+            model = tfbnn.BayesianModel(keras.Sequential([keras.Input(shape), first, *rest]))
+            found.append([(one.shape, one.fan_in, one.prior) for one in model.spec.sampled])
+        assert found[0] == found[1]
+
+
+def test_the_slopes_of_a_prelu_are_no_kernel():
+    inside = [layers.Dense(4), layers.PReLU(), layers.Dense(1)]
+    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((3,)), *inside])).spec
+    assert [one.fan_in for one in spec.sampled] == [3, 1, 1, 4, 1]
 
 
 def test_the_model_that_was_passed_stays_as_it_is():
@@ -265,6 +301,16 @@ def test_a_prior_goes_by_the_names_that_keras_shows():
     last = model.layers[-1].name
     spec = tfbnn.BayesianModel(model, prior={f"*{last}/kernel": Normal(0.5)}).spec
     assert [one.prior == Normal(0.5) for one in spec.sampled] == [False, False, True, False]
+
+
+def test_layers_inside_of_others_have_the_names_that_keras_gave():
+    keras.backend.clear_session()
+    base = keras.Sequential([keras.Input((6,)), layers.Dense(5), layers.Dense(4)], name="base")
+    inside = [base, layers.LayerNormalization(), layers.Dense(1)]
+    model = keras.Sequential([keras.Input((6,)), *inside])
+    spec = tfbnn.BayesianModel(model).spec
+    shapes = {one.path: tuple(one.shape) for one in model.variables}
+    assert all(shapes[one.path] == one.shape for one in (*spec.sampled, *spec.frozen))
 
 
 def test_names_that_the_user_gave_stay_and_are_not_given_again():

@@ -44,7 +44,32 @@ def _frozen():
     return model
 
 
+def _half_frozen():
+    model = sequential(layers.Dense(2), layers.Dense(1))
+    model.layers[0].kernel.trainable = False
+    return model
+
+
+def _with_operation(operation):
+    """Operations of Keras that are no layers; some do nothing to most rows."""
+    start = keras.Input((3,))
+    hidden = layers.Dense(4, activation="tanh")(start)
+    return keras.Model(start, layers.Dense(1)(operation(start, hidden)))
+
+
+def _clipped():
+    start = keras.Input((3,))
+    return keras.Model(start, keras.ops.clip(layers.Dense(1)(start), -50.0, 50.0))
+
+
 OTHERS = {
+    "half of a layer frozen": _half_frozen,
+    "clipped": _clipped,
+    "clipped inside": lambda: _with_operation(lambda _, hidden: keras.ops.minimum(hidden, 5.0)),
+    "joined": lambda: _with_operation(
+        lambda start, hidden: keras.ops.concatenate([start, hidden], axis=-1)
+    ),
+    "some columns": lambda: _with_operation(lambda start, _: start[:, :2]),
     "shared": _shared,
     "skipping": _skipping,
     "frozen": _frozen,

@@ -141,6 +141,15 @@ def test_settings_are_refused(network, settings, error, message):
         tfbnn.BayesianModel(network, **settings)
 
 
+def test_a_scale_for_each_input_is_for_what_receives_the_inputs():
+    inside = [layers.Dense(3), layers.LayerNormalization(), layers.Dense(3, name="second")]
+    model = stack(*inside)
+    with pytest.raises(
+        ValueError, match="layer on the inputs, received it for 'stack/second/kernel'"
+    ):
+        tfbnn.BayesianModel(model, prior={"*second/kernel": ARD()})
+
+
 def test_rows_of_another_shape_are_refused():
     model = tfbnn.BayesianModel(stack(layers.Flatten(), shape=(2, 2)))
     with pytest.raises(ValueError, match=r"shape \[N, 2, 2\], the inputs of the Keras model"):
