@@ -39,13 +39,16 @@ def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
     return names
 
 
-def select_columns(value: Any, expected: tuple[str, ...] | None, what: str) -> Any:
-    """The expected columns of a frame, in this order; others are ignored with a DataWarning.
+def select_columns(
+    value: Any, expected: tuple[str, ...] | None, what: str, others: bool = False
+) -> Any:
+    """The expected columns of a frame, in this order.
 
     Args:
         value: What the user passed. What has no names is given back as it is.
         expected: Names of the columns that the model was fitted with, or None if it knows none.
         what: What messages call the value.
+        others: Whether others are expected, too; default False: they are ignored with a DataWarning.
 
     Raises:
         ValueError: For a column that is missing, or there twice.
@@ -62,11 +65,11 @@ def select_columns(value: Any, expected: tuple[str, ...] | None, what: str) -> A
         )
     _refuse_repeated(names, expected, what)
     wanted = set(expected)
-    others = [name for name in names if name not in wanted]
-    if others:
+    ignored = [name for name in names if name not in wanted]
+    if ignored and not others:
         warnings.warn(
             f"{what} has columns that the model was not fitted with, which are ignored: "
-            f"{listed(others)}.",
+            f"{listed(ignored)}.",
             DataWarning,
             stacklevel=4,
         )

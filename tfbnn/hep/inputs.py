@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.frames import column_names
+from tfbnn.data.frames import column_names, select_columns
 from tfbnn.data.validation import as_float_array, as_matrix
 from tfbnn.hep.slha import Place, place_text
 from tfbnn.system.arrays import Array
@@ -33,7 +33,7 @@ def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]
         wanted = ", ".join(f"{name} ({place_text(places[name])})" for name in missing)
         raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
     if not isinstance(points, Mapping):
-        return as_matrix(points[list(names)], "points")
+        return as_matrix(select_columns(points, tuple(names), "points", others=True), "points")
     columns = {name: as_float_array(points[name], name) for name in names}
     if {column.ndim for column in columns.values()} != {1} or len(
         {*map(len, columns.values())}

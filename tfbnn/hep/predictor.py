@@ -112,7 +112,8 @@ class CrossSectionPredictor:
 
     def import_slha(self, path: StrPath) -> None:
         """Sets the inputs of all processes from an SLHA file, as `import_slha_string` does."""
-        with open(os.fspath(path), encoding="utf-8") as file:
+        # Comments may be in any encoding.
+        with open(os.fspath(path), encoding="utf-8", errors="surrogateescape") as file:
             self.import_slha_string(file.read())
 
     def import_slha_string(self, text: str) -> None:
@@ -221,7 +222,7 @@ class CrossSectionPredictor:
         for process in processes:
             found = predicted(process, values[:, [places[name] for name in process.inputs]])
             down, up = in_quadrature((dict(process.errors) | of_points).values(), num_points)
-            other = found.central * down, found.central * up
+            other = np.abs(found.central) * down, np.abs(found.central) * up
             columns.append((found.central, found.down, found.up, *other, found.trust))
         stacked = (np.column_stack(parts) for parts in zip(*columns))
         return CrossSections(tuple(process.pids for process in processes), *stacked)

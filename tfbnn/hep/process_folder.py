@@ -10,7 +10,7 @@ models and what they mean never come from two writes.
 import contextlib
 import os
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from tfbnn.data.validation import check_choice
 from tfbnn.exceptions import ModelFileError
@@ -19,10 +19,12 @@ from tfbnn.hep import process_index
 from tfbnn.hep.process import Pids, Process, check_together, pid_pair
 from tfbnn.hep.process_index import Entry, Index, index_errors, read_index
 from tfbnn.storage.format.sealing import check_seal
+from tfbnn.system.locks import lock, open_plainly
 from tfbnn.system.paths import StrPath
 
 # What may become of processes that are in the folder already.
 EXISTING = ("replace", "refuse", "add", "update")
+_LOCK = ".lock"
 
 
 def write_processes(
@@ -44,17 +46,49 @@ def write_processes(
     Raises:
         TypeError, ValueError: For processes that contradict each other.
         FileExistsError: When `folder` is a file, or holds what `existing` protects.
-        OSError: When something cannot be written; what was there is intact.
+        OSError: When something cannot be written, and where a file system has no locks, which "add"
+            and "update" need; what was there is intact.
     """
     processes, folder = list(processes), os.fspath(folder)
+    check_choice("existing", existing, EXISTING)
     if not processes or not all(isinstance(process, Process) for process in processes):
         raise TypeError(f"processes must be at least one Process, received {processes!r:.200}.")
     check_folder(folder, [process.pids for process in processes], existing)
-    if existing in ("add", "update") and _has_index(folder):
-        new = {process.pids: process for process in processes}
-        processes = [*(read_processes(folder) | new).values()]
     check_together(processes)
     os.makedirs(folder, exist_ok=True)
+    if existing not in ("add", "update"):
+        _replace(folder, processes)
+        return
+    with _alone(folder):
+        check_folder(folder, [process.pids for process in processes], existing)
+        there = read_processes(folder) if _has_index(folder) else {}
+        new = {process.pids: process for process in processes}
+        check_together([*(there | new).values()])
+        _replace(folder, [*(there | new).values()])
+
+
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """While active, nobody else adds to a folder: of two who read it and write it one would be lost."""
+    path = os.path.join(folder, _LOCK)
+    handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
+    try:
+        try:
+            lock(handle, wait=True)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"processes cannot be added where files cannot be locked ({error}): write all of them "
+                "at once, by existing='replace', or choose a folder on another file system",
+                path,
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def _replace(folder: str, processes: Sequence[Process]) -> None:
+    """Writes a folder of these processes and no others."""
     files = [os.path.join(folder, _new_file_name(process.pids)) for process in processes]
     old_files = _files_of(folder)
     try:

@@ -53,7 +53,8 @@ def check_calculations(processes: Iterable[Process]) -> None:
 def with_blocks(text: str, entries: Iterable[Entry]) -> tuple[str, list[Pids]]:
     """SLHA text with one XSECTION block per entry at its end; needs the package pyslha.
 
-    What tfbnn wrote before of the same processes goes; all else stays as it is, byte by byte.
+    What tfbnn wrote before of the same processes goes, with blank lines around it; all else stays as it
+    is, byte by byte.
 
     Args:
         text: SLHA text.
@@ -95,7 +96,10 @@ def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tu
             if any(line.partition("#")[0].strip() for line in rest):
                 strangers.add(key)
             elif ours:
-                continue  # nothing of others in it
+                # Nothing of others in it, but what stands behind it may be about what follows.
+                behind = lines[lines.index(ours[-1]) + 1 :]
+                kept += [line for line in behind if line.strip()]
+                continue
             lines = rest
         kept += [header, *lines]
     return "".join(kept), strangers
@@ -114,7 +118,12 @@ def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _key(process: Process) -> tuple[float, Pids]:
-    return process.energy, process.pids
+    return _as_written(process.energy), process.pids
+
+
+def _as_written(energy: float) -> float:
+    """An energy to seven digits: a header has nine, and not all that a process may have."""
+    return float(f"{energy:.6e}")
 
 
 def _key_of(header: str) -> tuple[float, Pids] | None:
@@ -122,7 +131,9 @@ def _key_of(header: str) -> tuple[float, Pids] | None:
     match = _HEADER.fullmatch(header.strip())
     if match is None or not is_number(match["energy"]):
         return None
-    return float(match["energy"]), pid_pair((int(match["first"]), int(match["second"])))
+    return _as_written(float(match["energy"])), pid_pair(
+        (int(match["first"]), int(match["second"]))
+    )
 
 
 def _is_ours(line: str) -> bool:

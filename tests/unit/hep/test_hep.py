@@ -54,7 +54,7 @@ def test_the_order_of_the_particles_does_not_matter(predictor):
 
 
 def test_parameters_by_name_are_those_from_slha(predictor, tmp_path):
-    (tmp_path / "point.slha").write_text(SPECTRUM)
+    (tmp_path / "point.slha").write_text(f"# Mühlleitner\n{SPECTRUM}", encoding="latin-1")
     predictor.import_slha(tmp_path / "point.slha")
     from_slha = predictor.get_xsections()
     predictor.set_parameters({"m": 0.0, "n11": 0.0, "m_c": 4})

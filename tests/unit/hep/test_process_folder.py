@@ -1,6 +1,7 @@
 """Folders of processes: replaced as one, checked when they are read, old ones read as before."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -44,6 +45,16 @@ def test_what_is_there_is_kept_as_asked(folder, processes, existing, pids, expec
     write_processes(folder, [new], existing=existing)
     found = CrossSectionPredictor(folder).processes
     assert list(found) == expected and found[pids].description == "new"
+
+
+@pytest.mark.parametrize("existing", ["add", "update"])
+def test_of_many_who_add_at_the_same_time_none_is_lost(folder, processes, existing):
+    new = [Process(**vars(processes[0]) | {"pids": (1, number)}) for number in range(2, 8)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda one: write_processes(folder, [one], existing=existing), new))
+    found = list(CrossSectionPredictor(folder).processes)
+    assert sorted(found) == sorted([NEUTRALINOS, CHARGINO, *(one.pids for one in new)])
+    assert len(list(folder.glob("*.h5"))) == len(found)
 
 
 @pytest.mark.parametrize("existing", ["refuse", "add", "update", "replace"])

@@ -4,10 +4,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tests.support.builders import make_rows
+from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.cross_sections import CHARGINO, NEUTRALINOS
+from tfbnn import BayesianMLP
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.hep import CrossSectionPredictor, Process, write_processes
@@ -46,6 +48,20 @@ def test_frames_and_dicts_are_alike(predictor):
     for name in ("central", "err_up", "trust"):
         expected = getattr(predictor.predict(POINTS), name)
         np.testing.assert_array_equal(getattr(predictor.predict(table), name), expected)
+    twice = pd.DataFrame(np.column_stack([POINTS[NAMES[0]], table.values[:, 1:]]))
+    with pytest.raises(ValueError, match=f"a name of its own.*2 columns '{NAMES[0]}'"):
+        predictor.predict(twice.set_axis([NAMES[0], *NAMES], axis=1))
+
+
+def test_errors_of_cross_sections_below_zero_are_not_below_zero(processes, tmp_path):
+    """On a linear scale a network may say so."""
+    ensemble = synthetic_ensemble(feature_names=("m", "n11"), y_transform=None)
+    model = BayesianMLP.from_ensemble(ensemble)
+    write_processes(tmp_path / "linear", [Process(**vars(processes[0]) | {"model": model})])
+    points = {"m": np.linspace(-90.0, 90.0, 19), "n11": np.zeros(19)}
+    found = CrossSectionPredictor(tmp_path / "linear").predict(points, errors={"scale": 0.1})
+    assert found.central.min() < 0 < found.central.max()
+    np.testing.assert_allclose(found.other_down, 0.1 * np.abs(found.central))
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,20 @@ def test_writing_again_replaces_what_was_written(entries):
     assert values == {NEUTRALINOS: 0.025, CHARGINO: 3e-10}
 
 
+def test_a_block_is_found_again_whatever_digits_its_energy_has(entries):
+    process = Process(**vars(entries[0].process) | {"energy": 13600.123456789})
+    entry = entries[0]._replace(process=process)
+    once, _ = with_blocks(SPECTRUM, [entry])
+    assert with_blocks(once, [entry])[0] == once
+
+
+def test_comments_behind_a_block_stay(entries):
+    once, _ = with_blocks(SPECTRUM, entries[:1])
+    behind = "# about what follows\nBLOCK EXTRA\n   1  2.0\n"
+    again, _ = with_blocks(once + behind, entries[:1])
+    assert behind in again and again.count("XSECTION") == 1
+
+
 @pytest.mark.parametrize("pids", ["1000022 1000023", "1000023 1000022"])
 def test_cross_sections_of_other_codes_stay_and_are_told(entries, pids):
     before = SPECTRUM + OTHER.format(energy="1.30E+04", pids=pids)
