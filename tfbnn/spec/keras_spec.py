@@ -22,6 +22,7 @@ from tfbnn.spec.keras_parts import (
     check_keys,
     listed,
 )
+from tfbnn.spec.keras_words import num_words
 from tfbnn.spec.layout import LayerSlot
 from tfbnn.spec.network_spec import (
     DTYPES,
@@ -157,6 +158,10 @@ class KerasSpec(NetworkSpec):
         """Such as "Keras Functional 'digits', 8 x 8 x 1 -> 10"."""
         shape = " x ".join(map(str, self.facts.input_shape))
         return f"Keras {self.facts.title}, {shape} -> {self.num_outputs}"
+
+    @property
+    def num_words(self) -> int | None:
+        return num_words(self.architecture)
 
     def flat_inputs(self, x: Any) -> Any:
         """Inputs [N, *input_shape] as [N, D]; all else as it is."""

@@ -215,6 +215,11 @@ class NetworkSpec(ABC):
         """A readable name of one entry of theta, for messages."""
         return self.layout.parameter_name(index)
 
+    @property
+    def num_words(self) -> int | None:
+        """How many words inputs may number, where the network looks them up in a table; else None."""
+        return None
+
     def flat_inputs(self, x: Any) -> Any:
         """What users pass as inputs with one axis for all numbers of a row, where it has more."""
         return x

@@ -176,6 +176,7 @@ def transform_rows(
         x = checked_forward(x_pipeline, rows.x, f"{name}x")
         y = checked_forward(y_pipeline, rows.y, f"{name}y")
         noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
+        check_words(spec, f"{name}x", x)
         for argument, values in (("x", x), ("y", y), ("noise_scale", noise)):
             check_range(spec, f"{name}{argument}", values)
     return NetworkRows(x, y, noise)
@@ -249,6 +250,19 @@ def reference_rows(x: Array) -> Array:
 def evenly_spaced(num_rows: int, most: int) -> Array:
     """Indices of up to `most` of so many rows, evenly spaced from the first to the last."""
     return np.unique(np.linspace(0, num_rows - 1, min(num_rows, most)).astype(int))
+
+
+def check_words(spec: NetworkSpec, name: str, x: Array) -> None:
+    """Refuses transformed inputs [N, D] that number no word of a network that looks words up."""
+    most = spec.num_words
+    if most is None:
+        return
+    bad = np.argwhere((x != np.floor(x)) | (x < 0) | (x >= most))
+    if len(bad):
+        row, column = map(int, bad[0])
+        found = f"{name} must number words from 0 to {most - 1}, received {x[row, column]:g}; first"
+        advice = "Number words as in the fit, or give the Embedding a larger input_dim before it."
+        raise BadRowError(name, found, advice, row, column)
 
 
 def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:

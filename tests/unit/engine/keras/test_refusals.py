@@ -150,6 +150,33 @@ def test_a_scale_for_each_input_is_for_what_receives_the_inputs():
         tfbnn.BayesianModel(model, prior={"*second/kernel": ARD()})
 
 
+def _words(receive=lambda row: row):
+    row = keras.Input((4,))
+    words = layers.Embedding(10, 3)(receive(row))
+    return keras.Model(row, layers.Dense(1)(layers.Flatten()(words)))
+
+
+def _words_one_after_the_other():
+    return stack(layers.Embedding(10, 3), layers.Flatten(), shape=(4,))
+
+
+@pytest.mark.parametrize("make", [_words, _words_one_after_the_other])
+@pytest.mark.parametrize("word", [10.0, -1.0, 2.5])
+def test_words_that_are_not_in_the_table_are_refused_by_their_place(make, word):
+    x = np.ones((5, 4))
+    x[3, 1] = word
+    model = tfbnn.BayesianModel(make())
+    for fit in (model.fit_map, model.fit_posterior):
+        message = f"x must number words from 0 to 9, received {word:g}; first in row 3, column 1"
+        with pytest.raises(ValueError, match=message):
+            fit(x, np.arange(5.0))
+
+
+def test_what_is_looked_up_is_known_of_the_inputs_alone():
+    assert tfbnn.BayesianModel(_words(lambda row: row[:, :2])).spec.num_words is None
+    assert tfbnn.BayesianModel(stack(layers.LayerNormalization())).spec.num_words is None
+
+
 def test_rows_of_another_shape_are_refused():
     model = tfbnn.BayesianModel(stack(layers.Flatten(), shape=(2, 2)))
     with pytest.raises(ValueError, match=r"shape \[N, 2, 2\], the inputs of the Keras model"):
