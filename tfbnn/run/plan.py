@@ -9,6 +9,8 @@ from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.spec.sampled import Sampled
 
 ADAPTING_SHARE = 0.8
+# Transitions of the first legs of warm-up where nothing else parts it.
+_FIRST_LEG = 8
 # Of the draws of a block, and the most transitions of one.
 _BLOCK_BYTES, LONGEST_BLOCK = 64e6, 4096
 
@@ -132,13 +134,26 @@ def make_legs(settings: Planned, num_burnin_steps: int, num_results: int, stride
     num_adapting = round(ADAPTING_SHARE * num_burnin_steps)
     if not (settings.adapts or settings.preconditions):
         num_adapting = 0
-    windows = adaptation_windows(num_adapting)
-    if not settings.preconditions:
-        windows = [(num_adapting, False)]
+    windows = adaptation_windows(num_adapting) if settings.preconditions else []
+    if not any(renew for _, renew in windows):
+        windows = [(length, False) for length in _doubling(num_adapting)]
     legs = [Leg("warmup", length, settings.adapts, renew) for length, renew in windows]
-    legs.append(Leg("warmup", num_burnin_steps - num_adapting))
+    rest = num_burnin_steps - num_adapting
+    legs += [Leg("warmup", length) for length in (_doubling(rest) if not windows else [rest])]
     legs.append(Leg("sampling", num_results * stride))
     return [leg for leg in legs if leg.length]
+
+
+def _doubling(length: int) -> list[int]:
+    """Parts of so many transitions, each as long as all before it.
+
+    Where a part ends the log density is measured anew that others are taken relative to: in the middle
+    of a climb, and in half of warm-up at the latest.
+    """
+    ends = [0]
+    while ends[-1] < length:
+        ends.append(min(length, max(_FIRST_LEG, 2 * ends[-1])))
+    return [end - begin for begin, end in zip(ends, ends[1:])]
 
 
 def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) -> int:

@@ -35,6 +35,10 @@ from tfbnn.run.stores import Sink
 from tfbnn.system.arrays import Array
 
 
+# Log densities relative to the reference that a float32 holds to a thousandth, at least.
+_FAR = 2.0**13
+
+
 class Lane:
     """One chain on a CPU; all chains on a GPU, or where the kernel couples them.
 
@@ -105,6 +109,8 @@ class Lane:
             point = state.linear_map.forward(state.z).numpy()
             linear_map = self._renewed_map(state, point, leg.length)
             state = self._start(point, linear_map, leg_index, state.moments.mean.numpy())
+        elif leg.phase == "warmup" and done + count == leg.length:
+            state = self._with_near_reference(state, leg_index)
         new = counters.after_block(
             leg.phase,
             count,
@@ -231,6 +237,34 @@ class Lane:
         program = self.program
         curvature = [program.potential.curvature(chain, program.data) for chain in point]
         return whitening_map(point, np.stack(curvature))
+
+    def _with_near_reference(self, state: ChainState, leg_index: int) -> ChainState:
+        """The state at the end of a leg, its log density relative to one that is near enough.
+
+        Chains may have climbed by millions since their reference was measured, and the differences
+        that decide acceptance would drown in the rounding of a float32. Kernels that the user built may
+        have learned something that a new start loses: where draws begin they are left as they are.
+        """
+        program = self.program
+        settings, following = program.settings, self.plan.legs[leg_index + 1 :]
+        begins_to_draw = not (settings.adapts or any(leg.phase == "warmup" for leg in following))
+        if program.spec.dtype == "float64" or settings.compares_batches or begins_to_draw:
+            return state
+        if not np.max(np.abs(settings.target_log_prob(state.results).numpy())) > _FAR:
+            return state
+        point = state.linear_map.forward(state.z).numpy()
+        reference = tf.constant(program.value_and_gradient(point)[0])
+        results = bootstrap(
+            program.spec,
+            settings,
+            program.data,
+            state.z,
+            state.z,
+            state.linear_map,
+            reference,
+            state.step,
+        )
+        return state._replace(results=results, reference=reference)
 
     def _start(
         self, point: Array, linear_map: LinearMap, leg_index: int, mean: Array | None = None
