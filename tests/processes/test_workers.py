@@ -279,6 +279,15 @@ else:
     assert str(ended.failures[0,]) == "told to stop" and len(ended.failures) == 1
 
 
+def test_a_worker_that_was_killed_by_a_stop_has_not_crashed():
+    """What it said before may come in afterwards."""
+    worker = WorkerProcess({"indices": [0]}, None)
+    worker._process = SimpleNamespace(kill=lambda: None)
+    worker.stop()
+    worker._has_advanced = True
+    assert not worker.has_crashed
+
+
 @pytest.mark.parametrize(
     "error, expected, text",
     [

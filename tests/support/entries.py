@@ -39,6 +39,7 @@ class FakeEngine:
             | {"n_steps": np.ones(shape, int), "diverging": np.zeros(shape, bool)},
             acceptance_rate=chains,
             num_divergent=chains,
+            num_sampled=np.full(len(theta), kept * definition.sampling.stride),
             num_gradients={"warmup": chains, "sampling": chains},
             step_size=chains,
             start_log_prob=chains,

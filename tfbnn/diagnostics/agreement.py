@@ -87,7 +87,9 @@ class Agreement(NamedTuple):
 
     def text(self, rhat: float = RHAT_LIMIT) -> str:
         """The numbers that decide, "ESS 412 and R-hat 1.006" say, and what else is at fault."""
-        parts = [f"ESS {self.smallest_ess:.0f} and R-hat {self.decisive_rhat(rhat):.4g}"]
+        size, found = self.smallest_ess, self.decisive_rhat(rhat)
+        ess = f"ESS {size:.0f}" if np.isfinite(size) else "an ESS that is not defined"
+        parts = [f"{ess} and R-hat {found:.4g}" if np.isfinite(found) else f"{ess}, nor an R-hat"]
         if self.differ_in_density(rhat):
             parts.append(f"R-hat {self.rhat_log_prob:.4g} of the log density")
         return ", ".join(parts)

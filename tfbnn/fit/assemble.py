@@ -57,7 +57,7 @@ def make_ensemble(
         training_inputs=transformed.inputs(definition.spec.earlier),
         provenance=definition.provenance.stating(
             num_results_requested=definition.sampling.num_results,
-            num_divergent=int(result.num_divergent.sum()),
+            num_divergent=_divergent(result, definition.sampling.stride),
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
             until=until and str(until),
             ended=result.ended,
@@ -65,6 +65,13 @@ def make_ensemble(
         ),
         readouts=result.readouts,
     )
+
+
+def _divergent(result: SamplingResult, stride: int) -> int:
+    """Divergent transitions of the draws: of a chain that was cut the share that it had in all."""
+    kept = result.draws.shape[1] * stride
+    shares = np.minimum(kept / np.maximum(result.num_sampled, 1), 1.0)
+    return round(float(np.sum(result.num_divergent * shares)))
 
 
 def _digests(definition: FitDefinition) -> Array:

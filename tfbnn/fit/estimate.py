@@ -49,7 +49,7 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
         settings: Its kernel, with a definite preconditioner.
     """
     sampling, pretraining = definition.sampling, definition.pretraining
-    seconds = _seconds(definition.spec, settings, sampling, pretraining, len(definition.rows.x))
+    seconds = _seconds(definition.spec, settings, sampling, pretraining, definition.num_rows)
     until = sampling.until
     if until is not None and until.max_seconds is not None:
         seconds = min(seconds, until.max_seconds)

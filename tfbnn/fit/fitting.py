@@ -206,9 +206,10 @@ def _settle(
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
     asked.check_chains(options.num_chains)
-    settings, geometry = asked.resolve(spec, len(rows.x))
+    num_rows = len(rows.x) + spec.num_earlier
+    settings, geometry = asked.resolve(spec, num_rows)
     environment = place.environment(options)
-    budget = most_results(spec, settings, options, len(rows.x), options.effort)
+    budget = most_results(spec, settings, options, num_rows, options.effort)
     sampling = options.sampling(budget)
     if options.initial_state is not None:
         given = given_starts(spec, options.initial_state, sampling)

@@ -35,6 +35,6 @@ def make_goal(
         is_enough = found.is_enough(until.ess, until.rhat)
         return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
 
-    num_rows, effort = len(definition.rows.x), definition.effort
+    num_rows, effort = definition.num_rows, definition.effort
     budget = most_results(definition.spec, settings, sampling, num_rows, effort)
     return Goal(sampling.num_results, judge, is_budget=sampling.num_results == budget)

@@ -47,7 +47,7 @@ class RunDefinition:
 
     @property
     def num_rows(self) -> int:
-        """Training rows N; 0 of a log density, which has its own."""
+        """Rows that a density adds up; 0 of a log density, which has its own."""
         return 0
 
 
@@ -75,7 +75,7 @@ class FitDefinition(RunDefinition):
 
     @property
     def num_rows(self) -> int:
-        return len(self.rows.x)
+        return len(self.rows.x) + self.spec.num_earlier
 
 
 class Starts(NamedTuple):

@@ -55,6 +55,7 @@ class SamplingResult(Ending):
         sample_stats: Dict name -> [C, S].
         acceptance_rate: Mean acceptance per chain over the sampling phase [C].
         num_divergent: Divergent transitions per chain in the sampling phase [C].
+        num_sampled: Transitions per chain in it [C]; chains are cut to the draws that all have.
         num_gradients: Dict phase -> gradients per chain [C].
         step_size: Step size per chain [C].
         start_log_prob: Log density at the starts of all chains.
@@ -68,6 +69,7 @@ class SamplingResult(Ending):
     sample_stats: dict[str, Array]
     acceptance_rate: Array
     num_divergent: Array
+    num_sampled: Array
     num_gradients: dict[str, Array]
     step_size: Array
     start_log_prob: Array
@@ -99,6 +101,7 @@ def gather_result(
         acceptance_rate=np.concatenate([lane.acceptance_sum["sampling"] for lane in lanes])
         / num_sampled,
         num_divergent=np.concatenate([lane.num_divergent for lane in lanes]),
+        num_sampled=np.array([lane.transitions["sampling"] for lane in lanes for _ in lane.chains]),
         num_gradients={
             phase: np.concatenate([lane.num_gradients[phase] for lane in lanes]) for phase in PHASES
         },

@@ -169,6 +169,11 @@ class NetworkSpec(ABC):
         """The spec with the priors of its layers alone."""
         return replace(self, earlier=None)
 
+    @property
+    def num_earlier(self) -> int:
+        """Rows that the prior holds of earlier fits, which cost as much as new ones."""
+        return 0 if self.earlier is None else self.earlier.num_kept
+
     def of_earlier(self) -> Self:
         """The spec whose likelihood is that of the earlier rows, which no power is to change again."""
         return replace(self, earlier=None, likelihood_power=1.0)

@@ -9,6 +9,8 @@ import tfbnn
 from tests.support.marks import statistics_but
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, calm_model
 from tfbnn.engine.running.advance import advance_lane
+from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.sampling.work import UNLIMITED, Work
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run import deadline
 from tfbnn.storage import RunFolder
@@ -90,6 +92,25 @@ def test_the_history_has_every_phase(whole):
     assert history["sampling"]["num_kept"][-1] == 200
     for columns in history.values():
         assert len({len(column) for column in columns.values()}) == 1
+
+
+def test_a_chain_that_failed_goes_on_when_the_run_does(tmp_path, whole, monkeypatch):
+    """The others had enough, which is no end of the run."""
+    advance = Lane.advance
+
+    def fail(self, at_most=None):
+        if self.chains == [1] and self.num_kept >= 10:
+            raise OSError(28, "No space left on device")
+        return advance(self, Work(10, UNLIMITED))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lane, "advance", fail)
+        with pytest.raises(tfbnn.ChainError, match="chain 1: OSError"):
+            fit(output=tmp_path / "run", commit_interval=0, until=tfbnn.Until(ess=5, rhat=20.0))
+    model, run = tfbnn.resume(tmp_path / "run", verbose=0)
+    assert model.posterior.draws.shape[:2] == (2, run.num_results) and run.num_results >= 100
+    count = run.num_results
+    np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:, :count])
 
 
 @pytest.mark.filterwarnings("ignore:The run was stopped")

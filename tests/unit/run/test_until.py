@@ -208,6 +208,8 @@ def test_enough_is_what_the_verdict_asks_with_other_limits():
     assert not agreement(ess=399).is_enough() and agreement(ess=399).is_enough(ess=300)
     assert not agreement(rhat_log_prob=1.04).is_enough()
     assert not agreement(np.where(np.arange(100) < 1, np.nan, 1.0)[:, None]).is_enough()
+    undefined = agreement(rhat=np.nan, ess=np.nan).text()
+    assert undefined == "an ESS that is not defined, nor an R-hat"
     assert (
         agreement(rhat_log_prob=1.04).text()
         == "ESS 1000 and R-hat 1, R-hat 1.04 of the log density"

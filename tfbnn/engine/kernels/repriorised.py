@@ -115,6 +115,11 @@ class Repriorised(ComposedKernel, name="repriorised"):
         small = min(num_features(_model(spec)), num_rows) <= _LARGEST_XLA_FACTOR
         return (small or has_gpu()) and self.inner.gains_from_xla(spec, num_rows)
 
+    @property
+    def max_tree_depth(self) -> int | None:
+        """That of a NUTS inside, which trajectories are held against; None of other kernels."""
+        return getattr(self.inner, "max_tree_depth", None)
+
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Refuses a model whose readout cannot be reparametrised or collapsed as asked."""
         spec = _model(spec)

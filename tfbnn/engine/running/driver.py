@@ -95,7 +95,8 @@ def run_chains(
         seconds = clock.seconds
     if course.ended is not None:
         ending = replace(ending, ended=course.ended)
-        session.ended = course.ended
+        if not ending.failures:  # else whoever resumes goes on with the chains that failed
+            session.ended = course.ended
     return result_of(store, plan, start_log_prob, seconds, ending)
 
 

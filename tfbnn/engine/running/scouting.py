@@ -52,6 +52,8 @@ def check_restart(spec: NetworkSpec, settings: Kernel) -> None:
         what = "a kernel that was given as a callable"
     elif len(settings.temperatures) > 1:
         what = "a ladder of power posteriors, which finds basins by itself"
+    elif spec.gauss_newton_obstacle is not None:
+        what = f"this network, whose basins cannot be weighed: {spec.gauss_newton_obstacle}"
     elif spec.layout.num_parameters > MOST_PARAMETERS:
         what = f"{spec.layout.num_parameters} parameters, at most {MOST_PARAMETERS} can be weighed"
     if what is not None:
@@ -88,7 +90,7 @@ def restarted(
     began, spec, sampling = time.perf_counter(), definition.spec, definition.sampling
     content = {"stage": _STAGE, "text": starts.text, "seconds": asdict(starts.seconds)}
     search.keep(lambda: Stand(content, {"theta": starts.theta}), now=True)
-    settings, _ = kernel_from_json(definition.kernel).resolve(spec, len(definition.rows.x))
+    settings, _ = kernel_from_json(definition.kernel).resolve(spec, definition.num_rows)
     scouts = replace(definition, sampling=_scouting(sampling))
     try:
         result = run_chains(scouts, settings, data, starts, MemorySession(), notify)
@@ -107,7 +109,7 @@ def restarted(
     except KeyboardInterrupt:
         return starts._replace(interrupted=True)
     log_prob = result.sample_stats["lp"].mean(axis=1)
-    theta, text = _moved(spec, result.draws, log_prob, basins, sampling.seed)
+    theta, text = moved(spec, result.draws, log_prob, basins, sampling.seed)
     spent = Seconds(pretraining=time.perf_counter() - began)
     return starts._replace(
         theta=theta.astype(spec.dtype),
@@ -155,7 +157,7 @@ def judged(basins: Basins, log_prob: Array, num_parameters: int) -> tuple[int, A
     return best, log_prob[basins.labels == best].mean() - log_prob - num_parameters
 
 
-def _moved(
+def moved(
     spec: NetworkSpec, draws: Array, log_prob: Array, basins: Basins, seed: int
 ) -> tuple[Array, str]:
     """(Where chains are to go on [C, P], what was done, in words)."""
@@ -168,10 +170,11 @@ def _moved(
             f"restart='best' moved no chain: none was found {HOPELESS_NATS:.0f} nats below the best"
         )
     # Chains of one donor start from draws that are far from each other.
-    step = draws.shape[1] // (1 + -(-len(hopeless) // len(best)))
+    num_draws = draws.shape[1]
+    step = max(1, num_draws // (1 + -(-len(hopeless) // len(best))))
     for number, chain in enumerate(hopeless):
         round_, donor = divmod(number, len(best))
-        source = draws[best[donor], -1 - (1 + round_) * step]
+        source = draws[best[donor], -1 - (1 + round_) * step % num_draws]
         generator = seeds.generator(seed, "restart", int(chain))
         theta[chain] = random_copies(spec, source[None], generator)[0]
     found = (

@@ -34,7 +34,6 @@ from tfbnn.run.plan import Leg
 from tfbnn.run.stores import Sink
 from tfbnn.system.arrays import Array
 
-
 # Log densities relative to the reference that a float32 holds to a thousandth, at least.
 _FAR = 2.0**13
 

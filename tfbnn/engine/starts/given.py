@@ -81,10 +81,11 @@ def _middle(spec: NetworkSpec) -> Array:
 
 
 def _last_draws(spec: NetworkSpec, ensemble: Ensemble, num_chains: int) -> Array:
-    """Of its chains in turn, as parameters [C, P] of the same functions under this prior."""
+    """Of its chains that have a weight, in turn, as parameters [C, P] of the same functions under this prior."""
     ensemble.require_networks("initial_state")
     layout, there = spec.layout, ensemble.spec
-    last = ensemble.draws[np.arange(num_chains) % ensemble.num_chains, -1].astype(np.float64)
+    used = np.flatnonzero(ensemble.chain_weights > 0)
+    last = ensemble.draws[used[np.arange(num_chains) % len(used)], -1].astype(np.float64)
     theta = np.tile(_middle(spec), (num_chains, 1))
     theta[:, : layout.log_noise_scale.stop] = last[:, : layout.log_noise_scale.stop]
     for (prior, place, scales), (other, _, others) in zip(

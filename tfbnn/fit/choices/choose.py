@@ -140,7 +140,7 @@ def settle_calibration(
 def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
     """What rules know of a fit of so many rows."""
     return Sizes(
-        num_rows=num_rows + (0 if spec.earlier is None else spec.earlier.num_kept),
+        num_rows=num_rows + spec.num_earlier,
         num_parameters=spec.layout.num_parameters,
         num_chains=options.num_chains,
         effort=options.effort,

@@ -100,6 +100,11 @@ class RowsTarget:
         return np.where(np.isnan(result), -np.inf, result)
 
     def factor(self, theta: Array) -> Array:
+        if self._spec.gauss_newton_obstacle is not None:
+            raise ValueError(
+                f"basins needs the derivatives of every row's outputs: {self._spec.gauss_newton_obstacle}. "
+                "Weigh chains by held-out rows: model.stack_chains."
+            )
         from tfbnn.engine.density.data import make_data
         from tfbnn.engine.density.laplace import factor_at
 

@@ -7,10 +7,12 @@ import pytest
 import tensorflow_probability as tfp
 
 import tfbnn
+from tests.support.builders import plain_spec
+from tests.support.keras_models import KINDS
 from tests.support.small_runs import assert_same_draws
 from tests.support.two_basins import PRIOR, X
 from tfbnn.engine.running import begin_elsewhere, scouting
-from tfbnn.engine.running.scouting import judged
+from tfbnn.engine.running.scouting import check_restart, judged, moved
 from tfbnn.exceptions import RunFolderError
 from tfbnn.kernels import HMC, PowerPosterior
 from tfbnn.likelihoods import Gaussian
@@ -110,6 +112,30 @@ def test_a_scout_that_fails_is_named(starting, monkeypatch):
     model, run = fit(restart="best", **starting(RIGHT, LEFT))
     expected = "moved no chain: chain 1 failed (ArithmeticError: no number) while scouting"
     assert expected in " ".join(run.notes) and expected in model.posterior.provenance.restarted
+
+
+def test_what_cannot_be_weighed_is_not_restarted():
+    spec = KINDS["recurrent"].model().spec
+    with pytest.raises(ValueError, match="basins cannot be weighed: .* recurrent"):
+        check_restart(spec, tfbnn.kernels.HMC())
+
+
+@pytest.mark.parametrize("num_draws", [16, 200])
+def test_chains_that_are_moved_start_apart_from_each_other(num_draws):
+    """Also where one donor has fewer draws than there are chains to move."""
+    spec = plain_spec([1, 2, 1], dtype="float64")
+    draws = np.zeros((12, num_draws, spec.num_parameters))
+    draws += np.arange(num_draws)[:, None]  # each draw is one number, which permuting leaves
+    basins = Basins(
+        labels=np.r_[0, np.ones(11, int)],
+        log_evidence=np.array([0.0, -300.0]),
+        log_evidence_stderr=np.full(2, 0.5),
+        is_bridged=np.full(2, True),
+        rhat_within=np.ones((2, 5, 1)),
+        chain_weights=np.full(12, 1 / 12),
+    )
+    theta, _ = moved(spec, draws, np.r_[0.0, np.full(11, -300.0)], basins, 0)
+    assert len(np.unique(np.abs(theta[1:, 0]))) == 11
 
 
 def test_log_densities_judge_where_masses_are_not_known():

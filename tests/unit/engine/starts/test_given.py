@@ -170,6 +170,12 @@ def test_chains_start_as_the_last_functions_of_a_model(synthetic_ensemble, name,
     np.testing.assert_array_equal(theta[:, noise], there.draws[[0, 1, 0], -1][:, noise])
 
 
+def test_chains_without_weight_start_no_others(synthetic_ensemble):
+    there = synthetic_ensemble((3, 5, 2), num_chains=3, chain_weights=[0.0, 0.7, 0.3])
+    theta, _ = given_starts(there.spec, there, Sampling(num_chains=4))
+    np.testing.assert_array_equal(theta, there.draws[[1, 2, 1, 2], -1])
+
+
 def test_a_model_hands_on_what_it_knows_of_rows(synthetic_ensemble, engine):
     """Transforms and names of inputs: without them its parameters would mean something else."""
     pandas = pytest.importorskip("pandas")

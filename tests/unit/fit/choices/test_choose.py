@@ -66,6 +66,8 @@ def test_rules_know_of_the_rows_that_are_kept_of_earlier_fits():
     )  # fmt: skip
     sizes = [sizes_of(one, 30, FitOptions()).num_rows for one in (spec, spec.after(kept))]
     assert sizes == [30, 90]
+    definition = definition_of(spec.after(kept), X, WIDE)
+    assert (spec.num_earlier, definition.num_rows) == (0, 60 + len(X))
 
 
 def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):

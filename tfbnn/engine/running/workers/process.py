@@ -46,7 +46,7 @@ class WorkerProcess:
         self.refusal: Exception | None = None
         self.failures: dict[tuple[int, ...], Exception] = {}
         self._order, self._inbox = order, inbox
-        self._has_ended = self._has_advanced = False
+        self._has_ended = self._has_advanced = self._is_killed = False
         self._process: Any = None
         self._listener: threading.Thread | None = None
         self._last_words = ""
@@ -85,6 +85,7 @@ class WorkerProcess:
         if self._has_advanced:
             self._tell("stop", None)
         elif self._process is not None:
+            self._is_killed = True  # what it has said since then may still be on its way
             self._process.kill()
 
     def join(self) -> None:
@@ -95,7 +96,7 @@ class WorkerProcess:
     @property
     def has_crashed(self) -> bool:
         """Whether it ended, or was ended, without saying so after it had advanced something."""
-        return self._has_advanced and not self._has_ended
+        return self._has_advanced and not (self._has_ended or self._is_killed)
 
     def describe_end(self) -> tuple[str, str]:
         """(Exit code or signal in words, a sentence with what it last wrote, if anything)."""
