@@ -134,7 +134,7 @@ def test_every_kernel_goes_on_bitwise(name, jit_compile):
     if whole.program.settings.preconditions:
         assert whole.program.plan.legs[1].renew
     transitions = [counters["transition"] for _, counters, _ in snapshots]
-    for transition in (15, 45):
+    for transition in (max(t for t in transitions if t <= 15), 45):
         assert_goes_on(snapshots, transitions.index(transition), whole, fresh)
 
 
