@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow_probability as tfp
 
 import tfbnn
 from tfbnn import kernels
@@ -9,13 +10,19 @@ from tfbnn import kernels
 NOISE = 1e-3
 
 
+def hmc_with_its_own_adaptation(log_prob):
+    kernel = tfp.mcmc.HamiltonianMonteCarlo(log_prob, step_size=1e-5, num_leapfrog_steps=8)
+    return tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, num_adaptation_steps=320)
+
+
 @pytest.mark.parametrize(
     "kernel",
     [
         kernels.HMC(num_leapfrog_steps=8, preconditioner="identity"),
         kernels.SMMALA(metric="gauss_newton"),
+        hmc_with_its_own_adaptation,
     ],
-    ids=["HMC", "SMMALA"],
+    ids=["HMC", "SMMALA", "callable"],
 )
 def test_the_posterior_is_right_a_billion_nats_above_the_start(kernel):
     """A linear model, whose posterior is known; with log densities relative to the start its standard

@@ -57,11 +57,13 @@ class Labels:
         names: The columns.
         are_text: Whether labels stay text even where they look like numbers: "1" of "1" and "x".
         are_flags: Whether they are true or false, which formats without flags have as text.
+        texts: The labels that a fitted model knows, where they are text.
     """
 
     names: tuple[str, ...]
     are_text: bool
     are_flags: bool = False
+    texts: tuple[str, ...] = ()
 
     @classmethod
     def learn(cls, table: Table, names: Sequence[str]) -> "Labels":
@@ -72,20 +74,32 @@ class Labels:
     @classmethod
     def of_model(cls, model: SampledModel, names: Sequence[str]) -> "Labels":
         """Labels of the kind that a fitted classifier knows."""
-        classes = np.array(model.classes or [0])
-        return cls(tuple(names), classes.dtype.kind == "U", classes.dtype.kind == "b")
+        known = model.classes or ()
+        kind = np.array(known or [0]).dtype.kind
+        texts = tuple(map(str, known)) if kind == "U" else ()
+        return cls(tuple(names), kind == "U", kind == "b", texts)
 
     def read(self, table: Table) -> Array:
         """The labels [N, K]: text or numbers."""
         labels = table.labels(self.names)
         if labels.dtype.kind != "U":
-            return labels.astype(str) if self.are_text else labels
+            return self._as_texts(labels) if self.are_text else labels
         if self.are_flags:
             words = np.char.lower(labels)
             is_true: Array = words == "true"
-            return is_true if (is_true | (words == "false")).all() else labels
+            if (is_true | (words == "false")).all():
+                return is_true
         numbers = None if self.are_text else _numbers(labels)
         return labels if numbers is None else numbers
+
+    def _as_texts(self, labels: Array) -> Array:
+        """Labels that are no text as the model writes them: true and false in its letters."""
+        written: Array = labels.astype(str)
+        if labels.dtype.kind == "b":
+            spelled = {text.casefold(): text for text in self.texts}
+            words = [spelled.get(word.casefold(), word) for word in written.ravel().tolist()]
+            written = np.array(words).reshape(labels.shape)
+        return written
 
 
 def _numbers(labels: Array) -> Array | None:

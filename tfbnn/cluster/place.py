@@ -68,7 +68,8 @@ class Cluster(Place):
                 notify.close()
             if course.ended is not None:
                 ending = replace(ending, ended=course.ended)
-                take_down_end(folder, course.ended)
+                if not ending.failures:  # else whoever resumes goes on with the chains that failed
+                    take_down_end(folder, course.ended)
             seconds = crew.seconds().elapsed(began, before)
             result = result_of(store, plan, beginning.start_log_prob, seconds, ending)
             result = in_time(result, notify.out_of_time)

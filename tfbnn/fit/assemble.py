@@ -68,7 +68,9 @@ def make_ensemble(
 
 
 def _divergent(result: SamplingResult, stride: int) -> int:
-    """Divergent transitions of the draws: of a chain that was cut the share that it had in all."""
+    """Divergent transitions of the draws; of thinned ones that were cut about, by the share of all."""
+    if stride == 1 and "diverging" in result.sample_stats:
+        return int(np.sum(result.sample_stats["diverging"]))
     kept = result.draws.shape[1] * stride
     shares = np.minimum(kept / np.maximum(result.num_sampled, 1), 1.0)
     return round(float(np.sum(result.num_divergent * shares)))

@@ -12,6 +12,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.row_digests import row_digests
 
 # Rows are chosen by a Gauss-Newton matrix and its factor, of 8 P^2 bytes each: 0.1 GB at this P.
 _MOST_PARAMETERS = 4000
@@ -94,12 +95,15 @@ class FromPosterior:
             require_rows_of_fit(ensemble, rows, "FromPosterior")
         from tfbnn.engine.starts.condensing import condense
 
+        digests = ensemble.row_digests
+        if not len(digests):  # of a file of before
+            digests = row_digests(rows)
         self._prior = condense(
             ensemble.spec,
             ensemble.transform(rows),
             ensemble.draws,
             ensemble.chain_weights,
-            ensemble.row_digests,
+            digests,
         )
         self._earlier = ensemble
 

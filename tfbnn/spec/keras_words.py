@@ -13,7 +13,8 @@ def num_words(architecture: str) -> int | None:
     Args:
         architecture: The config of a Sequential or Functional model, JSON text; others do not say.
     """
-    config = json.loads(architecture).get("config")
+    model = json.loads(architecture)
+    config = model.get("config") if isinstance(model, dict) else None
     layers = config.get("layers") if isinstance(config, dict) else None
     sizes = [
         config.get("input_dim")

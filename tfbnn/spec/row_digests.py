@@ -23,8 +23,11 @@ def row_digests(rows: Rows) -> Array:
 
 
 def merged_digests(*parts: Array) -> Array:
-    """The digests of the rows of several fits together, out of those of each."""
-    digests: Array = np.unique(np.concatenate(parts))[:MOST_DIGESTS].copy()
+    """The digests of the rows of several fits together, out of those of each.
+
+    Copies stay, as without them a part that is not whole would be taken for more than it is.
+    """
+    digests: Array = np.sort(np.concatenate(parts))[:MOST_DIGESTS].copy()
     return digests
 
 

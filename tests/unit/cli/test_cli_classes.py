@@ -89,11 +89,14 @@ def test_flags_are_labels_in_every_format(run, folder, synthetic_ensemble):
     frame.to_parquet(folder / "flags.parquet")
     of_table = {"feature_names": ("a", "b"), "provenance": {"target_names": ["label"]}}
     found = set()
-    for name, classes in {"flags": (False, True), "texts": ("False", "True")}.items():
+    of_models = {"flags": (False, True), "texts": ("False", "True"), "small": ("false", "true")}
+    frame.assign(label=frame["label"].astype(int)).to_csv(folder / "numbers01.csv", index=False)
+    for name, classes in of_models.items():
         settings = {"likelihood": Bernoulli(), "classes": classes} | of_table
         BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / f"{name}.h5")
-        for ending in ("csv", "parquet"):
-            code, out, err = run(f"evaluate {name}.h5 flags.{ending} --json")
+        tables = ["flags.parquet", *{"flags": ["flags.csv", "numbers01.csv"]}.get(name, [])]
+        for table in tables:
+            code, out, err = run(f"evaluate {name}.h5 {table} --json")
             assert (code, err) == (0, "")
             found.add(json.loads(out)["accuracy"])
     assert len(found) == 1

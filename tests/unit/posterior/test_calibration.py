@@ -16,7 +16,7 @@ from tests.support.marks import statistics_but
 from tests.support.model_file_edits import rewrite
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.likelihoods import Bernoulli, StudentT
-from tfbnn.posterior.calibration.calibrating import calibration_of_moments
+from tfbnn.posterior.calibration.calibrating import calibration_of_moments, first_rows
 from tfbnn.posterior.calibration.left_out import left_out
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.calibration.score_distribution import (
@@ -24,7 +24,7 @@ from tfbnn.posterior.calibration.score_distribution import (
     MOST_SCORES,
     ScoreDistribution,
 )
-from tfbnn.spec.row_digests import MOST_DIGESTS, num_known, row_digests
+from tfbnn.spec.row_digests import MOST_DIGESTS, merged_digests, num_known, row_digests
 from tfbnn.spec.rows import NetworkRows, Rows
 
 LEVELS = np.array([1e-5, 0.00135, 0.0228, 0.1587, 0.5, 0.8413, 0.9772, 0.99865, 1 - 1e-5])
@@ -330,6 +330,13 @@ def test_equal_deviations_are_in_the_group_that_predictions_like_them_get():
         assert inside[:, 0].tolist() == [0, 1, 2]
 
 
+def test_many_deviations_that_differ_by_little_have_groups():
+    """A hundred thousand within two per cent lie nearer to each other than rounding."""
+    spread = np.linspace(1.0, 1.02, 100_000)[:, None] * [1.0, 2.0]
+    first = first_rows(np.random.default_rng(0).permuted(spread, axis=0))
+    np.testing.assert_array_equal(first, [33_333, 66_666])
+
+
 def test_few_of_one_deviation_are_no_group():
     spread = np.repeat([0.1, 0.2], [900, 100])[:, None]
     with pytest.raises(ValueError, match="needs predicted standard deviations that differ"):
@@ -448,6 +455,22 @@ def test_rows_of_the_fit_are_recognised():
         model.calibrate(case.x, case.y)
     with pytest.warns(UserWarning, match="100 of the 400 rows took part in the fit"):
         model.calibrate(case.x[400:], case.y[400:])
+
+
+@pytest.mark.parametrize("num_later", [3, 20, 1000])
+def test_digests_of_two_fits_tell_the_rows_of_both(num_later):
+    """Also where one has kept a share of its own, and rows are there twice."""
+    generator = np.random.default_rng(0)
+
+    def rows(count):
+        x = generator.normal(size=(count, 2))
+        return Rows(x, x[:, :1], None, None)
+
+    many, later, new = rows(100_000), rows(num_later), rows(1000)
+    many = Rows(np.repeat(many.x, 2, 0), np.repeat(many.y, 2, 0), None, None)
+    known = merged_digests(row_digests(later), row_digests(many))
+    some = Rows(many.x[:10_000], many.y[:10_000], None, None)
+    assert abs(num_known(known, some) - 10_000) < 1500 and num_known(known, new) < 50
 
 
 def test_of_many_rows_a_share_of_the_digests_is_enough():

@@ -122,6 +122,11 @@ class Kernel(ABC):
         return jit_compile and self.gains_from_xla(spec, num_rows) and not self.takes_batches
 
     @property
+    def has_memory(self) -> bool:
+        """Whether its results hold what it has learned, such as a trajectory's length: a new start loses it."""
+        return False
+
+    @property
     def compares_batches(self) -> bool:
         """Whether `bootstrap_results` compares batches of rows around a point that it is given besides.
 

@@ -202,6 +202,11 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
         del num_parameters
         return np.full_like(leapfrog_step, leapfrog_step.min())
 
+    @property
+    def has_memory(self) -> bool:
+        """As in `Kernel`: the length of trajectories."""
+        return True
+
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1], and is the same for all chains."""
         return ChEESKernel(

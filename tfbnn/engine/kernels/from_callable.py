@@ -131,6 +131,11 @@ class CallableKernel(Kernel):
         """Runs in the coordinates of theta."""
         return self, "identity, as for every kernel built by the user"
 
+    @property
+    def has_memory(self) -> bool:
+        """As in `Kernel`: whatever the user lets it learn."""
+        return True
+
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The user's kernel, watched."""
         del step_size  # the user's kernel has its own

@@ -227,6 +227,11 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         """A leapfrog step moves sqrt(P) times its size, the length of its momentum."""
         return leapfrog_step * leapfrog_step.dtype.type(num_parameters**0.5)
 
+    @property
+    def has_memory(self) -> bool:
+        """As in `Kernel`: moments that its length follows from."""
+        return True
+
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""
         return MicrocanonicalKernel(target_log_prob_fn, step_size, self.adjusted)

@@ -36,6 +36,8 @@ from tfbnn.system.arrays import Array
 
 # Log densities relative to the reference that a float32 holds to a thousandth, at least.
 _FAR = 2.0**13
+# Share of warm-up in which a kernel of the user's may start anew: it is expected to adapt in four fifths.
+_EARLY = 0.2
 
 
 class Lane:
@@ -241,13 +243,19 @@ class Lane:
         """The state at the end of a leg, its log density relative to one that is near enough.
 
         Chains may have climbed by millions since their reference was measured, and the differences
-        that decide acceptance would drown in the rounding of a float32. Kernels that the user built may
-        have learned something that a new start loses: where draws begin they are left as they are.
+        that decide acceptance would drown in the rounding of a float32. Kernels with a memory start anew
+        while they can learn it again, those that the user built in a first fifth of warm-up.
         """
-        program = self.program
-        settings, following = program.settings, self.plan.legs[leg_index + 1 :]
-        begins_to_draw = not (settings.adapts or any(leg.phase == "warmup" for leg in following))
-        if program.spec.dtype == "float64" or settings.compares_batches or begins_to_draw:
+        program, legs = self.program, self.plan.legs
+        settings = program.settings
+        if settings.adapts:
+            is_late = not any(leg.adapt_step for leg in legs[leg_index + 1 :])
+        else:
+            over = sum(leg.length for leg in legs[: leg_index + 1])
+            is_late = over > _EARLY * self.plan.num_transitions("warmup")
+        if program.spec.dtype == "float64" or settings.compares_batches:
+            return state
+        if settings.has_memory and is_late:
             return state
         if not np.max(np.abs(settings.target_log_prob(state.results).numpy())) > _FAR:
             return state

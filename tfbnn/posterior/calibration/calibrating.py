@@ -21,9 +21,9 @@ from tfbnn.system.arrays import Array
 
 # Fewer rows in a group tell the ends of its intervals no better than all rows do.
 FEWEST_OF_A_GROUP = 150
-# Share by which predicted standard deviations differ on the two sides of an edge between groups: rounding
-# does not carry a prediction over it.
-_LEAST_GAP = 1e-6
+# So near to an edge between groups, as a share of it, rounding may carry a prediction over, and the
+# most rows of a group that may be there.
+_ROUNDING, _MOST_AT_EDGE = 1e-6, 0.01
 _NUM_FOLDS = 5
 
 
@@ -150,7 +150,7 @@ def calibration_of_moments(
             f"received {len(scores)}. Pass more."
         )
     if by is not None and is_auto(by):
-        by = "stddev" if len(_first_rows(spread)) else None
+        by = "stddev" if len(first_rows(spread)) else None
     groups, edges = _groups(spread, trust, by)
     within = [np.mean(np.abs(plain) < k, axis=0) for k in LEVELS]
     return Calibration(
@@ -174,7 +174,7 @@ def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[Array, Array]:
         groups = np.repeat((trust < INSIDE).astype(int)[:, None], num_targets, axis=1)
         _require_rows(by, np.bincount(groups[:, 0], minlength=2).tolist())
         return groups, np.empty((0, num_targets))
-    first = _first_rows(stddev)
+    first = first_rows(stddev)
     if not len(first):
         _require_rows("stddev", [num_rows // 2] * 2)
         raise ValueError(
@@ -186,7 +186,7 @@ def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[Array, Array]:
     return np.sum(stddev > edges[:, None], axis=0), edges
 
 
-def _first_rows(stddev: Array) -> Array:
+def first_rows(stddev: Array) -> Array:
     """Ranks of the rows that groups by "stddev" begin with, but the first [B - 1]; none: no groups.
 
     Groups are about as large as each other. Predictions are told apart by their standard deviations
@@ -195,8 +195,14 @@ def _first_rows(stddev: Array) -> Array:
     num_rows = len(stddev)
     count = min(MOST_GROUPS, num_rows // FEWEST_OF_A_GROUP)
     ordered = np.sort(stddev, axis=0)
-    apart = (ordered[1:] > ordered[:-1] * (1.0 + _LEAST_GAP)).all(axis=1)
-    possible = 1 + np.flatnonzero(apart)
+    edges = 0.5 * (ordered[1:] + ordered[:-1])
+    at_edge = [
+        np.searchsorted(column, edge * (1.0 + _ROUNDING), side="right")
+        - np.searchsorted(column, edge * (1.0 - _ROUNDING))
+        for column, edge in zip(ordered.T, edges.T)
+    ]
+    most = max(1.0, _MOST_AT_EDGE * num_rows / max(count, 1))
+    possible = 1 + np.flatnonzero(np.max(at_edge, axis=0) <= most)
     first: list[int] = []
     for wanted in np.arange(1, count) * num_rows // count:
         begin = first[-1] if first else 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tfbnn.data.validation import check_integer
 from tfbnn.spec.priors.arrays import FrozenArray
 from tfbnn.spec.priors.base import REGISTRY
+from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
 
@@ -35,7 +36,7 @@ class EarlierRows:
     weights: FrozenArray
     networks: FrozenArray
     num_rows: int
-    digests: FrozenArray | None = None
+    digests: FrozenArray | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         ranks = {"x": 2, "y": 2, "weights": 1, "networks": 2}
