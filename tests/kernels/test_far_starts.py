@@ -8,6 +8,8 @@ import tfbnn
 from tfbnn import kernels
 
 NOISE = 1e-3
+RUN = {"num_chains": 4, "num_burnin_steps": 400, "num_results": 300, "until": None}
+RUN |= {"pretraining": None, "jit_compile": False, "seed": 1, "verbose": 0}
 
 
 def hmc_with_its_own_adaptation(log_prob):
@@ -40,20 +42,7 @@ def test_the_posterior_is_right_a_billion_nats_above_the_start(kernel):
         x_transform=None,
         y_transform=None,
     )
-    run = model.fit_posterior(
-        x,
-        y,
-        kernel=kernel,
-        num_chains=4,
-        num_burnin_steps=400,
-        num_results=300,
-        until=None,
-        pretraining=None,
-        initial_state=1.0,
-        jit_compile=False,
-        seed=1,
-        verbose=0,
-    )
+    run = model.fit_posterior(x, y, kernel=kernel, initial_state=1.0, **RUN)
     assert run.start_log_prob.max() < -1e9
     draws = model.posterior.draws.astype(float).reshape(-1, 3)
     np.testing.assert_allclose(draws.std(axis=0), exact, rtol=0.15)
