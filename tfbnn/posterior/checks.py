@@ -9,7 +9,7 @@ from tfbnn.data.coding import as_inputs
 from tfbnn.data.frames import select_columns
 from tfbnn.data.transforms import checked_forward
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.rows import NetworkRows, Rows, check_range, check_words, data_hash, prepare_rows
+from tfbnn.spec.rows import NetworkRows, Rows, check_network_inputs, data_hash, prepare_rows
 from tfbnn.system.arrays import Array
 
 
@@ -29,8 +29,7 @@ def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
         with columns_named(inputs.names):
             transformed = checked_forward(ensemble.x_pipeline, inputs.values, "x")
-            check_words(ensemble.spec, "x", transformed)
-            check_range(ensemble.spec, "x", transformed)
+            check_network_inputs(ensemble.spec, "x", transformed)
     return inputs.values, transformed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import prod
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from tfbnn.data.validation import check_choice, check_integer
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.priors.arrays import array_of, text_of
-from tfbnn.spec.settings_json import settings_from_json
+from tfbnn.spec.settings_json import ADDED, settings_from_json
 from tfbnn.system.arrays import Array
 
 # A file that asks for more is not one of ours.
@@ -117,6 +117,7 @@ class KerasFacts:
         keras_version: Of the Keras that it was described with.
         random_layers: Names of layers that are random in training, and off here.
         custom: Where the classes are defined that are not Keras' own, "module:name" each.
+        num_words: How many words inputs may number, where an Embedding receives them; else None.
     """
 
     title: str
@@ -131,17 +132,21 @@ class KerasFacts:
     no_jacobian: str | None
     random_layers: tuple[str, ...] = ()
     custom: tuple[str, ...] = ()
+    num_words: int | None = field(default=None, metadata=ADDED)
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> KerasFacts:
         """What `settings_to_json` wrote, validated."""
+        if isinstance(entry, dict):  # earlier files do not say
+            entry = {"num_words": None, **entry}
         check_keys(entry, cls)
-        facts = {key: value for key, value in entry.items() if key != "name"}
+        facts: dict[str, Any] = {key: value for key, value in entry.items() if key != "name"}
         for key in ("num_outputs", "num_units", "widest", "num_products"):
             facts[key] = _count(key, facts[key], minimum=1)
         facts["input_shape"] = _shape("input_shape", facts["input_shape"])
-        if facts["readout"] is not None:
-            facts["readout"] = _count("readout", facts["readout"], minimum=0)
+        for key, least in (("readout", 0), ("num_words", 1)):
+            if facts[key] is not None:
+                facts[key] = _count(key, facts[key], minimum=least)
         for key in ("title", "keras_version"):
             facts[key] = _text(key, facts[key])
         if facts["no_jacobian"] is not None:

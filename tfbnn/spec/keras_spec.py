@@ -22,7 +22,6 @@ from tfbnn.spec.keras_parts import (
     check_keys,
     listed,
 )
-from tfbnn.spec.keras_words import num_words
 from tfbnn.spec.layout import LayerSlot
 from tfbnn.spec.network_spec import (
     DTYPES,
@@ -161,7 +160,7 @@ class KerasSpec(NetworkSpec):
 
     @property
     def num_words(self) -> int | None:
-        return num_words(self.architecture)
+        return self.facts.num_words
 
     def flat_inputs(self, x: Any) -> Any:
         """Inputs [N, *input_shape] as [N, D]; all else as it is."""

@@ -176,8 +176,8 @@ def transform_rows(
         x = checked_forward(x_pipeline, rows.x, f"{name}x")
         y = checked_forward(y_pipeline, rows.y, f"{name}y")
         noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
-        check_words(spec, f"{name}x", x)
-        for argument, values in (("x", x), ("y", y), ("noise_scale", noise)):
+        check_network_inputs(spec, f"{name}x", x)
+        for argument, values in (("y", y), ("noise_scale", noise)):
             check_range(spec, f"{name}{argument}", values)
     return NetworkRows(x, y, noise)
 
@@ -252,8 +252,9 @@ def evenly_spaced(num_rows: int, most: int) -> Array:
     return np.unique(np.linspace(0, num_rows - 1, min(num_rows, most)).astype(int))
 
 
-def check_words(spec: NetworkSpec, name: str, x: Array) -> None:
-    """Refuses transformed inputs [N, D] that number no word of a network that looks words up."""
+def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
+    """Refuses transformed inputs [N, D] out of the range of the dtype, and words that are in no table."""
+    check_range(spec, name, x)
     most = spec.num_words
     if most is None:
         return

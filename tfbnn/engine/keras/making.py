@@ -125,6 +125,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         random_layers=trial.random_layers,
         no_jacobian=_jacobian_obstacle(model, described, sampled, network),
         custom=described.custom,
+        num_words=trial.num_words,
     )
     spec = KerasSpec(
         facts=facts,

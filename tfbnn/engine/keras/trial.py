@@ -36,6 +36,7 @@ class Trial(NamedTuple):
         readout: Place among the model's variables of the kernel of a last Dense layer without an
             activation, or None.
         on_inputs: Places of the kernels of Dense layers that receive the inputs themselves.
+        num_words: Rows of the smallest table of an Embedding that does, or None.
         random_layers: Names of layers that are random in training, and off here.
         ending: "softmax" or "sigmoid" where the outputs come out of one, else None.
     """
@@ -46,6 +47,7 @@ class Trial(NamedTuple):
     num_products: int
     readout: int | None
     on_inputs: tuple[int, ...]
+    num_words: int | None
     random_layers: tuple[str, ...]
     ending: str | None
 
@@ -53,10 +55,18 @@ class Trial(NamedTuple):
 def trial_rows(model: Any, input_shape: tuple[int, ...]) -> Array:
     """Rows [n, *input_shape] to try a model on: small whole numbers where it looks them up."""
     generator = np.random.default_rng(0)
-    sizes = [one.input_dim for one in inner_layers(model) if type(one).__name__ == "Embedding"]
+    sizes = [_num_words(one) for one in inner_layers(model) if _is_table(one)]
     if sizes:
         return generator.integers(0, min(sizes), (_NUM_ROWS, *input_shape)).astype(np.float64)
     return generator.standard_normal((_NUM_ROWS, *input_shape))
+
+
+def _is_table(layer: Any) -> bool:
+    return type(layer).__name__ == "Embedding"
+
+
+def _num_words(layer: Any) -> int:
+    return int(layer.input_dim)
 
 
 def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
@@ -80,6 +90,7 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
     check_stays_as_it_is(before, after, network.model.non_trainable_variables)
     _check_outputs(model, network, values, flat, given)
     sizes = [size for one in calls for size in _row_sizes(one.given)]
+    first = [one.layer for one in calls if np.array_equal(one.received, x)]
     random = [one.layer.name for one in calls if _is_random(one.layer)]
     return Trial(
         num_outputs=int(given.shape[0]),
@@ -87,7 +98,8 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
         widest=max([prod(network.input_shape), *sizes]),
         num_products=sum(_products(one) for one in calls),
         readout=_readout(network, calls, flat, given),
-        on_inputs=_on_inputs(network, calls, x),
+        on_inputs=_on_inputs(network, first),
+        num_words=min(map(_num_words, filter(_is_table, first)), default=None),
         random_layers=tuple(dict.fromkeys(random)),
         ending=_ending(model, network, calls, flat, given.numpy()),
     )
@@ -161,13 +173,10 @@ def _gives_the_outputs(network: KerasNetwork, layer: Any, flat: Tensor) -> bool:
     return True
 
 
-def _on_inputs(network: KerasNetwork, calls: list[Call], x: Tensor) -> tuple[int, ...]:
-    """Places of the kernels of Dense layers that receive the inputs."""
-    return tuple(
-        _place(network, layer.kernel)
-        for layer, received, _ in calls
-        if type(layer) is keras.layers.Dense and np.array_equal(received, x)
-    )
+def _on_inputs(network: KerasNetwork, first: list[Any]) -> tuple[int, ...]:
+    """Places of the kernels of Dense layers among those that receive the inputs."""
+    dense = [layer for layer in first if type(layer) is keras.layers.Dense]
+    return tuple(_place(network, layer.kernel) for layer in dense)
 
 
 def _place(network: KerasNetwork, variable: Any) -> int:

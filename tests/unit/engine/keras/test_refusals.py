@@ -160,7 +160,14 @@ def _words_one_after_the_other():
     return stack(layers.Embedding(10, 3), layers.Flatten(), shape=(4,))
 
 
-@pytest.mark.parametrize("make", [_words, _words_one_after_the_other])
+def _words_in_a_model_of_their_own():
+    inner = keras.Sequential([keras.Input((4,)), layers.Embedding(10, 3), layers.Flatten()])
+    return stack(inner, shape=(4,))
+
+
+@pytest.mark.parametrize(
+    "make", [_words, _words_one_after_the_other, _words_in_a_model_of_their_own]
+)
 @pytest.mark.parametrize("word", [10.0, -1.0, 2.5])
 def test_words_that_are_not_in_the_table_are_refused_by_their_place(make, word):
     x = np.ones((5, 4))
