@@ -91,9 +91,8 @@ def targets_in_order(
     names = column_names(y)
     if names is None:
         return y, noise_scale
-    order = names
-    if expected is not None and sorted(expected) == sorted(names):
-        y, order = select_columns(y, expected, f"{name}y"), expected
+    order = _in_order(names, expected)
+    y = select_columns(y, order, f"{name}y")
     noise_names = column_names(noise_scale)
     if noise_names is not None and sorted(noise_names) == sorted(order):
         noise_scale = select_columns(noise_scale, order, f"{name}noise_scale")
@@ -138,10 +137,14 @@ def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str
     if labels is None or callable(labels):
         return {}
     names = list(labels)
-    are_text = all(isinstance(name, str) and name for name in names)
-    if are_text and expected is not None and sorted(expected) == sorted(names):
-        names = list(expected)
-    return {"target_names": names} if names and are_text else {}
+    if not names or not all(isinstance(name, str) and name for name in names):
+        return {}
+    return {"target_names": list(_in_order(tuple(names), expected))}
+
+
+def _in_order(names: tuple[str, ...], expected: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The expected names where they are these, in whatever order; else these."""
+    return names if expected is None or sorted(expected) != sorted(names) else expected
 
 
 def listed(names: Sequence[Any]) -> str:

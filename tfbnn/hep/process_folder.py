@@ -50,7 +50,6 @@ def write_processes(
             and "update" need; what was there is intact.
     """
     processes, folder = list(processes), os.fspath(folder)
-    check_choice("existing", existing, EXISTING)
     if not processes or not all(isinstance(process, Process) for process in processes):
         raise TypeError(f"processes must be at least one Process, received {processes!r:.200}.")
     check_folder(folder, [process.pids for process in processes], existing)

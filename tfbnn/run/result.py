@@ -91,7 +91,7 @@ def gather_result(
 ) -> SamplingResult:
     """The SamplingResult of lanes that have kept draws."""
     lanes, statistics = kept.counters, dict(kept.statistics)
-    num_sampled = [max(lane.transitions["sampling"], 1) for lane in lanes for _ in lane.chains]
+    num_sampled = np.array([lane.transitions["sampling"] for lane in lanes for _ in lane.chains])
     return SamplingResult(
         draws=kept.draws,
         rung_log_likelihood=statistics.pop("rung_log_likelihood", None),
@@ -99,9 +99,9 @@ def gather_result(
         readouts=pop_readouts(statistics),
         sample_stats=statistics,
         acceptance_rate=np.concatenate([lane.acceptance_sum["sampling"] for lane in lanes])
-        / num_sampled,
+        / np.maximum(num_sampled, 1),
         num_divergent=np.concatenate([lane.num_divergent for lane in lanes]),
-        num_sampled=np.array([lane.transitions["sampling"] for lane in lanes for _ in lane.chains]),
+        num_sampled=num_sampled,
         num_gradients={
             phase: np.concatenate([lane.num_gradients[phase] for lane in lanes]) for phase in PHASES
         },

@@ -19,27 +19,18 @@ from tfbnn.spec.keras_priors import VariableFacts
 from tfbnn.spec.own.layers import is_of_keras, remember
 from tfbnn.system.arrays import Array
 
-# Layers, operations and functions whose gradient jumps somewhere.
-_KINKED_OPERATIONS = (
-    *("Relu", "Relu6", "LeakyRelu", "Selu", "HardSigmoid", "HardSilu", "HardTanh", "HardShrink"),
-    *(
-        "SoftShrink",
-        "SparseSigmoid",
-        "Threshold",
-        "Maximum",
-        "Minimum",
-        "Max",
-        "Min",
-        "Amax",
-        "Amin",
-    ),
-    *("Absolute", "Clip", "Where", "Sign", "Floor", "Ceil", "Round", "MaxPool", "AdaptiveMaxPool"),
-)
+# Layers, functions and operations whose gradient jumps somewhere.
 _KINKED_LAYERS = ("ReLU", "LeakyReLU", "PReLU", "Maximum", "Minimum")
 _KINKED_PARTS = ("MaxPooling",)
 _KINKED_FUNCTIONS = (
     *("relu", "relu6", "leaky_relu", "selu", "hard_sigmoid", "hard_swish", "hard_silu"),
     *("hard_tanh", "hard_shrink", "soft_shrink", "sparse_sigmoid", "threshold"),
+)
+# Of the others that are no layers; those of functions are called as these, without underscores.
+_KINKED_OPERATIONS = (
+    *("absolute", "amax", "amin", "ceil", "clip", "floor", "max", "maximum", "min", "minimum"),
+    *("maxpool", "adaptivemaxpool", "round", "sign", "where"),
+    *(name.replace("_", "") for name in _KINKED_FUNCTIONS),
 )
 
 
@@ -171,7 +162,7 @@ def is_kinked(layer: Any) -> bool:
     """Whether the gradient of a layer or operation of Keras jumps somewhere."""
     kind = type(layer).__name__
     if not isinstance(layer, keras.layers.Layer):
-        return kind in _KINKED_OPERATIONS
+        return kind.lower() in _KINKED_OPERATIONS
     names = [
         getattr(getattr(layer, key, None), "__name__", "") for key in ("activation", "function")
     ]

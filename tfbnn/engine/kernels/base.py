@@ -38,11 +38,14 @@ class Kernel(ABC):
     Attributes:
         couples_chains: Whether chains learn from each other, so that all of them advance in one
             program.
+        has_memory: Whether its results hold what it has learned, such as a trajectory's length, which a
+            new start loses.
         largest_step_size: Up to which adaptation goes; infinite where long steps are rejected anyhow.
         theta_obstacle: Why Repriorised cannot give the kernel coordinates other than theta, or None.
     """
 
     couples_chains: ClassVar[bool] = False
+    has_memory: ClassVar[bool] = False
     largest_step_size: ClassVar[float] = float("inf")
     theta_obstacle: ClassVar[str | None] = None
 
@@ -120,11 +123,6 @@ class Kernel(ABC):
     def splits_rows(self, spec: Sampled, num_rows: int, jit_compile: bool) -> bool:
         """Whether very many rows are summed in pieces, each on a core: where XLA compiles gradients alone."""
         return jit_compile and self.gains_from_xla(spec, num_rows) and not self.takes_batches
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether its results hold what it has learned, such as a trajectory's length: a new start loses it."""
-        return False
 
     @property
     def compares_batches(self) -> bool:

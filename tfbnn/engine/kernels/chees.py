@@ -169,7 +169,7 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
     trajectory_length: float | None = None
     max_leapfrog_steps: int = 512
 
-    couples_chains = True
+    couples_chains = has_memory = True
     no_whitening = (
         "whitened, every chain would have its own coordinates, and lengths would not compare"
     )
@@ -201,11 +201,6 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
         """The smallest of the chains' leapfrog steps, for every chain."""
         del num_parameters
         return np.full_like(leapfrog_step, leapfrog_step.min())
-
-    @property
-    def has_memory(self) -> bool:
-        """As in `Kernel`: the length of trajectories."""
-        return True
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1], and is the same for all chains."""

@@ -93,6 +93,7 @@ class CallableKernel(Kernel):
 
     theta_obstacle = "a run keeps the settings of kernels, and of a function there are none"
     rung_obstacle = "nothing is known of how it uses the density, which changes from rung to rung"
+    has_memory = True  # whatever the user lets it learn
     gradients_per_transition = 16  # unknown; only serves to estimate the time of a run
 
     def __post_init__(self) -> None:
@@ -130,11 +131,6 @@ class CallableKernel(Kernel):
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """Runs in the coordinates of theta."""
         return self, "identity, as for every kernel built by the user"
-
-    @property
-    def has_memory(self) -> bool:
-        """As in `Kernel`: whatever the user lets it learn."""
-        return True
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The user's kernel, watched."""

@@ -176,6 +176,8 @@ class Microcanonical(TunedKernel, name="microcanonical"):
     energy_variance: float = _ENERGY_VARIANCE
     bias_tolerance: float | None = field(default=None, metadata=ADDED)
 
+    has_memory = True  # moments that its length follows from
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_flag("adjusted", self.adjusted)
@@ -226,11 +228,6 @@ class Microcanonical(TunedKernel, name="microcanonical"):
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """A leapfrog step moves sqrt(P) times its size, the length of its momentum."""
         return leapfrog_step * leapfrog_step.dtype.type(num_parameters**0.5)
-
-    @property
-    def has_memory(self) -> bool:
-        """As in `Kernel`: moments that its length follows from."""
-        return True
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""

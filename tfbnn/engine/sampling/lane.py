@@ -246,32 +246,35 @@ class Lane:
         that decide acceptance would drown in the rounding of a float32. Kernels with a memory start anew
         while they can learn it again, those that the user built in a first fifth of warm-up.
         """
-        program, legs = self.program, self.plan.legs
-        settings = program.settings
-        if settings.adapts:
-            is_late = not any(leg.adapt_step for leg in legs[leg_index + 1 :])
-        else:
-            over = sum(leg.length for leg in legs[: leg_index + 1])
-            is_late = over > _EARLY * self.plan.num_transitions("warmup")
-        if program.spec.dtype == "float64" or settings.compares_batches:
+        settings = self.program.settings
+        if self.program.spec.dtype == "float64" or settings.compares_batches:
             return state
-        if settings.has_memory and is_late:
+        if settings.has_memory and self._is_late(leg_index):
             return state
         if not np.max(np.abs(settings.target_log_prob(state.results).numpy())) > _FAR:
             return state
         point = state.linear_map.forward(state.z).numpy()
+        reference, results = self._begun(point, state.z, state.z, state.linear_map, state.step)
+        return state._replace(results=results, reference=reference)
+
+    def _is_late(self, leg_index: int) -> bool:
+        """Whether a kernel with a memory could not learn again what it loses after this leg."""
+        legs = self.plan.legs
+        if self.program.settings.adapts:
+            return not any(leg.adapt_step for leg in legs[leg_index + 1 :])
+        over = sum(leg.length for leg in legs[: leg_index + 1])
+        return over > _EARLY * self.plan.num_transitions("warmup")
+
+    def _begun(
+        self, point: Array, z: Any, centre: Any, linear_map: LinearMap, step: DualAveraging
+    ) -> tuple[Any, Any]:
+        """(Log density at a point [R, P], the kernel's results there relative to it)."""
+        program = self.program
         reference = tf.constant(program.value_and_gradient(point)[0])
         results = bootstrap(
-            program.spec,
-            settings,
-            program.data,
-            state.z,
-            state.z,
-            state.linear_map,
-            reference,
-            state.step,
+            program.spec, program.settings, program.data, z, centre, linear_map, reference, step
         )
-        return state._replace(results=results, reference=reference)
+        return reference, results
 
     def _start(
         self, point: Array, linear_map: LinearMap, leg_index: int, mean: Array | None = None
@@ -293,10 +296,7 @@ class Lane:
             step_size = np.full(len(point), np.nan, np.float32)
         step = DualAveraging(*map(tf.constant, restart_dual_averaging(step_size)))
         linear_map = as_tensors(linear_map)
-        reference = tf.constant(program.value_and_gradient(point)[0])
-        results = bootstrap(
-            program.spec, program.settings, program.data, z, centre, linear_map, reference, step
-        )
+        reference, results = self._begun(point, z, centre, linear_map, step)
         program.settings.check_start(results, self.chains)
         return ChainState(
             z=tf.constant(z),

@@ -149,9 +149,7 @@ def calibration_of_moments(
             f"calibrate needs at least {FEWEST_SCORES} rows that are not outside the training inputs, "
             f"received {len(scores)}. Pass more."
         )
-    if by is not None and is_auto(by):
-        by = "stddev" if len(first_rows(spread)) else None
-    groups, edges = _groups(spread, trust, by)
+    by, groups, edges = _groups(spread, trust, by)
     within = [np.mean(np.abs(plain) < k, axis=0) for k in LEVELS]
     return Calibration(
         method=method,
@@ -165,16 +163,17 @@ def calibration_of_moments(
     )
 
 
-def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[Array, Array]:
-    """(Group of each row and target [n, K], edges [B - 1, K] between groups by "stddev")."""
+def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[str | None, Array, Array]:
+    """(By what, without "auto", group of each row and target [n, K], edges [B - 1, K] by "stddev")."""
     num_rows, num_targets = stddev.shape
-    if by is None:
-        return np.zeros(stddev.shape, int), np.empty((0, num_targets))
+    no_edges = np.empty((0, num_targets))
     if by == "trust":
         groups = np.repeat((trust < INSIDE).astype(int)[:, None], num_targets, axis=1)
         _require_rows(by, np.bincount(groups[:, 0], minlength=2).tolist())
-        return groups, np.empty((0, num_targets))
-    first = first_rows(stddev)
+        return by, groups, no_edges
+    first = np.empty(0, int) if by is None else first_rows(stddev)
+    if not len(first) and (by is None or is_auto(by)):
+        return None, np.zeros(stddev.shape, int), no_edges
     if not len(first):
         _require_rows("stddev", [num_rows // 2] * 2)
         raise ValueError(
@@ -183,7 +182,7 @@ def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[Array, Array]:
         )
     ordered = np.sort(stddev, axis=0)
     edges = 0.5 * (ordered[first - 1] + ordered[first])
-    return np.sum(stddev > edges[:, None], axis=0), edges
+    return "stddev", np.sum(stddev > edges[:, None], axis=0), edges
 
 
 def first_rows(stddev: Array) -> Array:
