@@ -44,6 +44,7 @@ takes more than a minute keeps such a folder, MODEL.h5.run, until it has saved t
 EPILOG = """\
 examples:
   tfbnn fit train.csv --target xsec_fb -o bnn.h5     # what is not given is chosen; the report says why
+  tfbnn fit train.csv --target xsec_fb --max-seconds 60 -o bnn.h5    # within a minute
   tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \\
       --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \\
       --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5"""
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     model = make_model(args, num_inputs, len(targets), num_classes)
     shown = ", ".join(features if coding is None else [column.brief for column in coding.columns])
     say(f"Read {len(table)} training rows: {shown} -> {', '.join(targets)}.")
-    options |= _own_folder(args, model, asked, len(table))
+    options |= {"began": asked.began} | _own_folder(args, model, asked, len(table))
     import_tensorflow()
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:

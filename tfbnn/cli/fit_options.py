@@ -127,7 +127,14 @@ _SCALES = (
 _DOCSTRING = BayesianMLP.fit_posterior.__doc__
 # As `fit` and `resume` have them.
 PACE = field_options(FitOptions, _DOCSTRING, ("commit_interval", "num_workers", "verbose"))
-_CHAINS = ("num_chains", "num_results", "until", "num_burnin_steps", "num_steps_between_results")
+_CHAINS = (
+    "num_chains",
+    "num_results",
+    "until",
+    "max_seconds",
+    "num_burnin_steps",
+    "num_steps_between_results",
+)
 _KEPT = ("seed", "jit_compile", "output", "resume")
 _SAMPLING = [
     *field_options(

@@ -78,6 +78,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside",
     )
     parser.add_argument(
+        "--unsampled",
+        action="store_true",
+        help="predict with the networks of a run that ended before its first draw: their spread is "
+        "no error bar",
+    )
+    parser.add_argument(
         "--noise-column",
         action="append",
         metavar="COL",
@@ -121,6 +127,7 @@ def run(args: argparse.Namespace) -> int:
     )
     predict = partial(predict, space=args.space, return_trust=args.trust)
     predict = partial(predict, calibrated=False if args.uncalibrated else "auto")
+    predict = partial(predict, allow_unsampled=args.unsampled)
     with (
         _pieces(args.points, model.posterior, noise, args.keep) as pieces,
         written_table(args.output, [*args.keep, *columns]) as write,

@@ -24,12 +24,13 @@ example:
   tfbnn fit train.csv --target y --layers 20,20 --output run/     # killed after an hour
   tfbnn resume run/ -o bnn.h5
   tfbnn resume run/ --num-results 4000 -o bnn.h5                  # more draws
-  tfbnn resume run/ --until ess=1000 -o bnn.h5                    # until they are better"""
+  tfbnn resume run/ --until ess=1000 -o bnn.h5                    # until they are better
+  tfbnn resume run/ --max-seconds 300 -o bnn.h5                   # for five minutes more"""
 
 
 _EXTENT = [
     field_option([FitOptions], name, described(resume.__doc__, name))
-    for name in ("num_results", "until")
+    for name in ("num_results", "until", "max_seconds")
 ]
 _OPTIONS = [*_EXTENT, *PACE]
 

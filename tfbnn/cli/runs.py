@@ -1,12 +1,13 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
 import argparse
+import math
 import os
 import shlex
 import warnings
 from collections.abc import Callable
 
-from tfbnn.cli.console import STOPPED, print_json, say
+from tfbnn.cli.console import DIAGNOSTICS_FAILED, STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.own_folder import is_own_folder
 from tfbnn.diagnostics.problem import Interface
@@ -24,6 +25,9 @@ from tfbnn.run.preparation import has_begun, preparation_in
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import signals_held
+
+# Times what a run has spent that had no time for a draw.
+_ENOUGH = 3.0
 
 
 def run_to_the_end(
@@ -70,7 +74,7 @@ def run_to_the_end(
             _save(model, folder, args)
         else:  # it was out of time
             _save_stopped(model, folder, args)
-            _say_how_to_go_on(folder, args)
+            _say_how_to_go_on(folder, args, _ENOUGH * sum(run.seconds.values()))
         if run.num_results and is_own_folder(folder, args.model_file):
             _remove(folder)
             folder = None
@@ -81,7 +85,7 @@ def run_to_the_end(
             print(run.report(details=getattr(args, "verbose", None) == 2, interface=interface))
         if hold.seen:
             say("The run was over when it was asked to stop: nothing is missing.")
-        return verdict(run.diagnosis, args.strict)
+        return verdict(run.diagnosis, args.strict) if run.num_results else DIAGNOSTICS_FAILED
 
 
 def _save(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
@@ -112,7 +116,7 @@ def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Name
 
 def _save_unsampled(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
     """Saves pretrained networks, but never in place of what may be draws."""
-    say("Stopped before the first draw: there are pretrained networks, no draws of the posterior.")
+    say("Out of time or stopped before sampling began: these are networks without error bars.")
     if args.model_file is not None and os.path.exists(args.model_file):
         say(f"{args.model_file} was there before, and is left as it is.")
     else:
@@ -132,12 +136,15 @@ def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | N
         return None
 
 
-def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
+def _say_how_to_go_on(
+    folder: str | None, args: argparse.Namespace, max_seconds: float | None = None
+) -> None:
     if folder is None:
         say("With --output FOLDER a run that is stopped goes on where it was.")
     elif has_begun(folder):
         save = "" if args.model_file is None else f" -o {shlex.quote(args.model_file)}"
-        say(f"Go on with: tfbnn resume {shlex.quote(folder)}{save}")
+        limit = "" if max_seconds is None else f" --max-seconds {math.ceil(max_seconds)}"
+        say(f"Go on with: tfbnn resume {shlex.quote(folder)}{limit}{save}")
     else:
         say("Sampling had not begun: the same command starts anew.")
 

@@ -20,6 +20,8 @@ from tfbnn.run.reading import read_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import find_run
 from tfbnn.run.stores import FolderStore, finished_result, result_of
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.atomic import make_folder
 
@@ -41,11 +43,15 @@ class Cluster(Place):
             return read_definition(folder).environment
         return dict(self._client.submit(tasks.environment, pure=False).result())
 
+    def seconds_per_gradient(
+        self, spec: NetworkSpec, rows: NetworkRows, options: FitOptions
+    ) -> None:
+        """Not measured: the workers are other machines."""
+
     def sample(self, job: Job) -> tuple[Starts, SamplingResult]:
         definition, options = job.definition, job.options
         began, path = time.perf_counter(), os.path.realpath(str(options.output))
         folder = find_run(str(options.output), definition, options.resume)
-        was_there = folder is not None
         if folder is None:
             make_folder(path)  # shows now what would fail in a task
             self._prepare(job, path)
@@ -58,8 +64,7 @@ class Cluster(Place):
             store = FolderStore(folder, options.commit_interval)
             crew = LaneTasks(plan, self._client, store)
             before = crew.seconds()
-            spent = (beginning.starts.seconds + before).total if was_there else 0.0
-            notify, goal = job.notifier(spent), job.goal
+            notify, goal = job.notifier(), job.goal
             course = Straight(plan.num_results) if goal is None else Judged(goal, store)
             try:
                 notify.announce("compile")

@@ -12,6 +12,7 @@ from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED
 from tfbnn.run.coarsening import Rungs
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.description import read_beginning
@@ -46,7 +47,9 @@ def make_ensemble(
         ladder: Ladder of a PowerPosterior, or None.
         restarted: As that of its Starts.
     """
-    moved = {} if restarted is None else {"restarted": restarted}
+    moved: dict[str, Any] = {} if restarted is None else {"restarted": restarted}
+    if result.warmup_cut is not None:
+        moved["num_burnin_steps"] = result.warmup_cut
     until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
@@ -95,7 +98,7 @@ def unsampled_ensemble(
 ) -> Ensemble:
     """The Ensemble of the starts theta [C, P] of a run that ended before its first draw."""
     networks = replace(result, draws=theta[:, None], readouts=None)
-    what = "pretrained networks" if is_pretrained(definition) else "where the chains started"
+    what = PRETRAINED if is_pretrained(definition) else GIVEN_STARTS
     origin = f"{what}: {result.ended or 'the run was stopped before its first draw'}"
     return without_chains(definition, transformed, networks, result.start_log_prob[:, None], origin)
 

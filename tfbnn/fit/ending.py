@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.run.definition import FitDefinition
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.rows import Rows, evenly_spaced
 from tfbnn.system.arrays import rows_at
@@ -13,6 +14,9 @@ from tfbnn.system.arrays import rows_at
 # As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
 # draws of a short run of a million rows.
 _MOST_ROWS = 2**16
+# Of the time that this and the diagnosis of so many rows take on two cores.
+_MOST_SEEN = 2000
+_LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 1.5, 5e-8, 5e-11
 
 
 def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tuple[str, ...]]:
@@ -29,6 +33,15 @@ def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tup
     except ValueError as error:
         return ensemble, (f"Error bars are those of the posterior, not calibrated: {error}",)
     return replace(ensemble, calibration=found), ()
+
+
+def seconds_to_end(definition: FitDefinition, num_results: int) -> float:
+    """About how long calibration and diagnosis of so many draws per chain take."""
+    draws = num_results * definition.sampling.num_chains
+    calibrated = min(definition.num_rows, _MOST_ROWS) if definition.calibrate else 0
+    seen = calibrated + min(definition.num_rows, _MOST_SEEN)
+    flops = 2.0 * definition.spec.num_products
+    return _LEAST_SECONDS + draws * seen * (_SECONDS_OF_A_VALUE + flops * _SECONDS_OF_A_FLOP)
 
 
 def _some(rows: Rows) -> Rows:

@@ -1,5 +1,7 @@
 """How long a fit will take, told from its settings."""
 
+from dataclasses import replace
+
 from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.starts.newton_plan import plan_newton, plan_on_all_rows
@@ -51,15 +53,16 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
     sampling, pretraining = definition.sampling, definition.pretraining
     seconds = _seconds(definition.spec, settings, sampling, pretraining, definition.num_rows)
     until = sampling.until
-    if until is not None and until.max_seconds is not None:
-        seconds = min(seconds, until.max_seconds)
     path = _path(definition, settings)
     draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
     if until is None:
-        return f"This will take about {about(seconds)}: {draws}.{path}"
+        return f"This will take about {about(seconds)}, and some seconds to compile: {draws}.{path}"
+    enough = f"as soon as {str(replace(until, max_seconds=None)).replace(',', ', ')} is reached"
+    if until.max_seconds is not None:
+        return f"This will end within {about(until.max_seconds)}, {enough}.{path}"
     return (
-        f"This will take about {about(seconds)} at most: up to {draws}, fewer as soon as "
-        f"{str(until).replace(',', ', ')} is reached.{path}"
+        f"This will take about {about(seconds)} at most, and some seconds to compile: up to {draws}, "
+        f"fewer {enough}.{path}"
     )
 
 

@@ -38,7 +38,7 @@ from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
 
@@ -66,11 +66,10 @@ def fit(
             networks, which says so.
         place: Where chains are to run, by default in this process.
     """
-    began = time.perf_counter()
     place = place or Place()
-    job = _settle(spec, rows, validation, options, place, began)
+    job = _settle(spec, rows, validation, options, place)
     spec, options = job.definition.spec, job.options
-    startup = Seconds(startup=time.perf_counter() - began)
+    startup = Seconds(startup=time.perf_counter() - options.began)
     starts, result = place.sample(job)
     ensemble = diagnosis = ladder = rungs = None
     uncalibrated: tuple[str, ...] = ()
@@ -92,8 +91,8 @@ def fit(
         kernel=describe_settings(settings),
         num_chains=len(result.draws),
         num_results=result.draws.shape[1],
-        num_burnin_steps=job.definition.sampling.num_burnin_steps,
-        num_steps_between_results=options.num_steps_between_results,
+        num_burnin_steps=result.warmup_cut or job.definition.sampling.num_burnin_steps,
+        num_steps_between_results=job.definition.sampling.num_steps_between_results,
         accept_target=accept_target if settings.adapts else None,
         accept_reason=accept_reason,
         acceptance_rate=result.acceptance_rate,
@@ -104,7 +103,7 @@ def fit(
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
         geometry=job.geometry,
-        notes=(*notes(job, starts, ensemble, ladder), *result.notes, *uncalibrated),
+        notes=(*notes(job, starts, result, ensemble, ladder), *result.notes, *uncalibrated),
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         calibration=None if ensemble is None else ensemble.calibration,
@@ -126,6 +125,14 @@ class Place:
 
         return describe_environment()
 
+    def seconds_per_gradient(
+        self, spec: NetworkSpec, rows: NetworkRows, options: FitOptions
+    ) -> float | None:
+        """Seconds in which every chain of a run makes a gradient; None where they are not measured."""
+        from tfbnn.fit.choices.by_clock import measured_seconds
+
+        return measured_seconds(spec, rows, options)
+
     def sample(self, job: Job) -> tuple[Starts, SamplingResult]:
         """Finds starts, unless a run folder has them, and runs the chains."""
         from tfbnn.engine.density.data import make_data
@@ -140,7 +147,7 @@ class Place:
             if starts is not None and result is not None:
                 return starts, result
             data = make_data(*job.transformed.train, definition.spec.dtype)
-            notify = job.notifier(session.spent)
+            notify = job.notifier()
             if session.spent == 0:
                 notify.progress.say(time_to_take(definition, job.settings))
             try:
@@ -186,7 +193,6 @@ def _settle(
     validation: Rows | None,
     options: FitOptions,
     place: Place,
-    began: float,
 ) -> Job:
     """The Job of a fit.
 
@@ -201,7 +207,9 @@ def _settle(
 
     check_early_stopping(options.pretraining, validation)
     check_own_densities(spec)
-    spec, options, transformed, choices = choose(spec, options, rows, validation)
+    spec, options, transformed, choices = choose(
+        spec, options, rows, validation, place.seconds_per_gradient
+    )
     pretraining, given = options.settled_pretraining, None
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
@@ -209,7 +217,8 @@ def _settle(
     num_rows = len(rows.x) + spec.num_earlier
     settings, geometry = asked.resolve(spec, num_rows)
     environment = place.environment(options)
-    budget = most_results(spec, settings, options, num_rows, options.effort)
+    is_limited = options.limit is not None
+    budget = most_results(spec, settings, options, num_rows, options.effort, is_limited)
     sampling = options.sampling(budget)
     if options.initial_state is not None:
         given = given_starts(spec, options.initial_state, sampling)
@@ -234,7 +243,7 @@ def _settle(
             **({} if given is None else {"initial_state": given.text}),
             choices=choices,
             num_burnin_steps=options.num_burnin_steps,
-            num_steps_between_results=options.num_steps_between_results,
+            num_steps_between_results=sampling.num_steps_between_results,
             jit_compile=options.jit_compile,
             **origin_of(options, rows, environment),
         ),
@@ -245,7 +254,7 @@ def _settle(
     if options.restart is not None:
         check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)
-    return Job(definition, transformed, settings, geometry, options, goal, began, History())
+    return Job(definition, transformed, settings, geometry, options, goal, History())
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:

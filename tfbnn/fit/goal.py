@@ -36,5 +36,7 @@ def make_goal(
         return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
 
     num_rows, effort = definition.num_rows, definition.effort
-    budget = most_results(definition.spec, settings, sampling, num_rows, effort)
+    budget = most_results(
+        definition.spec, settings, sampling, num_rows, effort, sampling.is_limited
+    )
     return Goal(sampling.num_results, judge, is_budget=sampling.num_results == budget)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
+from tfbnn.fit.ending import seconds_to_end
 from tfbnn.run.course import Goal
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
@@ -23,7 +25,6 @@ class Job(NamedTuple):
         geometry: A line on the preconditioner and why that one.
         options: FitOptions.
         goal: When the run is over, or None where it just has a number of draws.
-        began: `time.perf_counter` when it was called for.
         history: What takes down the events of the run.
     """
 
@@ -33,11 +34,11 @@ class Job(NamedTuple):
     geometry: str
     options: FitOptions
     goal: Goal | None
-    began: float
     history: History
 
-    def notifier(self, spent: float) -> Notifier:
-        """Who is told of the run, which has taken so many seconds before."""
-        options = self.options
-        deadline = Deadline.of(self.definition.sampling.until, self.began, spent)
+    def notifier(self) -> Notifier:
+        """Who is told of the run."""
+        options, definition = self.options, self.definition
+        ending = partial(seconds_to_end, definition)
+        deadline = Deadline.of(definition.sampling.until, options.began, ending)
         return Notifier(options.verbose, options.callbacks, deadline, self.history)

@@ -99,8 +99,9 @@ class SampledNetwork(
         num_chains: int = 4,
         num_results: int | str = "auto",
         until: Until | str | None = "auto",
+        max_seconds: float | None = None,
         num_burnin_steps: int | str = "auto",
-        num_steps_between_results: int = 0,
+        num_steps_between_results: int | str = "auto",
         pretraining: Pretraining | str | None = "auto",
         initial_state: Any = None,
         likelihood_power: float = 1.0,
@@ -144,10 +145,15 @@ class SampledNetwork(
                 cores; 1000 with until=None.
             until: When the run has enough: a `tfbnn.Until`; None: never before num_results draws;
                 "auto" (default): tfbnn.Until() where num_results is "auto", else None.
+            max_seconds: Wall-clock seconds from the call to the end; short for
+                until=Until(max_seconds=...), which says how they are planned. Default None: no
+                limit. A run that has no time for a single draw warns, and its model refuses to
+                predict.
             num_burnin_steps: Warm-up transitions: the first 80 % adapt step size and preconditioner,
                 the last 20 % mix with everything frozen. "auto" (default): 1000, or fewer where so
                 many would take minutes, by the gradients that they cost.
-            num_steps_between_results: Transitions skipped between two kept draws, default 0.
+            num_steps_between_results: Transitions skipped between two kept draws. "auto"
+                (default): none, or what keeps a run with max_seconds at some thousand draws.
             pretraining: `tfbnn.Pretraining`, or None to start from draws of the prior. "auto"
                 (default): a `Pretraining` of up to about 12000 steps, of more rows where there are
                 more. It holds out 15 % of the rows, at most 2000, more of few and none of less than
@@ -272,6 +278,7 @@ class SampledNetwork(
             num_chains=num_chains,
             num_results=num_results,
             until=until,
+            max_seconds=max_seconds,
             num_burnin_steps=num_burnin_steps,
             num_steps_between_results=num_steps_between_results,
             pretraining=pretraining,
@@ -412,7 +419,7 @@ class SampledNetwork(
             ValueError: After `fit_laplace`, whose draws are no networks.
             FileExistsError: When there is something at `path`.
         """
-        ensemble, path = self._fitted("to_savedmodel"), os.fspath(path)
+        ensemble, path = self._fitted("to_savedmodel", allow_unsampled=False), os.fspath(path)
         if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
             raise FileExistsError(
                 f"{path!r} exists and is not an empty folder. Choose another path."
@@ -576,6 +583,7 @@ def resume(
     *,
     num_results: int | None = None,
     until: Until | str | None = "auto",
+    max_seconds: float | None = None,
     commit_interval: float = 30.0,
     num_workers: int | str = "auto",
     verbose: int | str = "auto",
@@ -589,6 +597,8 @@ def resume(
         num_results: Draws kept per chain, if there are to be more than the run was begun with.
         until: When it has enough, as in `fit_posterior`. "auto" (default): what it was begun with,
             unless num_results is given.
+        max_seconds: Wall-clock seconds from this call to the end, as in `fit_posterior`. Default
+            None: the limit that the run was begun with, if any, counted from now.
         commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
         custom: Classes of your own that the model may have, as in `load`.
 
@@ -607,6 +617,7 @@ def resume(
         folder,
         num_results=num_results,
         until=until,
+        max_seconds=max_seconds,
         commit_interval=commit_interval,
         num_workers=num_workers,
         verbose=verbose,

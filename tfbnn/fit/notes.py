@@ -9,6 +9,7 @@ from tfbnn.fit.job import Job
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import Starts
 from tfbnn.run.evidence import Ladder
+from tfbnn.run.result import SamplingResult
 
 # From here on a file is unwieldy, and predictions take their time.
 _MANY_DRAWS, _LARGE_BYTES = 4000, 50e6
@@ -17,9 +18,13 @@ _ROUNDING_LIMIT = 0.05
 
 
 def notes(
-    job: Job, starts: Starts, ensemble: Ensemble | None, ladder: Ladder | None
+    job: Job,
+    starts: Starts,
+    result: SamplingResult,
+    ensemble: Ensemble | None,
+    ladder: Ladder | None,
 ) -> tuple[str, ...]:
-    """Labels of what was sampled, moved chains, gaps of a ladder, short float32."""
+    """Labels of what was sampled, moved chains, gaps of a ladder, short warm-up and float32."""
     labels = (job.settings.bias_note, job.definition.spec.coarsening_note, starts.restarted)
     said = [label for label in labels if label is not None]
     gaps = () if ladder is None else ladder.notes()
@@ -27,9 +32,18 @@ def notes(
         *job.definition.spec.notes,
         *said,
         *gaps,
+        *_warmup_notes(job, result),
         *_precision_notes(job, ensemble),
         *_size_notes(job, ensemble),
     )
+
+
+def _warmup_notes(job: Job, result: SamplingResult) -> tuple[str, ...]:
+    """A remark on a warm-up that a limit has cut short."""
+    if result.warmup_cut is None:
+        return ()
+    asked = job.definition.sampling.num_burnin_steps
+    return (f"Warm-up cut short at {result.warmup_cut} of {asked} steps: its time was over.",)
 
 
 def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:

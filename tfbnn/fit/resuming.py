@@ -1,6 +1,7 @@
 """Going on with a run by its folder alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tfbnn.run.definition import FitDefinition
@@ -16,6 +17,7 @@ def read_run(
     *,
     num_results: int | None = None,
     until: Until | str | None = "auto",
+    max_seconds: float | None = None,
     custom: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[FitDefinition, FitOptions]:
@@ -23,7 +25,7 @@ def read_run(
 
     Args:
         folder: The run folder.
-        num_results, until, custom: As in `tfbnn.resume`.
+        num_results, until, max_seconds, custom: As in `tfbnn.resume`.
         options: Fields of FitOptions that decide no draw: commit_interval, num_workers, verbose,
             callbacks.
     """
@@ -38,6 +40,10 @@ def read_run(
     begun = definition.sampling
     if until == "auto" and num_results is None:
         until = begun.until
+    if max_seconds is not None and isinstance(until, Until):
+        until = replace(until, max_seconds=max_seconds)
+    elif max_seconds is not None:
+        until = Until(max_seconds=max_seconds)
     if num_results is None and (until is None) == (begun.until is None):
         num_results = begun.num_results
     return definition, FitOptions(

@@ -59,7 +59,7 @@ class GradientMethods(SampledModel):
         Example:
             slope, error = model.predict_gradient(x)
         """
-        ensemble = self._fitted("predict_gradient")
+        ensemble = self._fitted("predict_gradient", allow_unsampled=False)
         x = checked_inputs(ensemble, x)
         found = gradient_moments(ensemble, x)
         if ensemble.vector_target and ensemble.spec.num_predicted == 1:

@@ -23,6 +23,9 @@ from tfbnn.posterior.record_kinds import (
 )
 from tfbnn.spec.choices import Choice, choices_to_json
 
+# How `not_sampled` begins after a run that ended before its first draw.
+PRETRAINED, GIVEN_STARTS = "pretrained networks", "where the chains started"
+
 
 @dataclass(frozen=True)
 class WeightsOrigin:
@@ -194,6 +197,11 @@ class Provenance:
     def transitions_per_draw(self) -> int:
         """Transitions from one draw that was kept to the next."""
         return (self.num_steps_between_results or 0) + 1
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the networks are what a run left that ended before its first draw."""
+        return (self.not_sampled or "").startswith((PRETRAINED, GIVEN_STARTS))
 
 
 _ENTRIES = {entry.name for entry in fields(Provenance)} - {"others", "stated"}

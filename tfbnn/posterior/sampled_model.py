@@ -123,6 +123,7 @@ class SampledModel:
         backend: str = "auto",
         return_trust: bool = False,
         calibrated: bool | str = "auto",
+        allow_unsampled: bool = False,
     ) -> Prediction:
         """Mean and spread of the predictive distribution.
 
@@ -157,6 +158,8 @@ class SampledModel:
                 (default): where the model is calibrated. stddev is then half of the calibrated
                 central 68.27 % interval, taken on the scale the network sees and carried to the
                 units wanted; the mean is the same with and without.
+            allow_unsampled: Whether to predict with the networks that a run left which ended before
+                its first draw, default False: their spread is no error bar.
 
         Returns:
             `Prediction` with mean and stddev [N] or [N, K], quantiles [Q, N] or [Q, N, K] or None,
@@ -164,10 +167,11 @@ class SampledModel:
             same with [N, K] in any case, `to_frame()` a data frame of pandas.
 
         Raises:
-            NotFittedError: Before a fit.
+            NotFittedError: Before a fit, and without draws unless `allow_unsampled`.
             TypeError, ValueError: For unusable inputs.
         """
-        ensemble, given = self._fitted(), x
+        check_flag("allow_unsampled", allow_unsampled)
+        ensemble, given = self._fitted(allow_unsampled=allow_unsampled), x
         x = checked_inputs(ensemble, x)
         check_flag("include_noise", include_noise)
         check_flag("return_trust", return_trust)
@@ -252,7 +256,7 @@ class SampledModel:
             x: Inputs [N, D].
             space: "original" units (default) or "transformed", as in `predict`.
         """
-        ensemble = self._fitted()
+        ensemble = self._fitted(allow_unsampled=False)
         x = checked_inputs(ensemble, x)
         check_choice("space", space, {"original", "transformed"})
         tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
@@ -305,7 +309,7 @@ class SampledModel:
         """
         from tfbnn.posterior.metrics import evaluate, evaluate_classes
 
-        ensemble = self._fitted()
+        ensemble = self._fitted(allow_unsampled=False)
         check_flag("include_noise", include_noise)
         rows, transformed = checked_rows(ensemble, x, y, noise_scale, "evaluate")
         calibrated = _is_calibrated(ensemble, calibrated, include_noise)
@@ -564,16 +568,23 @@ class SampledModel:
         """
         from tfbnn.posterior.onnx import write_onnx
 
-        networks = moment_networks(self._fitted("to_onnx"))
+        networks = moment_networks(self._fitted("to_onnx", allow_unsampled=False))
         write_onnx(networks, bar_constants(networks.ensemble), path)
 
-    def _fitted(self, needs_networks: str | None = None) -> Ensemble:
+    def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Ensemble:
         """The Ensemble, with a warning where it is not what was asked for, to the caller's caller.
 
         Args:
             needs_networks: What takes draws for networks, and is refused where they are none.
+            allow_unsampled: Whether the networks of a run without draws will do.
         """
         ensemble = self._sampled()
+        if ensemble.provenance.is_unfinished and not allow_unsampled:
+            raise NotFittedError(
+                f"The run of this model ended before its first draw ({ensemble.provenance.not_sampled}), "
+                "so nothing is known of its errors. Fit it with more time, or let "
+                "predict(allow_unsampled=True), tfbnn predict --unsampled, use its networks."
+            )
         if needs_networks is not None:
             ensemble.require_networks(needs_networks)
         requested = ensemble.provenance.num_results_requested or 0

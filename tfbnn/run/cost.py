@@ -54,7 +54,12 @@ def estimated_seconds_of_starts(
 
 
 def most_results(
-    spec: Sampled, settings: Planned, numbers: Numbers, num_rows: int, effort: float = 1.0
+    spec: Sampled,
+    settings: Planned,
+    numbers: Numbers,
+    num_rows: int,
+    effort: float = 1.0,
+    is_limited: bool = False,
 ) -> int:
     """The most draws per chain of a run that is not told how many: what its budget affords.
 
@@ -68,13 +73,18 @@ def most_results(
         numbers: Numbers of the run.
         num_rows: Training rows N.
         effort: Share of the budget, and of the largest number, to spend.
+        is_limited: Whether a limit in seconds is the budget, and memory alone bounds the draws.
     """
     chain_seconds = effort * _BUDGET_SECONDS / numbers.num_chains
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
     draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize
     draw_bytes *= len(settings.temperatures) if settings.keep_rungs else 1
-    most = min(affordable, _DRAWS_BYTES / draw_bytes, effort * _MOST_RESULTS)
+    most = min(
+        math.inf if is_limited else affordable,
+        _DRAWS_BYTES / draw_bytes,
+        _MOST_RESULTS * (1.0 if is_limited else effort),
+    )
     return max(int(most), _FEWEST_RESULTS)
 
 

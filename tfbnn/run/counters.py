@@ -26,6 +26,7 @@ class Counters:
         num_refused: Transitions since the last block in which a chain accepted anything [C].
         recent_acceptance: Mean acceptance over the last block [C], NaN before it.
         step_size: Step sizes in use [C], NaN before they are known.
+        warmup_cut: Transitions of warm-up where a limit in seconds has cut it short, else None.
         seconds: Dict field of Seconds -> wall-clock seconds that the run had spent when this was
             committed, None elsewhere; earlier releases told of the phases alone.
     """
@@ -39,6 +40,7 @@ class Counters:
     num_refused: Array
     recent_acceptance: Array
     step_size: Array
+    warmup_cut: int | None = None
     seconds: dict[str, float] | None = None
 
     @classmethod
@@ -73,15 +75,13 @@ class Counters:
 
     def to_json(self) -> dict[str, Any]:
         """As checkpoints and messages hold it; None stands for NaN."""
-        entry = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-        if self.seconds is None:
-            del entry["seconds"]
-        return entry
+        found = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: _plain(value) for name, value in found if value is not None}
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> "Counters":
         """What `to_json` wrote."""
-        plain = ("chains", "transition", "transitions", "seconds")
+        plain = ("chains", "transition", "transitions", "warmup_cut", "seconds")
         return cls(**{name: v if name in plain else _arrays(v) for name, v in entry.items()})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
@@ -53,11 +54,13 @@ class Crew(ABC):
         counters: Dict lane -> what is known of it.
         failures: Dict lane -> the error that ended it for good.
         running: What is at work.
+        pauses_at: `time.perf_counter` from which no attempt starts, so that the course is asked again.
     """
 
     # How often a lane is tried again that got no further since the last attempt that was lost.
     most_in_vain = 0
     running: Sized
+    pauses_at = math.inf
 
     def __init__(self, plan: Plan, lanes: Iterable[int] | None = None) -> None:
         """
@@ -168,6 +171,19 @@ class Crew(ABC):
             if found is not None:
                 self.counters[lane] = Counters.from_json(found.counters)
 
+    def is_warming_up(self) -> bool:
+        """Whether a lane has not come to the end of its warm-up."""
+        end = self.plan.num_transitions("warmup")
+        return any(lane.transition < end for lane in self._healthy())
+
+    def compile(self) -> None:
+        """Compiles what the first attempt would compile."""
+        raise NotImplementedError
+
+    def cut_warmup(self) -> None:
+        """Ends warm-up where the lane that is furthest can end it."""
+        raise NotImplementedError
+
     def phase(self) -> str:
         """The phase that the lanes are in."""
         return current_phase(self._healthy(), self.plan)
@@ -195,6 +211,8 @@ class Crew(ABC):
     def _work(self, notify: Notify) -> bool:
         """Works until nothing is left to do for now; whether `notify` stopped it."""
         while self._waiting or self.running:
+            if time.perf_counter() >= self.pauses_at:
+                self._waiting.clear()
             self._start_due()
             for report in self.reports():
                 if isinstance(report, Ended):

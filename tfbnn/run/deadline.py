@@ -1,57 +1,84 @@
-"""The time that a run may take, where somebody has said how long."""
+"""The time that a run may take, where a limit was given."""
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from tfbnn.run.events import Event
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.until import Until
 
-# Warm-up that takes longer would leave too little for draws that are worth anything.
-_WARMUP_SHARE = 0.4
+# Largest shares of the limit, and of what is left of it when the phase begins.
+_SEARCH, _SEARCH_OF_LEFT = 1 / 4, 1 / 3
+_WARMUP, _WARMUP_OF_LEFT = 1 / 3, 1 / 2
 
 
 class Deadline:
-    """Whether the time of a run is over, and what it was spent on.
+    """The limit of a run, and what its phases may have of it.
 
     Attributes:
+        max_seconds: Seconds from the call to the end; infinite without a limit.
         passed: What is over, in words; None as long as nothing is.
     """
 
-    def __init__(self, max_seconds: float, began: float, spent: float = 0.0) -> None:
+    def __init__(
+        self,
+        max_seconds: float = math.inf,
+        began: float = 0.0,
+        ending: Callable[[int], float] = lambda num_kept: 0.0,
+    ) -> None:
         """
         Args:
             max_seconds: As in `tfbnn.Until`.
-            began: `time.perf_counter` when this part of the run was called for.
-            spent: Seconds that earlier parts have taken.
+            began: `time.perf_counter` when the fit was called for.
+            ending: Seconds that calibration and diagnosis take with so many draws per chain.
         """
-        self._max_seconds, self._began = max_seconds, began - spent
+        self.max_seconds, self._began, self._ending = max_seconds, began, ending
         self.passed: str | None = None
 
     @classmethod
-    def of(cls, until: Until | None, began: float, spent: float) -> Deadline | None:
-        """That of `until`, or None where it names no time; the others as above."""
+    def of(
+        cls, until: Until | None, began: float, ending: Callable[[int], float] = lambda _: 0.0
+    ) -> Deadline:
+        """The limit that `until` names; the other arguments are as above."""
         if until is None or until.max_seconds is None:
-            return None
-        return cls(until.max_seconds, began, spent)
+            return cls()
+        return cls(until.max_seconds, began, ending)
 
-    def is_over(self) -> bool:
-        """Whether all of the time is spent."""
-        if self.passed is None and time.perf_counter() - self._began >= self._max_seconds:
-            self.passed = f"max_seconds={self._max_seconds:g} are spent"
+    @property
+    def is_finite(self) -> bool:
+        """Whether there is a limit."""
+        return math.isfinite(self.max_seconds)
+
+    def left(self, num_kept: int = 1) -> float:
+        """Seconds until sampling has to end with so many draws per chain."""
+        if not self.is_finite:
+            return math.inf
+        # Without a draw there is nothing to calibrate, and the run goes on for one to the last second.
+        ending = self._ending(num_kept) if num_kept else 0.0
+        return self.max_seconds - (time.perf_counter() - self._began) - ending
+
+    def for_search(self) -> float:
+        """Seconds that the search for starts may take from now on, compilation included."""
+        return min(_SEARCH * self.max_seconds, _SEARCH_OF_LEFT * self.left())
+
+    def for_warmup(self, left: float | None = None) -> float:
+        """Seconds that warm-up may take, where so many are left when it begins; now by default."""
+        left = self.left() if left is None else left
+        return min(_WARMUP * self.max_seconds, _WARMUP_OF_LEFT * left)
+
+    def is_over(self, num_kept: int = 0) -> bool:
+        """Whether the run has to end, with so many draws per chain."""
+        if self.passed is None and self.left(num_kept) <= 0:
+            self.passed = f"max_seconds={self.max_seconds:g} are spent"
         return self.passed is not None
 
     def ends(self, event: Event) -> bool:
-        """Whether it is, or what the phase of the event may have of it."""
-        share = _WARMUP_SHARE * self._max_seconds
-        if self.passed is None and event.phase == "warmup" and event.seconds >= share:
-            self.passed = (
-                f"warm-up was not over after {100 * _WARMUP_SHARE:.0f} % of "
-                f"max_seconds={self._max_seconds:g}"
-            )
-        return self.is_over()
+        """Whether the run has to end after an event."""
+        return self.is_over(getattr(event, "num_kept", 0))
 
 
 def in_time(result: SamplingResult, out_of_time: str | None) -> SamplingResult:

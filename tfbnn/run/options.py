@@ -1,6 +1,7 @@
 """The arguments of a fit, checked before anything is computed."""
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -9,7 +10,7 @@ import numpy as np
 
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.run.listeners.keras_callbacks import check_callback
-from tfbnn.run.until import Until, check_until
+from tfbnn.run.until import Until, check_until, with_limit
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.network_spec import check_likelihood_power
 from tfbnn.spec.settings_json import Pretraining
@@ -60,7 +61,8 @@ class Numbers:
     @property
     def stride(self) -> int:
         """Transitions per kept draw."""
-        return self.num_steps_between_results + 1
+        steps = self.num_steps_between_results
+        return 1 if is_auto(steps) else steps + 1
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -88,6 +90,11 @@ class Sampling(Numbers):
         self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
 
     @property
+    def is_limited(self) -> bool:
+        """Whether the run has a limit in seconds."""
+        return self.until is not None and self.until.max_seconds is not None
+
+    @property
     def num_transitions(self) -> int:
         """Transitions of a chain, warm-up included."""
         return self.num_burnin_steps + self.num_results * self.stride
@@ -101,13 +108,17 @@ class FitOptions(Numbers):
 
     Attributes besides those:
         initial_state: An Ensemble stands for the model that it is of.
+        max_seconds: None once it is in `until`.
         column_names: What `Provenance.column_names` will say: names of the columns in the table that
             the rows were read from.
+        began: `time.perf_counter` when the fit was called for.
     """
 
     num_burnin_steps: int | str = AUTO  # type: ignore[assignment]  # wider until it is settled
+    num_steps_between_results: int | str = AUTO  # type: ignore[assignment]  # as above
     num_results: int | str = AUTO
     until: Until | str | None = AUTO
+    max_seconds: float | None = None
     kernel: Any = AUTO
     pretraining: Pretraining | str | None = AUTO
     calibrate: bool | str = AUTO
@@ -121,14 +132,19 @@ class FitOptions(Numbers):
     verbose: int | str = "auto"
     callbacks: Sequence[Any] = ()
     column_names: dict[str, list[str]] = field(default_factory=dict)
+    began: float = field(default_factory=time.perf_counter, compare=False)
 
-    _may_be_open = ("num_burnin_steps",)
+    _may_be_open = ("num_burnin_steps", "num_steps_between_results")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_results != "auto":
             self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
         check_until(self.until)
+        if self.max_seconds is not None:
+            check_number("max_seconds", self.max_seconds, above=0)
+            self._set("until", with_limit(self.until, self.max_seconds))
+            self._set("max_seconds", None)
         self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
         self._set("effort", check_number("effort", self.effort, above=0, maximum=1))
         self._check_pretraining()
@@ -164,7 +180,13 @@ class FitOptions(Numbers):
             until = Until() if isinstance(num_results, str) else None
         if isinstance(num_results, str):
             num_results = _WITHOUT_UNTIL if until is None else budget
-        return Sampling(**self.numbers, num_results=num_results, until=until)
+        numbers = self.numbers | {"num_steps_between_results": self.stride - 1}
+        return Sampling(**numbers, num_results=num_results, until=until)
+
+    @property
+    def limit(self) -> float | None:
+        """The limit of the fit in seconds, None without one."""
+        return self.until.max_seconds if isinstance(self.until, Until) else None
 
     @property
     def settled_pretraining(self) -> Pretraining | None:

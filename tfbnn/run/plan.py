@@ -11,6 +11,8 @@ from tfbnn.spec.sampled import Sampled
 ADAPTING_SHARE = 0.8
 # Transitions of the first legs of warm-up where nothing else parts it.
 _FIRST_LEG = 8
+# Transitions after which dual averaging has found a step size that can be frozen.
+_SETTLING = 10
 # Of the draws of a block, and the most transitions of one.
 _BLOCK_BYTES, LONGEST_BLOCK = 64e6, 4096
 
@@ -83,6 +85,27 @@ class Plan:
         length = num_results * self.stride
         legs = [leg if leg.phase == "warmup" else replace(leg, length=length) for leg in self.legs]
         return replace(self, legs=legs, num_results=num_results)
+
+    def with_warmup_cut(self, length: int) -> "Plan":
+        """The same with a warm-up that is over after so many transitions, and renews nothing then."""
+        legs, begin = [], 0
+        for leg in self.legs:
+            part = min(leg.length, length - begin) if leg.phase == "warmup" else leg.length
+            is_cut = part < leg.length or begin + part == length
+            begin += leg.length
+            if part > 0:
+                legs.append(replace(leg, length=part, renew=leg.renew and not is_cut))
+        return replace(self, legs=legs)
+
+    def warmup_cut_after(self, transition: int) -> int:
+        """Where warm-up may be cut once a chain has made so many transitions of it.
+
+        Dual averaging forgets its first steps, which are too long, in some ten updates.
+        """
+        index, done = self.position(transition)
+        settles = self.legs[index].adapt_step and done < _SETTLING
+        after = transition + (_SETTLING - done if settles else 1)
+        return min(after, self.num_transitions("warmup"))
 
     def num_transitions(self, phase: str) -> int:
         """Transitions of a chain in a phase."""

@@ -1,10 +1,12 @@
 """Who is told of a run: the progress line and the user's callbacks."""
 
+import math
 import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TextIO
 
@@ -45,12 +47,19 @@ class Progress:
     up, and the run goes on.
     """
 
-    def __init__(self, verbose: int | str = "auto", stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        verbose: int | str = "auto",
+        stream: TextIO | None = None,
+        deadline: Deadline = Deadline(),
+    ) -> None:
         """
         Args:
             verbose: "auto" or 1 as described; 0 for silence.
             stream: Where to print, standard error by default.
+            deadline: The limit of the run; by default there is none.
         """
+        self._deadline = deadline
         self._stream = stream if stream is not None else sys.stderr
         self._silent = verbose in (0, False) or self._stream is None
         self._display: Display | None = None
@@ -85,7 +94,11 @@ class Progress:
         now = time.monotonic()
         event, so_far = self._event, now - self._began
         if event is not None:
-            return of_phase(event, so_far, self._time_to_go.at(now))
+            to_go = self._time_to_go.at(now)
+            if self._deadline.is_finite:
+                left = max(self._deadline.left(), 0.0)
+                to_go = left if math.isnan(to_go) else min(to_go, left)
+            return of_phase(event, so_far, to_go)
         return [] if self._phase is None else of_silence(self._phase, so_far)
 
     def close(self) -> None:
@@ -151,39 +164,59 @@ class Notifier:
 
     Attributes:
         progress: The Progress that shows events.
+        deadline: The limit of the run.
     """
 
     def __init__(
         self,
         verbose: int | str = 0,
         callbacks: Sequence[Any] = (),
-        deadline: Deadline | None = None,
+        deadline: Deadline = Deadline(),
         history: History | None = None,
     ) -> None:
         """
         Args:
             verbose: As in `Progress`.
             callbacks: Callables or callbacks of Keras; one that raises is called no more.
-            deadline: When the time of the run is over, or None.
+            deadline: The limit of the run; by default there is none.
             history: Takes down all events, or None.
         """
-        self.progress, self._history = Progress(verbose), history
+        self.progress, self._history = Progress(verbose, deadline=deadline), history
         self.callbacks = [
             KerasListener(one) if is_keras_callback(one) else one for one in callbacks
         ]
-        self._deadline, self._is_asked_to_stop = deadline, False
+        self.deadline, self._is_asked_to_stop = deadline, False
+        self._part_ends = math.inf
         self._warned: set[int] = set()
 
     @property
     def out_of_time(self) -> str | None:
         """What time is over, in words, or None."""
-        return None if self._deadline is None else self._deadline.passed
+        return self.deadline.passed
 
     @property
     def stopped(self) -> bool:
         """Whether a callback has asked to stop, or the time is over."""
-        is_over = self._deadline is not None and self._deadline.is_over()
-        return self._is_asked_to_stop or is_over
+        return self._is_asked_to_stop or self.deadline.is_over() or self._is_part_over
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Stops what runs meanwhile after so many seconds, and the run itself goes on."""
+        whole = self._part_ends
+        self._part_ends = min(whole, time.monotonic() + seconds)
+        try:
+            yield
+        finally:
+            self._part_ends = whole
+
+    @property
+    def _is_part_over(self) -> bool:
+        return time.monotonic() >= self._part_ends
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until what runs now is stopped."""
+        return min(self._part_ends - time.monotonic(), self.deadline.left())
 
     def announce(self, phase: str) -> None:
         """Shows what is being done until the next event; callbacks are not told.
@@ -208,9 +241,7 @@ class Notifier:
         self._warn_of_standing_chains(event)
         for callback in list(self.callbacks):
             self._is_asked_to_stop |= self._call(callback, partial(callback, event.to_dict()))
-        if self._deadline is not None and self._deadline.ends(event):
-            return True
-        return self._is_asked_to_stop
+        return self.deadline.ends(event) or self._is_asked_to_stop or self._is_part_over
 
     def _warn_of_standing_chains(self, event: Event) -> None:
         idle = set(getattr(event, "idle", ()))

@@ -59,6 +59,7 @@ class SamplingResult(Ending):
         num_gradients: Dict phase -> gradients per chain [C].
         step_size: Step size per chain [C].
         start_log_prob: Log density at the starts of all chains.
+        warmup_cut: Transitions of warm-up where a limit in seconds has cut it short, else None.
         seconds: Seconds of compilation, warm-up, sampling and the start of workers.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
         rung_draws: Draws of every rung [C, S, m, P], or None where they are not kept.
@@ -74,6 +75,7 @@ class SamplingResult(Ending):
     step_size: Array
     start_log_prob: Array
     seconds: Seconds
+    warmup_cut: int | None = None
     rung_log_likelihood: Array | None = None
     rung_draws: Array | None = None
     readouts: Readouts | None = None
@@ -107,6 +109,7 @@ def gather_result(
         },
         step_size=np.concatenate([lane.step_size for lane in lanes]),
         start_log_prob=start_log_prob,
+        warmup_cut=max((lane.warmup_cut for lane in lanes if lane.warmup_cut), default=None),
         seconds=seconds,
         **vars(ending),
     )

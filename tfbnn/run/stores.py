@@ -107,7 +107,7 @@ class MemoryStore:
     def read(self, lanes: Sequence[int]) -> Kept:
         """What some lanes have kept."""
         counters = [self._sinks[lane].counters for lane in lanes]
-        count = min(self._plan.num_kept(lane.transition) for lane in counters)
+        count = min(lane.transitions["sampling"] for lane in counters) // self._plan.stride
         return self._arrays.kept(self._plan.chains(lanes), count, counters)
 
     def seconds(self, lanes: Sequence[int]) -> Seconds:
@@ -165,9 +165,10 @@ class _FolderSink:
         self._writer, self._interval, self._clock = writer, commit_interval, clock
         self._last_commit = time.monotonic()
         self.checkpoint = writer.checkpoint
-        self._committed = 0
+        self._committed: tuple[int, int | None] = 0, None
         if self.checkpoint is not None:
-            self._committed = Counters.from_json(self.checkpoint.counters).transition
+            found = Counters.from_json(self.checkpoint.counters)
+            self._committed = found.transition, found.warmup_cut
 
     def append(self, draws: Array, statistics: Arrays) -> None:
         self._writer.append(draws, statistics)
@@ -180,11 +181,11 @@ class _FolderSink:
 
     def commit(self, lane: Advancing) -> None:
         counters = lane.counters
-        if counters.transition == self._committed:
+        if (counters.transition, counters.warmup_cut) == self._committed:
             return
         timed = replace(counters, seconds=asdict(self._clock.seconds))
         self._writer.commit(lane.snapshot(), timed.to_json())
-        self._committed = counters.transition
+        self._committed = counters.transition, counters.warmup_cut
         self._last_commit = time.monotonic()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tfbnn.data.validation import check_number
@@ -26,10 +26,10 @@ class Until:
     Attributes:
         ess: Effective sample size over all chains, default 400.
         rhat: Largest R-hat, above 1, default 1.01.
-        max_seconds: Wall-clock seconds, counted from the call, compilation and pretraining included,
-            over all parts of a run that is resumed; warm-up gets at most 40 % of them. Which draws
-            are kept then depends on the clock, and how many; they are still the first of a longer
-            run. None (default): no limit.
+        max_seconds: Wall-clock seconds from the call to the end, with compilation, pretraining and
+            calibration; a resumed run has them anew. The fit plans by them: pretraining takes at
+            most a quarter and warm-up at most a third, and what is "auto" is chosen by the speed of
+            a gradient on this machine, so the draws depend on the clock. None (default): no limit.
     """
 
     ess: float = 400
@@ -99,6 +99,29 @@ def check_until(until: Any) -> Until | str | None:
         f"until must be 'auto', a tfbnn.Until or None, received {until!r}. Use for example "
         "tfbnn.Until(ess=1000)."
     )
+
+
+def with_limit(until: Until | str | None, max_seconds: float | None) -> Until | str | None:
+    """`until` with a limit in seconds; None leaves it as it is.
+
+    Raises:
+        ValueError: For another limit in `until`, and for until=None, which asks for every draw.
+    """
+    if max_seconds is None:
+        return until
+    if until is None:
+        raise ValueError(
+            f"max_seconds={max_seconds} may end a run early, and until=None asks for exactly "
+            "num_results draws. Leave until out; num_results is then the most that is kept."
+        )
+    if isinstance(until, str):
+        return Until(max_seconds=max_seconds)
+    if until.max_seconds not in (None, max_seconds):
+        raise ValueError(
+            f"max_seconds must be given once, received {max_seconds} and {until.max_seconds:g} in "
+            "until. Leave one of them out."
+        )
+    return replace(until, max_seconds=max_seconds)
 
 
 def next_look(num_results: int) -> int:

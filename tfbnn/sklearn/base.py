@@ -63,8 +63,9 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     num_chains: int = 4
     num_results: int | str = AUTO
     until: Any = AUTO
+    max_seconds: float | None = None
     num_burnin_steps: int | str = AUTO
-    num_steps_between_results: int = 0
+    num_steps_between_results: int | str = AUTO
     pretraining: Any = AUTO
     likelihood_power: float = 1.0
     effort: float = _EFFORT
@@ -131,6 +132,7 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 num_chains=self.num_chains,
                 num_results=self.num_results,
                 until=self.until,
+                max_seconds=self.max_seconds,
                 num_burnin_steps=self.num_burnin_steps,
                 num_steps_between_results=self.num_steps_between_results,
                 pretraining=self.pretraining,

@@ -46,8 +46,9 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         num_results: Draws kept per chain, at most; "auto" (default): what a fixed budget affords.
         until: When the draws are enough: "auto" (default) is `tfbnn.Until()`, an effective sample
             size of 400 and an R-hat of 1.01; None: num_results draws.
-        num_burnin_steps, num_steps_between_results: Transitions of warm-up, default "auto", and
-            between kept draws, default 0.
+        max_seconds: Wall-clock seconds of a fit, compilation included; default None: no limit.
+        num_burnin_steps, num_steps_between_results: Transitions of warm-up, and between kept draws;
+            default "auto".
         pretraining: `tfbnn.Pretraining`, None, or "auto" (default).
         likelihood_power: Below 1 a coarsened posterior; default 1.
         effort: Share of the usual steps of pretraining and warm-up, and of the budget for draws,

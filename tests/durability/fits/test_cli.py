@@ -173,7 +173,7 @@ def test_a_stop_during_pretraining_saves_its_networks_and_is_resumed(
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "__call__", stop)
         code, out, err = run(f"{fit} --output {path} -o pretrained.h5")
-    assert (code, out) == (85, "") and "no draws of the posterior" in err
+    assert (code, out) == (85, "") and "networks without error bars" in err
     assert "Saved pretrained.h5." in err and f"Go on with: tfbnn resume {path}" in err
     networks = (folder / "pretrained.h5").read_bytes()
     assert tfbnn.load(folder / "pretrained.h5")._ensemble.provenance.not_sampled

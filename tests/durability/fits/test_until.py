@@ -12,7 +12,6 @@ from tfbnn.engine.running.advance import advance_lane
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.work import UNLIMITED, Work
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run import deadline
 from tfbnn.storage import RunFolder
 
 pytestmark = [
@@ -180,37 +179,12 @@ def test_a_share_of_the_budget_stays_one_when_the_run_goes_on(monkeypatch, tmp_p
     assert resumed.ended.startswith("budget of") and resumed.num_results == 200
 
 
-@pytest.mark.filterwarnings("ignore:The run was stopped")
-def test_out_of_time_in_warm_up_the_starts_are_kept(tmp_path, monkeypatch):
-    """With a folder the warm-up goes on from there, and is not paid twice."""
-    monkeypatch.setattr(deadline, "_WARMUP_SHARE", 0.0)
-    folder = tmp_path / "run"
-    timed = tfbnn.Until(ess=70, rhat=1.05, max_seconds=600)
-    model, run = fit(until=timed, output=folder)
-    assert run.num_results == 0 and run.diagnosis is None
-    assert run.ended == ("warm-up was not over after 0 % of max_seconds=600 before the first draw")
-    assert model.posterior.provenance.not_sampled == f"pretrained networks: {run.ended}"
-    monkeypatch.undo()
-    assert tfbnn.resume(folder, verbose=0)[1].num_results == 200
-
-
-@pytest.mark.filterwarnings("ignore:The run was stopped")
-def test_time_counts_over_all_parts_of_a_run(tmp_path, longer):
-    folder = tmp_path / "run"
-    never = tfbnn.Until(ess=10_000, rhat=1.05)
-    fit(output=folder, until=never, callbacks=[lambda event: event.get("num_kept", 0) >= 1])
-    spent = tfbnn.Until(ess=10_000, rhat=1.05, max_seconds=1e-3)
-    model, run = tfbnn.resume(folder, until=spent, verbose=0)
-    assert run.ended.startswith("max_seconds=0.001 are spent after ")
-    np.testing.assert_array_equal(model.posterior.draws, longer[:, : run.num_results])
-
-
 def test_the_first_line_says_how_long_it_may_take(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit(verbose=1, num_results=100, until=UNTIL)
     first = capsys.readouterr().err.splitlines()[0]
-    assert first.startswith("This will take about ") and "at most: up to 2 chains x 100" in first
+    assert first.startswith("This will take about ") and "compile: up to 2 chains x 100" in first
     assert "ess=70, rhat=1.05 is reached" in first
     fit(verbose=0, num_results=100)
     assert capsys.readouterr().err == ""

@@ -296,9 +296,11 @@ def test_a_run_out_of_time_in_warm_up_keeps_its_folder_and_says_how_to_go_on(tmp
     model, path = synthetic_ensemble(provenance=origin), tmp_path / "bnn.h5"
     folder = f"{path}.run"
     RunFolder.create(folder, {}, {}, 1)
-    run = SimpleNamespace(report=lambda **_: "the report", diagnosis=None, num_results=0)
+    told = {"report": lambda **_: "the report", "seconds": {"compile": 7.2, "pretraining": 3.1}}
+    run = SimpleNamespace(diagnosis=None, num_results=0, **told)
     with contextlib.suppress(UserWarning):
-        assert end(BayesianMLP.from_ensemble(model), lambda: run, folder, str(path)) == 0
+        assert end(BayesianMLP.from_ensemble(model), lambda: run, folder, str(path)) == 3
     err = capsys.readouterr().err
-    assert "no draws of the posterior" in err and f"tfbnn resume {folder} -o {path}" in err
+    assert "networks without error bars" in err
+    assert f"tfbnn resume {folder} --max-seconds 31 -o {path}" in err
     assert path.exists() and os.path.isdir(folder)

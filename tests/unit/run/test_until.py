@@ -216,16 +216,64 @@ def test_enough_is_what_the_verdict_asks_with_other_limits():
     )
 
 
-def test_the_time_is_counted_from_the_call_and_over_all_parts(monkeypatch):
-    monkeypatch.setattr("tfbnn.run.deadline.time.perf_counter", lambda: 50.0)
-    sampling = SimpleNamespace(phase="sampling", seconds=99.0)
-    assert not Deadline(100.0, began=0.0, spent=49.0).ends(sampling)
-    over = Deadline(100.0, began=0.0, spent=50.0)
-    assert over.ends(sampling) and over.passed == "max_seconds=100 are spent"
-    warmup = SimpleNamespace(phase="warmup", seconds=39.0)
-    assert not Deadline(100.0, began=0.0).ends(warmup)
-    warmup.seconds = 40.0
-    assert Deadline(100.0, began=0.0).ends(warmup)
+class TestDeadline:
+    """A limit of 120 s, of which some are over; calibration takes a second for each draw kept."""
+
+    @pytest.fixture
+    def at(self, monkeypatch):
+        def deadline(now, max_seconds=120.0):
+            monkeypatch.setattr("tfbnn.run.deadline.time.perf_counter", lambda: 50.0 + now)
+            return Deadline(max_seconds, began=50.0, ending=lambda num_kept: 1.0 * num_kept)
+
+        return deadline
+
+    def test_time_is_counted_from_the_call(self, at):
+        assert not at(119.0).is_over()
+        over = at(120.0)
+        assert over.is_over() and over.passed == "max_seconds=120 are spent"
+
+    def test_time_is_kept_for_calibration_once_there_are_draws(self, at):
+        sampling = SimpleNamespace(num_kept=20)
+        assert not at(99.0).ends(sampling) and at(100.0).ends(sampling)
+        for nothing_kept in (SimpleNamespace(num_kept=0), SimpleNamespace()):
+            assert not at(119.0).ends(nothing_kept) and at(120.0).ends(nothing_kept)
+
+    def test_search_and_warmup_have_their_shares_and_leave_time_for_draws(self, at):
+        assert at(5.0).for_search() == 30.0 and at(5.0).for_warmup() == 40.0
+        late = at(89.0)  # of 30 s one is for the end
+        assert late.for_search() == 10.0 and late.for_warmup() == 15.0
+
+    def test_without_a_limit_nothing_is_ever_over(self):
+        assert not Deadline().is_over() and Deadline().for_search() == np.inf
+        assert not Deadline.of(Until(), began=-1e9).is_finite
+
+
+@pytest.mark.parametrize(
+    "until, found",
+    [
+        ("auto", Until(max_seconds=60)),
+        (Until(ess=9), Until(ess=9, max_seconds=60)),
+        (Until(max_seconds=60), Until(max_seconds=60)),
+    ],
+)
+def test_max_seconds_is_short_for_that_of_until(until, found):
+    asked = FitOptions(until=until, max_seconds=60)
+    assert asked.until == found and asked.limit == 60.0
+    assert FitOptions().limit is None
+
+
+@pytest.mark.parametrize(
+    "settings, error, match",
+    [
+        ({"until": None, "max_seconds": 60}, ValueError, "until=None asks for exactly"),
+        ({"until": Until(max_seconds=9), "max_seconds": 60}, ValueError, "once, received 60 and 9"),
+        ({"max_seconds": 0}, ValueError, "max_seconds must be"),
+        ({"max_seconds": "60"}, TypeError, "max_seconds must be"),
+    ],
+)
+def test_a_limit_that_contradicts_is_refused(settings, error, match):
+    with pytest.raises(error, match=match):
+        FitOptions(**settings)
 
 
 @pytest.mark.tensorflow

@@ -38,6 +38,7 @@ def test_settings_reach_the_model_and_its_fit(fits):
     of_fit = dict(
         kernel=kernel,
         until=until,
+        max_seconds=60.0,
         num_chains=3,
         num_results=40,
         num_burnin_steps=30,

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Density(ABC):
         """Which entry of theta every coordinate belongs to: integers [number of coordinates]."""
         return np.arange(self.spec.num_parameters)
 
-    def coordinates(self, theta, data):
+    def coordinates(self, theta: Any, data: Any) -> Any:
         """The coordinates of theta [C, P], NumPy, outside compiled programs."""
         del data
         return theta

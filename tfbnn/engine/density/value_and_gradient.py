@@ -1,5 +1,6 @@
 """The log density and its gradient, for all who look at it outside the compiled block."""
 
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -15,8 +16,11 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.rungs import likelihood_weights
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
+from tfbnn.system.aside import awaited, each_aside
 
 ValueAndGradient = Callable[[Array], tuple[Array, Array]]
+
+_MEASURED_SECONDS, _MOST_MEASURED, _NEXT_TO_NOTHING = 0.2, 10_000, 1e-30
 
 
 @lru_cache(maxsize=32)
@@ -72,6 +76,43 @@ def make_value_and_gradient(
         return value.numpy(), gradient.numpy()
 
     return value_and_gradient
+
+
+def seconds_per_gradient(
+    potential: Density, theta: Array, data: Data, num_threads: int, jit_compile: bool
+) -> float:
+    """Wall-clock seconds of a gradient at theta [C, P] while so many threads make one each.
+
+    Measured in half a second, after compilation, in a loop as long as a trajectory's.
+    """
+    gradients, theta = _compiled_gradients(potential, jit_compile), tf.constant(theta)
+
+    def timed(count: int) -> float:
+        began = time.perf_counter()
+        each_aside(
+            lambda _: gradients(theta, data, tf.constant(count)), range(num_threads), num_threads
+        )
+        return (time.perf_counter() - began) / count
+
+    awaited(gradients, theta, data, tf.constant(1))
+    count, seconds = 1, timed(1)
+    while count * seconds < _MEASURED_SECONDS and count < _MOST_MEASURED:
+        count = min(_MOST_MEASURED, max(2 * count, int(_MEASURED_SECONDS / seconds)))
+        seconds = timed(count)
+    return seconds
+
+
+@lru_cache(maxsize=32)
+def _compiled_gradients(potential: Density, jit_compile: bool) -> Any:
+    def one(index: Any, theta: Any, data: Data) -> Any:
+        # What is added is rounded away, and keeps the loop from being optimised away.
+        return index + 1, theta + _NEXT_TO_NOTHING * potential.value_and_gradient(theta, data)[1]
+
+    def gradients(theta: Any, data: Data, count: Any) -> Any:
+        start = (tf.constant(0), theta)
+        return tf.while_loop(lambda i, _: i < count, lambda i, t: one(i, t, data), start)[1]
+
+    return compiled(gradients, jit_compile=jit_compile)
 
 
 def make_log_prob(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -74,13 +73,13 @@ def run_density(
     Raises:
         RunFolderError: Also when the log density has other values than those the run began with.
     """
-    began, history, until = time.perf_counter(), History(), definition.sampling.until
+    history, until = History(), definition.sampling.until
     with opened_session(definition, options) as session:
         starts = _starts(spec, theta, session)
         finished = session.finished_result(definition.sampling)
         if finished is not None:
             return finished, history
-        deadline = Deadline.of(until, began, session.spent)
+        deadline = Deadline.of(until, options.began)
         notify = Notifier(options.verbose, options.callbacks, deadline, history)
         data = no_rows(spec.dtype)
         try:

@@ -62,9 +62,10 @@ def starts_of(
     if starts is None and definition.initial_state is not None:
         starts = Starts(*definition.initial_state)
     if starts is None:
-        starts = find_starts(
-            definition.spec, transformed, data, pretraining, sampling, notify, search
-        )
+        with notify.within(notify.deadline.for_search()):
+            starts = find_starts(
+                definition.spec, transformed, data, pretraining, sampling, notify, search
+            )
     if sampling.restart is None or starts.interrupted or notify.stopped:
         return starts
     return restarted(definition, transformed, data, starts, notify, search)

@@ -19,7 +19,7 @@ from tfbnn.engine.starts.find import log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.cost import estimated_seconds
 from tfbnn.run.counters import Clock, Counters
-from tfbnn.run.course import Course, Goal, Judged, Straight
+from tfbnn.run.course import Course, Goal, Judged, Straight, Timed
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
@@ -81,6 +81,8 @@ def run_chains(
     lanes = range(len(plan.groups))
     began, before = time.perf_counter(), store.seconds(lanes)
     course: Course = Straight(plan.num_results) if goal is None else Judged(goal, store)
+    if notify.deadline.is_finite and not num_workers:
+        course = Timed(course, notify.deadline)
     if num_workers and isinstance(store, FolderStore):
         waits = None if goal is None else course
         own_names = definition.spec.own_names
@@ -173,7 +175,9 @@ def count_workers(session: Session, definition: RunDefinition, program: Program)
         asked = 1  # of a run that was begun in workers, the warning below says so
     if isinstance(asked, str):
         if begun is None:
-            begun = num_lanes > 1 and num_cores() > 1 and _is_long(definition, program)
+            is_limited = definition.sampling.is_limited
+            is_long = not is_limited and _is_long(definition, program)
+            begun = num_lanes > 1 and num_cores() > 1 and is_long
         # Several would share the GPU's memory, or each keep all cores.
         alone = has_gpu() or program.keeps_all_cores
         return min(1 if alone else num_cores(), num_lanes) if begun else 0

@@ -60,12 +60,34 @@ class _Threads(Crew):
         self._clock, self._phase, self._is_compiled = clock, "", False
         self._num_threads = min(len(lanes), num_cores())
         self._affordable = dict.fromkeys(self._lanes, pace.FIRST)
+        # A process that was killed may have told only some of the lanes.
+        cuts = [one.warmup_cut for one in self.counters.values() if one.warmup_cut is not None]
+        if cuts:
+            self._cut_warmup(max(cuts))
 
     def aim(self, num_results: int) -> None:
         super().aim(num_results)
         self._phase = ""
         for lane in self._lanes.values():
             lane.aim(num_results)
+
+    def compile(self) -> None:
+        if self._is_compiled:
+            return
+        with self._clock.measure("compile"):
+            awaited(compile_block, next(iter(self._lanes.values())))
+        self._is_compiled = True
+
+    def cut_warmup(self) -> None:
+        furthest = max(self.counters[lane].transition for lane in self.healthy)
+        self._cut_warmup(self.plan.warmup_cut_after(furthest))
+        for lane in self.healthy:
+            self._lanes[lane].sink.commit(self._lanes[lane])
+
+    def _cut_warmup(self, length: int) -> None:
+        self.plan = self.plan.with_warmup_cut(length)
+        for lane in self._lanes.values():
+            lane.cut_warmup(length)
 
     def deal(self) -> list[list[int]]:
         return [[number] for number in self.next_turns()]
@@ -87,10 +109,7 @@ class _Threads(Crew):
 
     def start(self, lanes: Sequence[int]) -> None:
         (number,) = lanes
-        if not self._is_compiled:
-            with self._clock.measure("compile"):
-                awaited(compile_block, self._lanes[number])
-            self._is_compiled = True
+        self.compile()
         self._clock.count_as(self._phase)
         self.running[aside(self._advance, number)] = number
 

@@ -133,6 +133,13 @@ class Lane:
         """Has the lane go on until it has kept so many draws per chain."""
         self.plan = self.program.plan.cut_to(num_results)
 
+    def cut_warmup(self, length: int) -> None:
+        """Ends warm-up after so many transitions, now and whenever the lane is restored."""
+        plan = self.program.plan.with_warmup_cut(length)
+        self.program = replace(self.program, plan=plan)
+        self.plan = plan
+        self.counters = replace(self.counters, warmup_cut=length)
+
     def leave(self) -> None:
         """Has a block that is still running change nothing any more, whenever it ends."""
         with self._ending_block:
@@ -168,6 +175,8 @@ class Lane:
             self.state, [tf.constant(arrays[name]) for name in names]
         )
         self.counters = replace(counters, seconds=None)
+        if counters.warmup_cut is not None:
+            self.cut_warmup(counters.warmup_cut)
 
     def _run_block(
         self, leg: Leg, done: int, at_most: Work | None

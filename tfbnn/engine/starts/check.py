@@ -8,13 +8,15 @@ from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import support
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.exceptions import StartError
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors.draws import draw_parameters
+from tfbnn.system.arrays import Array
 
 # Share of a Uniform prior's width that starts keep from its ends.
 _MARGIN = 1e-3
 
 
-def draw_prior(spec, seed, num_chains):
+def draw_prior(spec: NetworkSpec, seed: int, num_chains: int) -> Array:
     """One draw of the prior per chain, in the sampled coordinates: [C, P].
 
     Of a prior that is an earlier posterior the networks where it is largest, in turn.

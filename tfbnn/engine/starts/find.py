@@ -37,6 +37,9 @@ from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
+# Of the time that is left of a search with a limit.
+_SHARE_OF_ADAM, _SHARE_OF_POLISH = 0.4, 0.8
+
 
 def find_starts(
     spec: NetworkSpec,
@@ -72,10 +75,17 @@ def find_starts(
     if found is None:
         adam = after_adam(search)
         if adam is None:
-            adam = _candidates(spec, ground, validation, settings, sampling, notify, search)
+            # Levenberg-Marquardt needs as much of a limit as ADAM.
+            share = _SHARE_OF_ADAM if plan.num_iterations else 1.0
+            with notify.within(share * notify.seconds_left):
+                adam = _candidates(spec, ground, validation, settings, sampling, notify, search)
         if ground.judge is not None:  # noise scales are those that its rows show
             adam = adam._replace(theta=ground.judge.settled(adam.theta))
-        found = _polished(alone, ground, adam, plan, settings, sampling.num_chains, notify, search)
+        share = 1.0 if refinement is None else _SHARE_OF_POLISH
+        with notify.within(share * notify.seconds_left):
+            found = _polished(
+                alone, ground, adam, plan, settings, sampling.num_chains, notify, search
+            )
     if refinement is not None and not (found.interrupted or notify.stopped):
         found = refine_all(alone, ground.data, found, refinement, notify, search)
     return Starts(inside_support(spec, found.theta), found.text, found.seconds, found.interrupted)

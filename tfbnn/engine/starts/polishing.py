@@ -187,18 +187,19 @@ def polish_all(
         while progress.done < turns.count and not notify.stopped:
             before = time.perf_counter() - began
             start = turns.start(progress.done, progress.reached)
-            state = polish(
-                spec,
-                adam.theta[start],
-                ground.sought_on,
-                turns.most(progress.done),
-                plan.method,
-                show,
-                least,
-                progress.at(start),
-                judge=judge,
-                noise_floor=None if judge is None else judge.noise_floor,
-            )
+            with notify.within(notify.seconds_left / (turns.count - progress.done)):
+                state = polish(
+                    spec,
+                    adam.theta[start],
+                    ground.sought_on,
+                    turns.most(progress.done),
+                    plan.method,
+                    show,
+                    least,
+                    progress.at(start),
+                    judge=judge,
+                    noise_floor=None if judge is None else judge.noise_floor,
+                )
             if not notify.stopped:
                 progress = progress.after(start, state)._replace(done=progress.done + 1)
     except KeyboardInterrupt:

@@ -129,16 +129,17 @@ def refine_all(
             chain, *left = current.polished
             start = current.theta[chain]
             floor = start[noise].astype(np.float64)
-            state = polish(
-                spec,
-                start,
-                data,
-                plan.num_iterations,
-                plan.method,
-                show,
-                state=current.state,
-                noise_floor=lambda _, floor=floor: floor,
-            )
+            with notify.within(notify.seconds_left / len(current.polished)):
+                state = polish(
+                    spec,
+                    start,
+                    data,
+                    plan.num_iterations,
+                    plan.method,
+                    show,
+                    state=current.state,
+                    noise_floor=lambda _, floor=floor: floor,
+                )
             if not notify.stopped:
                 theta = current.theta.copy()
                 theta[chain] = state.theta

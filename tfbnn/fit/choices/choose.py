@@ -11,9 +11,11 @@ import numpy as np
 
 from tfbnn.engine.kernels import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import rules
+from tfbnn.fit.choices.by_clock import plan_by_clock
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.fit.choices.target_scale import Misfits, y_transform
+from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
@@ -41,13 +43,21 @@ class Chosen(NamedTuple):
     choices: tuple[Choice, ...]
 
 
-def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows | None) -> Chosen:
+def choose(
+    spec: NetworkSpec,
+    options: FitOptions,
+    rows: Rows,
+    validation: Rows | None,
+    gradient: Callable[[NetworkSpec, NetworkRows, FitOptions], float | None] = lambda *_: None,
+) -> Chosen:
     """Settles what is open, as the run in the folder has it where the fit goes on with one.
 
     Args:
         spec: NetworkSpec, as the user asked for it; the power of its likelihood is that of the options.
         options: FitOptions.
         rows, validation: Rows; the latter may be None.
+        gradient: Measures the seconds in which every chain makes a gradient, for a fit with a limit.
+            Where it gives None, the fit is planned by sizes alone.
 
     Raises:
         TypeError, ValueError: For rows that the transforms do not exist for.
@@ -59,11 +69,13 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
     transformed = TransformedRows.learn(spec, rows, validation)
-    options, choices = settle_options(
-        options,
-        sizes_of(spec, len(rows.x), options),
-        partial(pilot_of, spec, transformed.train),
-    )
+    sizes = sizes_of(spec, len(rows.x), options)
+    options, choices = settle_options(options, sizes, partial(pilot_of, spec, transformed.train))
+    if begun is None and options.limit is not None:
+        seconds = gradient(spec, transformed.train, options)
+        if seconds is not None:
+            deadline = Deadline(options.limit, options.began)
+            options, choices = plan_by_clock(options, choices, sizes, spec, seconds, deadline)
     options, of_bars = settle_calibration(options, spec, len(rows.x))
     if begun is None:
         choices = (*spec.choices, *choices, *of_bars)
@@ -174,6 +186,7 @@ def as_begun(
     taken: dict[str, Any] = {
         "kernel": lambda: kernel_from_json(begun.kernel),
         "num_burnin_steps": lambda: begun.sampling.num_burnin_steps,
+        "num_steps_between_results": lambda: begun.sampling.num_steps_between_results,
         "pretraining": lambda: begun.pretraining,
         "calibrate": lambda: begun.calibrate,
     }

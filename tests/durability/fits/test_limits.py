@@ -1,0 +1,116 @@
+"""Runs with a limit in seconds: warm-up that is cut short, runs without a draw, and going on."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.small_runs import RUN, X, Y, assert_same_draws, calm_model
+from tfbnn.fit.choices import by_clock
+from tfbnn.fit.fitting import Place
+from tfbnn.run.deadline import Deadline
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.rows import NetworkRows
+from tfbnn.storage import RunFolder
+
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning"),
+]
+
+LIMITED = RUN | dict(
+    jit_compile=False, seed=3, num_results=300, until=tfbnn.Until(ess=10_000, max_seconds=600)
+)
+
+
+def fit(**options):
+    """(model, run) of the calm model."""
+    model = calm_model()
+    return model, model.fit_posterior(X, Y, **(LIMITED | options))
+
+
+@pytest.fixture
+def no_time_to_warm_up(monkeypatch):
+    monkeypatch.setattr(Deadline, "for_warmup", lambda self, left=None: 0.0)
+
+
+def stop_after_a_draw(event):
+    return event.get("num_kept", 0) >= 1
+
+
+def test_a_warmup_that_is_cut_short_is_followed_by_draws(no_time_to_warm_up):
+    model, run = fit()
+    assert run.num_results == 300 and run.num_burnin_steps < RUN["num_burnin_steps"]
+    text = f"Warm-up cut short at {run.num_burnin_steps} of {RUN['num_burnin_steps']} steps"
+    assert text in run.report(width=200)
+    assert model.posterior.provenance.num_burnin_steps == run.num_burnin_steps
+    assert np.isfinite(model.posterior.draws).all() and model.posterior.draws.std() > 0
+
+
+@pytest.mark.parametrize("loses_a_lane", [False, True])
+def test_a_run_goes_on_with_the_warmup_that_was_cut(
+    tmp_path, no_time_to_warm_up, monkeypatch, loses_a_lane
+):
+    """Also where a kill left a lane behind that had not heard of the cut."""
+    whole, _ = fit()
+    folder = tmp_path / "run"
+    fit(output=folder, callbacks=[stop_after_a_draw])
+    if loses_a_lane:
+        shutil.rmtree(RunFolder.open(folder)._lane(1).folder)
+    monkeypatch.undo()  # there is time for all of warm-up now, but the run has decided already
+    model, run = tfbnn.resume(folder, verbose=0)
+    assert run.num_results == 300
+    assert_same_draws(model, whole)
+
+
+def test_without_time_for_a_draw_a_model_refuses_to_predict_and_resume_ends(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    with pytest.warns(UserWarning, match="before its first draw") as told:
+        model, run = fit(output=folder, until="auto", max_seconds=1e-3)
+    assert len([one for one in told if one.category is UserWarning]) == 1
+    assert run.num_results == 0 and run.ended == "max_seconds=0.001 are spent before the first draw"
+    for refused in (model.predict, model.predict_draws, model.predict_gradient):
+        with pytest.raises(tfbnn.NotFittedError, match="ended before its first draw"):
+            refused(X)
+    with pytest.raises(tfbnn.NotFittedError, match="allow_unsampled=True"):
+        model.evaluate(X, Y)
+    with pytest.warns(UserWarning, match="not sampled"):
+        mean, _ = model.predict(X, allow_unsampled=True)
+    assert np.isfinite(mean).all()
+    model, run = tfbnn.resume(folder, max_seconds=600, num_results=20, verbose=0)
+    assert run.num_results == 20 and model.predict(X).mean.shape == mean.shape
+
+
+def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
+    """A slow machine plans few steps of few gradients; a fast one that goes on takes these."""
+    options = dict(kernel="auto", num_burnin_steps="auto", num_results=40, pretraining=None)
+    monkeypatch.setattr(by_clock, "_MOST_DRAWS", 10)
+    monkeypatch.setattr(Place, "seconds_per_gradient", lambda *_: 600 / 3e5)
+    folder = tmp_path / "run"
+    model = tfbnn.BayesianMLP([2, 12, 1])
+    asked = LIMITED | options
+    run = model.fit_posterior(X, Y, **asked, output=folder, callbacks=[stop_after_a_draw])
+    steps = RunFolder.open(folder).description["fixed"]["kernel"]["num_leapfrog_steps"]
+    chosen = {choice.what: choice for choice in run.choices}
+    assert "max_seconds=600 leaves" in chosen["num_burnin_steps"].why
+    assert run.num_burnin_steps * steps * 600 / 3e5 <= 200
+    assert run.num_steps_between_results > 0 and run.num_results < 40
+    monkeypatch.setattr(Place, "seconds_per_gradient", lambda *_: 1e-9)
+    resumed, again = tfbnn.resume(folder, verbose=0)
+    assert again.num_results == 40 and again.num_burnin_steps == run.num_burnin_steps
+    assert again.num_steps_between_results == run.num_steps_between_results
+    by_arguments = tfbnn.BayesianMLP([2, 12, 1])
+    by_arguments.fit_posterior(X, Y, **asked, output=folder, resume=True)
+    assert_same_draws(by_arguments, resumed)
+
+
+def test_a_gradient_of_all_chains_is_measured_and_takes_longer_of_more_rows():
+    spec = tfbnn.BayesianMLP([2, 50, 1], y_transform=None).spec
+    options = FitOptions(kernel=tfbnn.kernels.HMC(), jit_compile=False)
+
+    def seconds(num_rows):
+        x = np.random.default_rng(0).normal(size=(num_rows, 2))
+        return by_clock.measured_seconds(spec, NetworkRows(x, x[:, :1], None), options)
+
+    assert 0 < seconds(10) < seconds(20_000)

@@ -1,0 +1,125 @@
+"""What is "auto" in a fit with a limit in seconds, planned by the speed of a gradient on this machine.
+
+These choices are stored with the run as all others are, and a resumed run takes them from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tfbnn.engine.basis.compile import chain_groups
+from tfbnn.engine.density.data import make_data, num_pieces
+from tfbnn.engine.density.row_blocks import in_pieces
+from tfbnn.engine.density.value_and_gradient import seconds_per_gradient
+from tfbnn.engine.kernels import resolve_kernel
+from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.starts.check import draw_prior
+from tfbnn.fit.choices import rules
+from tfbnn.fit.choices.rules import Sizes
+from tfbnn.run.deadline import Deadline
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.choices import Choice, is_auto
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.rows import NetworkRows
+from tfbnn.spec.settings_json import describe_settings
+from tfbnn.system.threads import num_cores
+
+# Compilation of the sampling program, after which warm-up begins.
+_COMPILE_SECONDS = 3.0
+# Fewer leapfrog steps hardly move a chain, and fewer transitions tune neither step size nor scales.
+_FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
+# Of the planned time, as machines slow down; and draws per chain to aim at, at most.
+_MARGIN, _MOST_DRAWS = 0.85, 4000
+
+
+def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) -> float:
+    """Wall-clock seconds in which every chain of a run makes a gradient."""
+    settings, _ = resolve_kernel(options.kernel).resolve(spec, len(rows.x))
+    num_rows, num_chains = len(rows.x), options.num_chains
+    groups = chain_groups(num_chains)
+    splits_rows = settings.splits_rows(spec, num_rows, options.jit_compile)
+    data = make_data(*rows, spec.dtype)._replace(num_pieces=num_pieces(num_rows, splits_rows))
+    compiles = options.jit_compile and settings.gains_from_xla(spec, num_rows)
+    num_threads = 1 if in_pieces(data) else min(len(groups), num_cores())
+    potential, theta = settings.potential(spec), draw_prior(spec, options.seed, len(groups[0]))
+    seconds = seconds_per_gradient(
+        potential,
+        potential.coordinates(theta, data),
+        data,
+        num_threads,
+        compiles and not in_pieces(data),
+    )
+    return seconds * len(groups) / num_threads
+
+
+def plan_by_clock(
+    options: FitOptions,
+    choices: tuple[Choice, ...],
+    sizes: Sizes,
+    spec: NetworkSpec,
+    gradient: float,
+    deadline: Deadline,
+) -> tuple[FitOptions, tuple[Choice, ...]]:
+    """(Options that fit into a limit, what was chosen), where they were "auto".
+
+    Args:
+        options: FitOptions, as the rules settled them.
+        choices: What was chosen so far.
+        sizes, spec: Of the fit.
+        gradient: Seconds in which every chain makes a gradient, as `measured_seconds` gives them.
+        deadline: The limit.
+    """
+    chosen = {choice.what: choice for choice in choices}
+    left = deadline.left() - _COMPILE_SECONDS
+    if options.settled_pretraining is not None:
+        left -= deadline.for_search()
+    warmup = deadline.for_warmup(left)
+    limit = f"max_seconds={deadline.max_seconds:g} leaves"
+    settled: dict[str, Any] = {}
+
+    def settle(what: str, setting: Any, why: str) -> None:
+        settled[what] = setting
+        text = f"{setting}" if isinstance(setting, int) else describe_settings(setting)
+        chosen[what] = Choice(what, text, why)
+
+    kernel = options.kernel
+    if "kernel" in chosen and isinstance(kernel, HMC):
+        steps = kernel.num_leapfrog_steps
+        while steps > _FEWEST_STEPS and _ENOUGH_WARMUP * steps * gradient > _MARGIN * warmup:
+            steps //= 2
+        if steps < kernel.num_leapfrog_steps:
+            kernel = replace(kernel, num_leapfrog_steps=steps)
+            settle(
+                "kernel", kernel, f"{steps} leapfrog steps, as {limit} {warmup:.0f} s for warm-up"
+            )
+    transition = gradient * max(
+        resolve_kernel(kernel).resolve(spec, sizes.num_rows)[0].work(spec), 1
+    )
+    if "num_burnin_steps" in chosen:
+        usual, _ = rules.num_burnin_steps(sizes, resolve_kernel(kernel).gradients_per_transition)
+        affordable = int(_MARGIN * warmup / transition)
+        if affordable < usual:
+            settle(
+                "num_burnin_steps",
+                max(_LEAST_WARMUP, affordable),
+                f"{limit} {warmup:.0f} s for warm-up, {1e3 * transition:.3g} ms a step",
+            )
+        elif usual != options.num_burnin_steps:
+            settle("num_burnin_steps", usual, chosen["num_burnin_steps"].why)
+    pretraining = options.settled_pretraining
+    if "pretraining" in chosen and pretraining is not None and pretraining.num_starts is not None:
+        settle(
+            "pretraining",
+            replace(pretraining, num_starts=None),
+            f"{chosen['pretraining'].why}; one start a chain, as {limit} {deadline.for_search():.0f} s",
+        )
+    if is_auto(options.num_steps_between_results):
+        expected = (left - warmup) / transition
+        stride = int(np.ceil(expected / _MOST_DRAWS))
+        if stride > 1:
+            why = f"{limit} time for {expected:.2g} transitions"
+            settle("num_steps_between_results", stride - 1, why)
+    return replace(options, **settled), tuple(chosen.values())
