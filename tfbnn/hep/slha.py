@@ -12,7 +12,8 @@ Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 
 _INDEX = re.compile(r"-?[0-9]{1,18}")
 _HEADER = re.compile(r"block\s+(?P<name>\w+)(\s+q\s*=\s*(?P<scale>\S+))?", re.IGNORECASE)
-_SECTIONS = ("BLOCK", "DECAY", "XSECTION")
+# What the header of a section begins with, in capitals.
+SECTIONS = ("BLOCK", "DECAY", "XSECTION")
 # What the program that made the spectrum says of it: 3 are its warnings, 4 its errors.
 _PROGRAM, _WARNING, _ERROR = "SPINFO", "3", "4"
 # 1.5D+02, and without a letter where the exponent takes three digits.
@@ -124,12 +125,12 @@ class _Entry(NamedTuple):
 def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
     """The lines of the blocks of these names, in capitals, wherever they stand in the text."""
     found, header = [], None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         content, _, comment = line.partition("#")
         words = content.split()
         if not words:
             continue
-        if words[0].upper() in _SECTIONS:
+        if words[0].upper() in SECTIONS:
             header = _HEADER.match(content.strip())
             header = header if header and header["name"].upper() in names else None
         elif header:

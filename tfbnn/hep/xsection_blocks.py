@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tfbnn.data.numbers import is_number
 from tfbnn.hep.process import FB, Pids, Process, pid_pair
+from tfbnn.hep.slha import SECTIONS
 from tfbnn.system.version import __version__
 
 _CODE = "tfbnn"
@@ -108,13 +109,15 @@ def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tu
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yields the header of each section and the lines that follow; before the first it is empty."""
-    header, lines = "", []
+    header = ""
+    lines: list[str] = []
     for line in text.splitlines(keepends=True):
-        if line[:1].isspace() or line.startswith("#"):
-            lines.append(line)
-        else:
+        words = line.split(maxsplit=1)
+        if words and words[0].upper() in SECTIONS:
             yield header, lines
             header, lines = line, []
+        else:
+            lines.append(line)
     yield header, lines
 
 

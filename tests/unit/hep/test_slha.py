@@ -68,6 +68,7 @@ def test_what_is_twice_where_nobody_looks_does_no_harm(predictor):
         ("   1000022    -2.5   #", "1000022 -2.5"),
         ("4   # ~chi_1+", "4 ~chi_1+ without a #"),
         ("Block NMIX Q= 1.0E+03", "   BLOCK nmix Q=1.D3 # indented"),
+        ("\n# A comment\nBLOCK MODSEL\n     1   0\n", "\ufeff"),
         ("1.75E+00", "1.75D+00"),
         ("1.75E+00", "175d-2"),
         ("1.75E+00", "175000-005"),

@@ -84,7 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--skip-bad",
         action="store_true",
-        help="leave out spectra that lack something, and say which",
+        help="leave out spectra that lack something or are called invalid, and say which",
     )
     add(
         "--trusted",
