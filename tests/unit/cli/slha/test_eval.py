@@ -300,9 +300,8 @@ def test_a_folder_tells_what_it_holds(run):
     check_refusal(run("slha info spectra"), "has no processes.json")
 
 
-def test_tables_need_nothing_but_numpy_and_h5py(folder):
-    done = command_without_tensorflow(
-        folder, *"slha eval gauginos --table points.csv --trusted".split()
-    )
+@pytest.mark.parametrize("points", ["--table points.csv", "spectra"])
+def test_points_need_nothing_but_numpy_and_h5py(folder, points):
+    done = command_without_tensorflow(folder, *f"slha eval gauginos {points} --trusted".split())
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 7
