@@ -26,7 +26,7 @@ def part(name, row):
             f"{row['points']} points, all processes; commands are whole processes, with their "
             f"start. The load of the machine was {row['machine_load']:.1f}, so that CPU seconds say "
             "more than seconds. Spectra have the blocks that are needed and no others; long ones take "
-            "pyslha longer.",
+            "longer.",
             _ways(row["ways"], len(row["scores"])),
             "Ranks that share a folder and a host, with OMP_NUM_THREADS=1, as GAMBIT calls them; "
             "times are of the CPU. RSS is what a rank takes by itself, PSS less what it shares with others; the first row "

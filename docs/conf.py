@@ -38,6 +38,8 @@ nb_output_stderr = "remove"
 
 napoleon_use_ivar = True
 napoleon_use_rtype = False
+# Else the text of "x, y, noise_scale" would be repeated for each of them.
+napoleon_use_param = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 # Backticks in docstrings are code.

@@ -352,6 +352,10 @@ class SampledNetwork(
     def save(self, path: StrPath) -> int:
         """Writes the fitted model to one HDF5 file, replacing an older one only when complete.
 
+        Args:
+            path: File name; by custom it ends in .h5. Those of other formats, .keras for one, are
+                refused.
+
         Returns:
             The size of the file in bytes.
         """

@@ -1,11 +1,14 @@
 """Cross sections of many points and processes at once, and where they come from."""
 
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import numpy as np
 
+from tfbnn.exceptions import DataWarning
 from tfbnn.hep.process import FB, Pids, Process
+from tfbnn.hep.slha import place_text
 from tfbnn.system.arrays import Array
 
 # The central value, and the two that errors reach to.
@@ -23,12 +26,31 @@ class Predicted(NamedTuple):
 
 def predicted(process: Process, x: Array) -> Predicted:
     """Predicts a process at inputs [N, D], in the order of the columns of the fit."""
+    _warn_of_signed_masses(process, x)
     prediction = process.model.predict(
         x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
     )
     quantiles = cast(Array, prediction.columns.quantiles)
     low, central, high = quantiles[:, :, 0] * FB[process.unit]
     return Predicted(central, central - low, high - central, cast(Array, prediction.trust))
+
+
+def _warn_of_signed_masses(process: Process, x: Array) -> None:
+    """Warns of masses below zero where the fit had none: tables often have absolute values."""
+    negative = np.any(x < 0, axis=0)
+    if not negative.any():
+        return
+    ensemble = process.model.posterior
+    low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
+    for (name, place), signed in zip(process.inputs.items(), negative & (low >= 0)):
+        if signed and place[0] == "MASS":
+            warnings.warn(
+                f"{name} ({place_text(place)}) is negative, which it never was in the fit: spectra "
+                f"give Majorana particles signed masses. Pass abs({name}) where the table of the fit "
+                "has absolute values.",
+                DataWarning,
+                stacklevel=5,
+            )
 
 
 @dataclass(frozen=True, eq=False)

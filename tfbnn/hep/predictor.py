@@ -117,14 +117,17 @@ class CrossSectionPredictor:
             self.import_slha_string(file.read())
 
     def import_slha_string(self, text: str) -> None:
-        """Sets the inputs of all processes from SLHA text; needs the extra `hep`.
+        """Sets the inputs of all processes from SLHA text.
 
         Args:
             text: Content of a spectrum file.
 
         Raises:
-            ImportError: When the package pyslha is not installed.
-            TypeError, ValueError: When the text is not SLHA or lacks an input of a process.
+            TypeError, ValueError: When the text lacks an input of a process, or says that the point
+                is invalid (SPINFO 4).
+
+        Warns:
+            DataWarning: Of what the spectrum program warns of (SPINFO 3).
         """
         self.parameters.update(self.read_slha_string(text))
 
@@ -132,7 +135,7 @@ class CrossSectionPredictor:
         """The inputs of all processes in SLHA text, dict name -> value; sets nothing.
 
         Raises:
-            ImportError, TypeError, ValueError: As `import_slha_string`.
+            TypeError, ValueError: As `import_slha_string`.
         """
         return read_places(text, self.places)
 

@@ -193,6 +193,8 @@ def _read(index: Index, entry: Entry, folder: str, untrusted: bool) -> Process:
 
 
 def _hash(path: str) -> str:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ModelFileError(f"{path!r} is not a file. Write the processes again.")
     with open(path, "rb") as file:
         try:
             return check_seal(file).hex()

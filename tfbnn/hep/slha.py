@@ -1,16 +1,26 @@
 """Numbers out of SUSY Les Houches Accord text (Skands et al. 2004, hep-ph/0311123)."""
 
 import re
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfbnn.data.numbers import is_number
-from tfbnn.system.extras import required
+from tfbnn.exceptions import DataWarning
 
 Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 
-_INDEX = re.compile(r"-?[0-9]+")
+_INDEX = re.compile(r"-?[0-9]{1,18}")
 _HEADER = re.compile(r"block\s+(?P<name>\w+)(\s+q\s*=\s*(?P<scale>\S+))?", re.IGNORECASE)
+# What the header of a section begins with, in capitals.
+SECTIONS = ("BLOCK", "DECAY", "XSECTION")
+# What the program that made the spectrum says of it: 3 are its warnings, 4 its errors.
+_PROGRAM, _WARNING, _ERROR = "SPINFO", "3", "4"
+# 1.5D+02, and without a letter where the exponent takes three digits.
+_FORTRAN = re.compile(
+    r"(?P<digits>[+-]?([0-9]+\.?[0-9]*|\.[0-9]+))([dD](?=[+-]?[0-9])|(?=[+-][0-9]{3}))"
+    r"(?P<exponent>[+-]?[0-9]+)"
+)
 
 
 def check_place(place: Any) -> Place:
@@ -48,7 +58,10 @@ def place_text(place: Iterable[str | int]) -> str:
 
 
 def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
-    """Reads numbers; needs the package pyslha.
+    """Reads numbers out of blocks; what stands elsewhere, decays too, is not looked at.
+
+    Entries may begin without a blank and end in words, and numbers may have Fortran's exponents,
+    1.5D+02 and 1.000-102.
 
     Args:
         text: SLHA text.
@@ -58,24 +71,17 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         Dict name -> float.
 
     Raises:
-        ImportError: When pyslha is not installed.
-        TypeError, ValueError: When the text is none, or entries are missing, there more than once,
-            or not plain numbers.
+        TypeError, ValueError: When the text is none, the spectrum program calls the point invalid
+            (SPINFO 4), or entries are missing, there more than once, or not plain numbers.
+
+    Warns:
+        DataWarning: Of what the spectrum program itself warns of (SPINFO 3).
     """
-    pyslha = required("pyslha", "Reading SLHA needs pyslha", "hep", "use set_parameters")
     if not isinstance(text, str):
         raise TypeError(f"SLHA text must be a str, received {type(text).__name__}.")
-    try:
-        # The absence of masses is reported below, by name, where they are needed.
-        pyslha.readSLHA(text, ignorenomass=True)
-    except Exception as error:
-        # It evaluates what it reads, and fails of what others made of it in every way there is.
-        raise ValueError(
-            f"The text is not SLHA: {type(error).__name__}: {error!s:.200}. Pass the content of a "
-            "spectrum file."
-        ) from error
-    written = _written(text)
-    found = {name: written.get(place_text(place), []) for name, place in places.items()}
+    lines = _lines_of_blocks(text, {place[0] for place in places.values()} | {_PROGRAM})
+    _heed_the_program(line for line in lines if line.block == _PROGRAM)
+    found = {name: _entries(lines, place) for name, place in places.items()}
     missing = [name for name, entries in found.items() if not entries]
     if missing:
         wanted = ", ".join(f"{place_text(places[name])} ({name})" for name in missing)
@@ -84,15 +90,26 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         place = f"{place_text(places[name])} ({name})"
         if len(entries) > 1:
             raise ValueError(
-                f"The SLHA text has {len(entries)} entries {place}: {', '.join(map(str, entries))}. Keep the "
-                "one that was meant, or use set_parameters."
+                f"The SLHA text has {len(entries)} entries {place}: "
+                f"{', '.join(map(str, entries))!s:.200}. Keep the one that was meant, or use "
+                "set_parameters."
             )
         if not is_number(entries[0].value):
             raise ValueError(
-                f"The SLHA entry {place} must be a finite number, received {entries[0].value!r}. "
-                "Was the spectrum computed?"
+                f"The SLHA entry {place} must be a finite number, received "
+                f"{entries[0].value[:80]!r}. Was the spectrum computed?"
             )
     return {name: float(entries[0].value) for name, entries in found.items()}
+
+
+class _Line(NamedTuple):
+    """A line of a block: its words without the comment, and the comment."""
+
+    number: int
+    block: str
+    scale: str | None
+    words: list[str]
+    comment: str
 
 
 class _Entry(NamedTuple):
@@ -105,20 +122,75 @@ class _Entry(NamedTuple):
         return self.value if self.scale is None else f"{self.value} at Q = {self.scale}"
 
 
-def _written(text: str) -> dict[str, list[_Entry]]:
-    """All entries of blocks, dict text of the place -> those there, as they stand in the text.
-
-    pyslha keeps the last of several, also of blocks at several scales, and takes values for Python:
-    1_2 is 12, and 0x10 is 16.
-    """
-    found: dict[str, list[_Entry]] = {}
-    header = None
-    for line in text.splitlines():
-        line = line.partition("#")[0].rstrip()
-        if line and not line[0].isspace():
-            header = _HEADER.match(line)
-        elif line and header:
-            *indices, value = line.split()
-            place = place_text((header["name"].upper(), *indices))
-            found.setdefault(place, []).append(_Entry(value, header["scale"]))
+def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
+    """The lines of the blocks of these names, in capitals, wherever they stand in the text."""
+    found, header = [], None
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        content, _, comment = line.partition("#")
+        words = content.split()
+        if not words:
+            continue
+        if words[0].upper() in SECTIONS:
+            header = _HEADER.match(content.strip())
+            header = header if header and header["name"].upper() in names else None
+        elif header:
+            block = header["name"].upper()
+            if block != _PROGRAM and not _looks_like_number(words[0]):
+                raise ValueError(
+                    f"The text is not SLHA: line {number}, in block {block}, must be an entry of "
+                    f"numbers, received {content.strip()[:80]!r}. Put a # before comments."
+                )
+            found.append(_Line(number, block, header["scale"], words, comment.strip()))
     return found
+
+
+def _entries(lines: Iterable[_Line], place: Place) -> list[_Entry]:
+    """What stands at a place."""
+    block, *indices = place
+    return [
+        _Entry(_value(line.words[len(indices) :]), line.scale)
+        for line in lines
+        if line.block == block and _is_entry(line.words, indices)
+    ]
+
+
+def _is_entry(words: Sequence[str], indices: Sequence[int]) -> bool:
+    """Whether a line has these indices and no more: a number behind an integer makes it another."""
+    own, rest = words[: len(indices)], words[len(indices) :]
+    if not all(_INDEX.fullmatch(word) for word in own) or [*map(int, own)] != indices:
+        return False
+    more = len(rest) > 1 and _INDEX.fullmatch(rest[0]) and _looks_like_number(rest[1])
+    return not more
+
+
+def _value(words: Sequence[str]) -> str:
+    """The number behind the indices, in Python's notation; two that stand there are none."""
+    value, *others = words or [""]
+    if others and _looks_like_number(others[0]):
+        return " ".join(words)
+    match = _FORTRAN.fullmatch(value)
+    return f"{match['digits']}e{match['exponent']}" if match else value
+
+
+def _looks_like_number(word: str) -> bool:
+    return word[0] in "+-.0123456789" or word.lower() in ("nan", "inf", "infinity")
+
+
+def _heed_the_program(lines: Iterable[_Line]) -> None:
+    """Refuses a point that its spectrum program calls invalid, and passes its warnings on."""
+    said: dict[str, list[str]] = {_WARNING: [], _ERROR: []}
+    for line in lines:
+        code, *words = line.words
+        if code in said:  # some write the message as a comment
+            said[code].append(" ".join(words) or line.comment or "no message")
+    if said[_ERROR]:
+        raise ValueError(
+            "The spectrum program calls this point invalid (SPINFO 4): "
+            f"{'; '.join(said[_ERROR])[:200]}. Leave it out, or use set_parameters."
+        )
+    if said[_WARNING]:
+        warnings.warn(
+            f"The spectrum program warns of this point (SPINFO 3): {'; '.join(said[_WARNING])[:200]}.",
+            DataWarning,
+            stacklevel=4,
+        )

@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 from tfbnn.data.numbers import is_number
 from tfbnn.hep.process import FB, Pids, Process, pid_pair
-from tfbnn.system.extras import required
+from tfbnn.hep.slha import SECTIONS
 from tfbnn.system.version import __version__
 
-_PROTONS = (2212, 2212)
 _CODE = "tfbnn"
 # Where the name of the code stands in a line of a block.
 _CODE_PLACE = 7
@@ -51,7 +50,7 @@ def check_calculations(processes: Iterable[Process]) -> None:
 
 
 def with_blocks(text: str, entries: Iterable[Entry]) -> tuple[str, list[Pids]]:
-    """SLHA text with one XSECTION block per entry at its end; needs the package pyslha.
+    """SLHA text with one XSECTION block per entry at its end.
 
     What tfbnn wrote before of the same processes goes, with blank lines around it; all else stays as it
     is, byte by byte.
@@ -72,16 +71,19 @@ def with_blocks(text: str, entries: Iterable[Entry]) -> tuple[str, list[Pids]]:
 
 
 def _block(entry: Entry) -> str:
-    pyslha = required("pyslha", "Writing SLHA needs pyslha", "hep", "write CSV")
     process, calculation = entry.process, entry.process.calculation
     if calculation is None:
         raise ValueError(f"The calculation of {process.pids} is not known.")
-    block = pyslha.Process(_PROTONS, process.pids)
-    value = float(entry.central) / FB["pb"]
-    block.add_xsec(process.energy, **calculation.columns, value=value, code=[_CODE, __version__])
-    text: str = pyslha.writeSLHAXSections({(*_PROTONS, *process.pids): block})
+    header = f"XSECTION {_written(process.energy)} 2212 2212 2 {process.pids[0]} {process.pids[1]}"
+    values = [*calculation.columns.values(), entry.central / FB["pb"]]
+    line = f"   {' '.join(map(_written, values))} {_CODE} {__version__}"
     down, up = entry.down / FB["pb"], entry.up / FB["pb"]
-    return f"{text} # pb, -{down:.3g} +{up:.3g}, trust {entry.trust}\n"
+    return f"{header}\n{line} # pb, -{down:.3g} +{up:.3g}, trust {entry.trust}\n"
+
+
+def _written(value: float) -> str:
+    """A number as pyslha writes it, eight digits and a place for the sign."""
+    return str(value) if isinstance(value, int) else f"{value: .8g}"
 
 
 def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tuple[float, Pids]]]:
@@ -107,13 +109,15 @@ def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tu
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yields the header of each section and the lines that follow; before the first it is empty."""
-    header, lines = "", []
+    header = ""
+    lines: list[str] = []
     for line in text.splitlines(keepends=True):
-        if line[:1].isspace() or line.startswith("#"):
-            lines.append(line)
-        else:
+        words = line.split(maxsplit=1)
+        if words and words[0].upper() in SECTIONS:
             yield header, lines
             header, lines = line, []
+        else:
+            lines.append(line)
     yield header, lines
 
 

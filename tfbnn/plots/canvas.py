@@ -33,6 +33,7 @@ _STYLE = {
     "axes.titlesize": "medium",
     "font.size": 10,
     "legend.frameon": False,
+    "text.usetex": False,  # names of columns are no LaTeX
 }
 
 
@@ -78,6 +79,10 @@ def styled_figure(
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained", dpi=110)
         yield figure, figure.subplots(num_rows, num_columns, squeeze=False, **options)
+        # Ticks are made when they are drawn, each like the first, which is made here in this style.
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            axis.get_major_ticks(1)
+            axis.get_minor_ticks(1)
 
 
 def add_legend(axis: Axes, num_columns: int = 1) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, plain, styled_figure
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, plain, styled_figure
 from tfbnn.plots.intervals import wilson_interval
 from tfbnn.plots.units import target_quantities
 from tfbnn.posterior.checks import checked_rows
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NUM_BINS = 10
+# Shares of fewer rows say next to nothing.
+_FEW_ROWS = 5
 
 
 class Forecasts(NamedTuple):
@@ -45,7 +47,7 @@ def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
     Of two classes the probability is that of the second one; of more it is that of the class that is
     predicted, whichever that is (Guo et al. 2017, arXiv:1706.04599). Rows are counted in ten bins of
     equal width, below; a point is at the mean probability of its bin, with the 68 % interval of the
-    share (Wilson). One column of panels per target.
+    share (Wilson), light grey where the bin has fewer than five rows. One column of panels per target.
 
     Args:
         model: A fitted `BayesianMLP` with the likelihood Bernoulli or Categorical.
@@ -109,8 +111,14 @@ def draw_reliability(axes: Array, found: Forecasts) -> None:
     # A share of one may pass its upper end by rounding.
     bars = np.maximum([share - low, high - share], 0.0)
     upper.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="probabilities that are right")
-    label = "rows of a bin, 68 % interval"
-    upper.errorbar(given, share, yerr=bars, fmt="o-", color=BLUE, linewidth=1, label=label)
+    few, label = counts[some] < _FEW_ROWS, "rows of a bin, 68 % interval"
+    for shown, fmt, color, text in [
+        (few, "o", LIGHT, f"fewer than {_FEW_ROWS} rows"),
+        (~few, "o-", BLUE, label),
+    ]:
+        if shown.any():
+            look = {"fmt": fmt, "color": color, "linewidth": 1, "label": text}
+            upper.errorbar(given[shown], share[shown], yerr=bars[:, shown], **look)
     upper.set(xlim=(0, 1), ylim=(-0.02, 1.02), ylabel="observed share")
     upper.set_title(f"accuracy {found.accuracy:.3g}, {len(bins)} rows")
     upper.legend(loc="lower right")

@@ -52,4 +52,4 @@ def draw_relevance(axis: Axes, relevance: Relevance) -> None:
     axis.set_xscale("log")
     axis.grid(axis="x", alpha=0.3)
     per_unit = "" if relevance.standardized else " per unit of the input"
-    axis.set_xlabel(f"scale of the input's weights{per_unit}, median and central 68 %")
+    axis.set_xlabel(f"scale of the input's weights{per_unit},\nmedian and central 68 %")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _MOST_POINTS = 500
 # Where the default of max_lag stops looking for chains to forget, as a share of their draws.
 _LARGEST_SHARE = 0.5
+# Characters in a line of a panel's title.
+_TITLE = 52
 
 
 def plot_running_means(
@@ -140,7 +143,7 @@ def _panels(traces: Sequence[Trace], label: str) -> Iterator[tuple[Figure, Array
         yield figure, axes
         for axis, trace in zip(axes, traces):
             axis.set_ylabel(trace.label)
-            axis.set_title(trace.where, loc="left", fontsize="small")
+            axis.set_title(textwrap.fill(trace.where, _TITLE), loc="left", fontsize="small")
         for axis in left_over:
             axis.set_axis_off()
         for axis in axes[-2:]:

@@ -14,6 +14,7 @@ from tfbnn.plots.canvas import (
     GREY,
     LIGHT,
     MOST_VECTORS,
+    ORANGE,
     colors,
     line_looks,
     plain,
@@ -52,7 +53,8 @@ def plot_slices(
     of the fit, which slices leave. A fit with a known noise scale per row has no
     light band, as nobody knows the noise between the rows. Of classes it is
     their probabilities, and the line is their mean, which is what is predicted.
-    Shaded are inputs beyond those of the fit. Of more than six inputs the six with the largest
+    Shaded are inputs beyond those of the fit; a bar below marks other points
+    outside the training inputs, as of mixings, which cannot all be at their medians. Of more than six inputs the six with the largest
     relevance are shown where the prior has a scale per input, and the first six elsewhere; inputs
     that were constant in the fit are left out. A column of text counts as one input, which is as
     relevant as the most relevant of its values.
@@ -133,10 +135,16 @@ def _draw_curves(axis: Axes, piece: Slice) -> None:
     if piece.is_log[0]:
         axis.set_xscale("log")
     axis.set_xlim(piece.values[0], piece.values[-1])
-    label: str | None = "beyond the rows of the fit"
+    if piece.share_outside:
+        place: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "linewidth": 0}
+        low, high = piece.ends
+        where = piece.is_outside & (piece.values >= low) & (piece.values <= high)
+        place |= {"where": where, "color": ORANGE, "label": "outside the training inputs"}
+        axis.fill_between(piece.values, 0, 0.02, **place)
+    beyond: str | None = "beyond the rows of the fit"
     for ends in ((piece.values[0], piece.ends[0]), (piece.ends[1], piece.values[-1])):
-        axis.axvspan(*ends, color=LIGHT, alpha=0.35, linewidth=0, label=label)
-        label = None
+        axis.axvspan(*ends, color=LIGHT, alpha=0.35, linewidth=0, label=beyond)
+        beyond = None
 
 
 def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.data.coded_column import NUMBERS, Column
+from tfbnn.data.training_inputs import OUTSIDE, trust_levels
 from tfbnn.plots.canvas import plain
 from tfbnn.plots.units import Quantity, target_quantities
 from tfbnn.posterior.checks import checked_inputs, checked_rows
@@ -26,6 +27,9 @@ _MAX_VALUES = 20
 # How far a slice goes beyond the training rows, as a share of their range: what the network says
 # there shows how its error bars grow.
 _BEYOND = 0.15
+# Squares of inputs of whose sum less than the first share of the variance is left depend on each
+# other; a point breaks that where it is off by the second, in standard deviations of a square.
+_FIXED, _BREAKS = 1e-6, 0.1
 _CENTRAL = (0.16, 0.5, 0.84)
 
 
@@ -57,6 +61,7 @@ class Slice(NamedTuple):
         curves: One for a target that is a number, one per class otherwise.
         points: (input [N], target [N]) of rows that are drawn as well, or None.
         is_log: Whether input and target are learned as log10.
+        is_outside: Whether a point is outside the training inputs [n].
     """
 
     input: Quantity
@@ -69,6 +74,13 @@ class Slice(NamedTuple):
     curves: Sequence[Curve]
     points: tuple[Array, Array] | None
     is_log: tuple[bool, bool]
+    is_outside: Array
+
+    @property
+    def share_outside(self) -> float:
+        """Share of the points within the range of the input that are outside all the same."""
+        low, high = self.ends
+        return float(np.mean(self.is_outside[(self.values >= low) & (self.values <= high)]))
 
 
 class _Path(NamedTuple):
@@ -201,6 +213,7 @@ def _slices_along(
     """Slices of all targets along one path."""
     pipelines = model.posterior.x_pipeline, model.posterior.y_pipeline
     is_log = tuple("log10" in steps.names for steps in pipelines)
+    is_outside = _outside(model.posterior, path.x)
     return [
         Slice(
             *path[1:],
@@ -209,9 +222,32 @@ def _slices_along(
             curves,
             None if points is None else (points[0], points[1][:, number]),
             (is_log[0], is_log[1]),
+            is_outside,
         )
         for number, (target, label, curves) in enumerate(_curves(model, path.x, unit))
     ]
+
+
+def _outside(ensemble: Ensemble, x: Array) -> Array:
+    """Which of inputs [n, D] are outside the training inputs: by `trust_levels`, or by their squares.
+
+    Mixings whose squares have the sum one cannot all be at their medians, which are in the middle of
+    the range of each.
+    """
+    levels = trust_levels(ensemble.training_inputs, checked_inputs(ensemble, x))
+    is_outside: Array = levels == OUTSIDE
+    rows = ensemble.x_reference
+    varies = np.ptp(np.abs(rows), axis=0) > 0
+    if len(rows) <= 2 * np.count_nonzero(varies):
+        return is_outside
+    largest = np.abs(rows[:, varies]).max(axis=0)
+    squares, own = ((values[:, varies] / largest) ** 2 for values in (rows, x))
+    mean, scale = squares.mean(axis=0), squares.std(axis=0)
+    squares, own = (squares - mean) / scale, (own - mean) / scale
+    values, vectors = np.linalg.eigh(squares.T @ squares / len(squares))
+    fixed = vectors[:, values < _FIXED]
+    is_outside |= np.any(np.abs(own @ fixed) > _BREAKS, axis=1)
+    return is_outside
 
 
 def _curves(

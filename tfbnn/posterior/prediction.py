@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from tfbnn.data.training_inputs import trust_levels
+from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.averages import moments, weighted_quantiles
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
@@ -32,8 +33,8 @@ _TILE_VALUES = 4_000_000
 # there have to be at least, for the threads.
 _TILES_PER_PASS = 4
 _LEAST_PASSES = 8
-# Numbers of an array that a Prediction shows whole.
-_MOST_SHOWN = 20
+# Numbers of an array that a Prediction shows.
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +60,16 @@ class Prediction:
     labels: FrameLabels | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        names = ("mean", "stddev", "quantiles", "trust")
-        shown = {name: vars(self)[name] for name in names if vars(self)[name] is not None}
-        with np.printoptions(precision=4, threshold=_MOST_SHOWN, edgeitems=3):
-            return f"Prediction({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        """A line per array: its shape and first numbers."""
+        lines = [f"Prediction of {counted(len(self.mean), 'row')}"]
+        for name in ("mean", "stddev", "quantiles", "trust"):
+            values = getattr(self, name)
+            if values is not None:
+                numbers = [f"{value:.4g}" for value in values.ravel()[:_MOST_SHOWN]]
+                more = [] if values.size <= _MOST_SHOWN else ["..."]
+                text = ", ".join([*numbers, *more])
+                lines.append(f"  {name:<10} {list(values.shape)!s:<14} {text}")
+        return "\n".join(lines)
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))

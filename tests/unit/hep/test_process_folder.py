@@ -1,6 +1,7 @@
 """Folders of processes: replaced as one, checked when they are read, old ones read as before."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -13,6 +14,14 @@ from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.data.transforms import Pipeline
 from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
 from tfbnn.hep.process import FB
+
+
+def test_a_pipe_in_place_of_a_model_is_not_waited_for(folder):
+    model = next(folder.glob("*.h5"))
+    model.unlink()
+    os.mkfifo(model)
+    with pytest.raises(ModelFileError, match="is not a file"):
+        CrossSectionPredictor(folder)
 
 
 def test_a_folder_can_be_added_to(folder, predictor, processes):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -51,6 +52,23 @@ def test_frames_and_dicts_are_alike(predictor):
     twice = pd.DataFrame(np.column_stack([POINTS[NAMES[0]], table.values[:, 1:]]))
     with pytest.raises(ValueError, match=f"a name of its own.*2 columns '{NAMES[0]}'"):
         predictor.predict(twice.set_axis([NAMES[0], *NAMES], axis=1))
+
+
+def test_masses_below_zero_are_told_where_the_fit_had_none(processes, tmp_path):
+    ensemble = synthetic_ensemble(feature_names=("m", "n11"))
+    seen = ensemble.training_inputs
+    absolute = replace(seen, low=ensemble.x_pipeline.forward(np.zeros((1, 2)))[0])
+    model = BayesianMLP.from_ensemble(replace(ensemble, training_inputs=absolute))
+    process = Process(**vars(processes[0]) | {"model": model})
+    write_processes(tmp_path / "absolute", [process])
+    predictor = CrossSectionPredictor(tmp_path / "absolute")
+    with pytest.warns(DataWarning, match=r"m \(MASS 1000022\) is negative.*Pass abs\(m\)") as said:
+        predictor.predict({"m": [1.0, -2.0], "n11": [-1.0, 1.0]})
+    assert len(said) == 1 and said[0].filename == __file__
+    predictor.set_parameters({"m": -2.0, "n11": 1.0})
+    with pytest.warns(DataWarning, match="abs") as said:
+        predictor.get_xsection(NEUTRALINOS)
+    assert said[0].filename == __file__
 
 
 def test_errors_of_cross_sections_below_zero_are_not_below_zero(processes, tmp_path):

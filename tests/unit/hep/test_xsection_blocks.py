@@ -56,6 +56,16 @@ def test_writing_again_replaces_what_was_written(entries):
     assert values == {NEUTRALINOS: 0.025, CHARGINO: 3e-10}
 
 
+def test_what_was_written_is_found_without_leading_blanks(entries):
+    """As tools of scans rewrite lines."""
+    once, _ = with_blocks(SPECTRUM, entries)
+    bare = "".join(line.lstrip(" ") for line in once.splitlines(keepends=True))
+    again, others = with_blocks(bare, entries)
+    assert (
+        others == [] and again.count("XSECTION") == 2 and again.count(f"tfbnn {__version__}") == 2
+    )
+
+
 def test_a_block_is_found_again_whatever_digits_its_energy_has(entries):
     process = Process(**vars(entries[0].process) | {"energy": 13600.123456789})
     entry = entries[0]._replace(process=process)

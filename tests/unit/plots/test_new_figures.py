@@ -11,12 +11,20 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.coded import COLOURS, FRAME, coded_ensemble
 from tests.support.predictions import ARD_FIRST
 from tfbnn import plots
+from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
+from tfbnn.plots.canvas import styled_figure
+from tfbnn.plots.classes import Forecasts, draw_reliability
+from tfbnn.plots.inputs import draw_relevance
 from tfbnn.plots.intervals import wilson_interval
+from tfbnn.plots.page.subject import WIDTH
+from tfbnn.plots.slicing import find_slices
 from tfbnn.priors import Normal
 
 pytest.importorskip("matplotlib")
+from matplotlib import rc_context  # noqa: E402
+from matplotlib.text import Text  # noqa: E402
 
 
 def model_of(**settings):
@@ -25,6 +33,17 @@ def model_of(**settings):
 
 def draw(figure):
     figure.savefig(io.BytesIO(), format="png")
+
+
+def check_labels_are_whole(figure):
+    """No title or label of an axis reaches beyond the figure."""
+    figure.draw_without_rendering()
+    for axis in figure.axes:
+        for text in (axis.xaxis.label, axis.yaxis.label, axis.title, axis._left_title):
+            extent = text.get_window_extent()
+            assert not text.get_text() or (
+                figure.bbox.x0 <= extent.x0 and extent.x1 <= figure.bbox.x1
+            ), text.get_text()
 
 
 def labels(legend):
@@ -55,6 +74,16 @@ def test_reliability_of_two_classes_is_that_of_the_second():
     bar = upper.collections[0].get_segments()[0][:, 1]
     assert bar == pytest.approx(wilson_interval(shares[0], np.sum(first)), abs=1e-12)
     draw(figure)
+
+
+def test_bins_of_few_rows_are_told_apart():
+    given = np.concatenate([np.full(20, 0.05), np.full(4, 0.55), np.full(5, 0.95)])
+    with styled_figure(2, 1, (4.6, 2.8)) as (_, axes):
+        draw_reliability(axes[:, 0], Forecasts("p", given, given > 0.5, 0.9))
+    _, few, many = axes[0, 0].lines
+    assert few.get_color() != many.get_color() and few.get_linestyle() == "None"
+    assert few.get_xdata() == pytest.approx([0.55])
+    assert many.get_xdata() == pytest.approx([0.05, 0.95]) and many.get_linestyle() == "-"
 
 
 def test_reliability_of_more_classes_is_that_of_the_predicted_one():
@@ -255,6 +284,46 @@ def test_classes_of_a_value_stand_side_by_side():
 # ----------------------------------------------------------------------------------------
 # Others.
 # ----------------------------------------------------------------------------------------
+
+
+def test_slices_through_what_the_rows_cannot_be_say_so():
+    """Mixings whose squares have the sum one are not all at their medians, which are about zero."""
+    generator = np.random.default_rng(0)
+    mixings = generator.normal(size=(100, 3))
+    mixings /= np.linalg.norm(mixings, axis=1)[:, None]
+    rows = np.column_stack([mixings, generator.uniform(100.0, 900.0, size=100)])
+    ensemble = synthetic_ensemble((4, 5, 1), x_transform=None)
+    ensemble = replace(ensemble, training_inputs=summarise_inputs(rows), x_reference=rows)
+    figure = plots.plot_slices(BayesianMLP.from_ensemble(ensemble))
+    assert "outside the training inputs" in labels(figure.legends[0])
+    mixed, mass = (
+        find_slices(BayesianMLP.from_ensemble(ensemble), None, None, None, None)[0][i]
+        for i in (0, 3)
+    )
+    assert 0.9 < mixed.share_outside < 1 and mass.share_outside == 1
+    free = generator.uniform(-1.0, 1.0, size=(100, 4))
+    ensemble = replace(ensemble, training_inputs=summarise_inputs(free), x_reference=free)
+    figure = plots.plot_slices(BayesianMLP.from_ensemble(ensemble))
+    assert "outside the training inputs" not in labels(figure.legends[0])
+
+
+def test_no_label_is_cut():
+    names = ("m_chi10_GeV", "m_chi20_GeV", "N11", "N12", "N13", "N14")
+    model = model_of(layer_sizes=(6, 5, 1), feature_names=names, prior=[ARD_FIRST, Normal(0.7)])
+    for plot in (plots.plot_running_means, plots.plot_autocorrelation):
+        check_labels_are_whole(plot(model))
+    with styled_figure(1, 1, (WIDTH, 2.5)) as (figure, axes):  # as in a page
+        draw_relevance(axes[0, 0], model.relevance())
+        check_labels_are_whole(figure)
+
+
+def test_labels_are_no_latex_whatever_the_users_style():
+    model = model_of(feature_names=("m_1", "m_2"))
+    with rc_context({"text.usetex": True}):
+        for plot in (plots.plot_traces, plots.plot_running_means, plots.plot_slices):
+            figure = plot(model)
+            figure.draw_without_rendering()
+            assert not any(text.get_usetex() for text in figure.axes[0].findobj(Text))
 
 
 def test_relevance_has_the_most_relevant_input_on_top():

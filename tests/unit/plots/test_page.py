@@ -131,6 +131,15 @@ def test_the_same_figure_is_the_same_text():
     assert text() == text()
 
 
+def test_the_style_of_the_reader_is_about_other_figures(regression):
+    from matplotlib import rc_context
+
+    settings = NAMES | {"prior": [ARD_FIRST, Normal(0.7)], "num_results": 40}
+    with rc_context({"text.usetex": True, "font.size": 20, "axes.facecolor": "red"}):
+        text, _ = made(model_of(**settings), make_rows(80, 2, 1))
+    assert text == regression[0]
+
+
 def test_what_cannot_be_made_says_so():
     subject = Subject(model_of(), without_rows="tfbnn report bnn.h5 DATA")
     for make in (row_sections.predictions, row_sections.pulls):

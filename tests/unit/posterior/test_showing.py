@@ -8,6 +8,7 @@ import pytest
 
 import tfbnn
 from tests.support.builders import synthetic_ensemble
+from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.prediction import Prediction
@@ -100,6 +101,23 @@ def test_what_methods_find_is_told_in_a_line_or_a_table():
 def test_predictions_show_some_numbers_and_only_what_is_there():
     mean = np.linspace(0.0, 1.0, 1000)
     text = repr(Prediction(mean, mean**2))
-    assert text.startswith("Prediction(mean=array([0.   , 0.001, 0.002, ..., ")
-    assert len(text.splitlines()) <= 4 and "quantiles" not in text
-    assert "trust=array([1])" in repr(Prediction(mean[:1], mean[:1], trust=np.array([1])))
+    first, second, _ = text.splitlines()
+    assert first == "Prediction of 1000 rows" and "quantiles" not in text
+    assert second.split(None, 2) == [
+        "mean",
+        "[1000]",
+        "0, 0.001001, 0.002002, 0.003003, 0.004004, ...",
+    ]
+    assert repr(Prediction(mean[:1], mean[:1], trust=np.array([1]))).endswith(" [1]            1")
+
+
+def test_predictions_of_many_targets_take_a_line_each():
+    values = np.ones((200, 7))
+    text = repr(Prediction(values, values, np.ones((3, 200, 7)), np.ones(200, int)))
+    assert len(text.splitlines()) == 5 and max(map(len, text.splitlines())) < 80
+
+
+def test_basins_are_told_by_their_report():
+    one, two = np.ones(1), np.array([0.5, 0.5])
+    found = Basins(np.zeros(2, int), one, one, one > 0, np.ones((1, 200, 1)), two)
+    assert repr(found) == found.report() and len(repr(found).splitlines()) < 8

@@ -24,8 +24,8 @@ DESCRIPTION = """\
 Give the cross sections of SLHA spectra, or of the points of a table, for all processes of a folder
 that 'tfbnn slha make' wrote: medians in fb, distances to the 16 % and 84 % quantiles, and trust, 1
 inside the training data, 0 at their edge, -1 outside. One row per point and process, as CSV on
-standard output unless -o, -w or --json say something else. Reading SLHA needs the extra 'hep';
-nothing needs TensorFlow."""
+standard output unless -o, -w or --json say something else. Spectra that their own program calls
+invalid (SPINFO 4) are refused."""
 
 EPILOG = """\
 examples:
@@ -34,6 +34,8 @@ examples:
   tfbnn slha eval gauginos/ spectra/ -w with_xsections/         # copies with XSECTION blocks
   tfbnn slha eval gauginos/ --table points.csv --id name --process 1000022,1000023 -o scan.csv
   tfbnn slha eval gauginos/ --table points.csv --error pdf=pdf_rel --error scale=0.05,0.04"""
+
+_MOST_NAMED = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--skip-bad",
         action="store_true",
-        help="leave out spectra that lack something, and say which",
+        help="leave out spectra that lack something or are called invalid, and say which",
     )
     add(
         "--trusted",
@@ -170,6 +172,13 @@ def _tell(
         f"{counted(number, 'cross section')} of {counted(results.num_points, 'point')}, predicted "
         f"in {seconds:.2f} s, {1000 * seconds / number:.3g} ms each."
     )
+    if results.untrusted:
+        first, more = results.untrusted[:_MOST_NAMED], len(results.untrusted) - _MOST_NAMED
+        say(
+            f"Warning: trust is -1, outside the training inputs, at "
+            f"{counted(len(results.untrusted), 'point')}: {', '.join(first)}"
+            f"{f' and {more} more' if more > 0 else ''}. Do not rely on these cross sections."
+        )
     if place is not None:
         say(f"Wrote copies with XSECTION blocks to {place}: {results.num_points} in all.")
     if results.num_strangers:

@@ -1,5 +1,6 @@
 """Points of a scan, batch by batch: out of SLHA spectra, or of a table."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,16 +48,21 @@ def of_spectra(
         skip_bad: Whether files that lack something are named and left out.
 
     Raises:
-        ImportError: Without pyslha.
         ValueError: For a file that lacks something, with its name.
         OSError: For one that cannot be read.
     """
+    told: set[str] = set()
     for start in range(0, len(paths), _AT_ONCE):
         names, rows = [], []
         for path in paths[start : start + _AT_ONCE]:
             try:
-                rows.append(predictor.read_slha_string(read_text(path)))
+                with warnings.catch_warnings(record=True) as found:
+                    warnings.simplefilter("always")
+                    rows.append(predictor.read_slha_string(read_text(path)))
                 names.append(path)
+                for text in {str(warning.message) for warning in found} - told:
+                    say(f"Warning: {path}: {text}")
+                    told.add(text)  # many spectra of a scan say the same
             except ValueError as error:
                 if not skip_bad:
                     raise ValueError(f"{path}: {error} (--skip-bad leaves it out.)") from error

@@ -7,6 +7,7 @@ import numpy as np
 
 from tfbnn.cli.slha.spectra import Copies, read_text, write_text
 from tfbnn.data.table_files import Writer
+from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.hep.cross_sections import CrossSections
 from tfbnn.hep.process import Process
 from tfbnn.hep.xsection_blocks import Entry, with_blocks
@@ -40,6 +41,7 @@ class Results:
         records: The rows as JSON has them.
         num_points: Points so far.
         num_strangers: Copies in which another code's cross sections of the same process stay.
+        untrusted: Names of points with a cross section of trust -1.
     """
 
     def __init__(
@@ -54,10 +56,13 @@ class Results:
         self._write, self._copies, self._keeps_records = write, copies, keeps_records
         self.records: list[dict[str, Any]] = []
         self.num_points = self.num_strangers = 0
+        self.untrusted: list[str] = []
 
     def take(self, names: Sequence[str], sections: CrossSections) -> None:
         """Takes the points of these names, which are paths where there are copies."""
         self.num_points += len(names)
+        is_outside = np.any(sections.trust == OUTSIDE, axis=1)
+        self.untrusted += [name for name, outside in zip(names, is_outside) if outside]
         points = np.repeat(np.array(names, dtype=str), len(sections.pids))
         values = self._values(sections)
         if self._write is not None:

@@ -88,6 +88,8 @@ class Regression:
 
     def statistics(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """What the posterior depends on: sums of `conjugate.products`; in data space (x, y)."""
+        if not self.is_tall:  # one block, which needs no sums to begin with, of p x p numbers
+            return self._statistics_of(theta, self.data)
         size, num_groups = num_features(self.spec), self.num_groups
         num_targets = self.spec.num_outputs // num_groups
         zeros = tuple(

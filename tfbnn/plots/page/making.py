@@ -43,7 +43,11 @@ def page_of_model(subject: Subject, title: str, status: str = "") -> Page:
         ImportError: Where Matplotlib is not installed.
         ValueError: For unusable rows.
     """
-    with warnings.catch_warnings():
+    required("matplotlib", "Plots need Matplotlib", "plots")
+    from matplotlib import style
+
+    # A matplotlibrc of the reader's, or in the folder where the command runs, is about other figures.
+    with style.context("default"), warnings.catch_warnings():
         # What a model warns of at each use, such as draws of a run that goes on, the page says once.
         warnings.simplefilter("ignore", UserWarning)
         return Page(

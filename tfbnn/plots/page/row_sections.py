@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tfbnn.diagnostics.wording import counted
+from tfbnn.diagnostics.wording import counted, percent
 from tfbnn.plots.canvas import add_legend
 from tfbnn.plots.classes import draw_reliability, find_forecasts
 from tfbnn.plots.coverage import draw_intervals, draw_tails
@@ -20,6 +20,8 @@ from tfbnn.posterior.score_rows import score_rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# The least share of a slice outside the training inputs that its caption tells.
+_LEAST_OUTSIDE = 0.1
 _TWO = Grid(2, 1, {"height_ratios": [3, 1], "sharex": "col"})
 
 
@@ -140,7 +142,7 @@ def slices(subject: Subject) -> Section:
     drawings = [
         drawing(
             f"slice{number}-{place}",
-            f"Predictions of {piece.target.text} {_along(piece)}{others}.",
+            f"Predictions of {piece.target.text} {_along(piece)}{others}.{_outside(piece)}",
             (WIDTH, 3.1),
             _draw_slice,
             piece,
@@ -159,6 +161,16 @@ def _along(piece: Slice) -> str:
     if not piece.num_left_out:
         return f"at each value of {piece.input.text}"
     return f"at the {len(piece.names)} most frequent values of {piece.input.text}"
+
+
+def _outside(piece: Slice) -> str:
+    """A warning of a slice that leaves the rows, for its caption."""
+    if piece.share_outside < _LEAST_OUTSIDE:
+        return ""
+    return (
+        f" {percent(piece.share_outside)} of the line is outside the training inputs: inputs that depend "
+        "on each other, such as mixings, cannot all be at their medians."
+    )
 
 
 def _where_others_are(ensemble: Ensemble) -> str:

@@ -62,6 +62,10 @@ class Basins:
         for name, values in vars(self).items():
             object.__setattr__(self, name, read_only(values))
 
+    def __repr__(self) -> str:
+        """The report: R-hat of every reference input would fill pages."""
+        return self.report()
+
     @classmethod
     def from_json(cls, entries: Any, rhat_within: Array, chain_weights: Array) -> Basins:
         """Of what `to_json` gave.

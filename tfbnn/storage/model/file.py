@@ -27,6 +27,7 @@ from tfbnn.system.paths import StrPath
 # Draws become 15 % smaller, more where proposals were rejected, and 100 MB of them load in 0.2 s
 # instead of 0.1 s; a higher level or other arrays would gain nothing.
 _COMPRESSION = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+_ENDINGS_OF_OTHERS = (".keras", ".onnx", ".pkl", ".joblib", ".pt", ".npz")
 _CHUNK_BYTES, _COMPRESSED_FROM_BYTES = 2**20, 2**16
 
 
@@ -39,9 +40,16 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
 
     Raises:
         FileNotFoundError: When the folder does not exist.
+        ValueError: For a name with the ending of another format.
         ModelFileError: For an ensemble that contradicts itself: it could not be loaded.
         OSError: When the file cannot be written.
     """
+    if os.fspath(path).lower().endswith(_ENDINGS_OF_OTHERS):
+        raise ValueError(
+            f"A model file is HDF5 of tfbnn, which what reads {os.path.splitext(path)[1]} cannot open, "
+            f"received {os.fspath(path)!r}. Use the ending .h5; to_onnx, to_savedmodel and to_keras "
+            "write for other programs."
+        )
     arrays = to_arrays(ensemble, datetime.now(UTC).isoformat(timespec="seconds"))
     try:
         from_arrays(arrays, custom=own_classes_in(ensemble.spec))

@@ -199,6 +199,26 @@ def test_bad_spectra_are_named_and_can_be_left_out(run, folder):
     assert not (folder / "none.csv").exists()
 
 
+def test_what_spectrum_programs_say_is_heeded(run, folder):
+    (folder / "said").mkdir()
+    for name, line in {"a": "4 tachyon", "b": "3 odd", "c": "3 odd"}.items():
+        (folder / "said" / f"{name}.slha").write_text(f"{SPECTRUM}Block SPINFO\n {line}\n")
+    check_refusal(run("slha eval gauginos said"), "said/a.slha", "invalid (SPINFO 4): tachyon")
+    code, out, err = run("slha eval gauginos said --skip-bad")
+    assert code == 0 and len(out.splitlines()) == 5
+    assert err.count("SPINFO 3): odd") == 1 and "Warning: said/b.slha: " in err
+
+
+def test_points_outside_the_training_inputs_are_named(run, folder):
+    (folder / "far").mkdir()
+    for number in range(7):
+        (folder / "far" / f"{number}.slha").write_text(SPECTRUM.replace("-2.5 ", f"{number}e3 "))
+    err = run("slha eval gauginos far")[2]
+    assert "trust is -1, outside the training inputs, at 6 points: far/1.slha, " in err
+    assert "far/5.slha and 1 more." in err
+    assert "trust is -1" not in run("slha eval gauginos far/0.slha --process 1000022,1000023")[2]
+
+
 def test_a_bad_spectrum_is_found_before_any_copy_is_written(run, folder, monkeypatch):
     monkeypatch.setattr("tfbnn.cli.slha.points._AT_ONCE", 1)
     (folder / "last").mkdir()
@@ -280,9 +300,8 @@ def test_a_folder_tells_what_it_holds(run):
     check_refusal(run("slha info spectra"), "has no processes.json")
 
 
-def test_tables_need_nothing_but_numpy_and_h5py(folder):
-    done = command_without_tensorflow(
-        folder, *"slha eval gauginos --table points.csv --trusted".split()
-    )
+@pytest.mark.parametrize("points", ["--table points.csv", "spectra"])
+def test_points_need_nothing_but_numpy_and_h5py(folder, points):
+    done = command_without_tensorflow(folder, *f"slha eval gauginos {points} --trusted".split())
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 7

@@ -98,3 +98,19 @@ def test_small_noise_in_float32():
     with small_blocks(256):
         value = Regression(spec, data).log_marginal(tf.constant(theta))
     np.testing.assert_allclose(value[0], -0.5 * (squares + determinant), rtol=1e-6)
+
+
+def test_data_space_has_nothing_of_the_size_of_features_squared(monkeypatch):
+    """Zeros to add products of features to took 40 GiB of a width of 16 384."""
+    spec = plain_spec([1, 50, 1], likelihood=Gaussian(0.1))
+    x, sizes, zeros = tf.constant(np.linspace(-1.0, 1.0, 5)[None], spec.dtype), [], tf.zeros
+
+    def counting(shape, *args, **kwargs):
+        sizes.append(np.prod(shape))
+        return zeros(shape, *args, **kwargs)
+
+    monkeypatch.setattr(tf, "zeros", counting)
+    theta = tf.constant(draw_prior(spec, 2, 1))
+    features, targets = Regression(spec, all_of(x, x, None)).statistics(theta)
+    assert features.shape == [1, 1, 51, 5]
+    assert targets.shape == [1, 1, 1, 5] and max(sizes, default=0) < 51**2
