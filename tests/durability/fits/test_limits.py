@@ -20,7 +20,10 @@ pytestmark = [
 ]
 
 LIMITED = RUN | dict(
-    jit_compile=False, seed=3, num_results=300, until=tfbnn.Until(ess=10_000, max_seconds=600)
+    jit_compile=False,
+    seed=3,
+    num_results=300,
+    until=tfbnn.Until(ess=10_000, max_seconds=600),
 )
 
 
@@ -84,9 +87,10 @@ def test_without_time_for_a_draw_a_model_refuses_to_predict_and_resume_ends(tmp_
 
 def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     """A slow machine plans few steps of few gradients; a fast one that goes on takes these."""
-    options = dict(kernel="auto", num_burnin_steps="auto", num_results=40, pretraining=None)
-    monkeypatch.setattr(by_clock, "_MOST_DRAWS", 10)
-    monkeypatch.setattr(Place, "seconds_per_gradient", lambda *_: 600 / 3e5)
+    options = dict(kernel="auto", num_burnin_steps="auto", num_results="auto", pretraining=None)
+    monkeypatch.setattr(by_clock, "_MOST_DRAWS", 70)
+    monkeypatch.setattr("tfbnn.run.cost._DRAWS_BYTES", 1.0)  # as many draws as need be for a look
+    monkeypatch.setattr(Place, "seconds_per_gradient", lambda *_: 0.35)
     folder = tmp_path / "run"
     model = tfbnn.BayesianMLP([2, 12, 1])
     asked = LIMITED | options
@@ -94,11 +98,11 @@ def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     steps = RunFolder.open(folder).description["fixed"]["kernel"]["num_leapfrog_steps"]
     chosen = {choice.what: choice for choice in run.choices}
     assert "max_seconds=600 leaves" in chosen["num_burnin_steps"].why
-    assert run.num_burnin_steps * steps * 600 / 3e5 <= 200
-    assert run.num_steps_between_results > 0 and run.num_results < 40
+    assert steps == 8 and 8 * 0.35 * run.num_burnin_steps <= 200
+    assert run.num_steps_between_results > 0 and run.num_results < 100
     monkeypatch.setattr(Place, "seconds_per_gradient", lambda *_: 1e-9)
     resumed, again = tfbnn.resume(folder, verbose=0)
-    assert again.num_results == 40 and again.num_burnin_steps == run.num_burnin_steps
+    assert again.num_results == 100 and again.num_burnin_steps == run.num_burnin_steps
     assert again.num_steps_between_results == run.num_steps_between_results
     by_arguments = tfbnn.BayesianMLP([2, 12, 1])
     by_arguments.fit_posterior(X, Y, **asked, output=folder, resume=True)

@@ -32,7 +32,7 @@ _COMPILE_SECONDS = 3.0
 # Fewer leapfrog steps hardly move a chain, and fewer transitions tune neither step size nor scales.
 _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
 # Of the planned time, as machines slow down; and draws per chain to aim at, at most.
-_MARGIN, _MOST_DRAWS = 0.85, 4000
+_MARGIN, _MOST_DRAWS = 0.85, 5000
 
 
 def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) -> float:
@@ -116,7 +116,7 @@ def plan_by_clock(
             replace(pretraining, num_starts=None),
             f"{chosen['pretraining'].why}; one start a chain, as {limit} {deadline.for_search():.0f} s",
         )
-    if is_auto(options.num_steps_between_results):
+    if is_auto(options.num_steps_between_results) and is_auto(options.num_results):
         expected = (left - warmup) / transition
         stride = int(np.ceil(expected / _MOST_DRAWS))
         if stride > 1:
