@@ -70,12 +70,14 @@ def main():
     parser.add_argument("--plain", action="store_true", help="no log10 of the target")
     parser.add_argument("--quick", action="store_true", help="a handful of draws")
     parser.add_argument("--output", help="run folder of the default fit")
+    parser.add_argument("--max-seconds", type=float, help="limit of the method short")
     options = parser.parse_args()
     with np.load(options.rows) as file:
         rows = dict(file)
     if options.method in OURS:
         quick = QUICK.get(options.method, {}) if options.quick else {}
-        kept = {} if options.output is None else {"output": options.output}
+        given = {"output": options.output, "max_seconds": options.max_seconds}
+        kept = {name: value for name, value in given.items() if value is not None}
         found = fit_ours(options.method, options.hidden, rows, options.seed, **quick, **kept)
     else:
         with warnings.catch_warnings():
