@@ -129,6 +129,7 @@ _DOCSTRING = BayesianMLP.fit_posterior.__doc__
 PACE = field_options(FitOptions, _DOCSTRING, ("commit_interval", "num_workers", "verbose"))
 _CHAINS = ("num_chains", "num_results", "until", "num_burnin_steps", "num_steps_between_results")
 _KEPT = ("seed", "jit_compile", "output", "resume")
+_MISSING = field_options(FitOptions, _DOCSTRING, ("missing",))
 _SAMPLING = [
     *field_options(
         FitOptions,
@@ -197,6 +198,7 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
         help="known standard deviation of each row, in the units of the target; may be repeated, "
         "once per target",
     )
+    add_all(group, _MISSING)
     validation = group.add_mutually_exclusive_group()
     validation.add_argument("--validation", metavar="FILE", help="table of validation rows")
     validation.add_argument(
@@ -275,7 +277,7 @@ def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(
             f"--no-pretraining does not go with {flag(next(iter(asked)))}. Leave one of them out."
         )
-    arguments = given(args, _SAMPLING)
+    arguments = given(args, (*_MISSING, *_SAMPLING))
     if args.no_pretraining:
         arguments["pretraining"] = None
     elif asked:

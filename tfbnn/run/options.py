@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from tfbnn.data.learn_coding import REFUSE, Missing
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.run.listeners.keras_callbacks import check_callback
 from tfbnn.run.until import Until, check_until
@@ -108,6 +109,7 @@ class FitOptions(Numbers):
     num_burnin_steps: int | str = AUTO  # type: ignore[assignment]  # wider until it is settled
     num_results: int | str = AUTO
     until: Until | str | None = AUTO
+    missing: Missing = REFUSE
     kernel: Any = AUTO
     pretraining: Pretraining | str | None = AUTO
     calibrate: bool | str = AUTO
@@ -128,6 +130,7 @@ class FitOptions(Numbers):
         super().__post_init__()
         if self.num_results != "auto":
             self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
+        check_choice("missing", self.missing, get_args(Missing))
         check_until(self.until)
         self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
         self._set("effort", check_number("effort", self.effort, above=0, maximum=1))
