@@ -33,9 +33,9 @@ def rows_of(num_rows=NUM_ROWS):
 FRAME, TARGETS = rows_of()
 
 
-def coded_ensemble(frame=FRAME, targets=TARGETS, num_outputs=1, **settings):
+def coded_ensemble(frame=FRAME, targets=TARGETS, num_outputs=1, *, missing="refuse", **settings):
     """An Ensemble of random networks of the inputs that the columns of a frame become."""
-    coding = learn_coding(frame, "x")
+    coding = learn_coding(frame, "x", missing)
     spec = plain_spec((coding.num_inputs, 3, num_outputs), x_transform="standardize", **settings)
     generator = np.random.default_rng(1)
     draws = generator.normal(size=(2, 15, spec.layout.num_parameters)).astype(spec.dtype)

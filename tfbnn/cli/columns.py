@@ -14,6 +14,7 @@ from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.numbers import label_numbers
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
+from tfbnn.data.validation import as_matrix
 from tfbnn.exceptions import DataWarning
 from tfbnn.fit.handing_on import known_from
 from tfbnn.fit.model import SampledNetwork
@@ -46,7 +47,9 @@ def fit_columns(
     asked = FitOptions(**options, column_names=names)
     with places_named(rows[0], validation_data and validation_data[0]):
         earlier = known_from(model, asked.initial_state)
-        return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data, earlier), asked)
+        return model.fit_rows(
+            *rows_to_fit(model.spec, *rows, validation_data, earlier, asked.missing), asked
+        )
 
 
 @dataclass(frozen=True)
@@ -134,17 +137,20 @@ class Roles:
             )
 
 
-def coding_of(x: Table, initial_state: Any) -> Coding | None:
+def coding_of(x: Table, options: FitOptions) -> Coding | None:
     """The Coding that a fit to these inputs will have, or None where all are numbers.
 
     Args:
         x: The inputs.
-        initial_state: As in `FitOptions`: a model there has chosen already.
+        options: FitOptions: a model that the chains start from has chosen already.
     """
-    if isinstance(initial_state, Ensemble):
-        return initial_state.coding
+    if isinstance(options.initial_state, Ensemble):
+        return options.initial_state.coding
     with places_named(x):
-        return learn_coding(x, "x")
+        coding = learn_coding(x, "x", options.missing)
+        if coding is None:
+            as_matrix(x, "x")  # missing values are refused before TensorFlow starts
+        return coding
 
 
 def feature_columns(
@@ -198,6 +204,7 @@ class ModelInputs:
     Attributes:
         features: Their names in the table, in the order of the model.
         categories: Those that the model knows as text or flags; None where it knows numbers only.
+        gaps: Whether values may be missing; the model says in which columns.
     """
 
     def __init__(self, ensemble: Ensemble, source: str, apart: Sequence[str] = ()) -> None:
@@ -209,6 +216,8 @@ class ModelInputs:
         """
         self._ensemble, self._source, self._apart = ensemble, source, apart
         self.features: list[str] = []
+        columns = () if ensemble.coding is None else ensemble.coding.columns
+        self.gaps = any(column.fill is not None for column in columns)
         self.categories: set[str] | None = None if ensemble.coding is None else set()
 
     def pick(self, available: Sequence[str]) -> list[str]:
@@ -232,7 +241,7 @@ class ModelInputs:
 def read_inputs(ensemble: Ensemble, path: str) -> Table:
     """Reads the features of a table for a saved model; other columns are ignored."""
     inputs = ModelInputs(ensemble, path)
-    return inputs.of(read_table(path, inputs.pick, categories=inputs.categories))
+    return inputs.of(read_table(path, inputs.pick, categories=inputs.categories, gaps=inputs.gaps))
 
 
 def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Array, Array | None]:
@@ -249,7 +258,7 @@ def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Arra
     labels = Labels.of_model(model, roles.targets) if model.spec.has_classes else None
     inputs = ModelInputs(model.posterior, path, [*roles.targets, *roles.noise])
     names = labels.names if labels else ()
-    table = read_table(path, inputs.pick, names, categories=inputs.categories)
+    table = read_table(path, inputs.pick, names, categories=inputs.categories, gaps=inputs.gaps)
     y = labels.read(table) if labels else table.numbers(roles.targets)
     return inputs.of(table), y, as_noise(table, roles.noise)
 

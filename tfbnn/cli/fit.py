@@ -17,6 +17,7 @@ from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.own_folder import own_folder
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.data.frames import listed
+from tfbnn.data.numbers import other_notation
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
@@ -33,6 +34,7 @@ Sample the posterior of a Bayesian neural network given a table of features and 
 All columns other than targets and noise are features, unless --features or --ignore name some.
 Columns of text become an input of 0 and 1 for each of their values, one for two values; the model
 knows these values, and refuses others. Text that differs in every row names rows and is left out.
+With --missing indicator, missing values (empty cells, NA, NaN) become inputs of their own.
 With --likelihood bernoulli or categorical the target holds class labels: integers or text. Of tables
 in text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines that begin with # are
 comments, but may name them too.
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     labels = Labels.learn(table, label_names) if label_names else None
     num_classes = len(np.unique(labels.read(table))) if labels else 0
     table, held_out = training_and_held_out(args, table, [*features, *targets, *noise], label_names)
-    coding = coding_of(table.select(features), asked.initial_state)
+    coding = coding_of(table.select(features), asked)
     num_inputs = len(features) if coding is None else coding.num_inputs
     model = make_model(args, num_inputs, len(targets), num_classes)
     shown = ", ".join(features if coding is None else [column.brief for column in coding.columns])
@@ -125,6 +127,8 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
         without=args.ignore,
         categories=args.categories,
         texts=True,
+        needed=apart,
+        gaps=True,
     )
     # Refuses columns that are not there, or hold no numbers.
     table.numbers([name for name in apart if name not in table.texts])
@@ -144,7 +148,12 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
 def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
     """The features but text that differs in every row: of new rows nobody would know any."""
     words = [name for name in features if name in table.words - table.categories]
-    names = [name for name in words if len(set(table.column(name))) == len(table)]
+    names = [
+        name
+        for name in words
+        if len(values := set(table.column(name).astype(str))) == len(table)
+        and other_notation(values) is None  # which a fit refuses
+    ]
     if names:
         warnings.warn(
             f"{table.source}: left out, as their text differs in every row: {listed(names)}.",
@@ -159,7 +168,10 @@ def training_and_held_out(
 ) -> tuple[Table, Table | None]:
     """(Training table, validation table or None)."""
     if args.validation is not None:
-        held_out = read_table(args.validation, names, label_names, categories=table.words)
+        apart = [*args.target, *args.noise_column]
+        held_out = read_table(
+            args.validation, names, label_names, categories=table.words, needed=apart, gaps=True
+        )
         return table, held_out
     if args.validation_fraction is None:
         return table, None
@@ -167,10 +179,16 @@ def training_and_held_out(
     count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
     kept_back = np.isin(np.arange(len(table)), order[:count])
-    # A held-out value that no training row has would be refused: nothing was learned of it.
+    # A held-out value that no training row has would be refused: nothing was learned of it. A missing
+    # one is such a value, too.
     words = [name for name in names if name in table.words]
+    gaps = [
+        np.isnan(table.column(name))
+        for name in names
+        if name in table.columns and name not in words
+    ]
     labels = [table.labels([name])[:, 0] for name in label_names]
-    for entries in [*map(table.column, words), *labels]:
+    for entries in [*map(table.column, words), *labels, *gaps]:
         entries = entries.astype(str)
         kept_back &= np.isin(entries, entries[~kept_back])
     if kept_back.all() or not kept_back.any():

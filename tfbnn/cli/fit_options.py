@@ -136,6 +136,7 @@ _CHAINS = (
     "num_steps_between_results",
 )
 _KEPT = ("seed", "jit_compile", "output", "resume")
+_MISSING = field_options(FitOptions, _DOCSTRING, ("missing",))
 _SAMPLING = [
     *field_options(
         FitOptions,
@@ -204,6 +205,7 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
         help="known standard deviation of each row, in the units of the target; may be repeated, "
         "once per target",
     )
+    add_all(group, _MISSING)
     validation = group.add_mutually_exclusive_group()
     validation.add_argument("--validation", metavar="FILE", help="table of validation rows")
     validation.add_argument(
@@ -282,7 +284,7 @@ def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(
             f"--no-pretraining does not go with {flag(next(iter(asked)))}. Leave one of them out."
         )
-    arguments = given(args, _SAMPLING)
+    arguments = given(args, (*_MISSING, *_SAMPLING))
     if args.no_pretraining:
         arguments["pretraining"] = None
     elif asked:

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import itertools
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,8 +20,10 @@ from tfbnn.cli.options import (
 )
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.data.csv_tables import open_csv
+from tfbnn.data.frames import listed
 from tfbnn.data.table import Table
 from tfbnn.data.tables import is_csv, read_table, table_of
+from tfbnn.exceptions import DataWarning
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction_frame import target_prefixes, value_names, values_of
 from tfbnn.system.arrays import Array
@@ -114,6 +117,14 @@ def run(args: argparse.Namespace) -> int:
     columns = value_names(model.posterior, args.quantiles or (), args.space, args.named)
     if has_labels:
         columns = _class_columns(model.posterior, args.named) + columns
+        formulas = [label for label in model.classes or () if str(label).startswith("=")]
+        if formulas:
+            warnings.warn(
+                f"Class labels begin with '=', which spreadsheets compute: {listed(formulas)}. Import "
+                "these columns as text.",
+                DataWarning,
+                stacklevel=2,
+            )
     if args.trust:
         columns.append("trust")
     twice = [name for name in args.keep if name in columns or args.keep.count(name) > 1]
@@ -170,7 +181,7 @@ def _pieces(
         return _Piece(inputs.of(table), as_noise(table, noise), kept)
 
     if not is_csv(path):
-        table = read_table(path, pick, others, categories=inputs.categories)
+        table = read_table(path, pick, others, categories=inputs.categories, gaps=inputs.gaps)
         starts = range(0, len(table), _ROWS_AT_ONCE)
         yield (split(table.take(slice(start, start + _ROWS_AT_ONCE))) for start in starts)
         return
@@ -185,7 +196,7 @@ def _pieces(
         yield (
             split(
                 replace(
-                    table_of(rows, piece, names, inputs.categories),
+                    table_of(rows, piece, names, inputs.categories, inputs.gaps),
                     texts=rows.cells(piece, keep),
                 )
             )

@@ -65,9 +65,10 @@ def read_npy(path: str) -> Arrays:
 
 
 def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:
-    """One array, or None for one of objects, which is a pickle and is refused by NumPy."""
+    """One array, or None for one of objects, which is a pickle, and for a member that is no array."""
     try:
-        return decoded(file[name])
+        array = file[name]
+        return decoded(array) if isinstance(array, np.ndarray) else None
     except ValueError:
         return None
 
@@ -95,19 +96,24 @@ def read_parquet(path: str) -> Arrays:
     try:
         table = parquet.read_table(path)
         columns = zip(table.column_names, table.columns)
-        return [(name, _from_arrow(column)) for name, column in columns]
+        return [(name, from_arrow(column)) for name, column in columns]
     except (OSError, ValueError, MemoryError, pyarrow.ArrowException) as error:
         raise ValueError(f"{path} is not a readable Parquet file ({error}).") from error
 
 
-def _from_arrow(column: Any) -> Array | None:
-    """One column as an array: numbers, booleans, or objects that are text or None.
+def from_arrow(column: Any) -> Array | None:
+    """One column as an array: numbers, booleans, or objects that are text, dates or None.
 
     A dictionary is what pandas makes of categories: integers in it are names, and so are text here.
     """
     from pyarrow import types
 
     kind = column.type
+    if types.is_temporal(kind):
+        dates: Array = np.asarray(column)
+        # Microseconds are the shortest of Python; dates are named and refused, not used.
+        is_array = dates.dtype.kind in "mM"
+        return dates.astype(f"{dates.dtype.kind}8[us]").astype(object) if is_array else dates
     if types.is_decimal(kind):
         # Each number by itself, as Python rounds it; missing ones become NaN.
         return np.array(column.to_pylist(), dtype=np.float64)
@@ -118,6 +124,6 @@ def _from_arrow(column: Any) -> Array | None:
         return np.array([None if entry is None else str(entry) for entry in entries], dtype=object)
     known = (types.is_integer, types.is_floating, types.is_boolean)
     if types.is_string(text) or types.is_large_string(text) or any(test(kind) for test in known):
-        array: Array = column.to_numpy()
+        array: Array = np.asarray(column)
         return array
     return None

@@ -18,7 +18,7 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     found = [column for name, array in arrays for column in _columns_of(name, array, kinds)]
     available = tuple(name for name, _ in found)
     no_columns = set(written) - set(available)
-    column_places(wanted.without, available + tuple(no_columns), path)
+    column_places((*wanted.needed, *wanted.without), available + tuple(no_columns), path)
     names = wanted.chosen(available)
     for name in names:
         if name in no_columns:
@@ -40,7 +40,7 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     }
     _check_lengths(path, chosen | texts)
     for name, array in numbers.items():
-        _check_numbers(path, name, array)
+        _check_numbers(path, name, array, wanted.may_lack(name))
     values = [np.asarray(array, dtype=np.float64) for array in numbers.values()]
     num_rows = len(next(iter(chosen.values()), ()))
     matrix = np.column_stack(values) if values else np.empty((num_rows, 0))
@@ -51,11 +51,12 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     return wanted.table(names, matrix, words, source=path, texts=texts, left_out=others, **rows)
 
 
-def _check_numbers(path: str, name: str, array: Array) -> None:
-    """Refuses a column that does not hold finite numbers."""
+def _check_numbers(path: str, name: str, array: Array, may_lack: bool) -> None:
+    """Refuses a column that does not hold finite numbers, or NaN where some may be missing."""
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{path}, column {name}: expected numbers, but {TEXT_ADVICE}.")
-    bad = np.flatnonzero(~np.isfinite(array.astype(np.float64)))
+    numbers = array.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(numbers) & ~(may_lack & np.isnan(numbers)))
     if len(bad):
         raise ValueError(
             f"{path}, row {bad[0]} (the first is 0), column {name}: expected a finite "

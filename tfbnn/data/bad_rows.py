@@ -49,7 +49,7 @@ class BadRowError(ValueError):
         """Takes the name of the column from those of the inputs, unless it is known already."""
         if names is None or self.column is None or self.name is not None:
             return
-        if self.argument.endswith("x"):
+        if self.argument.endswith(("x", "X")):
             self.name = names[self.column]
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import listed
-from tfbnn.data.validation import as_float_array
+from tfbnn.data.numbers import is_missing
+from tfbnn.data.validation import FILL_ADVICE, as_float_array
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean
 
@@ -19,8 +19,8 @@ NUMBERS, FLAGS, TEXTS = "numbers", "flags", "texts"
 MOST_VALUES = 100
 
 _FLAGS = {"false": 0, "true": 1, "0": 0, "1": 1}
-# What pandas has for missing values besides None and NaN; nobody imports it here.
-_MISSING_TYPES = {"NAType", "NaTType"}
+# The category, and the flag, of rows where a value is missing.
+MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,21 @@ class Column:
         name: Its name.
         kind: NUMBERS, FLAGS or TEXTS.
         values: Of TEXTS the values that were there in the fit, sorted; else none.
+        fill: What stands for a missing value: of TEXTS the category MISSING, which is one of its
+            values; else a number, with a second input that is 1 where it stands. None: it may not
+            be missing, as it never was in the fit.
     """
 
     name: str
     kind: str = NUMBERS
     values: tuple[str, ...] = ()
+    fill: float | str | None = None
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of its inputs: "colour=red", or that of the column."""
+        """Names of its inputs: "colour=red", or that of the column, and "age=missing" of its flag."""
         if self.kind != TEXTS:
-            return (self.name,)
+            return (self.name,) if self.fill is None else (self.name, f"{self.name}={MISSING}")
         shown = self.values[1:] if len(self.values) == 2 else self.values
         return tuple(f"{self.name}={value}" for value in shown)
 
@@ -58,7 +62,8 @@ class Column:
     def __str__(self) -> str:
         """The column with its values, for people."""
         known = {NUMBERS: "", FLAGS: " (true or false)", TEXTS: f" ({', '.join(self.values)})"}
-        return self.name + known[self.kind]
+        may_lack = self.kind != TEXTS and self.fill is not None
+        return self.name + known[self.kind] + (f" (or {MISSING})" if may_lack else "")
 
     @property
     def brief(self) -> str:
@@ -77,11 +82,16 @@ class Column:
             BadRowError: For a value that was not there in the fit, or is missing.
         """
         what = f"column {self.name!r} of {argument}"
+        if self.fill is not None and self.kind != TEXTS:
+            lacks = lacking(entries)
+            entries = entries.astype(object) if self.kind == FLAGS else entries  # maybe texts
+            filled = np.where(lacks, self.fill, entries)
+            return np.column_stack([replace(self, fill=None).encoded(filled, argument), lacks])
         if self.kind == NUMBERS:
             if entries.dtype.kind == "b":
                 entries = entries.astype(np.float64)
             return as_float_array(entries, what)[:, None]
-        words = words_of(entries, what, argument)
+        words = words_of(entries, what, argument, self.fill)
         known = _FLAGS if self.kind == FLAGS else dict(zip(self.values, range(len(self.values))))
         if self.kind == FLAGS:
             words = [word.casefold() for word in words]
@@ -94,12 +104,13 @@ class Column:
         return inputs
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "kind": self.kind, "values": list(self.values)}
+        fill = {} if self.fill is None else {"fill": self.fill}
+        return {"name": self.name, "kind": self.kind, "values": list(self.values)} | fill
 
     @classmethod
     def from_json(cls, entry: Any) -> Column:
         """What `to_json` wrote; TypeError or ValueError for anything else."""
-        if not isinstance(entry, dict) or set(entry) != {"name", "kind", "values"}:
+        if not isinstance(entry, dict) or set(entry) - {"fill"} != {"name", "kind", "values"}:
             raise TypeError(
                 f"coding must have columns of name, kind and values, found {entry!r:.99}."
             )
@@ -121,7 +132,17 @@ class Column:
             raise ValueError(
                 f"coding must have no empty values and no blanks around, found {entry!r:.99}."
             )
-        return cls(name, kind, tuple(values))
+        fill = entry.get("fill")
+        if kind == TEXTS:
+            is_sound = fill == MISSING and MISSING in values
+        else:
+            is_sound = isinstance(fill, (int, float)) and bool(np.isfinite(fill))
+        if "fill" in entry and not is_sound:
+            raise ValueError(
+                f"coding must have a number, or the category {MISSING!r}, for missing values, found "
+                f"{entry!r:.99}."
+            )
+        return cls(name, kind, tuple(values), fill)
 
     def _refuse(self, row: int, entries: Array, what: str, argument: str) -> None:
         entry = entries[row]
@@ -134,16 +155,34 @@ class Column:
         raise BadRowError(argument, found, f"{near} {advice}".strip(), row)
 
 
-def words_of(entries: Array, what: str, argument: str) -> list[str]:
-    """The entries of a column [N] as text, without blanks around; BadRowError for a missing one."""
-    words = []
-    for row, entry in enumerate(entries.tolist()):
-        word = "" if is_missing(entry) else _text(entry)
-        if not word or word.casefold() == "nan":  # which NaN becomes that was made text
-            found = f"{what} must have a value in every row, received {entry!r}"
-            raise BadRowError(argument, found, "Drop or repair these rows.", row)
-        words.append(word)
+def words_of(entries: Array, what: str, argument: str, fill: Any = None) -> list[str]:
+    """The entries of a column [N] as text, without blanks around.
+
+    Args:
+        entries: The entries.
+        what, argument: What messages call the column and the table.
+        fill: What stands for a missing entry; None: BadRowError.
+    """
+    words = [word or fill for word in _words(entries)]
+    if None in words:
+        row = words.index(None)
+        found = f"{what} must have a value in every row, received {entries.tolist()[row]!r}"
+        raise BadRowError(argument, found, FILL_ADVICE, row)
     return words
+
+
+def lacking(entries: Array) -> Array:
+    """Find missing values among the entries of a column [N]: a mask."""
+    if entries.dtype.kind in "OUT":
+        return np.array([not word for word in _words(entries)], bool)
+    gaps: Array = np.isnan(entries) if entries.dtype.kind == "f" else np.zeros(len(entries), bool)
+    return gaps
+
+
+def _words(entries: Array) -> list[str]:
+    """The entries as text, "" for missing ones: also for "nan", which NaN becomes that was made text."""
+    words = ("" if is_missing(entry) else _text(entry) for entry in entries.tolist())
+    return ["" if word.casefold() == "nan" else word for word in words]
 
 
 def _text(entry: Any) -> str:
@@ -151,9 +190,3 @@ def _text(entry: Any) -> str:
     if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
         entry = int(entry)
     return str(entry).strip()
-
-
-def is_missing(entry: Any) -> bool:
-    if isinstance(entry, (float, np.floating)):
-        return math.isnan(entry)
-    return entry is None or type(entry).__name__ in _MISSING_TYPES

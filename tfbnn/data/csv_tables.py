@@ -8,20 +8,24 @@ import csv
 import gzip
 import itertools
 import os
+import re
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 import numpy as np
 
-from tfbnn.data.numbers import is_number, only_plain_floats
+from tfbnn.data.numbers import decimal, is_gap, is_number, only_plain_floats
 from tfbnn.data.text_lines import TextLines
+from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import open_text, replacing
 from tfbnn.system.paths import StrPath
 from tfbnn.system.words import did_you_mean
 
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 # Line number and cells.
 Line = tuple[int, list[str]]
 Lines = Sequence[Line]
@@ -45,7 +49,7 @@ class CsvRows:
     """
 
     def __init__(self, stream: Iterable[str], source: str) -> None:
-        self.source = source
+        self.source, self._has_warned = source, False
         self._lines = TextLines(stream, source)
         if self._lines.columns is None:
             raise ValueError(f"{source} is empty; expected a header line with the column names.")
@@ -71,15 +75,16 @@ class CsvRows:
                 )
             yield line, cells
 
-    def numbers(self, lines: Lines, names: Names) -> Array:
+    def numbers(self, lines: Lines, names: Names, may_lack: Sequence[bool] = ()) -> Array:
         """The named columns of some rows.
 
         Args:
             lines: List of (line number, cells), as iterated.
             names: Column names.
+            may_lack: Of each whether numbers may be missing; none (default): they may not.
 
         Returns:
-            Array [len(lines), len(names)], float64.
+            Array [len(lines), len(names)], float64; NaN for missing ones.
 
         Raises:
             ValueError: If a column is missing or there twice, or a cell is not a finite number.
@@ -92,8 +97,10 @@ class CsvRows:
             values = np.array(np.nan)
         plain = all(only_plain_floats("".join(row)) for row in picked)
         if not (plain and np.isfinite(values).all()):
-            self._refuse_bad_cell(lines, names, places)
-        return values.reshape(len(lines), len(places))
+            values = self._odd_numbers(lines, names, places, may_lack)
+        values = values.reshape(len(lines), len(places))
+        self._warn_of_rounding(lines, names, places, values)
+        return values
 
     def texts(self, lines: Lines, names: Names, *, are_labels: bool = True) -> dict[str, Array]:
         """The named columns of some rows as they are written: dict name -> text array.
@@ -124,14 +131,42 @@ class CsvRows:
             for name, place in zip(names, places)
         }
 
-    def _refuse_bad_cell(self, lines: Lines, names: Names, places: list[int]) -> None:
-        for line, cells in lines:
-            for name, place in zip(names, places):
-                if not is_number(cells[place]):
+    def _odd_numbers(
+        self, lines: Lines, names: Names, places: list[int], may_lack: Sequence[bool]
+    ) -> Array:
+        """`numbers` cell by cell: some are in Fortran's notation, missing, or refused."""
+        lacking = may_lack or [False] * len(names)
+        values = np.full((len(lines), len(names)), np.nan)
+        for row, (line, cells) in enumerate(lines):
+            for column, (name, place) in enumerate(zip(names, places)):
+                if is_number(cell := decimal(cells[place])):
+                    values[row, column] = float(cell)
+                elif not (lacking[column] and is_gap(cells[place])):
                     raise ValueError(
                         f"{self.source}, line {line}, column {name}: expected a finite number, "
                         f"got {cells[place]!r}; {_remedy(cells[place], lines, place)}."
                     )
+        return values
+
+    def _warn_of_rounding(
+        self, lines: Lines, names: Names, places: list[int], values: Array
+    ) -> None:
+        """Warns of an integer that float64 has no room for: different ones become equal."""
+        if self._has_warned:
+            return
+        for row, column in np.argwhere(np.abs(values) >= 2**53).tolist():
+            (line, cells), value = lines[row], values[row, column]
+            cell = cells[places[column]].strip()
+            if cell.lstrip("+-").isdigit() and len(cell) < 40 and int(cell) != int(value):
+                warnings.warn(
+                    f"{self.source}, line {line}, column {names[column]}: {cell} is beyond 2^53 and "
+                    f"becomes {int(value)}, as others may. Subtract a number from the column first, or leave "
+                    "it out if these are names.",
+                    DataWarning,
+                    stacklevel=5,
+                )
+                self._has_warned = True
+                return
 
 
 @contextlib.contextmanager
@@ -241,8 +276,13 @@ def column_places(
 
 def _remedy(cell: str, lines: Lines, place: int) -> str:
     """What to do about a cell that holds no number."""
+    if _THOUSANDS.fullmatch(cell.strip()):
+        return (
+            f"write {cell.strip().replace(',', '')} if commas group the digits, or a decimal point if they "
+            "are decimal commas, in the whole column alike"
+        )
     if is_number(cell.replace(",", ".", 1)):
         return "write decimal points, no commas"
-    if cell.strip() and not any(is_number(cells[place]) for _, cells in lines):
+    if cell.strip() and not any(is_number(decimal(cells[place])) for _, cells in lines):
         return TEXT_ADVICE
     return "repair or remove the row"

@@ -1,7 +1,8 @@
 """Data frames: their columns are found by name, and their names are worth keeping.
 
 A frame is anything with `columns` that NumPy makes an array of and that gives some of its columns
-as `frame[[label, ...]]`: those of pandas and polars, and the tables of this package.
+as `frame[[label, ...]]`: those of pandas and polars, and the tables of this package. `plain_frame`
+makes such tables of pyarrow's.
 """
 
 import warnings
@@ -11,12 +12,68 @@ from typing import Any
 
 import numpy as np
 
+from tfbnn.data.array_files import from_arrow
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean
 
 _MOST_SHOWN = 10
+
+
+def plain_frame(value: Any, what: str) -> Any:
+    """A table of pyarrow as a `Table`; other values as they are.
+
+    Args:
+        value: What the user passed.
+        what: What messages call it.
+
+    Raises:
+        TypeError: For a column that holds neither numbers nor text, and a frame without rows of its own,
+            which a LazyFrame of polars is.
+    """
+    if type(value).__name__ == "LazyFrame":
+        raise TypeError(
+            f"{what} must be a data frame, received a LazyFrame. Pass {what}.collect()."
+        )
+    if type(value).__module__.partition(".")[0] != "pyarrow" or not hasattr(value, "column_names"):
+        return value
+    found = {}
+    for name in value.column_names:
+        column = from_arrow(value.column(name))
+        if column is None:
+            raise TypeError(
+                f"column {name!r} of {what} must hold numbers or text, received "
+                f"{value.schema.field(name).type}. Convert it, or leave the column out."
+            )
+        found[name] = column
+    if len(found) < len(value.column_names):
+        _refuse_repeated(value.column_names, value.column_names, what)
+    is_category = {field.name for field in value.schema if hasattr(field.type, "index_type")}
+    return Table.of_columns(found, is_category)
+
+
+def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> None:
+    """Refuses rows that are labelled as those of x are, but stand in another order.
+
+    Args:
+        x: Inputs as the user passed them, of which only frames of pandas have labels.
+        value: Targets or noise.
+        what, argument: What messages call the value and x.
+    """
+    labels, others = getattr(x, "index", None), getattr(value, "index", None)
+    if (
+        labels is None
+        or others is None
+        or not (hasattr(labels, "equals") and hasattr(others, "equals"))
+        or labels.equals(others)
+    ):
+        return
+    if Counter(labels.tolist()) == Counter(others.tolist()):
+        raise ValueError(
+            f"{what} has the index of {argument} in another order, and rows are paired by their place. Pass "
+            f"{what}.loc[{argument}.index] to pair them by index, {what}.to_numpy() to keep the places."
+        )
 
 
 def column_names(value: Any) -> tuple[str, ...] | None:
@@ -53,6 +110,7 @@ def select_columns(
     Raises:
         ValueError: For a column that is missing, or there twice.
     """
+    value = plain_frame(value, what)
     names = column_names(value)
     if names is None or expected is None or names == expected:
         return value
@@ -88,6 +146,7 @@ def targets_in_order(
         expected: Names of the targets in the fit, or None: the order is that of y.
         name: Prefix of what messages call them.
     """
+    y, noise_scale = plain_frame(y, f"{name}y"), plain_frame(noise_scale, f"{name}noise_scale")
     names = column_names(y)
     if names is None:
         return y, noise_scale

@@ -1,32 +1,65 @@
 """Which columns of a training table hold text, categories or flags, and which values."""
 
 from collections import Counter
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tfbnn.data.coded_column import FLAGS, MOST_VALUES, TEXTS, Column, is_missing, words_of
+from tfbnn.data.bad_rows import BadRowError
+from tfbnn.data.coded_column import (
+    FLAGS,
+    MISSING,
+    MOST_VALUES,
+    NUMBERS,
+    TEXTS,
+    Column,
+    lacking,
+    words_of,
+)
 from tfbnn.data.coding import Coding
-from tfbnn.data.frames import are_numbers, distinct_names, frame_columns, listed
-from tfbnn.data.numbers import is_number
+from tfbnn.data.frames import are_numbers, distinct_names, frame_columns, listed, plain_frame
+from tfbnn.data.numbers import decimal, is_missing, is_number, other_notation
+from tfbnn.data.table import Table
+from tfbnn.data.validation import (
+    DATES,
+    FILL_ADVICE,
+    as_float_array,
+    as_rectangle,
+    counted,
+    refuse_units,
+    text_in,
+)
 from tfbnn.system.arrays import Array
 
+# What a fit does about missing values.
+Missing: TypeAlias = Literal["refuse", "indicator"]
+REFUSE: Missing = "refuse"
 
-def learn_coding(x: Any, argument: str) -> Coding | None:
+
+def learn_coding(x: Any, argument: str, missing: str = REFUSE) -> Coding | None:
     """How the columns of a frame are coded; None where they all hold numbers, and without names.
 
     Args:
         x: Anything array-like.
         argument: What the user calls it, for messages.
+        missing: "refuse" (default), or "indicator": a column of numbers with missing values gets their
+            median in place of them and a second input that is 1 there, a column of text one more
+            category. Columns of an array without names are called x0, x1, ... then.
 
     Raises:
-        TypeError: For a column that mixes text with something else.
-        ValueError: For two columns of one name, a missing value in a column of text, one whose
-            values are too many or look like numbers.
+        TypeError: For a column of dates, or one that mixes text with something else.
+        ValueError: For two columns of one name, missing values that are refused, or a column of text
+            whose values are too many or look like numbers or dates.
     """
+    refuse_units(x, argument)
+    x = plain_frame(x, argument)
+    if missing != REFUSE:
+        x = _with_names(x, argument)
     names = distinct_names(x, argument)
-    if names is None or are_numbers(x):
+    if names is None or (are_numbers(x) and missing == REFUSE):
         return None
+    if missing == REFUSE:
+        _refuse_missing(x, names, argument)
     columns = (
         _learn_column(name, entries, is_category, argument)
         for name, (is_category, entries) in zip(names, frame_columns(x))
@@ -43,40 +76,95 @@ def learn_coding(x: Any, argument: str) -> Coding | None:
     return coding
 
 
+def _with_names(x: Any, argument: str) -> Any:
+    """Make a Table of an array of numbers without names where values are missing."""
+    if distinct_names(x, argument) is not None:
+        return x
+    array = as_rectangle(x, argument, "numbers")
+    if array.ndim != 2 or array.dtype.kind not in "fO" or text_in(array) is not None:
+        return x
+    array = as_float_array(array, argument)
+    names = tuple(f"x{place}" for place in range(array.shape[1]))
+    return Table(names, array) if np.isnan(array).any() else x
+
+
+def _refuse_missing(x: Any, names: tuple[str, ...], argument: str) -> None:
+    """Refuse missing values, naming all columns that have some."""
+    columns = {name: entries for name, (_, entries) in zip(names, frame_columns(x))}
+    gaps = {name: lacking(entries) for name, entries in columns.items()}
+    counts = {name: int(mask.sum()) for name, mask in gaps.items() if mask.any()}
+    if not counts:
+        return
+    (first, *others) = counts
+    row = int(np.argmax(gaps[first]))
+    what = argument if others else f"column {first!r} of {argument}"
+    found = f"{what} must have a value in every row, {counted(counts) if others else counts[first]} have "
+    found += f"none, received {columns[first].tolist()[row]!r}"
+    raise BadRowError(argument, found, FILL_ADVICE, row, names.index(first) if others else None)
+
+
 def _learn_column(name: str, entries: Array, is_category: bool, argument: str) -> Column:
-    what = f"column {name!r} of {argument}"
-    if not is_category:
-        if entries.dtype.kind == "b":
-            return Column(name, FLAGS)
-        if entries.dtype.kind not in "OUT":
-            return Column(name)
-        kinds = {type(entry) for entry in entries.tolist() if not is_missing(entry)}
-        is_text = [issubclass(kind, str) for kind in kinds]
-        if any(is_text) and not all(is_text):
-            found = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise TypeError(
-                f"{what} must hold either text or numbers, received both: {found}. Convert what is "
-                "text to numbers, or all of it to text."
-            )
-        is_flag = bool(kinds) and all(issubclass(kind, (bool, np.bool_)) for kind in kinds)
-        if not any(is_text) and not is_flag:
-            return Column(name)
+    what, lacks = f"column {name!r} of {argument}", lacking(entries)
+    if lacks.all():
+        raise ValueError(f"{what} has no value in any row. Leave the column out.")
+    entries, may_lack = entries[~lacks], bool(lacks.any())
+    kind = TEXTS if is_category else _kind_of(entries, what)
+    if kind == NUMBERS:
+        return Column(
+            name, fill=float(np.median(as_float_array(entries, what))) if may_lack else None
+        )
     words = words_of(entries, what, argument)
+    if kind == FLAGS or {word.casefold() for word in words} <= {"false", "true"}:
+        share = np.mean(Column(name, FLAGS).encoded(entries, argument))
+        return Column(name, FLAGS, fill=float(np.round(share)) if may_lack else None)
     values = sorted(set(words))
-    if {value.casefold() for value in values} <= {"false", "true"}:
-        return Column(name, FLAGS)
     _check_values(values, len(words), what, is_category)
+    if may_lack:
+        return Column(name, TEXTS, tuple(sorted({*values, MISSING})), MISSING)
     return Column(name, TEXTS, tuple(values))
+
+
+def _kind_of(entries: Array, what: str) -> str:
+    """Find what a column without missing values holds: NUMBERS, FLAGS or TEXTS; refuse dates."""
+    if entries.dtype.kind == "b":
+        return FLAGS
+    if entries.dtype.kind not in "OUTMm":
+        return NUMBERS
+    kinds = {type(entry) for entry in entries.tolist() if not is_missing(entry)}
+    if entries.dtype.kind in "Mm" or any(issubclass(kind, DATES) for kind in kinds):
+        as_float_array(entries, what)  # which says what to do about dates
+    is_text = [issubclass(kind, str) for kind in kinds]
+    if any(is_text) and not all(is_text):
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(
+            f"{what} must hold either text or numbers, received both: {found}. Convert what is "
+            "text to numbers, or all of it to text."
+        )
+    if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+        return FLAGS
+    return TEXTS if any(is_text) else NUMBERS
 
 
 def _check_values(values: list[str], num_rows: int, what: str, is_category: bool) -> None:
     """Refuses what is no set of categories."""
-    numbers = [value for value in values if is_number(value)]
+    numbers = [value for value in values if is_number(decimal(value))]
     if numbers and not is_category:
         raise ValueError(
             f"{what} has numbers that are written as text, such as {numbers[0]!r}. Convert it to "
             "numbers; or where they are names, to categories: astype('category'), on the command "
             "line --categories."
+        )
+    notation = None if is_category else other_notation(values)
+    if notation == "dates":
+        raise ValueError(
+            f"{what} has dates, such as {values[0]!r}, which are neither numbers nor categories. Pass numbers, "
+            "such as the year and the day of the year, or days since some date; or leave the column out."
+        )
+    if notation is not None:
+        raise ValueError(
+            f"{what} has numbers in another notation, such as {values[0]!r}. Write digits with a decimal point "
+            "and nothing else; or where they are names, convert them to categories: astype('category'), on the "
+            "command line --categories."
         )
     most = min(MOST_VALUES, max(2, num_rows // 2))
     if len(values) > most:

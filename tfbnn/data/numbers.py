@@ -5,7 +5,8 @@ Python's float() takes more: "1_000", digits of every script, "nan". In a table 
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,21 @@ from tfbnn.system.arrays import Array
 # One way to write each integer, so that two texts are never one label: no 007, +1 or 1e2.
 _LABEL = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?")
 _MAX_DIGITS = 20  # of 2**64 - 1
+_LONGEST = 60  # of a number with its unit, or a date
+# Fortran's double precision: 1.5D+03. It always writes a point, which codes such as 12D3 lack.
+_FORTRAN = re.compile(r"([+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+))[dD]([+-]?[0-9]+)")
+# What pandas has for missing values besides None and NaN; nobody imports it here.
+_MISSING_TYPES = {"NAType", "NaTType"}
+_MISSING_WORDS = {"", "nan", "na", "n/a", "#n/a", "<na>", "null", "none"}
+
+_GROUPS = r"[0-9]{1,3}(?:[.,' \u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?"
+_NUMBER = rf"[+-]?(?:{_GROUPS}|[0-9]*[.,]?[0-9]+(?:[eE][+-]?[0-9]+)?)"
+_SYMBOL = "[%\u2030$\u20ac\u00a3\u00a5]"
+_OTHER = re.compile(
+    rf"(?P<before>{_SYMBOL}?)\s*{_NUMBER}(?:\s*(?:\+/?-|\u00b1)\s*[0-9.,]+)?"
+    rf"(?:\s*(?P<behind>{_SYMBOL})|(?P<blank>\s*)(?P<unit>[^\W\d_]{{1,6}}(?:/[^\W\d_]{{1,6}})?))?"
+)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?|[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{4}")
 
 
 def is_number(text: str) -> bool:
@@ -24,6 +40,43 @@ def is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def decimal(text: str) -> str:
+    """A number in Fortran's notation, such as 1.5D+03, with an e for its D; other texts as they are."""
+    match = _FORTRAN.fullmatch(text.strip())
+    return text if match is None else "{}e{}".format(*match.groups())
+
+
+def is_missing(entry: Any) -> bool:
+    """Whether an entry of a column is None, NaN, NA or NaT."""
+    if isinstance(entry, (float, np.floating)):
+        return math.isnan(entry)
+    return entry is None or type(entry).__name__ in _MISSING_TYPES
+
+
+def is_gap(cell: str) -> bool:
+    """Whether a cell in a column of numbers says that there is none: empty, NA, NaN, null."""
+    return cell.strip().casefold() in _MISSING_WORDS
+
+
+def other_notation(texts: Collection[str]) -> str | None:
+    """Say what all of the texts are, where that is dates or numbers in another notation; else None.
+
+    Such as 10%, $100, 1.100,00 or 100+-2. With a unit, as 100 GeV, they are three numbers at least, as two
+    may be names (2WD, 4WD), and units without a blank before are the same (not 1st, 2nd, 3rd).
+    """
+    if any(len(text) > _LONGEST for text in texts):
+        return None
+    if all(map(_DATE.fullmatch, texts)):
+        return "dates"
+    matches = [match for match in map(_OTHER.fullmatch, texts) if match is not None]
+    if len(matches) < len(texts):
+        return None
+    units = {" " if match["blank"] else match["unit"] for match in matches}
+    if len(units) > 1 or (units != {None} and len(set(texts)) < 3):
+        return None
+    return "numbers in another notation"
 
 
 def only_plain_floats(text: str) -> bool:

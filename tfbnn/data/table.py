@@ -1,6 +1,6 @@
 """A table in memory: named columns of numbers, of text and flags, and of class labels."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from tfbnn.system.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns, of finite numbers unless text was asked for.
+    """Named columns, of finite numbers unless text was asked for; NaN where one is missing.
 
     A table passes for a data frame where tfbnn takes one: it has `columns`, and NumPy converts it
     to its values. So `model.fit_posterior(table.select(names), ...)` remembers the names.
@@ -40,6 +40,16 @@ class Table:
     left_out: tuple[str, ...] = ()
     words: frozenset[str] = frozenset()
     categories: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Array], categories: Collection[str] = ()) -> "Table":
+        """A Table of arrays [N] by their names, those of text and flags as `words`."""
+        words = frozenset(name for name, array in columns.items() if array.dtype.kind in "bUO")
+        values = np.empty((len(next(iter(columns.values()), ())), len(columns)), object)
+        for place, array in enumerate(columns.values()):
+            values[:, place] = array
+        values = values if words else values.astype(np.float64)
+        return cls(tuple(columns), values, words=words, categories=words & frozenset(categories))
 
     def __len__(self) -> int:
         return len(self.values)

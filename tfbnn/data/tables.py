@@ -15,7 +15,7 @@ from tfbnn.data.array_files import read_npy, read_npz, read_parquet
 from tfbnn.data.array_tables import table_of_arrays
 from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
 from tfbnn.data.frames import listed
-from tfbnn.data.numbers import is_number
+from tfbnn.data.numbers import decimal, is_number
 from tfbnn.data.table import Table
 from tfbnn.data.wanted import Choice, Wanted
 from tfbnn.exceptions import DataWarning
@@ -30,6 +30,8 @@ def read_table(
     without: Names = (),
     categories: Collection[str] | None = None,
     texts: bool = False,
+    needed: Names = (),
+    gaps: bool = False,
 ) -> Table:
     """Reads a table; the end of the file's name says in which format.
 
@@ -54,6 +56,9 @@ def read_table(
         categories: Names of columns that are read as they are written, as text, even where they
             look like numbers; the function in `columns` may add some. None (default): no column.
         texts: Whether columns that hold text and no number, or flags, are read so, too.
+        needed: Names of columns that have to be there, which is looked at before anything else.
+        gaps: Whether values of others than those may be missing: NaN among numbers, None or "" among
+            text. In text files a number is missing where a cell is empty, NA, n/a, NaN, null or none.
 
     Returns:
         Table.
@@ -77,7 +82,9 @@ def read_table(
         )
     if path != "-" and not os.path.exists(path):
         raise FileNotFoundError(f"No file {path}; give the path of a table.")
-    table = _READERS[suffix](path, Wanted(columns, labels, without, categories, texts))
+    table = _READERS[suffix](
+        path, Wanted(columns, labels, without, categories, texts, needed, gaps)
+    )
     if not table.columns:
         raise ValueError(f"{table.source} has no column of numbers; expected at least one.")
     if not len(table):
@@ -93,11 +100,15 @@ def read_table(
 
 
 def table_of(
-    rows: CsvRows, lines: Lines, names: Names, categories: Collection[str] | None = None
+    rows: CsvRows,
+    lines: Lines,
+    names: Names,
+    categories: Collection[str] | None = None,
+    gaps: bool = False,
 ) -> Table:
     """A Table of the named columns of some rows of a table in text; `categories` as they are written."""
     words = [name for name in names if name in (categories or ())]
-    wanted = Wanted(names, (), (), categories, texts=False)
+    wanted = Wanted(names, (), (), categories, texts=False, gaps=gaps)
     return _of_lines(rows, lines, tuple(names), words, wanted)
 
 
@@ -105,8 +116,13 @@ def _of_lines(
     rows: CsvRows, lines: Lines, names: tuple[str, ...], words: Collection[str], wanted: Wanted
 ) -> Table:
     """The Table of columns of a table in text, some of them `words`."""
-    numbers = rows.numbers(lines, [name for name in names if name not in words])
-    written = rows.texts(lines, [name for name in names if name in words], are_labels=False)
+    of_numbers = [name for name in names if name not in words]
+    numbers = rows.numbers(lines, of_numbers, list(map(wanted.may_lack, of_numbers)))
+    of_words = [name for name in names if name in words]
+    written = rows.cells(lines, [name for name in of_words if wanted.may_lack(name)])
+    written |= rows.texts(
+        lines, [name for name in of_words if name not in written], are_labels=False
+    )
     places = np.array([line for line, _ in lines], dtype=np.int64)
     return wanted.table(names, numbers, written, source=rows.source, lines=places)
 
@@ -127,7 +143,8 @@ def _suffix(path: StrPath) -> str:
 
 def _read_csv(path: str, wanted: Wanted) -> Table:
     with open_csv(path) as rows:
-        column_places(wanted.without, rows.columns, rows.source)
+        _warn_of_header(rows)
+        column_places((*wanted.needed, *wanted.without), rows.columns, rows.source)
         names, lines, left_out = wanted.chosen(rows.columns), list(rows), set()
         words = {name for name in names if name in (wanted.categories or ())}
         if lines and (wanted.texts or wanted.columns is None):
@@ -145,9 +162,24 @@ def _read_csv(path: str, wanted: Wanted) -> Table:
         return replace(table, texts=texts, left_out=tuple(found))
 
 
+def _warn_of_header(rows: CsvRows) -> None:
+    """Warn of names that look like numbers, unless they ascend or descend as years and wavelengths do."""
+    shown = [name for name in rows.columns if is_number(name)]
+    steps = np.diff([float(name) for name in shown])
+    are_in_order = len(shown) > 1 and bool((steps > 0).all() or (steps < 0).all())
+    are_names = are_in_order and (len(shown) > 4 or all(map(str.isdigit, shown)))
+    if shown and not are_names:
+        warnings.warn(
+            f"{rows.source}: the first row is taken for the names of columns, though {listed(shown)} look "
+            "like numbers. Put the names of the columns in the first line if there are none.",
+            DataWarning,
+            stacklevel=5,
+        )
+
+
 def _has_number(lines: Lines, place: int) -> bool:
     """Whether a column is to be read: numbers with decimal commas are, so that they are refused."""
-    cells = (cells[place] for _, cells in lines)
+    cells = (decimal(cells[place]) for _, cells in lines)
     return any(is_number(cell) or is_number(cell.replace(",", ".", 1)) for cell in cells)
 
 

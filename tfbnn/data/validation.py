@@ -3,15 +3,18 @@
 Every message says what was expected, what came, and what to do.
 """
 
+import datetime
 import numbers
 import warnings
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import column_names
+from tfbnn.data.numbers import is_missing
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
@@ -20,8 +23,29 @@ from tfbnn.system.words import did_you_mean, name_of
 
 Limit = float | None
 
+FILL_ADVICE = (
+    "Drop or fill these rows (SimpleImputer of scikit-learn), or fit with missing='indicator', on the "
+    "command line --missing indicator."
+)
+# What entries are called that are no real numbers.
+DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_NO_NUMBERS: dict[str, tuple[type, ...]] = {
+    "strings": (str, bytes),
+    "booleans": (bool, np.bool_),
+    "complex numbers": (complex, np.complexfloating),
+    "dates": (datetime.date, datetime.time, np.datetime64),
+    "time spans": (datetime.timedelta, np.timedelta64),
+}
+_ADVICE = {
+    "booleans": "Convert them with astype(float), or pass a data frame.",
+    "dates": "Convert them to numbers: .dt.dayofyear and .dt.year, or days since some date.",
+    "time spans": "Convert them to numbers, such as .dt.total_seconds().",
+}
 
-def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array:
+
+def as_matrix(
+    value: Any, name: str, *, num_columns: int | None = None, names: Sequence[str] | None = None
+) -> Array:
     """Converts `value` to a finite, contiguous float64 matrix.
 
     Args:
@@ -29,6 +53,7 @@ def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array
             whose columns of booleans count as 0 and 1.
         name: What the user calls it, for messages.
         num_columns: Required number of columns, or None for any number of at least one.
+        names: Names of the columns, for messages; None (default): those of a frame.
 
     Returns:
         Array [N, num_columns], float64, a copy that shares no memory with `value`, unless nobody
@@ -39,11 +64,12 @@ def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array
         ValueError: For a wrong shape, no rows or columns, NaN or infinity.
     """
     array = as_rectangle(value, name, "numbers")
-    names = column_names(value)
-    if names is not None:
+    of_frame = column_names(value)
+    if of_frame is not None:
         array = _flags_as_numbers(array)
-    _refuse_text(array, name, names)
-    array = as_float_array(array, name, is_new=_has_no_other_owner(value))
+    _refuse_text(array, name, of_frame)
+    names = of_frame if names is None else names
+    array = as_float_array(array, name, is_new=_has_no_other_owner(value), names=names)
     wanted = f"[N, {num_columns}]" if num_columns is not None else "[N, D]"
     if array.ndim != 2:
         raise ValueError(
@@ -60,7 +86,7 @@ def as_matrix(value: Any, name: str, *, num_columns: int | None = None) -> Array
             f"{name} must have {num_columns} columns, one per input of the network, received "
             f"{array.shape[1]}. Select them; their number is the first entry of layer_sizes."
         )
-    _refuse_non_finite(array, name)
+    _refuse_non_finite(array, name, names, FILL_ADVICE)
     return array
 
 
@@ -212,7 +238,9 @@ def unknown_settings(wanted: str, classes: Iterable[str], value: Any) -> TypeErr
     return TypeError(f"{wanted} {names}, received {value!r}.{meant}")
 
 
-def as_float_array(value: Any, name: str, *, is_new: bool = False) -> Array:
+def as_float_array(
+    value: Any, name: str, *, is_new: bool = False, names: Sequence[str] | None = None
+) -> Array:
     """Converts `value` of any shape to a float64 copy; raises TypeError unless it holds numbers.
 
     A million rows are not copied where nobody can change them: float64 of a file that NumPy has mapped
@@ -222,14 +250,18 @@ def as_float_array(value: Any, name: str, *, is_new: bool = False) -> Array:
         value: Anything array-like.
         name: What the user calls it, for messages.
         is_new: Whether it is an array that nobody else has.
+        names: Names of its columns, for messages, or None.
     """
     array = as_rectangle(value, name, "numbers")
     if array.dtype.kind == "O":
-        array = _from_objects(array, name)
+        array = _from_objects(array, name, names)
     if array.dtype.kind not in "iuf":
         kinds = {"c": "complex numbers", "b": "booleans", "M": "dates", "m": "time spans"}
         found = kinds.get(array.dtype.kind, f"dtype {array.dtype}")
-        raise TypeError(f"{name} must hold real numbers, received {found}. Convert to float first.")
+        advice = _ADVICE.get(found, "Convert to float first.")
+        raise TypeError(f"{name} must hold real numbers, received {found}. {advice}")
+    if array.dtype.kind in "iu":
+        _warn_of_rounding(array, name, names)
     if is_new or _has_no_other_owner(value) or mapped_file(array) is not None:
         return np.asarray(array, dtype=np.float64, order="C")
     return np.array(array, dtype=np.float64, order="C")
@@ -258,6 +290,7 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         )
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TypeError(f"{name} is a sparse matrix. Pass {name}.toarray() instead.")
+    refuse_units(value, name)
     if value is None or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} must be an array of {content}, received {type(value).__name__}.")
     try:
@@ -325,13 +358,38 @@ def _has_masked_rows(value: Any) -> bool:
     )
 
 
-def _from_objects(array: Array, name: str) -> Array:
-    refused = (str, bytes, bool, np.bool_, complex, np.complexfloating)
+def refuse_units(value: Any, name: str) -> None:
+    """Refuses what says that its numbers have a unit, which an array of them would not have."""
+    unit = getattr(value, "unit", getattr(value, "units", None))
+    # Columns of a frame, and labels of a series, may be called so.
+    is_frame = hasattr(value, "columns") or hasattr(value, "iloc")
+    if unit is None or callable(unit) or is_frame or str(unit) in ("", "dimensionless"):
+        return
+    raise TypeError(
+        f"{name} must hold plain numbers, received some with the unit {unit}, which would be dropped. "
+        f"Pass {name}.to_value(unit) of astropy, {name}.to(unit).magnitude of pint."
+    )
+
+
+def _where(places: Sequence[int], names: Sequence[str] | None) -> str:
+    """A place in an array as row and column, for messages."""
+    column = f", column {places[1]}" if len(places) > 1 else ""
+    name = f" ({names[places[1]]!r})" if names is not None and column else ""
+    return f"row {places[0]}{column}{name}" if places else "it"
+
+
+def _from_objects(array: Array, name: str, names: Sequence[str] | None) -> Array:
     kinds = {type(entry) for entry in array.ravel()}
-    if any(issubclass(kind, refused) for kind in kinds):
-        raise TypeError(f"{name} must hold real numbers, received strings, booleans or complex.")
-    if any(issubclass(kind, (np.timedelta64, np.datetime64)) for kind in kinds):
-        raise TypeError(f"{name} must hold real numbers, received dates or time spans.")
+    # NaT is a date to Python.
+    present = {kind for kind in kinds if kind.__name__ != "NaTType"}
+    for what, refused in _NO_NUMBERS.items():
+        if any(issubclass(kind, refused) for kind in present):
+            found = (place for place, entry in np.ndenumerate(array) if isinstance(entry, refused))
+            advice = _ADVICE.get(what, "Convert to float first.")
+            where = _where(next(found), names)
+            raise TypeError(f"{name} must hold real numbers, received {what} in {where}. {advice}")
+    if any(kind.__module__.startswith("pandas.") for kind in kinds):
+        array = np.where(np.frompyfunc(is_missing, 1, 1)(array).astype(bool), np.nan, array)
     try:
         return array.astype(np.float64)
     except OverflowError as error:
@@ -339,15 +397,55 @@ def _from_objects(array: Array, name: str) -> Array:
             f"{name} must hold numbers up to 1.8e308, received an integer beyond. Rescale it first."
         ) from error
     except (TypeError, ValueError) as error:
+        place, entry = next(found for found in np.ndenumerate(array) if not _is_float(found[1]))
         raise TypeError(
-            f"{name} must be a rectangular array of numbers, received objects that are not: {error}"
+            f"{name} must be a rectangular array of numbers, received {type(entry).__name__} in "
+            f"{_where(place, names)}: {entry!r:.60}. Convert to float first."
         ) from error
 
 
-def _refuse_non_finite(array: Array, name: str) -> None:
+def _is_float(entry: Any) -> bool:
+    try:
+        np.float64(entry)
+    except (TypeError, ValueError):
+        return False
+    return np.ndim(entry) == 0
+
+
+def _warn_of_rounding(array: Array, name: str, names: Sequence[str] | None) -> None:
+    """Warns of integers [...] that float64 has no room for: different ones become equal."""
+    if not array.size or -(2**53) <= int(array.min()) and int(array.max()) <= 2**53:
+        return
+    rounded = np.argwhere((array > 2**53) | (array < -(2**53)))
+    warnings.warn(
+        f"{name} has integers beyond 2^53, which float64 rounds, so that different ones become equal: "
+        f"{len(rounded)}, the first in {_where(rounded[0].tolist(), names)}. Subtract a number from them "
+        "first, or leave the column out if they are names.",
+        DataWarning,
+        stacklevel=4,
+    )
+
+
+def _refuse_non_finite(
+    array: Array,
+    name: str,
+    names: Sequence[str] | None = None,
+    advice: str = "Drop or repair these rows.",
+) -> None:
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         row, column = map(int, bad[0])
-        found = f"{name} must be finite, received {len(bad)} NaN or infinite values, the first "
-        found += f"({array[row, column]})"
-        raise BadRowError(name, found, "Drop or repair these rows.", row, column)
+        counts = Counter(bad[:, 1].tolist())
+        shown = {place if names is None else names[place]: n for place, n in counts.items()}
+        by_column = f" (by column: {counted(shown)})" if len(counts) > 1 else ""
+        found = (
+            f"{name} must be finite, received {len(bad)} NaN or infinite values{by_column}, the "
+        )
+        found += f"first ({array[row, column]})"
+        raise BadRowError(name, found, advice, row, column)
+
+
+def counted(counts: dict[Any, int]) -> str:
+    """Columns with a count for each, for messages, the first ten of them."""
+    text = ", ".join(f"{name!r} {count}" for name, count in list(counts.items())[:10])
+    return f"{text}, .." if len(counts) > 10 else text

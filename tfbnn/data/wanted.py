@@ -21,6 +21,8 @@ class Wanted(NamedTuple):
     without: Names
     categories: Collection[str] | None
     texts: bool
+    needed: Names = ()
+    gaps: bool = False
 
     def chosen(self, available: tuple[str, ...]) -> tuple[str, ...]:
         """Names of the columns to read that are no labels."""
@@ -30,6 +32,10 @@ class Wanted(NamedTuple):
             names = self.columns(available) if callable(self.columns) else self.columns
         apart = {*self.labels, *self.without}
         return tuple(name for name in names if name not in apart)
+
+    def may_lack(self, name: str) -> bool:
+        """Whether values of a column may be missing."""
+        return self.gaps and name not in self.needed
 
     @property
     def may_be_text(self) -> bool:

@@ -46,6 +46,7 @@ from tfbnn.system.signals import signals_interrupt
 
 # What fits is imported where it does: a process that loads and predicts needs none of it.
 if TYPE_CHECKING:
+    from tfbnn.data.learn_coding import Missing
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.posterior.ensemble import Ensemble
     from tfbnn.run.options import FitOptions, Restart
@@ -95,6 +96,7 @@ class SampledNetwork(
         y: Any = None,
         *,
         noise_scale: Any = None,
+        missing: Missing = "refuse",
         kernel: str | Kernel | Callable[..., Any] = "auto",
         num_chains: int = 4,
         num_results: int | str = "auto",
@@ -135,6 +137,10 @@ class SampledNetwork(
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the
                 likelihood and adds in quadrature to a learned one.
+            missing: Missing values (NaN, None, NA) in x, "refuse" (default), or "indicator": a column
+                of numbers gets its median for them and one more input, which is 1 there; of text they
+                are a category of their own. D counts these inputs. The model then takes missing values
+                in the columns that had some. Those of y are refused.
             kernel: "auto" (default): HMC with 64 leapfrog steps, 256 where a pilot finds little
                 noise, 32 where N P is large; NUTS for 30 parameters or less. Or one of
                 `tfbnn.kernels.available()`, settings from `tfbnn.kernels`, or a callable
@@ -274,6 +280,7 @@ class SampledNetwork(
         initial_state = networks_of(initial_state)
         earlier = known_from(self, initial_state)
         options = FitOptions(
+            missing=missing,
             kernel=kernel,
             num_chains=num_chains,
             num_results=num_results,
@@ -300,7 +307,7 @@ class SampledNetwork(
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]):
             data = x, y, noise_scale, validation_data
-            rows, validation = rows_to_fit(self.spec, *data, earlier)
+            rows, validation = rows_to_fit(self.spec, *data, earlier, missing)
             return self.fit_rows(rows, validation, options)
 
     def fit_rows(

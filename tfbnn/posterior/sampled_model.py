@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfbnn.data.frames import refuse_other_order
 from tfbnn.data.labels import Classes
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
@@ -175,6 +176,7 @@ class SampledModel:
         x = checked_inputs(ensemble, x)
         check_flag("include_noise", include_noise)
         check_flag("return_trust", return_trust)
+        refuse_other_order(given, noise_scale, "noise_scale")
         noise = prepare_noise(self.spec, noise_scale, len(x))
         if include_noise and self.spec.has_classes:
             raise ValueError(

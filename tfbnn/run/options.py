@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from tfbnn.data.learn_coding import REFUSE, Missing
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.run.listeners.keras_callbacks import check_callback
 from tfbnn.run.until import Until, check_until, with_limit
@@ -119,6 +120,7 @@ class FitOptions(Numbers):
     num_results: int | str = AUTO
     until: Until | str | None = AUTO
     max_seconds: float | None = None
+    missing: Missing = REFUSE
     kernel: Any = AUTO
     pretraining: Pretraining | str | None = AUTO
     calibrate: bool | str = AUTO
@@ -140,6 +142,7 @@ class FitOptions(Numbers):
         super().__post_init__()
         if self.num_results != "auto":
             self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
+        check_choice("missing", self.missing, get_args(Missing))
         check_until(self.until)
         if self.max_seconds is not None:
             check_number("max_seconds", self.max_seconds, above=0)

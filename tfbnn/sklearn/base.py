@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,18 @@ from sklearn.exceptions import ConvergenceWarning as AnyConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tfbnn.data.frames import column_names_of
-from tfbnn.data.learn_coding import learn_coding
+from tfbnn.data.bad_rows import columns_named, places_named
+from tfbnn.data.coding import as_inputs
+from tfbnn.data.frames import column_names, column_names_of, plain_frame, refuse_other_order
+from tfbnn.data.learn_coding import REFUSE, Missing, learn_coding
 from tfbnn.data.table import Table
-from tfbnn.data.validation import check_integer
+from tfbnn.data.validation import (
+    as_float_array,
+    as_matrix,
+    check_choice,
+    check_integer,
+    refuse_units,
+)
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import Restart
@@ -59,6 +67,7 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     parameterization: str = AUTO
     x_transform: str | Sequence[str] | None = "standardize"
     dtype: npt.DTypeLike = "float32"
+    missing: Missing = REFUSE
     kernel: Any = AUTO
     num_chains: int = 4
     num_results: int | str = AUTO
@@ -80,15 +89,23 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
         A frame with columns of text stays one, so that the model learns their code.
         """
-        coding = learn_coding(X, "X")
-        numbers = X if coding is None else coding.encoded(X, "X")
-        inputs, targets = validate_data(
-            self, numbers, y, dtype=np.float64, ensure_min_samples=FEWEST_ROWS, **checks
-        )
+        check_choice("missing", self.missing, get_args(Missing))
+        refuse_other_order(X, y, "y", "X")
+        refuse_units(y, "y")
+        _refuse_dates(X)
+        with places_named(X):
+            coding = learn_coding(X, "X", self.missing)
+            numbers = X
+            if coding is not None:
+                numbers = as_inputs(plain_frame(X, "X"), "X", coding.num_inputs, coding).values
+        checks |= {"ensure_all_finite": "allow-nan", "ensure_min_samples": FEWEST_ROWS}
+        inputs, targets = validate_data(self, numbers, y, dtype=np.float64, **checks)
         if coding is not None:
             validate_data(self, X, skip_check_array=True)  # features are the columns of the frame
             return X, coding.num_inputs, targets
         names = getattr(self, "feature_names_in_", None)
+        with columns_named(names):
+            inputs = as_matrix(inputs, "X", names=names)
         named = inputs if names is None else Table(tuple(map(str, names)), inputs)
         return named, inputs.shape[1], targets
 
@@ -128,6 +145,7 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             run = model.fit_posterior(
                 X,
                 y,
+                missing=self.missing,
                 kernel=self.kernel,
                 num_chains=self.num_chains,
                 num_results=self.num_results,
@@ -157,6 +175,7 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _checked(self, X: Any) -> Array:
         """Inputs [N, D] of a fitted estimator, by the names and number of its features."""
         check_is_fitted(self)
+        _refuse_dates(X)
         if self.model_.posterior.coding is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
             return self.model_.code_inputs(X)
@@ -175,6 +194,11 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             )
         return [check_integer("hidden_layer_sizes", width, minimum=1) for width in sizes]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != REFUSE
+        return tags
+
     def _seed(self) -> int:
         """A number given as `random_state`, or one drawn from it."""
         generator = check_random_state(self.random_state)
@@ -190,6 +214,14 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 UnconvergedWarning,
                 stacklevel=4,
             )
+
+
+def _refuse_dates(X: Any) -> None:
+    """Refuses inputs that are dates or have units, whose numbers scikit-learn would take."""
+    refuse_units(X, "X")
+    kinds = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
+    if any(getattr(kind, "kind", None) in ("M", "m") for kind in kinds):
+        as_float_array(X, "X", names=column_names(X))
 
 
 def named(given: Any, checked: Array) -> Any:

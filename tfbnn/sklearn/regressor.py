@@ -40,6 +40,8 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             is not needed.
         y_transform: "auto" (default), by the targets: "log10" before "standardize", or that alone.
         dtype: "float32" (default) or "float64".
+        missing: Missing values in X: "refuse" (default), or "indicator", one more input for each column
+            of numbers that has some, and one more category of text.
         kernel: A name, or settings from `tfbnn.kernels`; "auto" (default): HMC, NUTS for few
             parameters.
         num_chains: Independent chains, default 4.

@@ -8,9 +8,10 @@ import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError, columns_named, places_named
 from tfbnn.data.coding import Coding, as_inputs
-from tfbnn.data.frames import column_names, select_columns, targets_in_order
+from tfbnn.data.frames import column_names, refuse_other_order, select_columns, targets_in_order
 from tfbnn.data.labels import Classes, as_labels, class_numbers, learn_classes
-from tfbnn.data.learn_coding import learn_coding
+from tfbnn.data.learn_coding import REFUSE, learn_coding
+from tfbnn.data.missing_codes import warn_of_codes
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_rows
@@ -83,6 +84,7 @@ def rows_to_fit(
     noise_scale: Any,
     validation_data: Any,
     earlier: Known | None = None,
+    missing: str = REFUSE,
 ) -> tuple[Rows, Rows | None]:
     """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
 
@@ -90,11 +92,16 @@ def rows_to_fit(
         spec: NetworkSpec.
         x, y, noise_scale, validation_data: What the user passed.
         earlier: What is Known of the rows, or None: they say themselves.
+        missing: As in `learn_coding`.
 
     Raises:
         TypeError, ValueError: Where the model cannot take them.
     """
-    rows = prepare_rows(spec, x, y, noise_scale, "", earlier)
+    rows = prepare_rows(spec, x, y, noise_scale, "", earlier, missing)
+    advice = "make NaN of them and fit with missing='indicator', or drop these rows."
+    warn_of_codes(rows.x, "x", advice, rows.feature_names)
+    if rows.classes is None:
+        warn_of_codes(rows.y, "y", "drop these rows.")
     if earlier is not None:
         rows = replace(rows, transforms=earlier.transforms)
     if validation_data is None:
@@ -118,6 +125,7 @@ def prepare_rows(
     noise_scale: Any,
     name: str = "",
     known: Known | None = None,
+    missing: str = REFUSE,
 ) -> Rows:
     """Checks one set of rows.
 
@@ -129,18 +137,21 @@ def prepare_rows(
             whatever their order, and others are ignored; targets are put in their order by names,
             too, and their noise with them. None: the rows themselves say how columns are called and
             coded, and what the classes are.
+        missing: As in `learn_coding`, for rows that nothing is known of.
 
     Returns:
         Rows.
     """
     classes = None if known is None else known.classes
+    for value, argument in ((y, f"{name}y"), (noise_scale, f"{name}noise_scale")):
+        refuse_other_order(x, value, argument, f"{name}x")
     x = select_columns(x, None if known is None else known.column_names, f"{name}x")
     x = spec.flat_inputs(x)
     order = None if known is None else known.target_names
     y, noise_scale = targets_in_order(y, noise_scale, order, name)
     with places_named(x):
         if known is None:
-            coding = learn_coding(x, f"{name}x")
+            coding = learn_coding(x, f"{name}x", missing)
             if coding is not None:
                 coding.check_network(spec.num_inputs, spec.x_transform, f"{name}x")
         else:

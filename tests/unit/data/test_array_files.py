@@ -164,3 +164,25 @@ def test_labels_are_exact_in_every_format(tmp_path):
     parquet.write_table(pyarrow.table({"a": [1, 2], "label": ["x", None]}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="row 1 .*column label: expected a label, got None"):
         read_table(tmp_path / "t.parquet", labels=["label"])
+
+
+def test_a_member_of_npz_that_is_no_array_is_left_out(tmp_path):
+    np.savez(tmp_path / "t.npz", a=np.arange(5.0), b=np.arange(5.0))
+    with zipfile.ZipFile(tmp_path / "t.npz", "a") as archive:
+        archive.writestr("README.txt", "made by hand")
+    with pytest.warns(DataWarning, match="left out.*'README.txt'"):
+        assert read_table(tmp_path / "t.npz").columns == ("a", "b")
+
+
+def test_hdf5_with_columns_elsewhere_says_where(tmp_path):
+    with h5py.File(tmp_path / "t.h5", "w") as file:  # pandas' to_hdf has such a group
+        file["df/block0_values"] = np.ones((3, 2))
+        file["df/block0_items"] = np.array([b"mass", b"xsec"])
+        file["table"] = np.array([(1.0, 2.0)], dtype=[("mass", "f8"), ("xsec", "f8")])
+    words = r"the groups \['df'\] and the compound datasets \['table'\]. .*CSV or Parquet"
+    with pytest.raises(ValueError, match=words):
+        read_table(tmp_path / "t.h5")
+    with h5py.File(tmp_path / "t.h5", "a") as file:
+        file["mass"] = np.ones(3)
+    with pytest.warns(DataWarning, match="left out.*'table'"):
+        assert read_table(tmp_path / "t.h5").columns == ("mass",)

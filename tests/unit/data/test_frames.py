@@ -221,3 +221,78 @@ def test_rows_of_validation_are_found_in_their_own_file():
     for argument, source in (("y", "a.csv"), ("validation y", "b.csv")):
         with pytest.raises(BadRowError, match=f"{source}, line 5"), places_named(train, other):
             raise BadRowError(argument, "bad", "Drop it.", 5)
+
+
+@pytest.mark.parametrize("name", ["y", "noise_scale", "validation y"])
+def test_rows_with_the_same_labels_in_another_order_are_refused(name):
+    """They are paired by place, and one of them was sorted or merged."""
+    x, y = pd.DataFrame(X), pd.Series(Y[:, 0])
+    turned = pd.Series(Y[::-1, 0], index=y.index[::-1])
+    data = {
+        "y": (x, turned, None, None),
+        "noise_scale": (x, y, turned, None),
+        "validation y": (x, y, None, (x, turned)),
+    }
+    spec = BayesianMLP([2, 5, 1]).spec
+    with pytest.raises(ValueError, match=rf"{name} has the index of .*\.loc\[.*to_numpy\(\)"):
+        rows_to_fit(spec, *data[name])
+    for other in (y, y.set_axis(y.index + 3), y.to_numpy(), turned.to_numpy()):
+        rows, _ = rows_to_fit(spec, x, other, None, None)
+        np.testing.assert_array_equal(rows.y[:, 0], np.asarray(other))
+
+
+def test_noise_in_another_order_is_refused_by_predict_and_evaluate(named):
+    noise = pd.Series(NOISE, index=FRAME.index[::-1])
+    for call in (named.evaluate, named.predict):
+        rows = (FRAME, Y) if call == named.evaluate else (FRAME,)
+        with pytest.raises(ValueError, match="noise_scale has the index of x in another order"):
+            call(*rows, noise_scale=noise)
+
+
+def test_tables_of_pyarrow_have_names_text_and_flags():
+    pa = pytest.importorskip("pyarrow")
+    columns = {
+        "mass": X[:, 0],
+        "c": ["u", "v"] * 6,
+        "kind": pa.array(["s", "t"] * 6).dictionary_encode(),
+        "ok": [True, False] * 6,
+    }
+    spec = BayesianMLP([4, 5, 1]).spec
+    for table in (pa.table(columns), pa.table(columns).to_batches()[0]):
+        rows, _ = rows_to_fit(spec, table, pa.table({"xsec": Y[:, 0]}), None, None)
+        assert rows.feature_names == ("mass", "c=v", "kind=t", "ok")
+        np.testing.assert_array_equal(rows.x[:, 0], X[:, 0])
+        np.testing.assert_array_equal(rows.y, Y)
+        found = select_columns(table, rows.coding.names, "x")
+        np.testing.assert_array_equal(rows.coding.encoded(found, "x"), rows.x)
+    lists = pa.table({"mass": X[:, 0], "l": [[1]] * 12})
+    with pytest.raises(TypeError, match=r"column 'l' of x must hold numbers or text.*list<"):
+        rows_to_fit(spec, lists, Y, None, None)
+
+
+def test_a_model_takes_tables_of_pyarrow_in_any_order(named):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"mix": X[:, 1], "mass": X[:, 0]})
+    np.testing.assert_array_equal(named.predict(table).mean, named.predict(X).mean)
+
+
+class LazyFrame:
+    columns = ("a", "b")
+
+
+def test_lazy_frames_are_to_be_collected():
+    spec = BayesianMLP([2, 5, 1]).spec
+    for rows in ((LazyFrame(), Y), (X, LazyFrame())):
+        with pytest.raises(TypeError, match=r"LazyFrame. Pass [xy].collect\(\)"):
+            rows_to_fit(spec, *rows, None, None)
+
+
+def test_what_is_no_number_is_named_by_row_and_column():
+    spec = BayesianMLP([2, 5, 1]).spec
+    flags = pd.get_dummies(pd.DataFrame({"a": X[:, 0], "c": list("uv") * 6}), drop_first=True)
+    with pytest.raises(TypeError, match=r"booleans in row 0, column 1. .*astype\(float\)"):
+        rows_to_fit(spec, flags.to_numpy(), Y, None, None)
+    odd = FRAME.astype(object)
+    odd.iloc[4, 1] = {1.0}
+    with pytest.raises(TypeError, match=r"set in row 4, column 1 \('mix'\): \{1.0\}"):
+        rows_to_fit(spec, odd, Y, None, None)

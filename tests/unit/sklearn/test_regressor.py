@@ -36,6 +36,7 @@ def test_settings_reach_the_model_and_its_fit(fits):
         dtype="float64",
     )
     of_fit = dict(
+        missing="indicator",
         kernel=kernel,
         until=until,
         max_seconds=60.0,
@@ -236,3 +237,37 @@ def test_columns_of_text_take_part():
         regressor.predict(frame.assign(colour="violet"))
     with pytest.raises(ValueError, match="feature names"):
         regressor.predict(frame[["colour", "mass"]])
+
+
+def test_missing_values_take_part_where_they_are_asked_for(fits):
+    gaps = X.copy()
+    gaps[2:4, 1] = np.nan
+    for rows in (gaps, pd.DataFrame(gaps, columns=list("abc"))):
+        with pytest.raises(ValueError, match="received 2 NaN .* row 2, column 1.*'indicator'"):
+            BayesianMLPRegressor().fit(rows, Y)
+        assert not fits.calls
+        regressor = BayesianMLPRegressor(missing="indicator").fit(rows, Y)
+        assert fits.calls.pop().options["missing"] == "indicator"
+        assert regressor.model_.spec.num_inputs == 4 and regressor.n_features_in_ == 3
+    assert regressor.__sklearn_tags__().input_tags.allow_nan
+    with pytest.raises(ValueError, match="missing must be one of"):
+        BayesianMLPRegressor(missing="mean").fit(X, Y)
+
+
+def test_what_numpy_would_take_the_numbers_of_is_refused(fits):
+    dates = np.arange(len(Y)).astype("M8[s]")[:, None]
+    frame = pd.DataFrame({"a": X[:, 0], "d": dates[:, 0]})
+    for rows in (dates, pd.DataFrame(dates, columns=["d"]), frame):
+        with pytest.raises(TypeError, match="dates.*dayofyear"):
+            BayesianMLPRegressor().fit(rows, Y)
+    with pytest.raises(
+        TypeError, match="y must hold plain numbers, received some with the unit fb"
+    ):
+        BayesianMLPRegressor().fit(X, Y.view(Quantity))
+    with pytest.raises(ValueError, match="y has the index of X in another order"):
+        BayesianMLPRegressor().fit(pd.DataFrame(X), pd.Series(Y)[::-1])
+    assert not fits.calls
+
+
+class Quantity(np.ndarray):
+    unit = "fb"

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.kernels import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.by_clock import plan_by_clock
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.fit.choices.rules import Sizes
-from tfbnn.fit.choices.target_scale import Misfits, y_transform
+from tfbnn.fit.choices.target_scale import Misfits, failed_rows, y_transform
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions
@@ -25,6 +26,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own.classes import own_classes_in
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
+from tfbnn.system.arrays import Array
 
 
 class Chosen(NamedTuple):
@@ -91,7 +93,31 @@ def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> Networ
     if rows.transforms is not None:
         return spec.closed(rows.transforms[1].names, "that of the model that the chains start from")
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
-    return spec.closed(*y_transform(targets, partial(Misfits.of, rows.x, rows.y)))
+    chosen = y_transform(targets, partial(Misfits.of, rows.x, rows.y))
+    failed = failed_rows(targets)
+    if failed.any() and not failed[: len(rows.y)].all():
+        good = ~failed[: len(rows.y)]
+        names, _ = y_transform(targets[~failed], partial(Misfits.of, rows.x[good], rows.y[good]))
+        if "log10" in names:
+            _refuse_failed(targets, failed, len(rows.y))
+    return spec.closed(*chosen)
+
+
+def _refuse_failed(targets: Array, failed: Array, num_training: int) -> None:
+    """Refuses rows without which the targets [N, K] would be modelled by their logarithms."""
+    row = int(np.argmax(failed))
+    column, is_training = int(np.argmin(targets[row])), row < num_training
+    name = "y" if is_training else "validation y"
+    found = (
+        f"{name} must not have 0 or a code such as -1 among positive targets that span decades, which "
+        f"{failed.sum()} of {len(targets)} rows have, the first ({targets[row, column]:g})"
+    )
+    advice = (
+        "Drop these rows if the calculation failed there; or, if they are right, give y_transform, such "
+        "as 'standardize'."
+    )
+    place = row if is_training else row - num_training
+    raise BadRowError(name, found, advice, place, column if targets.shape[1] > 1 else None)
 
 
 def settle_options(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfbnn.data.missing_codes import are_codes
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
@@ -17,6 +18,8 @@ _WIDE = 100.0
 _ENOUGH_TARGETS = 20
 # Where numbers are rounded to so much of a step, every one is as good as a multiple.
 _MOST_BLUR = 0.05
+# Calculations fail in a few rows; where more are 0, as of rain by the day, zeros belong to the targets.
+_MOST_FAILED = 0.05
 
 
 class Misfits(NamedTuple):
@@ -66,6 +69,19 @@ def y_transform(targets: Array, fly: Callable[[], Misfits]) -> tuple[tuple[str, 
         )
         return ("standardize",), why
     return ("log10", "standardize"), f"{told}, more than {_WIDE:g}"
+
+
+def failed_rows(targets: Array) -> Array:
+    """Find rows of targets [N, K] with 0, -1 or a code for missing values where all others are positive.
+
+    Returns:
+        A mask [N]. It is empty if they are more than one row in twenty, or if other targets are negative.
+    """
+    is_code = np.isin(targets, (0.0, -1.0, -9.0)) | are_codes(targets)
+    failed: Array = np.any(targets <= 0, axis=1)
+    if not np.all((targets > 0) | is_code) or failed.mean() > _MOST_FAILED:
+        return np.zeros(len(targets), bool)
+    return failed
 
 
 def _loss_by_logarithms(targets: Array, misfits: Misfits) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.builders import definition_of, plain_spec
+from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.kernels import kernel_to_json
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.fit.choices import choose as module
@@ -212,3 +213,23 @@ def test_a_run_that_goes_on_keeps_what_was_chosen_for_it_and_no_more():
 
 def test_a_choice_reads_as_a_sentence():
     assert str(Choice("kernel", "HMC()", "N P = 3")) == "kernel HMC(): N P = 3"
+
+
+FAILED = np.where(np.arange(60)[:, None] == 7, -1.0, WIDE)
+
+
+def test_a_failed_row_does_not_switch_the_scale_of_all():
+    spec = BayesianMLP([2, 50, 1]).spec
+    with pytest.raises(BadRowError, match=r"which 1 of 60 rows have, the first \(-1\) in row 7"):
+        chosen(spec, y=FAILED)
+    with pytest.raises(BadRowError, match="validation y .* 1 of 120 rows .* row 7.*'standardize'"):
+        chosen(spec, validation=FAILED)
+    given = BayesianMLP([2, 50, 1], y_transform="standardize").spec
+    assert chosen(given, y=FAILED).spec.y_transform == ("standardize",)
+
+
+@pytest.mark.parametrize(
+    "targets", [np.where(FAILED > 0, 1.0 + X[:, :1] ** 2, 0.0), np.where(FAILED > 0, X[:, :1], 0.0)]
+)
+def test_targets_without_a_logarithm_may_be_zero(targets):
+    assert chosen(BayesianMLP([2, 50, 1]).spec, y=targets).spec.y_transform == ("standardize",)

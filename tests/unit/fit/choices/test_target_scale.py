@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tfbnn.fit.choices.target_scale import Misfits, y_transform
+from tfbnn.fit.choices.target_scale import Misfits, failed_rows, y_transform
 
 LOG, PLAIN = ("log10", "standardize"), ("standardize",)
 POSITIVE = np.array([1.0, 30.0, 99.0, 101.0])
@@ -75,3 +75,33 @@ def test_a_unit_decides_nothing(unit):
     for size in (0.01, 10.0):
         assert chosen(unit, size) == chosen(1.0, size)
     assert chosen(1.0, 0.01) != chosen(1.0, 10.0)
+
+
+DECADES = np.geomspace(0.01, 1000.0, 100)
+
+
+def with_codes(*codes):
+    targets = DECADES.copy()
+    targets[[20, 40, 60, 80][: len(codes)]] = codes
+    return targets[:, None]
+
+
+@pytest.mark.parametrize("codes", [(-1.0,), (0.0,), (-999.0, 0.0), (-9999.0,) * 4])
+def test_rows_of_a_failed_calculation_are_found(codes):
+    assert (
+        np.flatnonzero(failed_rows(with_codes(*codes))).tolist() == [20, 40, 60, 80][: len(codes)]
+    )
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        DECADES,
+        np.where(np.arange(100) < 6, 0.0, DECADES),  # zeros are part of them
+        np.where(np.arange(100) < 3, -DECADES, DECADES),  # they have signs
+        np.where(np.arange(100) == 3, -1.5, with_codes(-1.0)[:, 0]),
+        DECADES - DECADES.mean(),
+    ],
+)
+def test_targets_with_zeros_or_signs_of_their_own_have_none(targets):
+    assert not failed_rows(targets[:, None]).any()

@@ -1,0 +1,106 @@
+"""The command line on missing values, dates, and what looks like numbers: fit, predict and evaluate."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tfbnn
+from tests.support.builders import synthetic_ensemble
+from tests.support.coded import FRAME, NUM_ROWS, TARGETS, coded_ensemble
+from tests.support.commands import QUICK, check_refusal
+from tfbnn.cli.fit import training_and_held_out
+from tfbnn.data.coded_column import lacking
+from tfbnn.data.table import Table
+from tfbnn.data.tables import read_table
+from tfbnn.fit.model import BayesianMLP
+
+GAPS = FRAME.astype({"colour": object, "ok": object, "kind": object})
+GAPS.loc[3:4, "mass"] = np.nan
+GAPS.loc[5, "colour"] = None
+GAPS.loc[6, "ok"] = None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("missing")
+    table = GAPS.assign(y=TARGETS)
+    table.to_csv(folder / "t.csv", index=False)
+    table.to_parquet(folder / "t.parquet")
+    table.assign(mix=table["mix"].where(table.index != 9)).to_csv(folder / "mix.csv", index=False)
+    FRAME.assign(y=TARGETS).to_csv(folder / "full.csv", index=False)
+    days = pd.date_range("2020", periods=NUM_ROWS)
+    table.assign(day=days).to_csv(folder / "days.csv", index=False)
+    table.assign(day=days).to_parquet(folder / "days.parquet")
+    table.assign(y=table["y"].where(table.index != 8)).to_csv(folder / "y.csv", index=False)
+    BayesianMLP.from_ensemble(coded_ensemble(GAPS, missing="indicator")).save(folder / "m.h5")
+    classes = synthetic_ensemble(likelihood=tfbnn.likelihoods.Bernoulli(), classes=("=1+1", "b"))
+    BayesianMLP.from_ensemble(classes).save(folder / "c.h5")
+    np.savez(folder / "points.npz", a=np.arange(3.0), b=np.arange(3.0))
+    return folder
+
+
+def test_predict_and_evaluate_take_what_the_fit_took(run, folder):
+    model = tfbnn.load(folder / "m.h5")
+    for name in ("t.csv", "t.parquet"):
+        assert run(f"predict m.h5 {name} -o out.csv")[0] == 0
+        mean = read_table(folder / "out.csv").values[:, 0]
+        np.testing.assert_allclose(mean, model.predict(GAPS).mean[:, 0], rtol=1e-8)
+        assert run(f"evaluate m.h5 {name}")[0] == 0
+    check_refusal(run("predict m.h5 mix.csv"), "(mix.csv, line 11)", "'mix'")
+    assert "mass (or missing)" in run("info m.h5")[1]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_fit_names_all_columns_with_missing_values(run, folder, name):
+    words = "'mass' 2, 'colour' 1, 'ok' 1"
+    check_refusal(run(f"fit {name} --target y -o z.h5"), words, f"({name}, ", "--missing indicator")
+    result = run(f"fit {name} --target y --features mass,mix -o z.h5")
+    check_refusal(result, "2 NaN", f"({name}, ", "'mass'", "--missing indicator")
+
+
+@pytest.mark.parametrize("name", ["days.csv", "days.parquet"])
+def test_fit_refuses_dates_by_column(run, folder, name):
+    result = run(f"fit {name} --target y --missing indicator -o z.h5")
+    check_refusal(result, "column 'day' of x", "dates", "days since")
+
+
+def test_the_name_of_the_target_is_looked_at_first(run, folder):
+    for name in ("t.csv", "t.parquet"):
+        result = run(f"fit {name} --target yy -o z.h5")
+        check_refusal(result, f"{name} has no column yy", "Did you mean 'y'?")
+    check_refusal(run("fit y.csv --target y"), "y.csv, line 10, column y: expected a finite number")
+    check_refusal(run("fit t.csv --target y --missing mean"), "--missing")
+
+
+@pytest.mark.tensorflow
+def test_fit_takes_missing_values_as_inputs(run, folder):
+    options = "--missing indicator --no-pretraining --kernel hmc --no-jit-compile -o fitted.h5"
+    code, _, err = run(f"fit t.csv --target y {options}", *QUICK)
+    assert code == 0, err
+    model = tfbnn.load(folder / "fitted.h5")
+    assert "mass=missing" in model.posterior.feature_names
+    assert np.isfinite(model.predict(GAPS).mean).all()
+
+
+@pytest.mark.parametrize("column", ["mass", "colour", "ok"])
+def test_the_only_gaps_of_a_column_are_never_held_out(column):
+    rows = read_table_of(GAPS[[column]].assign(mix=FRAME["mix"]))
+    for seed in range(12):
+        options = SimpleNamespace(validation=None, validation_fraction=0.6, seed=seed)
+        train, held_out = training_and_held_out(options, rows, [column, "mix"], [])
+        gaps = [lacking(part.column(column)) for part in (train, held_out)]
+        assert gaps[0].any() and len(held_out) > 5
+
+
+def read_table_of(frame):
+    return Table.of_columns({name: frame[name].to_numpy() for name in frame})
+
+
+def test_labels_that_spreadsheets_compute_are_said(run, folder):
+    code, out, err = run("predict c.h5 points.npz")
+    assert code == 0 and "begin with '=', which spreadsheets compute: '=1+1'" in " ".join(
+        err.split()
+    )
+    assert out.splitlines()[0].startswith("class,")

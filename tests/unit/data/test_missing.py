@@ -1,0 +1,223 @@
+"""Missing values: refused with all columns that have some, or an input of their own; and dates."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tfbnn
+from tests.support.coded import coded_ensemble
+from tests.support.entries import X, Y, fake_fit
+from tfbnn.data.bad_rows import BadRowError
+from tfbnn.data.coded_column import Column
+from tfbnn.data.coding import Coding, as_inputs
+from tfbnn.data.learn_coding import learn_coding
+from tfbnn.data.tables import read_table
+from tfbnn.data.transforms import fit_pipeline
+from tfbnn.plots.slicing import find_slices
+from tfbnn.posterior.facts import column_facts
+from tfbnn.spec.rows import rows_to_fit
+
+NUM_ROWS = 24
+FULL = pd.DataFrame(
+    {
+        "age": np.arange(20.0, 20.0 + NUM_ROWS),
+        "city": np.array(["a", "b", "c"] * 8, dtype=object),
+        "ok": np.array([True, False, False] * 8, dtype=object),
+        "w": np.linspace(0.0, 1.0, NUM_ROWS),
+    }
+)
+FRAME = FULL.copy()
+FRAME.loc[2:6, "age"] = np.nan
+FRAME.loc[5, "city"] = None
+FRAME.loc[7:8, "ok"] = None
+TARGETS = np.linspace(1.0, 2.0, NUM_ROWS)
+INPUTS = (
+    "age",
+    "age=missing",
+    "city=a",
+    "city=b",
+    "city=c",
+    "city=missing",
+    "ok",
+    "ok=missing",
+    "w",
+)
+
+
+def spec_of(num_inputs):
+    return tfbnn.BayesianMLP([num_inputs, 3, 1]).spec
+
+
+def disguises(tmp_path):
+    """The frame as users may have it."""
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    nullable = FRAME.assign(age=FRAME["age"].astype("Int64"), ok=FRAME["ok"].astype("boolean"))
+    return {
+        "frame": FRAME,
+        "nullable": nullable.assign(city=nullable["city"].astype("category")),
+        "csv": read_table(tmp_path / "t.csv", texts=True, gaps=True),
+        "parquet": read_table(tmp_path / "t.parquet", texts=True, gaps=True),
+        "arrow": pytest.importorskip("pyarrow").Table.from_pandas(FRAME),
+    }
+
+
+def test_one_refusal_names_all_columns_with_counts_and_what_to_do(tmp_path):
+    for name, x in disguises(tmp_path).items():
+        with pytest.raises(BadRowError) as caught:
+            rows_to_fit(spec_of(4), x, TARGETS, None, None)
+        message = str(caught.value)
+        for words in ("'age' 5, 'city' 1, 'ok' 2", "row 2", "'indicator'", "SimpleImputer"):
+            assert words in message, (name, message)
+
+
+@pytest.mark.parametrize("values", [[1.0, np.nan], pd.array([1, None], "Int64"), [1.0, None]])
+def test_columns_of_numbers_are_refused_with_counts_too(values):
+    frame = pd.DataFrame({"a": [*values, *values], "b": [1.0, 2.0, 3.0, np.nan]})
+    for x, names in ((frame, ("'a'", "'b'")), (frame.to_numpy(), ("0", "1"))):
+        with pytest.raises(BadRowError, match="'indicator'") as caught:
+            rows_to_fit(spec_of(2), x, TARGETS[:4], None, None)
+        assert f"{names[0]} 2, {names[1]} 1" in str(caught.value)
+        assert "in row 1, column 0" in str(caught.value)
+
+
+def test_the_indicator_is_the_median_and_a_flag_and_of_text_a_category(tmp_path):
+    gaps = FRAME.isna().to_numpy()
+    median = FRAME["age"].median()
+    expected = np.column_stack(
+        [
+            FRAME["age"].fillna(median),
+            gaps[:, 0],
+            *(FRAME["city"] == city for city in "abc"),
+            gaps[:, 1],
+            FRAME["ok"].fillna(False).astype(bool),
+            gaps[:, 2],
+            FRAME["w"],
+        ]
+    ).astype(float)
+    for name, x in disguises(tmp_path).items():
+        rows, held_out = rows_to_fit(
+            spec_of(9), x, TARGETS, None, (x, TARGETS), missing="indicator"
+        )
+        assert rows.feature_names == INPUTS, name
+        np.testing.assert_array_equal(rows.x, expected, err_msg=name)
+        np.testing.assert_array_equal(held_out.x, expected, err_msg=name)
+        assert Coding.from_json(rows.coding.to_json()) == rows.coding
+    with pytest.raises(ValueError, match=r"'age' 2, 'city' 4, 'ok' 2.*Begin layer_sizes with 9"):
+        rows_to_fit(spec_of(4), FRAME, TARGETS, None, None, missing="indicator")
+    rows, _ = rows_to_fit(spec_of(2), FULL[["age", "w"]], TARGETS, None, None, missing="indicator")
+    assert rows.coding is None and rows.feature_names == ("age", "w")
+
+
+def test_a_number_and_its_flag_are_standardised_apart():
+    coding = learn_coding(FRAME, "x", "indicator")
+    plain = fit_pipeline(("standardize",), coding.encoded(FRAME, "x"), "x")
+    scale, even = np.array(plain.steps[0].scale), np.array(coding.even(plain).steps[0].scale)
+    apart = [0, 1, 6, 7, 8]
+    np.testing.assert_array_equal(even[apart], scale[apart])
+    assert len(set(even[2:6])) == 1
+
+
+@pytest.mark.parametrize("column", ["age", "city", "ok"])
+def test_a_column_that_had_no_gaps_may_not_have_one_later(column):
+    coding = learn_coding(FRAME.assign(**{column: FULL[column]}), "x", "indicator")
+    assert as_inputs(FRAME.assign(**{column: FULL[column]}), "x", 8, coding).values.shape[0] == 24
+    row = int(np.argmax(FRAME[column].isna()))
+    with pytest.raises(BadRowError, match=f"'{column}'") as caught:
+        as_inputs(FRAME, "x", coding.num_inputs, coding)
+    assert caught.value.row == row
+
+
+def test_arrays_without_names_have_columns_x0_x1():
+    x = FRAME[["w", "age"]].to_numpy(float)
+    rows, _ = rows_to_fit(spec_of(3), x, TARGETS, None, None, missing="indicator")
+    assert rows.feature_names == ("x0", "x1", "x1=missing")
+    np.testing.assert_array_equal(as_inputs(x.tolist(), "x", 3, rows.coding).values, rows.x)
+    np.testing.assert_array_equal(as_inputs(rows.x, "x", 3, rows.coding).values, rows.x)
+    with pytest.raises(BadRowError, match=r"row 0, column 0 \('x0'\)"):
+        as_inputs([[np.nan, 1.0]], "x", 3, rows.coding)
+
+
+def test_a_column_without_any_value_is_refused():
+    frame = FRAME.assign(w=np.nan)
+    with pytest.raises(ValueError, match="column 'w' of x has no value in any row"):
+        learn_coding(frame, "x", "indicator")
+
+
+@pytest.mark.tensorflow
+def test_a_fit_keeps_its_coding_in_the_file(engine, tmp_path):
+    x = X.copy()
+    x[2, 1] = np.nan
+    model = tfbnn.BayesianMLP([3, 5, 1])
+    fake_fit(model, x, Y, missing="indicator")
+    expected = model.predict(x).mean
+    model.save(tmp_path / "m.h5")
+    np.testing.assert_array_equal(tfbnn.load(tmp_path / "m.h5").predict(x).mean, expected)
+    with pytest.raises(ValueError, match="missing must be one of"):
+        fake_fit(model, x, Y, missing="median")
+
+
+def test_targets_may_not_be_missing():
+    with pytest.raises(BadRowError, match="y must be finite.*row 3"):
+        rows_to_fit(spec_of(1), FULL[["w"]], np.where(np.arange(24) == 3, np.nan, 1.0), None, None, missing="indicator")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"name": "a", "kind": "numbers", "values": [], "fill": np.nan},
+        {"name": "a", "kind": "numbers", "values": [], "fill": "missing"},
+        {"name": "a", "kind": "numbers", "values": [], "fill": None},
+        {"name": "a", "kind": "texts", "values": ["u", "v"], "fill": "missing"},
+        {"name": "a", "kind": "texts", "values": ["missing", "v"], "fill": "v"},
+        {"name": "a", "kind": "texts", "values": ["missing", "v"], "fill": [1]},
+    ],
+)
+def test_a_file_says_what_stands_for_missing_values(entry):
+    with pytest.raises(ValueError, match="for missing values"):
+        Column.from_json(entry)
+
+
+def test_slices_and_facts_of_such_a_model():
+    ensemble = coded_ensemble(FRAME, TARGETS, missing="indicator")
+    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
+    (slices,) = find_slices(model, None, None, None, None)
+    assert [len(one.values) for one in slices] == [121, 4, 2, 121]
+    assert "age (or missing), city (a, b, c, missing)" in str(dict(column_facts(model.posterior)))
+
+
+DATES = pd.date_range("2020-01-31", periods=NUM_ROWS)
+DATE_COLUMNS = {
+    "days": DATES,
+    "zone": DATES.tz_localize("UTC"),
+    "objects": DATES.date.astype(object),
+    "gap": DATES.where(np.arange(NUM_ROWS) > 2),
+    "spans": DATES - DATES[0],
+    "ISO": DATES.strftime("%Y-%m-%d"),
+    "ISO with hours": DATES.strftime("%Y-%m-%d %H:%M"),
+    "German": DATES.strftime("%d.%m.%Y"),
+}
+
+
+@pytest.mark.parametrize("dates", DATE_COLUMNS.values(), ids=DATE_COLUMNS)
+@pytest.mark.parametrize("frame", [FULL, FULL[["w"]]], ids=["text", "numbers"])
+def test_dates_are_refused_by_column_with_what_to_do(frame, dates):
+    words = "column 'd' of x .*(day of the year|dayofyear|total_seconds)"
+    with pytest.raises((TypeError, ValueError), match=words):
+        learn_coding(frame.assign(d=dates), "x", "indicator")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_dates_in_files_are_refused_where_text_is_taken(tmp_path, ending):
+    frame = FULL.assign(d=DATES)
+    path = tmp_path / f"t.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    table = read_table(path, texts=True, gaps=True)
+    with pytest.raises((TypeError, ValueError), match="column 'd' of x .*dates"):
+        learn_coding(table, "x")
+
+
+def test_a_model_of_numbers_refuses_dates_by_column(fitted):
+    frame = pd.DataFrame({"a": X[:, 0], "b": DATES[: len(X)]})
+    with pytest.raises(TypeError, match=r"dates in row 0, column 1 \('b'\)"):
+        fitted.predict(frame)
