@@ -35,6 +35,12 @@ def test_other_tables(run_quickly):
     assert ours > ridge and cells[7].startswith("**")
 
 
+def test_limits(run_quickly):
+    table, (row,) = run_quickly("limits")
+    assert np.prod(row["draws"]) >= 100 and np.isfinite(row["lpd"])
+    assert "| README's example | 50 | 15 |" in table
+
+
 def test_scale_prior(run_quickly):
     table, rows = run_quickly("scale_prior", "--tables", "few rows")
     (line,) = (line for line in table.splitlines() if line.startswith("| few rows | 1 |"))

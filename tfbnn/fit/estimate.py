@@ -4,16 +4,9 @@ from dataclasses import replace
 
 from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
-from tfbnn.engine.starts.newton_plan import plan_newton, plan_on_all_rows
-from tfbnn.engine.starts.turns import Turns
+from tfbnn.fit.choices.by_clock import search_seconds
 from tfbnn.fit.choices.choose import settle_options, sizes_of
-from tfbnn.run.cost import (
-    estimated_pretraining_seconds,
-    estimated_seconds,
-    estimated_seconds_of_starts,
-    most_results,
-    seconds_of,
-)
+from tfbnn.run.cost import estimated_seconds, estimated_seconds_of_starts, most_results
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
@@ -94,25 +87,4 @@ def _seconds(
     seconds *= max(1.0 / at_once, sampling.num_chains / cores)
     if pretraining is None:
         return seconds
-    num_starts = pretraining.num_starts or sampling.num_chains
-    num_sought_on = min(num_rows, pretraining.search_rows or num_rows)
-    adam = estimated_pretraining_seconds(spec, pretraining, num_sought_on)
-    polish = _polish_flops(spec, pretraining, num_rows, num_starts, sampling.num_chains)
-    # One start after the other has all cores.
-    polish_seconds = seconds_of(polish) / cores
-    return seconds + adam * max(1.0, num_starts / cores) + polish_seconds
-
-
-def _polish_flops(
-    spec: NetworkSpec, pretraining: Pretraining, num_rows: int, num_starts: int, num_chains: int
-) -> float:
-    """Operations of Levenberg-Marquardt on all starts, and on all rows of those that are kept."""
-    rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
-    polish = plan_newton(spec, rows_at_first, pretraining)
-    is_judged = bool(pretraining.validation_split)
-    turns = Turns.of(polish, pretraining, num_starts, num_chains, is_judged)
-    flops = turns.planned(turns.count) * polish.flops
-    if polish.num_iterations and rows_at_first < num_rows:
-        last = plan_on_all_rows(spec, num_rows)
-        flops += num_chains * last.num_iterations * last.flops
-    return flops
+    return seconds + search_seconds(spec, pretraining, num_rows, sampling.num_chains)

@@ -17,14 +17,17 @@ from tfbnn.engine.density.value_and_gradient import seconds_per_gradient
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.starts.check import draw_prior
+from tfbnn.engine.starts.newton_plan import plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.turns import Turns
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.rules import Sizes
+from tfbnn.run.cost import estimated_pretraining_seconds, estimated_seconds, seconds_of
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows
-from tfbnn.spec.settings_json import describe_settings
+from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import num_cores
 
 # Compilation of the sampling program, after which warm-up begins.
@@ -53,6 +56,24 @@ def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) 
         compiles and not in_pieces(data),
     )
     return seconds * len(groups) / num_threads
+
+
+def search_seconds(
+    spec: NetworkSpec, pretraining: Pretraining, num_rows: int, num_chains: int
+) -> float:
+    """About how long the search for starts takes at most on the cores of this process."""
+    cores, num_starts = num_cores(), pretraining.num_starts or num_chains
+    rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
+    adam = estimated_pretraining_seconds(spec, pretraining, rows_at_first)
+    polish = plan_newton(spec, rows_at_first, pretraining)
+    is_judged = bool(pretraining.validation_split)
+    turns = Turns.of(polish, pretraining, num_starts, num_chains, is_judged)
+    flops = turns.planned(turns.count) * polish.flops
+    if polish.num_iterations and rows_at_first < num_rows:
+        last = plan_on_all_rows(spec, num_rows)
+        flops += num_chains * last.num_iterations * last.flops
+    # One start after the other has all cores.
+    return adam * max(1.0, num_starts / cores) + seconds_of(flops) / cores
 
 
 def plan_by_clock(
@@ -95,11 +116,10 @@ def plan_by_clock(
             settle(
                 "kernel", kernel, f"{steps} leapfrog steps, as {limit} {warmup:.0f} s for warm-up"
             )
-    transition = gradient * max(
-        resolve_kernel(kernel).resolve(spec, sizes.num_rows)[0].work(spec), 1
-    )
+    settings, _ = resolve_kernel(kernel).resolve(spec, sizes.num_rows)
+    transition = gradient * max(settings.work(spec), 1) * len(settings.temperatures)
     if "num_burnin_steps" in chosen:
-        usual, _ = rules.num_burnin_steps(sizes, resolve_kernel(kernel).gradients_per_transition)
+        usual, _ = rules.num_burnin_steps(sizes, settings.gradients_per_transition)
         affordable = int(_MARGIN * warmup / transition)
         if affordable < usual:
             settle(
@@ -111,11 +131,21 @@ def plan_by_clock(
             settle("num_burnin_steps", usual, chosen["num_burnin_steps"].why)
     pretraining = options.settled_pretraining
     if "pretraining" in chosen and pretraining is not None and pretraining.num_starts is not None:
-        settle(
-            "pretraining",
-            replace(pretraining, num_starts=None),
-            f"{chosen['pretraining'].why}; one start a chain, as {limit} {deadline.for_search():.0f} s",
+        num_rows, num_chains = sizes.num_rows, sizes.num_chains
+        at_once = num_chains / min(num_chains, num_cores())
+        slowness = gradient / (
+            estimated_seconds(spec, HMC(), num_rows, 1) / HMC().work(spec) * at_once
         )
+        if (
+            slowness * search_seconds(spec, pretraining, num_rows, num_chains)
+            > deadline.for_search()
+        ):
+            settle(
+                "pretraining",
+                replace(pretraining, num_starts=None),
+                f"{chosen['pretraining'].why}; one start a chain, as {limit} "
+                f"{deadline.for_search():.0f} s",
+            )
     if is_auto(options.num_steps_between_results) and is_auto(options.num_results):
         expected = (left - warmup) / transition
         stride = int(np.ceil(expected / _MOST_DRAWS))
