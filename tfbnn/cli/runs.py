@@ -6,7 +6,7 @@ import shlex
 import warnings
 from collections.abc import Callable
 
-from tfbnn.cli.console import STOPPED, print_json, say
+from tfbnn.cli.console import DIAGNOSTICS_FAILED, STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.own_folder import is_own_folder
 from tfbnn.diagnostics.problem import Interface
@@ -68,19 +68,20 @@ def run_to_the_end(
                 _remove(folder)
         if run.num_results:
             _save(model, folder, args)
-        else:  # it was out of time
+        else:  # it was out of time, and the report says how to go on
             _save_stopped(model, folder, args)
-            _say_how_to_go_on(folder, args)
         if run.num_results and is_own_folder(folder, args.model_file):
             _remove(folder)
             folder = None
-        interface = Interface(is_command_line=True, folder=folder)
+        interface = Interface(True, folder, args.model_file, command=getattr(args, "fitted_by", ""))
         if args.json:
             print_json(run.to_dict(interface))
         else:
             print(run.report(details=getattr(args, "verbose", None) == 2, interface=interface))
         if hold.seen:
             say("The run was over when it was asked to stop: nothing is missing.")
+        if not run.num_results:
+            return DIAGNOSTICS_FAILED
         return verdict(run.diagnosis, args.strict)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE
+from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.score_distribution import (
     DF_RANGE,
@@ -69,6 +70,8 @@ class Calibration:
         coverage_after: The same of calibrated intervals, each row judged by a calibration with four
             fifths of the rows, it not among them.
         misfit: The `Misfit` whose factors multiply predicted standard deviations, or None.
+        checked: `Predictions` by the rows that calibrated, in two halves, each judged by the
+            calibration of the other; None of a file, whose diagnostics have it.
     """
 
     method: str
@@ -79,6 +82,7 @@ class Calibration:
     coverage_before: Array
     coverage_after: Array
     misfit: Misfit | None = None
+    checked: Predictions | None = None
 
     def __repr__(self) -> str:
         return f"<Calibration: {self.in_short}>"
