@@ -94,15 +94,23 @@ def test_a_fit_ends_with_a_calibration_by_its_own_rows(ended, tmp_path):
     assert f"Calibrated   by {record.num_rows} rows of the fit" in run.report()
     model.save(tmp_path / "model.h5")
     assert tfbnn.load(tmp_path / "model.h5").calibration.to_json() == record.to_json()
+    # Half of the rows judge the bars that the others would have, also after a resume, and in the file.
+    found = run.predictions
+    assert found.is_calibrated and found.num_rows == record.num_rows and found.ok is not None
+    assert tfbnn.load(tmp_path / "model.h5").diagnose().predictions.text == found.text
+    assert f"Chains       {'yes' if run.chains.ok else 'no'}. " in run.report()
     # It is what the method finds, which a run folder needs: that is of the draws alone.
     loaded = tfbnn.load(folder)
     assert loaded.calibration is None
+    assert not loaded.diagnose().predictions.is_calibrated
     assert loaded.calibrate(method="loo").to_json() == record.to_json()
+    assert loaded.diagnose().predictions.text == found.text
 
 
 def test_a_run_that_goes_on_ends_as_it_was_begun_or_as_it_is_told(ended):
-    model, _, folder = ended
-    resumed, _ = tfbnn.resume(folder, verbose=0)
+    model, first, folder = ended
+    resumed, again = tfbnn.resume(folder, verbose=0)
+    assert again.verdict == first.verdict and again.predictions.text == first.predictions.text
     assert resumed.calibration.to_json() == model.calibration.to_json()
     # And no calibration outlives the draws that it was of.
     other = resumed

@@ -44,7 +44,10 @@ def test_fit(fitted, folder):
     assert "48 training rows: b, a -> y." in err and "Saved fitted.h5." in err
     # The report says it all, once, in the words of the command line.
     assert "Warning" not in err and out.startswith("Verdict      not yet (")
-    assert "tfbnn fit ... --num-results" in out and "run.report" not in out
+    # Advice can be pasted: the command as it was, with one more option.
+    words = " ".join(out.replace("\\\n", "").split())
+    assert "Next: tfbnn fit train.csv --target y --features b,a " in words
+    assert "-o fitted.h5 --num-results " in words and "run.report" not in out
     ensemble = tfbnn.load(folder / "fitted.h5").posterior
     assert ensemble.feature_names == ("b", "a")
     assert ensemble.spec.layer_sizes == (2, 3, 1)

@@ -90,4 +90,5 @@ class FakeFits:
             vector_target=rows.vector_target,
             row_noise=rows.noise is not None,
         )
-        return SimpleNamespace(diagnosis=self.diagnosis, num_results=8)
+        verdict = None if self.diagnosis is None else self.diagnosis.verdict
+        return SimpleNamespace(diagnosis=self.diagnosis, num_results=8, verdict=verdict)

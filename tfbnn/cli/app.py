@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ exit codes:
   0   done
   1   a chain failed
   2   bad input
-  3   finished, but with --strict and not usable for error bars
+  3   ended without draws, or with --strict and not usable for error bars
   85  stopped by SIGINT or SIGTERM, and with a run folder resumable"""
 
 
@@ -102,6 +103,8 @@ def _run(argv: Sequence[str]) -> int:
         args = parse(*parsers(), argv)
     except SystemExit as stop:
         return int(stop.code or 0)
+    if args.command == "fit":
+        args.fitted_by = shlex.join(["tfbnn", *argv])
     code: int = 0
     try:
         code = args.run(args)

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import os
+import shlex
 import textwrap
 import time
 import warnings
@@ -138,7 +139,7 @@ def _fit(path: str, target: str) -> BayesianMLP:
             "num_results": SIZE.num_results,
         }
         run = fit_columns(model, (x, y, None), [target], [], **lengths, **SIZE.options)
-    print(run.report(interface=Interface(is_command_line=True)))
+    print(run.report(interface=Interface(is_command_line=True, command=_same_fit(path, target))))
     print()
     _paragraph(
         "How to read this: four independent chains should end up with the same predictions. "
@@ -197,11 +198,16 @@ def _show_next_steps(folder: str, target: str, seconds: float) -> None:
     print(f"tfbnn info {model}")
     print(f"tfbnn predict {model} {test} --quantiles 0.16,0.84")
     print(f"tfbnn report {model} {test} -o {os.path.join(folder, 'report.html')}")
-    lengths = f"--num-burnin-steps {SIZE.num_burnin_steps} --num-results {SIZE.num_results}"
-    print(f"tfbnn fit {train} --target {target} {lengths} -o mine.h5")
+    print(_same_fit(train, target))
     print("    # the fit of this demo; without the numbers, until the draws are good enough")
     print(f"tfbnn evaluate mine.h5 {test}")
     print("tfbnn fit --help")
+
+
+def _same_fit(path: str, target: str) -> str:
+    """The command that makes the fit of the demo."""
+    lengths = f"--num-burnin-steps {SIZE.num_burnin_steps} --num-results {SIZE.num_results}"
+    return f"tfbnn fit {shlex.quote(path)} --target {target} {lengths} -o mine.h5"
 
 
 def _heading(text: str) -> None:

@@ -9,7 +9,8 @@ from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json, say
 from tfbnn.cli.following import follow, lines_to
 from tfbnn.cli.options import add_model_argument, add_strict_option, load_model
 from tfbnn.diagnostics.diagnosis import Diagnosis
-from tfbnn.diagnostics.problem import Interface, Spoils
+from tfbnn.diagnostics.problem import Interface
+from tfbnn.diagnostics.verdict import USABLE
 from tfbnn.diagnostics.wording import text_width, wrapped
 
 HELP = "have the chains of a saved model converged?"
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     coarsened, basins = model.spec.coarsening_note, model.posterior.basins
     folder = args.model if os.path.isdir(args.model) else None
     interface, width = Interface(is_command_line=True, folder=folder), text_width()
+    origin = model.posterior.provenance
+    interface = interface.of_run(origin.until, origin.ended)
     if args.json:
         told = {"bias": bias, "coarsened": coarsened, "basins": basins and basins.to_json()}
         print_json(diagnosis.to_dict(interface) | told)
@@ -56,5 +59,5 @@ def run(args: argparse.Namespace) -> int:
 
 def verdict(diagnosis: Diagnosis | None, strict: bool) -> int:
     """The exit code after a diagnosis, which is None where there were too few draws for one."""
-    failed = diagnosis is None or diagnosis.spoils != Spoils.NOTHING
+    failed = diagnosis is None or diagnosis.verdict != USABLE
     return DIAGNOSTICS_FAILED if strict and failed else DONE

@@ -7,7 +7,7 @@ from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import add_model_argument, load_model
-from tfbnn.diagnostics.problem import VERDICTS
+from tfbnn.diagnostics.verdict import EARLIER, VERDICTS, Chains, Predictions, answer_lines
 from tfbnn.diagnostics.wording import counted, megabytes
 from tfbnn.posterior import facts
 from tfbnn.posterior.ensemble import Ensemble
@@ -77,9 +77,14 @@ def _lines(ensemble: Ensemble) -> facts.Facts:
             yield "Relevance", f"{name}: {scale:.3g} ({low:.3g} to {high:.3g})"
     if ensemble.diagnostics is not None:
         count = len(ensemble.diagnostics.get("warnings") or ())
-        verdict = ensemble.diagnostics.get("verdict")  # earlier releases gave none
-        told = f"{verdict}, " if verdict in VERDICTS.values() else ""
+        verdict = str(ensemble.diagnostics.get("verdict"))  # earlier releases gave none
+        verdict = EARLIER.get(verdict, verdict)
+        told = f"{verdict}, " if verdict in VERDICTS else ""
         hint = "; see tfbnn diagnose" if count else ""
         yield "Diagnosis", f"{told}{counted(count, 'warning')} after the fit{hint}"
+        chains = Chains.from_json(ensemble.diagnostics.get("chains"))
+        if chains is not None:
+            predictions = Predictions.from_json(ensemble.diagnostics.get("predictions"))
+            yield from answer_lines(chains, predictions)
     yield from facts.choice_facts(ensemble)
     yield from facts.origin_facts(ensemble)

@@ -1,7 +1,6 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
 import argparse
-import math
 import os
 import shlex
 import warnings
@@ -25,9 +24,6 @@ from tfbnn.run.preparation import has_begun, preparation_in
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import signals_held
-
-# Times what a run has spent that had no time for a draw.
-_ENOUGH = 3.0
 
 
 def run_to_the_end(
@@ -72,20 +68,21 @@ def run_to_the_end(
                 _remove(folder)
         if run.num_results:
             _save(model, folder, args)
-        else:  # it was out of time
+        else:  # it was out of time, and the report says how to go on
             _save_stopped(model, folder, args)
-            _say_how_to_go_on(folder, args, _ENOUGH * sum(run.seconds.values()))
         if run.num_results and is_own_folder(folder, args.model_file):
             _remove(folder)
             folder = None
-        interface = Interface(is_command_line=True, folder=folder)
+        interface = Interface(True, folder, args.model_file, command=getattr(args, "fitted_by", ""))
         if args.json:
             print_json(run.to_dict(interface))
         else:
             print(run.report(details=getattr(args, "verbose", None) == 2, interface=interface))
         if hold.seen:
             say("The run was over when it was asked to stop: nothing is missing.")
-        return verdict(run.diagnosis, args.strict) if run.num_results else DIAGNOSTICS_FAILED
+        if not run.num_results:
+            return DIAGNOSTICS_FAILED
+        return verdict(run.diagnosis, args.strict)
 
 
 def _save(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
@@ -136,15 +133,12 @@ def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | N
         return None
 
 
-def _say_how_to_go_on(
-    folder: str | None, args: argparse.Namespace, max_seconds: float | None = None
-) -> None:
+def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
     if folder is None:
         say("With --output FOLDER a run that is stopped goes on where it was.")
     elif has_begun(folder):
         save = "" if args.model_file is None else f" -o {shlex.quote(args.model_file)}"
-        limit = "" if max_seconds is None else f" --max-seconds {math.ceil(max_seconds)}"
-        say(f"Go on with: tfbnn resume {shlex.quote(folder)}{limit}{save}")
+        say(f"Go on with: tfbnn resume {shlex.quote(folder)}{save}")
     else:
         say("Sampling had not begun: the same command starts anew.")
 

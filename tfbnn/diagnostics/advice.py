@@ -17,7 +17,14 @@ from tfbnn.diagnostics.agreement import (
 )
 from tfbnn.diagnostics.diagnosis import Diagnosis, upper
 from tfbnn.diagnostics.movement import MIN_DRAWS, Sampled, other_step
-from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Spoils
+from tfbnn.diagnostics.problem import (
+    LONGER_SEARCH,
+    TIMES_TO_WARM_UP,
+    Problem,
+    Remedy,
+    Spoils,
+    round_up,
+)
 from tfbnn.diagnostics.wording import named, percent
 
 _DIVERGENT_LIMIT = 0.01
@@ -35,22 +42,22 @@ _STACK = "tfbnn stack MODEL.h5 VALIDATION.csv -o STACKED.h5"
 
 
 def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
-    """Yields what is wrong with chains, the most serious first."""
+    """Yields what is wrong with chains, causes before what follows from them."""
+    moves = not sampled.stands_still.any()  # else that is why
+    yield from _not_finite(sampled)
+    if moves:
+        yield from _divergences(diagnosis, sampled)
     yield from _low_log_prob(sampled)
-    if not sampled.stands_still.any():  # else that is why
+    if moves:
         yield from _undefined(diagnosis, sampled)
         yield from _disagreement(diagnosis, sampled)
-        yield from _divergences(diagnosis, sampled)
         yield from _low_ebfmi(diagnosis, sampled)
         yield from _long_trajectories(sampled)
 
 
-def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
-    """Names chains whose log density is not finite or far below that of the others."""
-    if "lp" not in sampled.stats:
-        return
-    log_probs = np.asarray(sampled.stats["lp"], dtype=float)
-    finite = np.isfinite(log_probs).all(axis=1)
+def _not_finite(sampled: Sampled) -> Iterator[Problem]:
+    """Names chains whose log density is not finite."""
+    finite = sampled.has_finite_density
     if not finite.all():
         yield Problem(
             f"{named('Chain', np.flatnonzero(~finite))} visited a log density that is not finite",
@@ -61,10 +68,15 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
             ),
             Spoils.ERROR_BARS,
         )
+
+
+def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
+    """Names chains whose log density is far below that of the others."""
     # A spread needs draws that differ, and a comparison other chains.
-    usable = np.flatnonzero(finite & ~sampled.stands_still)
-    if len(usable) < 2 or log_probs.shape[1] < MIN_DRAWS:
+    usable = np.flatnonzero(sampled.has_finite_density & ~sampled.stands_still)
+    if "lp" not in sampled.stats or len(usable) < 2 or sampled.num_draws < MIN_DRAWS:
         return
+    log_probs = np.asarray(sampled.stats["lp"], dtype=float)
     means, spreads = log_probs[usable].mean(axis=1), log_probs[usable].std(axis=1)
     others = [np.arange(len(usable)) != place for place in range(len(usable))]
     gaps = np.array([np.median(means[rest]) for rest in others]) - means
@@ -145,8 +157,8 @@ def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
     bulk, tail = diagnosis.ess_function, diagnosis.tail_ess_function
     texts = [
         f"R-hat in function space is above {RHAT_LIMIT} for {(rhats > RHAT_LIMIT).sum()} of {size} "
-        "reference outputs; error bars need 95 % of them below, and the others below "
-        f"{largest_rhat():.4g}.",
+        "reference outputs. For error bars it must be below at 95 % of them, and below "
+        f"{largest_rhat():.4g} everywhere.",
         f"The effective sample size is below {ESS_LIMIT} for {(bulk < ESS_LIMIT).sum()} (bulk) and "
         f"{(tail < ESS_LIMIT).sum()} (tail) of them.",
         "R-hat of the weights is secondary: permuted hidden units and flipped signs leave the function "
@@ -155,12 +167,6 @@ def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
     if smallest < ESS_LIMIT:
         times = ESS_LIMIT / max(smallest, 1.0)
         texts.append(f"By the smallest it takes {times:.2g} times as many draws.")
-    if (rhats > RHAT_LIMIT).any():
-        texts.append(
-            "Of chains that stay in modes of their own basins() says how much of the posterior is "
-            "there; they can be weighed by how well they predict held-out rows (stacking), which is "
-            "not the posterior."
-        )
     return " ".join(texts)
 
 
@@ -171,6 +177,7 @@ def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
             "the same kernel with a higher target_accept_prob, such as 0.95, or a less concentrated "
             "prior",
             "the same --kernel with a higher --target-accept-prob, such as 0.95, or another --prior",
+            times=TIMES_TO_WARM_UP,
         )
         if not sampled.adapts:
             remedy = other_step(sampled, "smaller")
@@ -195,7 +202,7 @@ def _low_ebfmi(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
                 "a larger --num-burnin-steps",
             )
             if sampled.adapts
-            else Remedy(num_results=2 * sampled.num_draws),
+            else Remedy(num_results=2 * sampled.num_draws, times=2.0),
             Spoils.ERROR_BARS,
         )
 
@@ -233,16 +240,15 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
     if not sampled.adapts and np.median(sampled.acceptance) < _LOW_ACCEPTANCE:
         return other_step(sampled, "smaller")
     times = min(max(ESS_LIMIT / max(smallest, 1.0), 2.0), _MOST_TIMES)
-    num_results = _round_up(times * sampled.num_draws)
+    num_results = round_up(times * sampled.num_draws)
     if not can_weigh:
-        return Remedy(num_results=num_results)
+        return Remedy(num_results=num_results, times=times)
     if num_results > _MOST_DRAWS:
         why = "the chains stay in modes of their own, which more draws do not mend"
         return Remedy(f"model.stack_chains: {why}", f"{_STACK}: {why}")
-    return Remedy("or model.stack_chains", num_results=num_results)
-
-
-def _round_up(number: float) -> int:
-    """The next number with one digit other than zero, for draws that nobody counts by ones."""
-    unit = 10 ** int(np.floor(np.log10(number)))
-    return int(np.ceil(number / unit) * unit)
+    return Remedy(
+        "if they stay apart, model.basins() shows the weight each deserves; model.stack_chains "
+        "weights them by held-out scores instead, which is not the posterior",
+        num_results=num_results,
+        times=times,
+    )

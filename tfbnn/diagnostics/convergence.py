@@ -1,7 +1,7 @@
 """Computes the diagnosis of one run out of its draws."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,8 +13,9 @@ from tfbnn.diagnostics.diagnosis import Diagnosis, defined
 from tfbnn.diagnostics.fit_advice import find_effects, find_misfits
 from tfbnn.diagnostics.fit_check import FitCheck
 from tfbnn.diagnostics.movement import Sampled, Stats, find_causes
-from tfbnn.diagnostics.problem import ABOVE_FIRST, Spoils, verdict_of
+from tfbnn.diagnostics.problem import ABOVE_FIRST, About, Problem, Spoils, verdict_of
 from tfbnn.diagnostics.sample_stats import STATISTICS
+from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.system.arrays import Array
 
 
@@ -77,16 +78,59 @@ def diagnose(
     )
     transitions = draws.shape[0] * draws.shape[1] * transitions_per_draw
     sampled = Sampled(draws, stats, transitions, max_tree_depth, adapts is not False, is_adjusted)
-    misfits, chains = find_misfits(fit), tuple(find_problems(diagnosis, sampled))
+    found = (*find_causes(sampled), *find_problems(diagnosis, sampled))
+    return dataclasses.replace(
+        diagnosis, num_transitions=transitions, problems=_problems(found, fit)
+    )
+
+
+def judged_by(diagnosis: Diagnosis, predictions: Predictions) -> Diagnosis:
+    """The diagnosis of a model with other rows to judge its predictions by."""
+    fit = diagnosis.fit and dataclasses.replace(diagnosis.fit, predictions=predictions)
+    return dataclasses.replace(diagnosis, fit=fit, problems=_problems(diagnosis.problems, fit))
+
+
+def _problems(of_chains: Iterable[Problem], fit: FitCheck | None) -> tuple[Problem, ...]:
+    """All problems, causes before what follows from them, each with what to do.
+
+    Args:
+        of_chains: Those of the chains, in this order; others are passed over.
+        fit: FitCheck that tells the others.
+    """
+    of_chains = tuple(of_chains)
+    causes = [problem for problem in of_chains if problem.about == About.MOVEMENT]
+    chains = [problem for problem in of_chains if problem.about == About.CHAINS]
+    misfits = [_of_model(problem) for problem in find_misfits(fit)]
     spoiled = verdict_of(misfits)
-    if spoiled == Spoils.MEANS:  # more draws of such a model are of no use
-        chains = tuple(dataclasses.replace(problem, remedy=ABOVE_FIRST) for problem in chains)
     # What is as bad as a misfit follows from it.
-    effects = [effect for effect in find_effects(fit) if not spoiled or effect.spoils > spoiled]
-    problems = (*find_causes(sampled), *misfits, *chains, *effects)
-    # Causes before what follows from them; last what spoils nothing.
-    ordered = tuple(sorted(problems, key=lambda problem: problem.spoils == Spoils.NOTHING))
-    return dataclasses.replace(diagnosis, num_transitions=transitions, problems=ordered)
+    effects = [
+        _of_model(problem)
+        for problem in find_effects(fit)
+        if not spoiled or problem.spoils > spoiled
+    ]
+    if verdict_of(causes) == Spoils.MEANS:  # nothing is known of chains that do not move
+        misfits, chains, effects = map(_advised_above, (misfits, chains, effects))
+    elif spoiled == Spoils.MEANS:  # more draws of such a model are of no use
+        chains = _advised_above(chains)
+    else:  # a later one may follow from the first
+        serious = [problem for problem in chains if problem.spoils]
+        others = [problem for problem in chains if not problem.spoils]
+        chains = [*serious[:1], *_advised_above(serious[1:]), *others]
+    # Last what spoils nothing.
+    return tuple(
+        sorted(
+            (*causes, *misfits, *chains, *effects),
+            key=lambda problem: problem.spoils == Spoils.NOTHING,
+        )
+    )
+
+
+def _of_model(problem: Problem) -> Problem:
+    return dataclasses.replace(problem, about=About.MODEL)
+
+
+def _advised_above(problems: list[Problem]) -> list[Problem]:
+    return [dataclasses.replace(problem, remedy=ABOVE_FIRST) for problem in problems]
 
 
 def _check_shapes(draws: Array, function_draws: Array, stats: Stats) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck
-from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Problem, Spoils, verdict_of
+from tfbnn.diagnostics.problem import PYTHON, About, Interface, Problem, Spoils, verdict_of
+from tfbnn.diagnostics.verdict import MEANINGS, Chains, Predictions, answer_lines, verdict_on
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, shown, wrapped
 from tfbnn.system.arrays import Array
 from tfbnn.system.notebooks import folded
@@ -89,9 +90,26 @@ class Diagnosis:
         return verdict_of(self.problems)
 
     @property
+    def chains(self) -> Chains:
+        """Whether the chains agree and are long enough."""
+        serious = [one for one in self.problems if one.spoils and one.about != About.MODEL]
+        if serious:
+            return Chains(False, serious[0].what.partition(":")[0])
+        rhat = _number_text(upper(self.rhat_function)["q95"])
+        size = np.fmin(lower(self.ess_function)["min"], lower(self.tail_ess_function)["min"])
+        return Chains(True, f"They agree and are long enough (R-hat {rhat}, ESS {size:.0f})")
+
+    @property
+    def predictions(self) -> Predictions:
+        """Whether error bars hold on rows that calibrated nothing."""
+        return Predictions() if self.fit is None else self.fit.predictions
+
+    @property
     def verdict(self) -> str:
-        """What the predictions are good for: a text of `VERDICTS`."""
-        return VERDICTS[self.spoils]
+        """What the draws are good for: one of `tfbnn.diagnostics.verdict.VERDICTS`."""
+        of_model = [one for one in self.problems if one.about == About.MODEL]
+        of_chains = [one for one in self.problems if one.about != About.MODEL]
+        return verdict_on(verdict_of(of_chains), verdict_of(of_model), self.predictions.ok)
 
     @property
     def headline(self) -> str:
@@ -102,7 +120,7 @@ class Diagnosis:
         return f"{self.verdict} ({counted(len(self.problems), noun)})"
 
     def lines(self, interface: Interface, width: int, details: bool = False) -> list[str]:
-        """The verdict, and below it every problem with what to do next.
+        """The verdict with what it is made of, and below it every problem with what to do next.
 
         Args:
             interface: In whose words.
@@ -111,6 +129,11 @@ class Diagnosis:
         """
         return [
             wrapped("Verdict".ljust(LABEL_WIDTH), self.headline, width),
+            *(
+                wrapped(label.ljust(LABEL_WIDTH), text, width)
+                for label, text in answer_lines(self.chains, self.predictions)
+            ),
+            wrapped(" " * LABEL_WIDTH, MEANINGS[self.verdict], width),
             *(problem.lines(interface, width, details) for problem in self.problems),
         ]
 
@@ -168,6 +191,8 @@ class Diagnosis:
         """
         return {name: _plain(part) for name, part in self._statistics().items()} | {
             "verdict": self.verdict,
+            "chains": self.chains.to_json(),
+            "predictions": self.predictions.to_json(),
             "warnings": [problem.sentences(interface) for problem in self.problems],
         }
 

@@ -6,7 +6,7 @@ or the scale of its data keeps from following the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tfbnn.diagnostics.fit_check import (
     TargetCheck,
 )
 from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Spoils, verdict_of
+from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.diagnostics.wording import percent, shown
 
 _COVERAGE_LIMIT = 0.1
@@ -40,6 +41,12 @@ _CALIBRATE = Remedy(
     "model.calibrate with rows that the fit has not seen, or with method='loo'",
     "tfbnn calibrate with rows that the fit has not seen",
 )
+_OTHER_NOISE = Remedy(
+    f"likelihood=StudentT() or HeteroscedasticGaussian(), or {_CALIBRATE.python}",
+    f"--likelihood student_t or heteroscedastic, or {_CALIBRATE.command}",
+)
+_WIDE = "Chains that disagree widen them, and so does a posterior that is far from normal."
+_NARROW_BARS = "The noise has other tails than the likelihood, or is larger for some rows."
 
 
 def find_misfits(fit: FitCheck | None) -> tuple[Problem, ...]:
@@ -60,8 +67,27 @@ def find_effects(fit: FitCheck | None) -> tuple[Problem, ...]:
     """What the predictions of the training rows fall short of; misfits would explain it."""
     if fit is None:
         return ()
-    coverage = () if fit.is_calibrated else _wrong_coverage(fit.rows)
-    return (*_unknown_rows(fit.rows), *coverage, *_little_explained(fit.rows))
+    rows, found = fit.rows, fit.predictions
+    # Rows that calibrated nothing decide, where there are enough of them.
+    coverage: Iterable[Problem] = ()
+    if found.ok is False:
+        coverage = [_failing_bars(found)]
+    elif found.ok is None and not fit.is_calibrated:
+        coverage = _wrong_coverage(rows)
+    return (*_unknown_rows(rows), *coverage, *_little_explained(rows))
+
+
+def _failing_bars(found: Predictions) -> Problem:
+    """Error bars that do not hold on rows that calibrated nothing."""
+    is_wide = found.pull_width < 1.0
+    name = f" of {shown(found.target)}" if found.target else ""
+    return Problem(
+        f"The error bars{name} are too {'wide' if is_wide else 'narrow'} on {found.num_rows} "
+        f"{found.source}",
+        f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
+        _CALIBRATE if is_wide or found.is_calibrated else _OTHER_NOISE,
+        Spoils.ERROR_BARS,
+    )
 
 
 def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
@@ -202,8 +228,8 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
     if isinstance(rows, ClassesCheck):
         if not rows.calibration_error <= _COVERAGE_LIMIT:  # nor is an unknown one within
             yield Problem(
-                "The probabilities miss the shares of right classes by "
-                f"{percent(rows.calibration_error)} of the training rows on average",
+                f"Predicted probabilities are off by {100 * rows.calibration_error:.0f} percentage "
+                "points on average, on the training rows",
                 "That is the expected calibration error.",
                 _JUDGE,
                 Spoils.ERROR_BARS,
@@ -227,15 +253,8 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
                 f"The intervals of {shown(target.name)} are too {'wide' if wide else 'narrow'}: those of "
                 f"{percent(LEVELS[worst])} hold {percent(target.coverage[worst])} of the training "
                 f"rows, each as if left out (pull width {target.pull_width:.2g})",
-                "Chains that disagree widen them, and so does a posterior that is far from normal."
-                if wide
-                else "The noise has other tails than the likelihood, or is larger for some rows.",
-                _CALIBRATE
-                if wide
-                else Remedy(
-                    f"likelihood=StudentT() or HeteroscedasticGaussian(), or {_CALIBRATE.python}",
-                    f"--likelihood student_t or heteroscedastic, or {_CALIBRATE.command}",
-                ),
+                _WIDE if wide else _NARROW_BARS,
+                _CALIBRATE if wide else _OTHER_NOISE,
                 Spoils.ERROR_BARS,
             )
 

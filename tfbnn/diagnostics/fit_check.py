@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
+
+from tfbnn.diagnostics.verdict import Predictions
 
 # Central intervals whose coverage is judged: those of one and two standard deviations.
 LEVELS = (0.683, 0.954)
@@ -77,7 +79,7 @@ class NumbersCheck:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
-        names = {field.name for field in fields(TargetCheck)}
+        names = {one.name for one in fields(TargetCheck)}
         targets = []
         for target in entry["targets"]:
             values = {name: _number(target[name]) for name in names - {"name", "coverage"}}
@@ -179,12 +181,14 @@ class FitCheck:
         prior: PriorCheck.
         inputs: InputCheck.
         is_calibrated: Whether error bars are held to rows, whatever those of the draws are.
+        predictions: Predictions, by rows that calibrated nothing.
     """
 
     rows: RowsCheck | None
     prior: PriorCheck
     inputs: InputCheck
     is_calibrated: bool = False
+    predictions: Predictions = field(default_factory=Predictions)
 
 
 def _rounded(value: Any) -> Any:

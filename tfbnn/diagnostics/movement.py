@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfbnn.diagnostics.problem import Problem, Remedy, Spoils
+from tfbnn.diagnostics.problem import About, Problem, Remedy, Spoils
 from tfbnn.diagnostics.wording import counted, named, percent
 from tfbnn.system.arrays import Array
 
@@ -55,6 +55,20 @@ class Sampled:
         return rates
 
     @property
+    def has_finite_density(self) -> Array:
+        """Whose log densities are finite, as those that nobody knows are taken to be [C]."""
+        if "lp" not in self.stats:
+            return np.ones(self.num_chains, bool)
+        finite: Array = np.isfinite(np.asarray(self.stats["lp"], dtype=float)).all(axis=1)
+        return finite
+
+    @property
+    def has_step(self) -> bool:
+        """Whether the kernel has a step size, which those of the user's own keep to themselves."""
+        steps = self.stats.get("step_size")
+        return steps is None or not np.isnan(steps).all()
+
+    @property
     def stands_still(self) -> Array:
         """Which chains never moved [C]."""
         if self.num_draws < 2:
@@ -77,8 +91,9 @@ def _too_little(sampled: Sampled) -> Iterator[Problem]:
             f"The chains have only {counted(sampled.num_draws, 'draw')} each, too few for any "
             "convergence number",
             "",
-            Remedy(num_results=100),
+            Remedy(num_results=100, times=100 / max(sampled.num_draws, 1)),
             Spoils.MEANS,
+            About.MOVEMENT,
         )
     if sampled.num_chains < 2:
         yield Problem(
@@ -87,6 +102,7 @@ def _too_little(sampled: Sampled) -> Iterator[Problem]:
             "the same predictions.",
             Remedy("num_chains=4 or more", "--num-chains 4 or more"),
             Spoils.ERROR_BARS,
+            About.MOVEMENT,
         )
 
 
@@ -102,6 +118,7 @@ def _unmoved(sampled: Sampled) -> Iterator[Problem]:
             "small steps smaller still: it scales the weights by how far they came.",
             other_step(sampled, "larger"),
             Spoils.MEANS,
+            About.MOVEMENT,
         )
     stuck = np.flatnonzero(still & ~accepted)
     if stuck.size:
@@ -110,6 +127,7 @@ def _unmoved(sampled: Sampled) -> Iterator[Problem]:
             "All their draws are one point.",
             other_step(sampled, "smaller"),
             Spoils.MEANS,
+            About.MOVEMENT,
         )
 
 
@@ -124,11 +142,15 @@ def _biased(sampled: Sampled) -> Iterator[Problem]:
                 "an adjusted --kernel, or compare with a run at half the --step-size",
             ),
             Spoils.ERROR_BARS,
+            About.MOVEMENT,
         )
 
 
 def other_step(sampled: Sampled, kind: str) -> Remedy:
     """What to do for a "larger" or "smaller" step."""
+    if not sampled.has_step:
+        words = f"{kind} steps of your own kernel"
+        return Remedy(words, words)
     if sampled.adapts:  # it should have found one: rounding, or a start far out
         return Remedy(
             "dtype='float64', another seed, or a larger num_burnin_steps",

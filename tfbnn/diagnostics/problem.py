@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import IntEnum
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum
+
+import numpy as np
 
 from tfbnn.diagnostics.wording import wrapped
 
@@ -18,11 +22,16 @@ class Spoils(IntEnum):
     MEANS = 2
 
 
-VERDICTS = {
-    Spoils.NOTHING: "usable for error bars",
-    Spoils.ERROR_BARS: "usable for means, not yet for error bars",
-    Spoils.MEANS: "not yet",
-}
+class About(Enum):
+    """What a problem is about; what stands above explains what stands below."""
+
+    MOVEMENT = 0
+    CHAINS = 1
+    MODEL = 2
+
+
+# By how much a time limit was too short for a warm-up that it ended or cut short.
+TIMES_TO_WARM_UP = 3.0
 
 
 @dataclass(frozen=True)
@@ -32,26 +41,87 @@ class Interface:
     Attributes:
         is_command_line: Whether to name commands and options; else calls and arguments.
         folder: The run folder, or None where there is none, so that only a new fit goes on.
+        model_file: Where the command saves the model, or None where nobody said.
+        max_seconds: Time limit of the run, or None.
+        is_out_of_time: Whether the limit ended the run.
+        command: The command that fitted, whose options later ones overrule; "" where nobody knows.
     """
 
     is_command_line: bool = False
     folder: str | None = None
+    model_file: str | None = None
+    max_seconds: float | None = None
+    is_out_of_time: bool = False
+    command: str = ""
+
+    def of_run(self, until: str | None, ended: str | None) -> Interface:
+        """The same about a run that was to go on until this, and why it ended."""
+        limit = re.search(r"max_seconds=([0-9.e+]+)", until or "")
+        if limit is None:
+            return self
+        is_over = re.search("max_seconds|out of time|time is over", ended or "", re.I) is not None
+        return replace(self, max_seconds=float(limit[1]), is_out_of_time=is_over)
 
     @property
     def details(self) -> str:
         """How to get the whole report."""
         if self.is_command_line:
-            return "--verbose 2, or later: tfbnn diagnose MODEL.h5"
+            file = shlex.quote(self.model_file or "MODEL.h5")
+            return f"--verbose 2, or later: tfbnn diagnose {file}"
         return "run.report(details=True)"
 
-    def more_draws(self, num_results: int) -> str:
-        """How to get so many draws per chain."""
+    def more_draws(self, num_results: int, times: float) -> str:
+        """How to get so many draws per chain, which is so many times as many as there are."""
+        options = {} if self.is_out_of_time else {"num_results": num_results}
+        return self._go_on(options | self._longer(times))
+
+    def more_time(self) -> str:
+        """How to go on with a run whose time was over before it had draws."""
+        return self._go_on(self._longer(TIMES_TO_WARM_UP))
+
+    def anew(self, times: float) -> str:
+        """How to give a new fit so many times the time, where time ended the run; else "".
+
+        Its warm-up is longer then, while a resumed run keeps what was tuned.
+        """
+        return self._same_fit(self._longer(times)) if self.is_out_of_time else ""
+
+    def _go_on(self, options: dict[str, int]) -> str:
+        return self._same_fit(options) if self.folder is None else self._resume(options)
+
+    def _longer(self, times: float) -> dict[str, int]:
+        if self.max_seconds is None:
+            return {}
+        return {"max_seconds": round_up(self.max_seconds * max(times, 2.0))}
+
+    def _same_fit(self, options: dict[str, int]) -> str:
         if self.is_command_line:
-            begin = "fit ..." if self.folder is None else f"resume {shlex.quote(self.folder)}"
-            return f"tfbnn {begin} --num-results {num_results}"
-        if self.folder is None:
-            return f"fit_posterior(..., num_results={num_results})"
-        return f"tfbnn.resume({self.folder!r}, num_results={num_results})"
+            return f"{self.command or 'the same command with'} {_as_options(options)}"
+        return f"fit_posterior with {_as_arguments(options)}"
+
+    def _resume(self, options: dict[str, int]) -> str:
+        folder = self.folder or ""
+        if not self.is_command_line:
+            return f"tfbnn.resume({folder!r}, {_as_arguments(options)})"
+        # A folder that a fit keeps by itself has the name of its model.
+        own, ending = os.path.splitext(folder.rstrip("/"))
+        file = self.model_file or (own if ending == ".run" else "MODEL.h5")
+        command = f"tfbnn resume {shlex.quote(folder)} {_as_options(options)}"
+        return f"{command} -o {shlex.quote(file)}"
+
+
+def _as_options(options: dict[str, int]) -> str:
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
+
+
+def _as_arguments(options: dict[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in options.items())
+
+
+def round_up(number: float) -> int:
+    """The next number with one digit other than zero, for numbers that nobody counts by ones."""
+    unit = 10 ** max(int(np.floor(np.log10(number))), 0)
+    return int(np.ceil(number / unit) * unit)
 
 
 PYTHON = Interface()
@@ -64,25 +134,32 @@ class Remedy:
     Attributes:
         python, command: In calls, and in options of the command line.
         num_results: Draws per chain to go on to, named before what else is said; or None.
+        times: How many times as many draws these are; without num_results, by how much a time limit
+            that ended the run should have been longer.
     """
 
     python: str = ""
     command: str = ""
     num_results: int | None = None
+    times: float = 0.0
 
     def words(self, interface: Interface) -> str:
         """What to do, in the words of an interface."""
-        more = "" if self.num_results is None else interface.more_draws(self.num_results)
+        more = ""
+        if self.num_results is not None:
+            more = interface.more_draws(self.num_results, self.times)
+        elif self.times:
+            more = interface.anew(self.times)
         other = self.command if interface.is_command_line else self.python
         return "; ".join(text for text in (more, other) if text)
 
 
 # Settings of one's own hold out nothing unless told to, and starts are the worse for it.
 LONGER_SEARCH = Remedy(
-    "a longer Pretraining(epochs=..., early_stopping=..., validation_split=0.15)",
+    "a longer pretraining=Pretraining(epochs=3000, early_stopping=300, validation_split=0.15)",
     "more --epochs, with --early-stopping and --validation-split 0.15",
 )
-ABOVE_FIRST = Remedy("first what stands above", "first what stands above")
+ABOVE_FIRST = Remedy("first mend what stands above", "first mend what stands above")
 
 
 @dataclass(frozen=True)
@@ -94,12 +171,14 @@ class Problem:
         why: What it means, in sentences, for those who ask.
         remedy: Remedy.
         spoils: Spoils.
+        about: What it is about, by default the chains.
     """
 
     what: str
     why: str
     remedy: Remedy
     spoils: Spoils
+    about: About = About.CHAINS
 
     def sentences(self, interface: Interface, details: bool = True) -> str:
         """The problem, what it means where that is asked for, and what to do next."""
@@ -110,13 +189,32 @@ class Problem:
         text = f"! {self.sentences(interface, details)}"
         if len(text) <= width:
             return text
-        remedy = wrapped("  Next: ", self.remedy.words(interface), width)
-        return f"{wrapped('! ', self._says(details), width)}\n{remedy}"
+        return "\n".join(
+            [
+                wrapped("! ", self._says(details), width),
+                step_lines("  Next: ", self.remedy.words(interface), width),
+            ]
+        )
 
     def _says(self, details: bool) -> str:
         return f"{self.what}. {self.why}" if details and self.why else f"{self.what}."
 
 
+def step_lines(label: str, words: str, width: int) -> str:
+    """What to do next, broken at `width`; a command so that a shell takes its lines for one."""
+    if not words.startswith("tfbnn "):
+        return wrapped(label, words, width)
+    lines = [label]
+    for word in re.findall(r"(?:'[^']*'|\S)+", words):
+        is_first = lines[-1] == label or not lines[-1].strip()
+        if not is_first and len(lines[-1]) + len(word) + 3 > width:
+            lines[-1] += " \\"
+            lines.append(" " * len(label))
+            is_first = True
+        lines[-1] += word if is_first else f" {word}"
+    return "\n".join(lines)
+
+
 def verdict_of(problems: Iterable[Problem]) -> Spoils:
-    """The worst that any of them spoils; a key of VERDICTS."""
+    """The worst that any of them spoils."""
     return max((problem.spoils for problem in problems), default=Spoils.NOTHING)

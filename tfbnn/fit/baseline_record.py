@@ -10,6 +10,7 @@ import numpy as np
 
 from tfbnn.diagnostics.diagnosis import rows_texts
 from tfbnn.diagnostics.fit_check import RowsCheck
+from tfbnn.diagnostics.verdict import NO_CHAINS, NOT_SAMPLED, Chains, Predictions
 from tfbnn.diagnostics.wording import LABEL_WIDTH, text_width, wrapped
 from tfbnn.run.listeners.history import Columns
 from tfbnn.system.arrays import Array
@@ -42,7 +43,9 @@ class Baseline:
     stopped: bool
     history: dict[str, Columns] = field(default_factory=dict)
 
-    verdict: ClassVar[str] = "not sampled"
+    verdict: ClassVar[str] = NOT_SAMPLED
+    chains: ClassVar[Chains] = NO_CHAINS
+    predictions: ClassVar[Predictions] = Predictions()
 
     def __repr__(self) -> str:
         return f"Baseline: {self.verdict}, {self.label}\nprint(report()) says more"

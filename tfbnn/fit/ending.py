@@ -1,11 +1,13 @@
-"""How a fit ends: its error bars held to its own rows."""
+"""How a fit ends: its error bars held to its own rows, and judged."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.run.definition import FitDefinition
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.rows import Rows, evenly_spaced
@@ -42,6 +44,22 @@ def seconds_to_end(definition: FitDefinition, num_results: int) -> float:
     seen = calibrated + min(definition.num_rows, _MOST_SEEN)
     flops = 2.0 * definition.spec.num_products
     return _LEAST_SECONDS + draws * seen * (_SECONDS_OF_A_VALUE + flops * _SECONDS_OF_A_FLOP)
+
+
+def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictions | None:
+    """Whether error bars hold, by rows that calibrated nothing.
+
+    Args:
+        ensemble: Ensemble, calibrated or not.
+        validation: Validation rows of the fit, original units, or None.
+
+    Returns:
+        Predictions by validation rows, else by those that calibrated, in halves; None without either.
+    """
+    found = None if validation is None else check_held_out(ensemble, validation, "validation rows")
+    if found is not None and found.coverage:
+        return found
+    return None if ensemble.calibration is None else ensemble.calibration.checked
 
 
 def _some(rows: Rows) -> Rows:

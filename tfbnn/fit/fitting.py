@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tfbnn.diagnostics.diagnosis import Diagnosis
+from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import VerdictWarning
 from tfbnn.fit.assemble import (
     check_can_be_saved,
@@ -20,7 +21,7 @@ from tfbnn.fit.assemble import (
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose
-from tfbnn.fit.ending import calibrated_at_the_end
+from tfbnn.fit.ending import calibrated_at_the_end, judged_predictions
 from tfbnn.fit.estimate import time_to_take
 from tfbnn.fit.goal import make_goal
 from tfbnn.fit.job import Job
@@ -110,6 +111,7 @@ def fit(
         ladder=ladder,
         rungs=rungs,
         ended=result.ended,
+        until=None if (until := job.definition.sampling.until) is None else str(until),
         folder=options.output if options.output is None else str(options.output),
         history=job.history.to_dict(),
     )
@@ -175,10 +177,11 @@ class Place:
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
-    """The Diagnosis of an ensemble, which is kept with it; warns of what it spoils."""
-    diagnosis = diagnose_ensemble(ensemble, training_rows=job.transformed.train)
+    """The Diagnosis of an ensemble, which is kept with it; warns unless error bars hold."""
+    judged = judged_predictions(ensemble, job.definition.validation)
+    diagnosis = diagnose_ensemble(ensemble, None, job.transformed.train, judged)
     keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
-    if diagnosis.spoils:
+    if diagnosis.verdict not in (USABLE, CALIBRATED):
         warnings.warn(
             f"Verdict on these draws: {diagnosis.headline}. See run.report().",
             VerdictWarning,

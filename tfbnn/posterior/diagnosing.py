@@ -2,6 +2,7 @@
 
 from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.diagnostics.diagnosis import Diagnosis
+from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_fit
 from tfbnn.posterior.prediction import function_of_chains
@@ -10,7 +11,10 @@ from tfbnn.system.arrays import Array
 
 
 def diagnose_ensemble(
-    ensemble: Ensemble, x_reference: Array | None = None, training_rows: NetworkRows | None = None
+    ensemble: Ensemble,
+    x_reference: Array | None = None,
+    training_rows: NetworkRows | None = None,
+    predictions: Predictions | None = None,
 ) -> Diagnosis:
     """The diagnosis of an ensemble.
 
@@ -20,6 +24,7 @@ def diagnose_ensemble(
             with the ensemble.
         training_rows: The rows of the fit, transformed; by default what was said of them when the
             ensemble was fitted.
+        predictions: Predictions by better rows, or None; see `check_fit`.
     """
     function = function_of_chains(ensemble, x_reference)
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
@@ -35,5 +40,5 @@ def diagnose_ensemble(
         transitions_per_draw=provenance.transitions_per_draw,
         adapts=provenance.adapts_step_size,
         is_adjusted=provenance.bias is None,
-        fit=check_fit(ensemble, training_rows),
+        fit=check_fit(ensemble, training_rows, predictions),
     )

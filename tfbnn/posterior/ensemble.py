@@ -351,7 +351,13 @@ class Ensemble:
         """The same draws under other chain weights [C]."""
         weights = np.array(weights, dtype=np.float64)
         basins = None if self.basins is None else self.basins.under(weights)
-        return replace(self, chain_weights=weights, calibration=None, basins=basins)
+        return replace(
+            self,
+            chain_weights=weights,
+            calibration=None,
+            basins=basins,
+            diagnostics=without_predictions(self.diagnostics),
+        )
 
     def to_arviz(
         self,
@@ -419,3 +425,10 @@ def _scales(prior: WeightPrior, place: slice, theta: Array) -> Array:
     if prior.scale_prior is None:
         return np.full((1, 1), prior.scale)
     return np.exp(theta[:, place].astype(np.float64))
+
+
+def without_predictions(diagnostics: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Diagnostics of a model whose predictions have changed since they were judged."""
+    if diagnostics is None or "predictions" not in diagnostics:
+        return diagnostics
+    return {k: told for k, told in diagnostics.items() if k not in ("predictions", "verdict")}

@@ -19,16 +19,28 @@ from tfbnn.diagnostics.fit_check import (
     TargetCheck,
     rows_check_from_json,
 )
-from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, groups_of_chains, left_out
+from tfbnn.diagnostics.verdict import Predictions
+from tfbnn.posterior.basins.grouping import group_chains
+from tfbnn.posterior.calibration.left_out import (
+    FEWEST_JUDGED,
+    LEFT_OUT,
+    left_out,
+    require_moving_chains,
+)
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes
-from tfbnn.posterior.prediction import function_draws, target_tiles
+from tfbnn.posterior.prediction import function_draws, function_of_chains, target_tiles
+from tfbnn.posterior.row_scores import row_scores
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.priors.draws import draw_parameters
-from tfbnn.spec.rows import NetworkRows, evenly_spaced
-from tfbnn.system.arrays import Array
+from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced
+from tfbnn.system.arrays import Array, rows_at
 
 _MAX_ROWS = 1000
+_MAX_HELD_OUT = 1000
+# Of the noise, between which its distribution is interpolated.
+_NUM_LEVELS = 2000
+_OF_CLASSES = Predictions(why="class probabilities are judged by plots of held-out rows")
 _MAX_DRAWS, _MIN_DRAWS = 400, 50
 # Draws x rows x parameters, a few seconds: of wide networks fewer draws are taken.
 _MAX_WORK = 1e10
@@ -41,24 +53,52 @@ _FEWEST_REFERENCE_ROWS = 5
 _EDGE, _TAIL = 0.01, 1e-3
 
 
-def check_fit(ensemble: Ensemble, rows: NetworkRows | None) -> FitCheck:
+def check_fit(
+    ensemble: Ensemble, rows: NetworkRows | None, predictions: Predictions | None = None
+) -> FitCheck:
     """The FitCheck of an ensemble, its chains as they were sampled, without weights.
 
     Args:
         ensemble: Ensemble.
         rows: The training rows, of which at most 1000 are looked at, evenly spaced; None: what the
             ensemble's own diagnostics say of them, if anything.
+        predictions: Predictions by better rows; None: by the training rows, each left out, of bars
+            that nothing calibrated, else as the ensemble's own diagnostics have it.
     """
-    if rows is None:
-        found = rows_check_from_json((ensemble.diagnostics or {}).get("training_rows"))
-    else:
-        found = check_rows(ensemble, rows)
     is_calibrated = ensemble.calibration is not None
-    return FitCheck(found, check_prior(ensemble), check_inputs(ensemble), is_calibrated)
+    known = ensemble.diagnostics or {}
+    if rows is None:
+        found = rows_check_from_json(known.get("training_rows"))
+        judged = Predictions.from_json(known.get("predictions"))
+    else:
+        found, judged = _look_at(ensemble, rows)
+    if predictions is None and judged.coverage and judged.is_calibrated != is_calibrated:
+        judged = Predictions(why="the error bars have changed since they were judged")
+    predictions = predictions or judged
+    prior, inputs = check_prior(ensemble), check_inputs(ensemble)
+    return FitCheck(found, prior, inputs, is_calibrated, predictions)
+
+
+def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows") -> Predictions:
+    """The Predictions by at most 1000 rows, original units, that neither fit nor calibration has seen."""
+    if ensemble.spec.has_classes:
+        return _OF_CLASSES
+    chosen = evenly_spaced(len(rows.x), _MAX_HELD_OUT)
+    noise = None if rows.noise is None else rows_at(rows.noise, chosen)
+    rows = replace(rows, x=rows_at(rows.x, chosen), y=rows_at(rows.y, chosen), noise=noise)
+    scores = row_scores(ensemble, rows.y, ensemble.transform(rows))
+    is_calibrated = ensemble.calibration is not None
+    return Predictions.judge(scores.pit, scores.pull, source, is_calibrated, ensemble.target_names)
 
 
 def check_rows(ensemble: Ensemble, rows: NetworkRows) -> RowsCheck:
     """The agreement with at most 1000 of the training rows."""
+    return _look_at(ensemble, rows)[0]
+
+
+def _look_at(ensemble: Ensemble, rows: NetworkRows) -> tuple[RowsCheck, Predictions]:
+    """The agreement with at most 1000 of the training rows, and what they say each left out."""
+    num_rows = len(rows.x)
     chosen = evenly_spaced(len(rows.x), _MAX_ROWS)
     noise = None if rows.noise is None else rows.noise[chosen]
     rows = NetworkRows(rows.x[chosen], rows.y[chosen], noise)
@@ -67,7 +107,9 @@ def check_rows(ensemble: Ensemble, rows: NetworkRows) -> RowsCheck:
     affordable = int(_MAX_WORK / (len(chosen) * ensemble.spec.layout.num_parameters))
     step = -(-ensemble.num_draws // min(max(affordable, _MIN_DRAWS), _MAX_DRAWS))
     ensemble = ensemble.picked(lambda values: values[:, ::step])
-    return _classes(ensemble, rows) if ensemble.spec.has_classes else _numbers(ensemble, rows)
+    if ensemble.spec.has_classes:
+        return _classes(ensemble, rows), _OF_CLASSES
+    return _numbers(ensemble, rows, num_rows)
 
 
 def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
@@ -81,10 +123,13 @@ def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
     )
 
 
-def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
+def _numbers(
+    ensemble: Ensemble, rows: NetworkRows, num_rows: int
+) -> tuple[NumbersCheck, Predictions]:
     weights, shape = ensemble.draw_weights, rows.y.shape
     mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
-    groups = groups_of_chains(ensemble)
+    function = function_of_chains(ensemble)
+    groups = group_chains(function)
     for place, location, fitted, predicted in target_tiles(ensemble, rows):
         scale = np.broadcast_to(fitted, location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
@@ -119,7 +164,18 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
         )
         for index in range(shape[1])
     ]
-    return NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
+    check = NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
+    if np.any(np.mean(judged, axis=0) < FEWEST_JUDGED):
+        return check, Predictions(why="most rows decide their own predictions")
+    try:
+        require_moving_chains(ensemble, function, groups, num_rows)
+    except ValueError:
+        return check, Predictions(
+            why="the chains are too short to tell what a row left out changes"
+        )
+    levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
+    pit = np.where(judged > 0, np.interp(pull, quantile(levels), levels), np.nan)
+    return check, Predictions.judge(pit, pull, LEFT_OUT, False, names)
 
 
 def _left_out(pulls: Array, num_rows: int, ends: list[float]) -> dict[str, Any]:

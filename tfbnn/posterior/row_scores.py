@@ -13,14 +13,12 @@ from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.noise import noise_spread, sample_noisy
 from tfbnn.posterior.prediction import TargetTile, target_tiles
-from tfbnn.spec.distributions import normal_quantile
+from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 # Quantiles that stand for a calibrated distribution in its score.
 _NUM_LEVELS = 1000
-# Probabilities that normal quantiles are taken of; beyond are nine standard deviations.
-_LEAST = 1e-16
 
 
 class RowScores(NamedTuple):
@@ -150,7 +148,7 @@ def calibrated_scores(
     densities = calibration.log_density(score, groups) - np.log(spread)
     chosen = {
         "stddev": 0.5 * (high - low) * spread,
-        "pull": normal_quantile(np.clip(pit, _LEAST, 1.0 - _LEAST)),
+        "pull": normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL)),
         "pit": pit,
         "crps": crps(ensemble.y_pipeline.inverse(points), equal, y),
     }

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rhat_text, rows_texts, upper
-from tfbnn.diagnostics.problem import PYTHON, VERDICTS, Interface, Spoils
+from tfbnn.diagnostics.problem import PYTHON, Interface, step_lines
+from tfbnn.diagnostics.verdict import (
+    MEANINGS,
+    NO_CHAINS,
+    NOT_SAMPLED,
+    NOT_YET,
+    Chains,
+    Predictions,
+    answer_lines,
+)
 from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
@@ -47,6 +56,7 @@ class Run:
         calibration: `Calibration` of the error bars by the rows of the fit, or None without one.
         ended: Why the run ended when it did: "ESS 412 and R-hat 1.006 after 800 draws per chain" say;
             None where it was to have just so many draws, or was stopped.
+        until: When it was to end, as text; None: after just so many draws.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
         rungs: `tfbnn.run.coarsening.Rungs` of one that kept the draws of all rungs, else None.
         folder: The run folder, or None where draws were kept in memory.
@@ -84,6 +94,7 @@ class Run:
     folder: str | None = None
     choices: tuple[Choice, ...] = ()
     ended: str | None = None
+    until: str | None = None
     find_basins: Callable[[], Basins] | None = None
     history: dict[str, Columns] = field(default_factory=dict)
 
@@ -160,15 +171,39 @@ class Run:
 
     @property
     def verdict(self) -> str:
-        """What the draws are good for: "usable for error bars", "usable for means, ..." or "not yet".
+        """What the run is good for, by `chains` and `predictions`.
 
-        Error bars need R-hat of at most 1.01 at 95 % and 1.03 at all of the reference inputs, an
-        effective sample size of 400, at most 1 % divergent transitions, and central 68 % and 95 %
-        intervals that hold so many of the training rows, to within 10 %. Means need chains whose mean
-        predictions differ by less than a third of the standard deviation of the predictions, at 95 %
-        of the reference inputs. Neither is there where the model cannot follow its data.
+        "usable for error bars": the chains agree, and error bars hold where they were checked.
+        "calibrated predictions": the chains do not agree, but error bars hold on rows like those
+        seen; the posterior of single functions or weights is not to be read, and nothing is promised
+        outside the training inputs. "usable for means": error bars do not hold, or were not checked
+        and the chains do not agree; chains' means differ by less than a third of an error bar.
+        "not yet": the rest, and where the model cannot follow its rows. "not sampled": no draws.
         """
-        return VERDICTS[Spoils.MEANS] if self.diagnosis is None else self.diagnosis.verdict
+        if self.diagnosis is None:
+            return NOT_YET if self.num_results else NOT_SAMPLED
+        return self.diagnosis.verdict
+
+    @property
+    def chains(self) -> Chains:
+        """Whether the chains agree and are long enough: `ok`, `text`.
+
+        That needs R-hat of at most 1.01 at 95 % and 1.03 at all of the reference inputs, an effective
+        sample size of 400, and at most 1 % divergent transitions.
+        """
+        if self.diagnosis is None:
+            return Chains(False, "Too few draws were kept") if self.num_results else NO_CHAINS
+        return self.diagnosis.chains
+
+    @property
+    def predictions(self) -> Predictions:
+        """Whether error bars hold on rows that calibrated nothing: `ok`, None for not checked, `text`.
+
+        By validation rows, else by the rows of the fit, each left out; those that calibrate in two
+        halves, each judged by the calibration of the other. See
+        `tfbnn.diagnostics.verdict.Predictions` for the rule.
+        """
+        return Predictions() if self.diagnosis is None else self.diagnosis.predictions
 
     def report(
         self, details: bool = False, *, interface: Interface | None = None, width: int | None = None
@@ -183,8 +218,13 @@ class Run:
         """
         width = width or text_width()
         interface = interface or replace(PYTHON, folder=self.folder)
+        interface = interface.of_run(self.until, self.ended)
         if self.diagnosis is None:
-            lines = ["Verdict".ljust(LABEL_WIDTH) + f"{self.verdict} (too few draws were kept)"]
+            told = [("Verdict", self.verdict), *answer_lines(self.chains, self.predictions)]
+            told.append(("", MEANINGS[self.verdict]))
+            lines = [wrapped(label.ljust(LABEL_WIDTH), text, width) for label, text in told]
+            if interface.is_out_of_time:
+                lines.append(step_lines("Next".ljust(LABEL_WIDTH), interface.more_time(), width))
         else:
             lines = self.diagnosis.lines(interface, width, details)
         lines += [
@@ -239,7 +279,7 @@ class Run:
             return
         share = percent(divergent / max(diagnosis.num_transitions, 1))
         yield "Divergences", f"{divergent} ({share}) in the sampling phase"
-        yield "Predictions", rhat_text(upper(diagnosis.rhat_function))
+        yield "Function", rhat_text(upper(diagnosis.rhat_function))
         bulk, tail = map(lower, (diagnosis.ess_function, diagnosis.tail_ess_function))
         yield "", f"ESS min bulk {bulk['min']:.0f}, tail {tail['min']:.0f}"
         rows = None if diagnosis.fit is None else diagnosis.fit.rows
@@ -249,8 +289,11 @@ class Run:
     def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
         """Plain numbers, lists and strings, for JSON; advice in the words of the interface."""
         swaps = None if self.ladder is None else self.ladder.swap_acceptance.tolist()
+        interface = interface.of_run(self.until, self.ended)
         return {
             "verdict": self.verdict,
+            "chains": self.chains.to_json(),
+            "predictions": self.predictions.to_json(),
             "kernel": self.kernel,
             "num_chains": self.num_chains,
             "num_results": self.num_results,

@@ -27,6 +27,7 @@ from tfbnn.data.validation import (
     check_integer,
     refuse_units,
 )
+from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import Restart
@@ -207,7 +208,7 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return int(generator.randint(np.iinfo(np.int32).max))
 
     def _tell_verdict(self, run: Run) -> None:
-        if run.diagnosis is not None and run.diagnosis.spoils:
+        if run.diagnosis is not None and run.verdict not in (USABLE, CALIBRATED):
             warnings.warn(
                 f"Verdict on the draws of {type(self).__name__}: {run.diagnosis.headline}. See "
                 "run_.report() of the estimator.",

@@ -76,7 +76,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     A fit whose draws are not usable for error bars yet issues one `UnconvergedWarning`, which is a
     ConvergenceWarning of scikit-learn, too. In a search that is one for each such fit, in the process
     where it was made; the means that scores compare suffer less than error bars. `cross_validate(...,
-    return_estimator=True)` tells the verdicts afterwards, by `run_.diagnosis.verdict` of each.
+    return_estimator=True)` tells the verdicts afterwards, by `run_.verdict` of each.
 
     The first fit of a network on about so many rows compiles its programs, which takes seconds; other
     fits of it in the same process have them, with other rows, seeds and numbers of draws. A fit uses

@@ -22,6 +22,9 @@ _MIDDLE, _DEGREE = 2.8, 19
 # from the middle of a cell, and how far out the table goes, as -log of the density.
 _CELLS, _POINTS, _STEPS, _LAST = 64, 12, 5, 80.0
 
+# Probabilities that normal quantiles of predictions are taken of; beyond are eight standard deviations.
+LEAST_LEVEL = 1e-16
+
 
 def normal_cdf(x: Array) -> Array:
     """Distribution function of the standard normal: float64 of the shape of x, exact to 1e-15.

@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 def test_calibrate_predict_and_evaluate(run, folder):
     code, out, err = run("calibrate named.h5 new.csv -o calibrated.h5")
-    assert (code, err) == (0, "") and "held-out rows" in out and "times as long" in out
+    assert (code, err) == (0, "") and "held-out rows" in out and "changed in length by" in out
     model = tfbnn.load(folder / "calibrated.h5")
     assert re.search(rf"by {model.calibration.num_rows} held-out rows", out)
     assert run("predict calibrated.h5 points.csv --include-noise -o with.csv")[0] == 0
@@ -48,7 +48,7 @@ def test_info_tells_of_the_calibration(run, folder):
     assert run("calibrate named.h5 new.csv --by stddev -o grouped.h5")[0] == 0
     out = run("info grouped.h5")[1]
     assert re.search(r"Calibrated +by \d+ held-out rows, in 2 groups by stddev", out)
-    assert "in group 2 of 2" in out
+    assert "the longer half of the error bars changed in length by" in out
     assert json.loads(run("info grouped.h5 --json")[1])["calibration"]["by"] == "stddev"
     assert json.loads(run("info named.h5 --json")[1])["calibration"] is None
 

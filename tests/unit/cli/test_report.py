@@ -32,7 +32,8 @@ def test_a_page_of_a_model(run, folder):
     assert (code, out) == (0, "") and "Wrote report.html. It takes 0.0 MB" in err
     words = words_of(folder / "report.html")
     assert "named.h5" in words and "Scores of rows.csv" in words and "y [GeV]" in words
-    assert "tfbnn fit" in words and "fit_posterior" not in words  # advice in its own words
+    # Advice in its own words.
+    assert "a higher --target-accept-prob" in words and "model." not in words
     code, _, _ = run("report named.h5 -o report.html")
     assert code == 0 and "rows with known targets: tfbnn report named.h5 DATA" in words_of(
         folder / "report.html"

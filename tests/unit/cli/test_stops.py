@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import signal
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 import tfbnn
 from tests.support.builders import synthetic_ensemble
 from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.run_records import make_run
 from tfbnn.cli.own_folder import is_own_folder, own_folder
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.fit.estimate import estimated_fit_seconds
@@ -292,15 +294,19 @@ def test_fit_hands_on_the_folder_and_leaves_the_workers(run, folder, monkeypatch
 
 
 def test_a_run_out_of_time_in_warm_up_keeps_its_folder_and_says_how_to_go_on(tmp_path, capsys):
+    """With a larger limit: the same one would end it again; and never with the exit code of success."""
     origin = {"not_sampled": "pretrained networks: max_seconds=1 are spent before the first draw"}
     model, path = synthetic_ensemble(provenance=origin), tmp_path / "bnn.h5"
     folder = f"{path}.run"
     RunFolder.create(folder, {}, {}, 1)
-    told = {"report": lambda **_: "the report", "seconds": {"compile": 7.2, "pretraining": 3.1}}
-    run = SimpleNamespace(diagnosis=None, num_results=0, **told)
+    run = dataclasses.replace(
+        make_run(None), num_results=0, until="max_seconds=1", ended="max_seconds=1 are spent"
+    )
     with contextlib.suppress(UserWarning):
         assert end(BayesianMLP.from_ensemble(model), lambda: run, folder, str(path)) == 3
-    err = capsys.readouterr().err
-    assert "networks without error bars" in err
-    assert f"tfbnn resume {folder} --max-seconds 31 -o {path}" in err
+    out, err = capsys.readouterr()
+    assert "networks without error bars" in err and out.startswith("Verdict      not sampled\n")
+    assert f"tfbnn resume {folder} --max-seconds 3 -o {path}" in " ".join(
+        out.replace("\\\n", "").split()
+    )
     assert path.exists() and os.path.isdir(folder)

@@ -10,6 +10,7 @@ import pytest
 from tfbnn.diagnostics import statistics as diagnostics
 from tfbnn.diagnostics.advice import find_problems
 from tfbnn.diagnostics.convergence import diagnose
+from tfbnn.diagnostics.fit_check import FitCheck, InputCheck, PriorCheck
 from tfbnn.diagnostics.movement import Sampled
 from tfbnn.diagnostics.problem import PYTHON, Interface
 from tfbnn.diagnostics.wording import percent
@@ -150,7 +151,8 @@ def test_chain_in_a_worse_mode_is_named(run):
     first, second = diagnose(draws, function_draws, stats).warnings
     assert first.startswith("Chain 2 is stuck or in a worse mode: log density 40")
     assert "not yet on the log density: R-hat" in second
-    assert "Pretraining(epochs=..., early_stopping=..., validation_split=0.15)" in first
+    assert "Pretraining(epochs=3000, early_stopping=300, validation_split=0.15)" in first
+    assert second.endswith("Next: first mend what stands above")
 
 
 def stand_still(run, chains):
@@ -186,6 +188,24 @@ def test_cause_and_advice_fit_a_fixed_step(run, acceptance, kind, other):
     assert diagnosis.verdict == "not yet"
 
 
+def test_a_kernel_of_the_users_own_is_not_told_of_a_step_size_that_it_has_not(run):
+    stand_still(run, [3])
+    run[2]["acceptance_rate"][3] = 0.0
+    run[2]["step_size"][:] = np.nan
+    first = diagnose(*run, adapts=False).warnings[0]
+    assert first.endswith("Next: smaller steps of your own kernel") and "step_size" not in first
+
+
+def test_a_chain_that_stands_still_comes_before_a_prior(run):
+    fit = FitCheck(None, PriorCheck(in_tail=0.5), InputCheck("x", 0.0, 1.0))
+    assert "prior=Hierarchical" in diagnose(*run, fit=fit).warnings[-1]
+    stand_still(run, [3])
+    run[2]["acceptance_rate"][3] = 0.0
+    first, *others = diagnose(*run, fit=fit).warnings
+    assert first.startswith("Chain 3 never moved") and len(others) == 2
+    assert all(text.endswith("Next: first mend what stands above") for text in others)
+
+
 @pytest.mark.parametrize(
     "acceptance, advice", [(0.99, "a larger step_size"), (0.05, "a smaller step_size")]
 )
@@ -193,11 +213,14 @@ def test_slow_chains_of_a_fixed_step_are_told_to_change_it(run, acceptance, advi
     draws, function_draws, stats = run
     function_draws[:] = np.cumsum(function_draws, axis=1)
     stats["acceptance_rate"][:] = acceptance
-    stats["diverging"][0] = True
     for adapts in (False, True):
         found = " ".join(diagnose(*run, adapts=adapts).warnings)
-        assert ("num_results" in found) == adapts and ("target_accept_prob" in found) == adapts
-        assert (advice in found) == (not adapts)
+        assert ("num_results" in found) == adapts and (advice in found) == (not adapts)
+    stats["diverging"][0] = True  # which comes first: more draws of such steps diverge as well
+    for adapts, advice in ((True, "target_accept_prob"), (False, "a smaller step_size")):
+        first, second = diagnose(*run, adapts=adapts).warnings
+        assert "diverged" in first and advice in first
+        assert second.endswith("Next: first mend what stands above")
 
 
 def test_non_finite_values_are_named(run):
@@ -222,7 +245,7 @@ def test_means_need_numbers_at_95_percent_of_the_reference_outputs(run, count, v
 def test_biased_draws_are_not_for_error_bars(run):
     assert diagnose(*run).verdict == "usable for error bars"
     diagnosis = diagnose(*run, is_adjusted=False)
-    assert diagnosis.verdict == "usable for means, not yet for error bars"
+    assert diagnosis.verdict == "usable for means"
     assert only_warning(diagnosis).startswith("The kernel is biased")
 
 
@@ -273,15 +296,15 @@ def test_verdict_needs_little_disagreement_and_enough_draws(run):
     rhats[0] = 1.025  # one in twenty
     assert verdict(rhat_function=rhats) == "usable for error bars"
     rhats[1, 0] = 1.025
-    assert verdict(rhat_function=rhats) == "usable for means, not yet for error bars"
+    assert verdict(rhat_function=rhats) == "usable for means"
     rhats[1, 0], rhats[0, 0] = 1.0, 1.031
-    assert verdict(rhat_function=rhats) == "usable for means, not yet for error bars"
+    assert verdict(rhat_function=rhats) == "usable for means"
     sizes = np.full((20, 2), 400.0)
     assert verdict(ess_function=sizes, tail_ess_function=sizes) == "usable for error bars"
     fewer = sizes.copy()
     fewer[3, 1] = 399.0
-    assert "not yet for error bars" in verdict(ess_function=fewer)
-    assert "not yet for error bars" in verdict(tail_ess_function=fewer)
+    assert "usable for means" == verdict(ess_function=fewer)
+    assert "usable for means" == verdict(tail_ess_function=fewer)
     gaps = np.zeros((20, 2))
     gaps[0] = 0.5
     assert verdict(mean_gap=gaps) == "usable for error bars"
@@ -302,12 +325,13 @@ def test_advice_is_in_the_words_of_the_interface(run):
     shell = Interface(is_command_line=True, folder="my run")
     first, *rest = diagnosis.lines(shell, 300)
     assert first == "Verdict      not yet (1 problem)"
-    assert rest[0].endswith("Next: tfbnn resume 'my run' --num-results 7000")
+    rest = rest[2:]
+    assert rest[1].endswith("Next: tfbnn resume 'my run' --num-results 7000 -o MODEL.h5")
     assert "model." not in " ".join(rest) and "secondary" not in " ".join(rest)
     (sentence,) = diagnosis.warnings
-    assert "fit_posterior(..., num_results=7000)" in sentence and "tfbnn resume" not in sentence
-    in_folder = diagnosis.lines(Interface(folder="my run"), 300)
-    assert "tfbnn.resume('my run', num_results=7000)" in in_folder[1]
+    assert "fit_posterior with num_results=7000" in sentence and "tfbnn resume" not in sentence
+    in_folder = diagnosis.lines(Interface(folder="my run"), 400)
+    assert "tfbnn.resume('my run', num_results=7000)" in in_folder[-1]
     narrow = diagnosis.lines(shell, 60, details=True)
     assert all(len(line) <= 60 for text in narrow for line in text.splitlines())
     assert "secondary" in " ".join(narrow)

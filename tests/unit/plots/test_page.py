@@ -15,7 +15,7 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.coded import coded_ensemble
 from tests.support.pages import check_page
 from tests.support.predictions import ARD_FIRST
-from tfbnn.diagnostics.problem import Spoils
+from tfbnn.diagnostics.problem import About, Interface, Spoils
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.plots.page import chain_sections, making, model_sections, row_sections
@@ -24,6 +24,8 @@ from tfbnn.plots.page.making import page_of_model, page_of_waiting, page_text
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.priors import Normal
+from tfbnn.spec.row_digests import row_digests
+from tfbnn.spec.rows import Rows
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -154,6 +156,11 @@ def test_what_cannot_be_made_says_so():
         for make in (chain_sections.convergence, chain_sections.traces):
             section = make(unsampled)
             assert not section.drawings and "not sampled" in section.notes[0]
+        late = model_of(provenance={"not_sampled": "networks: max_seconds=9 are spent"})
+        shell = Interface(is_command_line=True, folder="bnn.h5.run")
+        found = model_sections.verdict(Subject(late, interface=shell))
+    assert found.headline == "not sampled"
+    assert found.findings[0].remedy == "tfbnn resume bnn.h5.run --max-seconds 30 -o bnn.h5"
 
 
 def test_what_is_stored_is_shown():
@@ -199,7 +206,9 @@ def test_a_classifier_has_reliability_in_place_of_pulls(settings, num_drawings):
 def test_the_verdict_comes_first_with_what_to_do(spoils, monkeypatch):
     model = model_of(num_results=200)
     diagnosis = model.diagnose()
-    problem = replace(diagnosis.problems[0], what="Chains differ", spoils=spoils)
+    problem = replace(
+        diagnosis.problems[0], what="Chains differ", spoils=spoils, about=About.CHAINS
+    )
     monkeypatch.setattr(model, "diagnose", lambda: replace(diagnosis, problems=(problem,)))
     subject = Subject(model)
     page = Page(
@@ -211,6 +220,25 @@ def test_the_verdict_comes_first_with_what_to_do(spoils, monkeypatch):
     assert found.named("section")[0]["class"] == f"verdict {tone}"
     assert problem.remedy.words(subject.interface) in found.words()
     assert text.index("Chains differ") < text.index("What was fitted</h2>")
+
+
+def test_rows_that_the_fit_has_not_seen_judge_the_predictions():
+    """Beside the chains, whose quarrel then is no red box; rows of the fit judge nothing."""
+    model = model_of(num_results=200)
+    x = np.random.default_rng(2).normal(size=(120, 2))
+    y = np.random.default_rng(3).normal(size=(120, 1))
+    model.calibrate(x[:60], y[:60])
+    subject = Subject(model, KnownRows(x[60:], y[60:]))
+    found = model_sections.verdict(subject)
+    assert found.headline == "calibrated predictions" and found.tone == "fair"
+    (_, chains), (_, predictions) = found.answers
+    assert chains.startswith("no. ")
+    assert predictions.startswith("yes. Error bars hold on 60 held-out rows: ")
+    digests = row_digests(Rows(x[60:], y[60:], None, None))
+    ensemble = replace(model.posterior, row_digests=digests)
+    seen = Subject(BayesianMLP.from_ensemble(ensemble), KnownRows(x[60:], y[60:]))
+    assert not seen.held_out.coverage
+    assert "held-out" not in str(model_sections.verdict(seen).answers)
 
 
 def test_several_targets_have_a_figure_each_up_to_a_limit(monkeypatch):

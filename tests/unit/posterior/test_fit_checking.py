@@ -11,7 +11,7 @@ from tests.support.builders import make_ensemble, plain_spec, random_statistics,
 from tfbnn.diagnostics.fit_check import rows_check_from_json
 from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.diagnosing import diagnose_ensemble
-from tfbnn.posterior.fit_checking import check_fit, check_rows
+from tfbnn.posterior.fit_checking import check_fit, check_held_out, check_rows
 from tfbnn.posterior.metrics import evaluate
 from tfbnn.priors import ARD, HierarchicalNormal, Laplace, Normal, Uniform
 from tfbnn.spec.rows import NetworkRows, Rows
@@ -122,8 +122,9 @@ def test_a_coverage_that_is_not_known_is_not_within():
     ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)
     entry = diagnose_ensemble(ensemble, training_rows=training_rows).to_dict()
     entry["training_rows"]["targets"][0]["coverage"] = [None, None]
+    del entry["predictions"]  # as in files of earlier releases
     diagnosis = diagnose_ensemble(replace(ensemble, diagnostics=entry))
-    assert diagnosis.verdict == "usable for means, not yet for error bars"
+    assert diagnosis.verdict == "usable for means" and diagnosis.predictions.ok is None
 
 
 @pytest.mark.parametrize("case", TRAPS)
@@ -146,6 +147,54 @@ def test_a_good_fit_is_usable_for_error_bars():
         (target,) = diagnosis.fit.rows.targets
         assert target.r2 > 0.98 and target.pull_width == pytest.approx(1.0, abs=0.1)
         assert target.noise == pytest.approx(NOISE, rel=0.1) and target.coverage_error < 0.06
+
+
+def test_rows_left_out_judge_bars_that_nothing_calibrated():
+    ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)
+    found = diagnose_ensemble(ensemble, training_rows=training_rows).predictions
+    (target,) = check_rows(ensemble, training_rows).targets
+    assert found.ok and not found.is_calibrated and found.num_rows == len(X)
+    assert found.coverage[1] == pytest.approx(target.coverage[0], abs=0.006)
+    assert found.pull_width == pytest.approx(target.pull_width)
+    few = diagnose_ensemble(ensemble, training_rows=NetworkRows(X[:40], Y[:40], None))
+    assert few.predictions.ok is None
+
+
+def test_bars_that_hold_are_usable_though_chains_disagree():
+    """The whole of the second verdict: held-out rows decide on predictions, chains on the posterior."""
+    ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)
+    draws = ensemble.draws.copy()
+    draws[0, :, 0] += 0.05
+    apart = replace(ensemble, draws=draws)
+    held_out = Rows(*rows(150), None, None)
+    found = diagnose_ensemble(apart, None, training_rows, check_held_out(apart, held_out))
+    assert not found.chains.ok and found.chains.text == "The chains do not agree yet"
+    assert found.predictions.ok and found.verdict == "calibrated predictions"
+    wrong = replace(held_out, y=held_out.y + 0.2)
+    found = diagnose_ensemble(ensemble, None, training_rows, check_held_out(ensemble, wrong))
+    assert found.chains.ok and found.predictions.ok is False
+    assert found.verdict == "usable for means"
+    assert found.problems[0].what == "The error bars are too narrow on 150 held-out rows"
+
+
+def test_both_verdicts_are_in_the_file_until_predictions_change(tmp_path):
+    ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)
+    first = diagnose_ensemble(ensemble, training_rows=training_rows)
+    model = tfbnn.BayesianMLP.from_ensemble(replace(ensemble, diagnostics=first.to_dict()))
+    model.save(tmp_path / "bnn.h5")
+    model = tfbnn.load(tmp_path / "bnn.h5")
+    assert model.diagnose().predictions.text == first.predictions.text
+    assert model.diagnose().chains == first.chains
+    model.stack_chains(*rows(30))
+    assert model.diagnose().predictions.ok is None
+    assert "verdict" not in model.posterior.diagnostics
+    model.calibrate(*rows(150))
+    found = model.diagnose().predictions
+    assert found.ok and found.is_calibrated and found.num_rows == 150
+    assert model.posterior.diagnostics["predictions"] == found.to_json()
+    with pytest.warns(UserWarning, match="Call calibrate again"):
+        model.stack_chains(*rows(30))
+    assert model.diagnose().predictions.ok is None
 
 
 def test_no_target_hides_behind_another():
@@ -186,8 +235,8 @@ def test_intervals_that_hold_the_wrong_share_are_said(scale, word):
     ensemble, training_rows = lines_through(X, Y, 1.0, 0.001, scale=scale)
     diagnosis = diagnose_ensemble(ensemble, training_rows=training_rows)
     (problem,) = diagnosis.problems
-    assert f"intervals of y are too {word}: those of " in problem.what
-    assert diagnosis.verdict == "usable for means, not yet for error bars"
+    assert problem.what == f"The error bars are too {word} on 200 rows of the fit, each left out"
+    assert diagnosis.verdict == "usable for means"
     # Held to rows they are right.
     model = tfbnn.BayesianMLP.from_ensemble(ensemble)
     model.calibrate(X, Y)
@@ -381,4 +430,4 @@ def test_more_draws_are_no_advice_where_the_model_cannot_follow_its_data():
     first, second = found.warnings
     assert first.startswith("The targets are not scaled")
     assert second.startswith("The chains do not agree") and "num_results" not in second
-    assert second.endswith("Next: first what stands above")
+    assert second.endswith("Next: first mend what stands above")

@@ -1,16 +1,18 @@
 """The report: its verdict comes first, advice is in the words of the interface, lines fit."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.support.builders import synthetic_ensemble
+from tests.support.run_records import make_run
 from tests.support.terminal import terminal
-from tfbnn.diagnostics.problem import Interface
+from tfbnn.diagnostics.problem import Interface, Remedy
+from tfbnn.diagnostics.verdict import MEANINGS
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.prediction import function_draws
-from tfbnn.run.report import Run
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.rows import NetworkRows
 
@@ -24,37 +26,19 @@ def diagnosis():
     return diagnose_ensemble(ensemble, training_rows=NetworkRows(x, y, None))
 
 
-def make_run(diagnosis, **changes):
-    record = dict(
-        kernel="HMC(num_leapfrog_steps=8)",
-        num_chains=2,
-        num_results=20,
-        num_burnin_steps=30,
-        num_steps_between_results=0,
-        accept_target=0.651,
-        accept_reason="default for smooth activations",
-        acceptance_rate=np.array([0.584, 0.9405]),
-        step_size=np.array([0.1, 0.2]),
-        num_divergent=np.array([0, 1]),
-        num_gradients={"warmup": np.array([240, 240]), "sampling": np.array([160, 160])},
-        start_log_prob=np.array([-5.0, 3.0]),
-        seconds={"startup": 1.0, "warmup": 2.0, "sampling": 1.0},
-        pretraining="ADAM, 300 epochs",
-        geometry="diagonal, as asked",
-        notes=("BIASED by a little",),
-        diagnosis=diagnosis,
-    )
-    return Run(**(record | changes))
-
-
 def test_verdict_then_problems_then_the_course(diagnosis):
     lines = make_run(diagnosis).report(width=1000).splitlines()
     count = len(diagnosis.problems)
     assert lines[0] == f"Verdict      {diagnosis.verdict} ({count} problems)"
     assert diagnosis.verdict != "usable for error bars"
-    assert all(line.startswith("! ") and ". Next: " in line for line in lines[1 : count + 1])
-    assert lines[count + 1].startswith("Kernel       HMC(")
-    course = "\n".join(lines[count + 1 :])
+    assert lines[1].startswith("Chains       no. ") and lines[2].startswith(
+        "Predictions  Not checked"
+    )
+    assert lines[3].strip() == MEANINGS[diagnosis.verdict]
+    problems, course = lines[4 : count + 4], lines[count + 4 :]
+    assert all(line.startswith("! ") and ". Next: " in line for line in problems)
+    assert course[0].startswith("Kernel       HMC(")
+    course = "\n".join(course)
     assert (
         "58 % to 94 % of the proposals were accepted; steps were tuned for 65 % (default" in course
     )
@@ -83,19 +67,29 @@ def test_what_was_chosen_stands_there_with_the_reason(diagnosis):
 
 
 def test_each_interface_has_its_own_words(diagnosis):
+    problems = tuple(one for one in diagnosis.problems if "diverged" not in one.what)
+    problems = tuple(
+        replace(one, remedy=Remedy(num_results=100, times=5.0))
+        if "do not agree" in one.what
+        else one
+        for one in problems
+    )
+    diagnosis = replace(diagnosis, problems=problems)
     run = make_run(diagnosis, folder="runs/1")
     assert "tfbnn.resume('runs/1', num_results=" in run.report()
     shell = run.report(interface=Interface(is_command_line=True, folder="runs/1"), details=True)
     assert "tfbnn resume runs/1 --num-results " in shell
     for word in ("num_results", "model.", "run.report", "step_size=", "y_transform="):
         assert word not in shell
-    assert "fit_posterior(..., num_results=" in make_run(diagnosis).report()
+    assert "fit_posterior with num_results=" in make_run(diagnosis).report()
 
 
 def test_too_few_draws_are_no_verdict_on_anything():
     run = make_run(None)
-    assert run.report().startswith("Verdict      not yet (too few draws were kept)\n")
+    assert run.report().startswith("Verdict      not yet\nChains       no. Too few draws")
     assert run.verdict == run.to_dict()["verdict"] == "not yet"
+    assert make_run(None, num_results=0).verdict == "not sampled"
+    assert run.chains.ok is False and run.predictions.ok is None
 
 
 def test_lines_fit_the_terminal(diagnosis, monkeypatch):

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -217,13 +218,18 @@ def test_noise_is_cut_with_the_rows_of_a_fold(fits):
 
 
 def test_a_bad_verdict_is_told_once_in_the_words_of_both(fits):
-    fits.diagnosis = SimpleNamespace(spoils=2, headline="not yet (2 problems)")
+    fits.diagnosis = SimpleNamespace(verdict="not yet", headline="not yet (2 problems)")
     with pytest.warns(UnconvergedWarning, match="not yet .2 problems.*run_.report") as told:
         BayesianMLPRegressor().fit(X, Y)
     (warning,) = told
     assert issubclass(warning.category, exceptions.ConvergenceWarning)
     assert issubclass(warning.category, tfbnn.ConvergenceWarning)
     assert warning.filename == __file__
+    # Error bars that hold are no reason to warn, whatever the chains did.
+    fits.diagnosis = SimpleNamespace(verdict="calibrated predictions", headline="")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnconvergedWarning)
+        BayesianMLPRegressor().fit(X, Y)
 
 
 def test_columns_of_text_take_part():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.diagnostics.wording import percent
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.engine.kernels.tuned import Preconditioner
@@ -136,7 +137,10 @@ def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
     if sizes.work > _LONG_WORK:
         length, why = _FEW_STEPS, f"N P = {sizes.work:.2g} is above {_LONG_WORK:.2g}"
     elif noise < _MOSTLY_NOISE:
-        length, why = _STEPS_OF_HMC, f"the pilot's noise of {noise:.2g} makes the posterior narrow"
+        length, why = (
+            _STEPS_OF_HMC,
+            f"the data have little noise ({percent(noise)} of their spread)",
+        )
     else:
         told = "class labels are"
         if pilot is not None:
@@ -232,4 +236,4 @@ def calibrate(learns_noise: bool, num_rows: int) -> tuple[bool, str]:
             False,
             f"{num_rows} rows, fewer than {_FEWEST_CALIBRATING}, hardly tell lengths of bars",
         )
-    return True, "the noise is learned, and misfit passes for noise"
+    return True, "the noise is learned, and a poor fit would otherwise look like noise"

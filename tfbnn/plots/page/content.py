@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tfbnn.diagnostics.problem import Spoils
+from tfbnn.diagnostics.verdict import CALIBRATED, FOR_MEANS, NOT_YET, USABLE
 
 
 @dataclass(frozen=True)
@@ -78,22 +78,22 @@ class Verdict:
     """What the predictions are good for.
 
     Attributes:
-        spoils: What is not; None where nothing can be said.
-        headline: In some words.
-        meaning: In a sentence.
+        headline: One of the VERDICTS, or in some words that nothing can be said yet.
+        meaning: In a sentence or two.
+        answers: The verdicts on chains and predictions, with their labels.
         findings: What is wrong.
     """
 
-    spoils: Spoils | None
     headline: str
     meaning: str
+    answers: Sequence[tuple[str, str]] = ()
     findings: Sequence[Finding] = ()
 
     @property
     def tone(self) -> str:
         """The look of it; the words say the same, for those who see no colours."""
-        tones = {None: "open", Spoils.NOTHING: "good", Spoils.ERROR_BARS: "fair"}
-        return tones.get(self.spoils, "poor")
+        tones = {USABLE: "good", CALIBRATED: "fair", FOR_MEANS: "fair", NOT_YET: "poor"}
+        return tones.get(self.headline, "open")
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def page_of_model(subject: Subject, title: str, status: str = "") -> Page:
 
 def page_of_waiting(title: str, status: str) -> Page:
     """The page of a run that has no draws yet: how far it is."""
-    verdict = Verdict(None, "nothing is sampled yet", "Wait for the first draws of all chains.")
+    verdict = Verdict("nothing is sampled yet", "Wait for the first draws of all chains.")
     return Page(title, "A run", status, verdict, [], f"Made by tfbnn {__version__}.")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfbnn.diagnostics.problem import VERDICTS, Spoils
+from tfbnn.diagnostics.verdict import MEANINGS, NO_CHAINS, NOT_SAMPLED, answer_lines
 from tfbnn.diagnostics.wording import counted
 from tfbnn.plots.inputs import draw_relevance
 from tfbnn.plots.page.content import Finding, Section, Table, Verdict, facts
@@ -10,11 +10,6 @@ from tfbnn.plots.page.subject import WIDTH, Subject, drawing
 from tfbnn.posterior import facts as known
 from tfbnn.spec.summary import spec_facts, weight_table
 
-_MEANINGS = {
-    Spoils.NOTHING: "Means and error bars of the predictions can be used.",
-    Spoils.ERROR_BARS: "Mean predictions can be used. Do not rely on their error bars yet.",
-    Spoils.MEANS: "Do not use the predictions yet.",
-}
 # Inputs of a page that names them.
 _MOST_INPUTS = 40
 
@@ -23,14 +18,20 @@ def verdict(subject: Subject) -> Verdict:
     """What the predictions are good for, and what to do next."""
     diagnosis, ensemble = subject.diagnosis, subject.ensemble
     if diagnosis is None:
-        return Verdict(None, "no chains to judge", f"{ensemble.no_chains}.")
+        is_sampled = ensemble.provenance.not_sampled is None
+        headline = "no chains to judge" if is_sampled else NOT_SAMPLED
+        answers = answer_lines(NO_CHAINS, subject.held_out)
+        findings = []
+        if subject.advice.is_out_of_time and not is_sampled:
+            remedy = subject.advice.more_time()
+            findings.append(Finding("Time was over before sampling began", "", remedy))
+        return Verdict(headline, f"{ensemble.no_chains}.", answers, findings)
     findings = [
-        Finding(problem.what, problem.why, problem.remedy.words(subject.interface))
+        Finding(problem.what, problem.why, problem.remedy.words(subject.advice))
         for problem in diagnosis.problems
     ]
-    return Verdict(
-        diagnosis.spoils, VERDICTS[diagnosis.spoils], _MEANINGS[diagnosis.spoils], findings
-    )
+    answers = answer_lines(diagnosis.chains, diagnosis.predictions)
+    return Verdict(diagnosis.verdict, MEANINGS[diagnosis.verdict], answers, findings)
 
 
 def fitted(subject: Subject) -> Section:
@@ -90,9 +91,8 @@ def calibration(subject: Subject) -> Section:
 def basins(subject: Subject) -> Section:
     """Where the chains are."""
     lines = facts(known.basin_facts(subject.ensemble))
-    notes = (
-        [] if lines else ["Nothing on basins is stored with the model; model.basins() finds them."]
-    )
+    finds = "" if subject.interface.is_command_line else "; model.basins() finds them"
+    notes = [] if lines else [f"Nothing on basins is stored with the model{finds}."]
     return Section("basins", "Basins", notes, lines)
 
 

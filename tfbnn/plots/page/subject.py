@@ -9,19 +9,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.diagnostics.convergence import judged_by
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import PYTHON, Interface
+from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.plots import canvas
 from tfbnn.plots.page.content import Drawing
 from tfbnn.plots.page.svg import to_svg
+from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.row_scores import RowScores
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.row_digests import num_known
 
 # Of a figure with one column, which a phone shows at about its own size, in inches.
 WIDTH = 4.2
 # Figures of further targets are left out.
 MOST_TARGETS = 6
+# Share of rows that may be those of the fit, as tables hold a row twice, where rows count as held out.
+_FEW_KNOWN = 0.05
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,13 @@ class Subject:
     without_rows: str = "pass x and y"
 
     @property
+    def advice(self) -> Interface:
+        """In whose words advice is given, about this run."""
+        origin = self.ensemble.provenance
+        not_sampled = origin.not_sampled  # which says why, of a run without draws
+        return self.interface.of_run(origin.until or not_sampled, origin.ended or not_sampled)
+
+    @property
     def ensemble(self) -> Ensemble:
         """The sampled networks."""
         return self.model.posterior
@@ -65,7 +78,28 @@ class Subject:
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
         """The diagnosis of the chains, or None where there are none."""
-        return None if self.ensemble.no_chains is not None else self.model.diagnose()
+        if self.ensemble.no_chains is not None:
+            return None
+        diagnosis, held_out = self.model.diagnose(), self.held_out
+        return judged_by(diagnosis, held_out) if held_out.coverage else diagnosis
+
+    @cached_property
+    def held_out(self) -> Predictions:
+        """Whether error bars hold on the rows, where the fit has not seen them."""
+        if self.rows is None or self.ensemble.spec.has_classes:
+            return Predictions()
+        rows, _ = checked_rows(
+            self.ensemble, self.rows.x, self.rows.y, self.rows.noise_scale, "evaluate"
+        )
+        if num_known(self.ensemble.row_digests, rows) > _FEW_KNOWN * len(rows.x):
+            return Predictions(why="these rows took part in the fit")
+        return Predictions.judge(
+            self.scores.pit,
+            self.scores.pull,
+            "held-out rows",
+            self.ensemble.calibration is not None,
+            self.ensemble.target_names,
+        )
 
     @cached_property
     def scores(self) -> RowScores:

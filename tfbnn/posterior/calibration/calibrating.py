@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE, trust_levels
-from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, left_out_moments
+from tfbnn.diagnostics.verdict import Predictions
+from tfbnn.posterior.calibration.left_out import (
+    FEWEST_JUDGED,
+    LEFT_OUT,
+    halves,
+    left_out_moments,
+)
 from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.misfit_features import MOST_FEATURES, misfit_factors, num_features
 from tfbnn.posterior.calibration.misfit_fit import fit_misfit
@@ -16,6 +23,7 @@ from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreD
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Summary, predict
 from tfbnn.spec.choices import is_auto
+from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
 
@@ -25,6 +33,8 @@ FEWEST_OF_A_GROUP = 150
 # most rows of a group that may be there.
 _ROUNDING, _MOST_AT_EDGE = 1e-6, 0.01
 _NUM_FOLDS = 5
+# What reports call the rows that calibrated, by the method.
+SOURCES = {"split": "held-out rows, by halves", "loo": LEFT_OUT}
 
 
 def calibrate_by_rows(
@@ -160,7 +170,30 @@ def calibration_of_moments(
         coverage_before=np.array(within),
         coverage_after=_coverage_of_folds(scores, groups),
         misfit=None if scaling is None else scaling.misfit,
+        checked=_checked(scores, spread, trust, by, SOURCES[method], ensemble.target_names),
     )
+
+
+def _checked(
+    scores: Array, spread: Array, trust: Array, by: str | None, source: str, names: Sequence[str]
+) -> Predictions:
+    """The Predictions by the rows in two halves, each judged by the calibration of the other."""
+    half, pit = halves(len(scores)), np.empty(scores.shape)
+    for number in (0, 1):
+        others, rows = half != number, half == number
+        if others.sum() < FEWEST_SCORES:
+            return Predictions(why=f"{len(scores)} rows are too few for two halves")
+        try:
+            grouped, groups, edges = _groups(spread[others], trust[others], by)
+        except ValueError:  # half of the rows may be too few for groups
+            grouped, groups, edges = _groups(spread[others], trust[others], None)
+        none = np.empty((0, scores.shape[1]))
+        record = Calibration(
+            "split", grouped, len(groups), edges, _distributions(scores[others], groups), none, none
+        )
+        pit[rows] = record.probability(scores[rows], record.groups_of(spread[rows], trust[rows]))
+    pulls = normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL))
+    return Predictions.judge(pit, pulls, source, True, names)
 
 
 def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[str | None, Array, Array]:

@@ -19,6 +19,8 @@ _LARGEST_LEVERAGE = 0.9
 _FEWEST_EFFECTIVE, _ROWS_PER_WEIGHT = 10, 10
 # Share of the rows of which something has to be known: fewer are no sample of all.
 FEWEST_JUDGED = 0.5
+# What reports call them.
+LEFT_OUT = "rows of the fit, each left out"
 
 
 def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Array, Array]:
@@ -30,7 +32,7 @@ def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arra
     ensemble = ensemble.weighted.mirrored
     weights, function = ensemble.chain_weights, function_of_chains(ensemble)
     groups = group_chains(function)
-    _require_moving_chains(ensemble, function, groups, len(rows.x))
+    require_moving_chains(ensemble, function, groups, len(rows.x))
     power = ensemble.spec.likelihood_power
     mean, stddev, judged = (np.empty(rows.y.shape) for _ in range(3))
     for tile in target_tiles(ensemble, rows):
@@ -42,12 +44,14 @@ def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arra
     return mean, stddev, judged.astype(bool)
 
 
-def groups_of_chains(ensemble: Ensemble) -> Array:
-    """Which chains represent the same functions, `group_chains` at the reference inputs: [C]."""
-    return group_chains(function_of_chains(ensemble))
+def halves(num_rows: int, labels: Array | None = None) -> Array:
+    """Number of the half, 0 or 1, of each row [N]; rows of one label [N] are in the same half."""
+    _, places = np.unique(np.arange(num_rows) if labels is None else labels, return_inverse=True)
+    order: Array = np.random.default_rng(0).permutation(int(places.max(initial=-1)) + 1)
+    return order[places] % 2
 
 
-def _require_moving_chains(
+def require_moving_chains(
     ensemble: Ensemble, function: Array, groups: Array, num_rows: int
 ) -> None:
     """Refuses draws whose variance is not that of the posterior, where it matters.

@@ -100,6 +100,7 @@ class CalibrationMethods(SampledModel):
             calibrate_by_leaving_out,
             calibrate_by_rows,
         )
+        from tfbnn.posterior.diagnosing import diagnose_ensemble
 
         ensemble = self._fitted()
         if by not in BY:
@@ -143,7 +144,14 @@ class CalibrationMethods(SampledModel):
                     self.rows_of_the_fit(None, "scale='misfit'", instead)
                 )
             found = calibrate_by_rows(ensemble, rows, transformed, by, of_the_fit)
-        self._ensemble = replace(ensemble, calibration=found)
+        self._ensemble = ensemble = replace(ensemble, calibration=found)
+        # A run folder has its rows and no diagnosis, other models have one or neither.
+        known = None
+        if ensemble.diagnostics is None and self._training_rows is not None:
+            known = ensemble.transform(self._training_rows)
+        if ensemble.no_chains is None and (known is not None or ensemble.diagnostics is not None):
+            told = diagnose_ensemble(ensemble, None, known, found.checked).to_dict()
+            self._ensemble = replace(ensemble, diagnostics=told)
         return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE
+from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.score_distribution import (
     DF_RANGE,
@@ -69,6 +70,8 @@ class Calibration:
         coverage_after: The same of calibrated intervals, each row judged by a calibration with four
             fifths of the rows, it not among them.
         misfit: The `Misfit` whose factors multiply predicted standard deviations, or None.
+        checked: `Predictions` by the rows that calibrated, in two halves, each judged by the
+            calibration of the other; None of a file, whose diagnostics have it.
     """
 
     method: str
@@ -79,6 +82,7 @@ class Calibration:
     coverage_before: Array
     coverage_after: Array
     misfit: Misfit | None = None
+    checked: Predictions | None = None
 
     def __repr__(self) -> str:
         return f"<Calibration: {self.in_short}>"
@@ -225,13 +229,15 @@ class Calibration:
     def lines(self, names: Sequence[str] = ()) -> list[str]:
         """The lines of `summary`."""
         lines = [self.text]
-        length = "as long" if self.misfit is None else "the local misfit as long"
+        unit = "" if self.misfit is None else " beside the local misfit"
         for target in range(self.edges.shape[1]):
             name = f"{names[target]}: " if len(names) > 1 else ""
             for number, group in enumerate(self.bars[:, target]):
-                factors = _listed(f"{factor:.2f}" for factor in group)
-                where = self._group_text(number)
-                lines.append(f"{name}bars of 1, 2, 3 sigma are {factors} times {length}{where}")
+                changes = _listed(f"{100 * (factor - 1):+.0f}" for factor in group)
+                whose = self._group_text(number)
+                lines.append(
+                    f"{name}{whose} changed in length by {changes} % at 1, 2, 3 sigma{unit}"
+                )
             for told, shares in (
                 ("without", self.coverage_before[:, target]),
                 ("with", self.coverage_after[:, target]),
@@ -257,11 +263,13 @@ class Calibration:
         return f"{self.text}; bars of 68.3 % held for {before:.1f} % of them, now for {after:.1f} %"
 
     def _group_text(self, number: int) -> str:
-        if self.by is None:
-            return ""
         if self.by == "trust":
-            return (" inside the training inputs", " at their edge")[number]
-        return f" in group {number + 1} of {len(self.groups)}, from short to long ones"
+            return f"error bars {('inside the training inputs', 'at their edge')[number]}"
+        parts = {2: ("shorter half", "longer half"), 3: ("shortest", "middle", "longest")}
+        if len(self.groups) == 1:
+            return "error bars"
+        part = parts[len(self.groups)][number]
+        return f"the {part}{' third' * (len(self.groups) == 3)} of the error bars"
 
     def table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
         """Values of a function of each distribution [B, K, ...]."""

@@ -190,7 +190,7 @@ def _only(ensemble: Ensemble, chosen: Array) -> Ensemble:
         return values.reshape(ensemble.num_draws, *values.shape[2:])[chosen][None]
 
     few = ensemble.picked(pick)
-    return replace(few, chain_weights=np.ones(1), readouts=None, calibration=None, basins=None)
+    return replace(few, readouts=None, basins=None).with_chain_weights(np.ones(1))
 
 
 def _sizes(changes: Array) -> Sizes:

@@ -10,6 +10,7 @@ from tfbnn.data.coding import Coding
 from tfbnn.data.labels import check_classes
 from tfbnn.data.transforms import Pipeline
 from tfbnn.diagnostics.fit_check import rows_check_from_json
+from tfbnn.diagnostics.verdict import Chains, Predictions
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
@@ -117,6 +118,8 @@ def check_metadata(ensemble: Ensemble) -> None:
         if said is not None:
             check_entry("warnings", said, TEXTS)
         rows_check_from_json(ensemble.diagnostics.get("training_rows"))
+        Chains.from_json(ensemble.diagnostics.get("chains"))
+        Predictions.from_json(ensemble.diagnostics.get("predictions"))
     for name, pipeline, columns, expected in (
         ("x_pipeline", ensemble.x_pipeline, spec.num_inputs, spec.x_transform),
         ("y_pipeline", ensemble.y_pipeline, spec.num_targets, spec.y_transform),

@@ -9,6 +9,7 @@ import pytest
 from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.cross_sections import NEUTRALINOS
 from tfbnn.cli import fit, resuming
+from tfbnn.diagnostics.verdict import USABLE
 from tfbnn.exceptions import ChainError
 from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.hep import CrossSectionPredictor
@@ -114,7 +115,7 @@ def test_a_stopped_fit_is_gone_on_with(run, folder, fits, monkeypatch):
     assert code == 85 and "The same command, tfbnn slha make, goes on" in err
     assert not (folder / "made").exists()
     monkeypatch.setattr(
-        BayesianMLP, "diagnose", lambda model: SimpleNamespace(spoils=0, headline="")
+        BayesianMLP, "diagnose", lambda model: SimpleNamespace(verdict=USABLE, headline="")
     )
     code, _, err = run("slha make two.toml -o made --strict")
     assert code == 0 and "is there already: the same rows" in err

@@ -1,0 +1,145 @@
+"""Two verdicts, and one word for both."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+from tfbnn.diagnostics.problem import Interface, Remedy, Spoils, step_lines
+from tfbnn.diagnostics.verdict import Chains, Predictions, nominal, verdict_on
+from tfbnn.spec.distributions import normal_cdf, normal_quantile
+
+
+def judged(pit, **more):
+    """The Predictions of probabilities [N] of one target."""
+    pit = np.asarray(pit)[:, None]
+    return Predictions.judge(pit, normal_quantile(pit), "rows", False, **more)
+
+
+def even(count, width=1.0):
+    """Probabilities of count normal targets whose error bars should be `width` times as long."""
+    levels = (np.arange(count) + 0.5) / count
+    return normal_cdf(width * normal_quantile(levels))
+
+
+def test_right_error_bars_hold():
+    found = judged(even(1000))
+    assert found.ok and found.num_rows == 1000
+    assert found.coverage == pytest.approx({1: 0.6827, 2: 0.9545}, abs=1e-3)
+    assert found.pull_width == pytest.approx(1.0, abs=0.01) and found.pit_ks < 0.001
+    assert found.text.startswith("Error bars hold on 1000 rows: 68.2 and 95.4 % lie within")
+
+
+@pytest.mark.parametrize(
+    "width, is_right", [(1.06, True), (1.1, False), (0.95, True), (0.9, False)]
+)
+def test_many_rows_tell_a_wrong_length(width, is_right):
+    assert judged(even(100_000, width)).ok == is_right
+
+
+def test_few_rows_are_given_what_chance_does():
+    assert judged(even(60, 1.2)).ok and not judged(even(60, 2.0)).ok
+    few = judged(even(49))
+    assert few.ok is None and few.text.startswith("Not checked: 49 rows to judge by, 50 are needed")
+
+
+def test_right_shares_about_a_wrong_mean_do_not_hold():
+    """The distance of Kolmogorov and Smirnov sees what central intervals miss."""
+    pit = even(100_000) ** 1.15
+    found = judged(pit)
+    assert abs(found.coverage[1] - nominal(1)) < 0.04 and found.pit_ks > 0.04 and not found.ok
+
+
+def test_the_worst_target_decides_and_is_named():
+    pit = np.column_stack([even(1000), even(1000, 1.5), even(1000)])
+    found = Predictions.judge(pit, normal_quantile(pit), "rows", True, ("a", "b", "c"))
+    assert found.ok is False and found.text.startswith("Error bars of b do not hold on 1000 rows")
+
+
+def test_rows_that_cannot_be_judged_are_left_out():
+    pit = np.append(even(100), np.full(30, np.nan))[:, None]
+    assert Predictions.judge(pit, pit, "rows", False).num_rows == 100
+
+
+@pytest.mark.parametrize("found", [judged(even(200, 2.0)), judged(even(80)), Predictions()])
+def test_it_comes_back_out_of_a_file(found):
+    entry = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    again = Predictions.from_json(entry)
+    assert again.ok == found.ok and again.text == found.text
+    assert again.coverage == pytest.approx(found.coverage)
+
+
+def test_files_that_say_nothing_or_nonsense():
+    assert Predictions.from_json(None).ok is None and Chains.from_json(None) is None
+    entry = judged(even(80)).to_json()
+    for change in ({"coverage": {"1": 0.5}}, {"num_rows": 0}, {"pit_ks": None}, {"source": 3}):
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            Predictions.from_json(entry | change)
+    with pytest.raises(ValueError):
+        Chains.from_json({"ok": "yes", "text": ""})
+
+
+NONE, BARS, MEANS = Spoils
+WORDS = [
+    ((NONE, NONE, True), "usable for error bars"),
+    ((NONE, NONE, None), "usable for error bars"),
+    ((NONE, NONE, False), "usable for means"),
+    ((BARS, NONE, True), "calibrated predictions"),
+    ((MEANS, NONE, True), "calibrated predictions"),
+    ((NONE, BARS, True), "calibrated predictions"),
+    ((BARS, NONE, None), "usable for means"),
+    ((BARS, NONE, False), "usable for means"),
+    ((MEANS, NONE, None), "not yet"),
+    ((MEANS, NONE, False), "not yet"),
+    ((NONE, MEANS, True), "not yet"),
+]
+
+
+@pytest.mark.parametrize("what, word", WORDS)
+def test_one_word_for_both(what, word):
+    assert verdict_on(*what) == word
+
+
+LIMIT = "ESS 400, R-hat 1.01, max_seconds=60"
+OVER = "max_seconds=60 are spent after 90 draws per chain"
+
+
+@pytest.mark.parametrize(
+    "settings, until, ended, words",
+    [
+        ((True, "a b"), None, None, "tfbnn resume 'a b' --num-results 300 -o MODEL.h5"),
+        ((True, "x.h5.run"), None, None, "tfbnn resume x.h5.run --num-results 300 -o x.h5"),
+        ((True, "r", "m.h5"), LIMIT, OVER, "tfbnn resume r --max-seconds 300 -o m.h5"),
+        (
+            (True, "r", "m.h5"),
+            LIMIT,
+            "ESS 400",
+            "tfbnn resume r --num-results 300 --max-seconds 300 -o m.h5",
+        ),
+        ((True,), LIMIT, OVER, "the same command with --max-seconds 300"),
+        ((True,), None, None, "the same command with --num-results 300"),
+        ((True, None, "m.h5", None, False, "tfbnn fit t.csv -o m.h5"), None, None)
+        + ("tfbnn fit t.csv -o m.h5 --num-results 300",),
+        ((False,), LIMIT, OVER, "fit_posterior with max_seconds=300"),
+        ((False, "r"), LIMIT, OVER, "tfbnn.resume('r', max_seconds=300)"),
+    ],
+)
+def test_commands_can_be_pasted_and_keep_limit_folder_and_file(settings, until, ended, words):
+    interface = Interface(*settings).of_run(until, ended)
+    assert Remedy(num_results=300, times=4.5).words(interface) == words
+
+
+def test_a_long_command_is_broken_as_a_shell_wants_it():
+    words = "tfbnn resume 'runs/my long name' --num-results 5000 --max-seconds 900 -o bnn.h5"
+    lines = step_lines("  Next: ", words, 50)
+    assert all(len(line) <= 50 for line in lines.splitlines()) and lines.count("\n") == 2
+    assert shlex.split(lines.replace("\\\n", "")) == ["Next:", *shlex.split(words)]
+
+
+def test_a_warm_up_that_was_cut_short_is_made_anew():
+    """A resumed run keeps the step that made it diverge."""
+    remedy = Remedy("another kernel", "another --kernel", times=3.0)
+    assert remedy.words(Interface(True, "r")) == "another --kernel"
+    over = Interface(True, "r").of_run(LIMIT, OVER)
+    assert remedy.words(over) == "the same command with --max-seconds 200; another --kernel"

@@ -1,0 +1,244 @@
+"""Two verdicts on a run, on its chains and on its predictions, and one word for both.
+
+Chains that disagree leave the posterior unknown. Error bars may hold all the same on rows like those
+seen, which rows that calibrated nothing tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfbnn.diagnostics.problem import Spoils
+from tfbnn.diagnostics.wording import counted, shown
+from tfbnn.spec.distributions import normal_cdf
+from tfbnn.system.arrays import Array
+
+USABLE = "usable for error bars"
+CALIBRATED = "calibrated predictions"
+FOR_MEANS = "usable for means"
+NOT_YET = "not yet"
+NOT_SAMPLED = "not sampled"
+MEANINGS = {
+    USABLE: "Means and error bars of the predictions can be used.",
+    CALIBRATED: "Error bars hold on rows like those seen: use them there. Do not read the posterior of "
+    "single functions or weights. Nothing is promised outside the training inputs.",
+    FOR_MEANS: "Mean predictions can be used. Do not rely on their error bars yet.",
+    NOT_YET: "Do not use the predictions yet.",
+    NOT_SAMPLED: "There are no draws of the posterior.",
+}
+VERDICTS = tuple(MEANINGS)
+# The words of earlier releases, which files of theirs hold.
+EARLIER = {"usable for means, not yet for error bars": FOR_MEANS}
+
+# Standard deviations, and how far from its probability the share of rows within them may be.
+_SLACK = {1: 0.04, 2: 0.02}
+_PIT_SLACK = 0.03
+# What chance adds with N rows: two binomial standard deviations, and the 5 % point of Kolmogorov's law.
+_DEVIATIONS, _KOLMOGOROV = 2.0, 1.36
+# Chance moves shares of fewer rows so far that nearly all error bars would pass.
+FEWEST_ROWS = 50
+
+
+def nominal(k: int) -> float:
+    """Probability of a normal distribution within k standard deviations."""
+    return float(2.0 * normal_cdf(np.array([float(k)]))[0] - 1.0)
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Whether the chains agree and are long enough.
+
+    Attributes:
+        ok: Whether they are.
+        text: The same in words, with the reason.
+    """
+
+    ok: bool
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, "text": self.text}
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any] | None) -> Chains | None:
+        """What `to_json` gave, or None for None.
+
+        Raises:
+            KeyError, TypeError, ValueError: For anything else.
+        """
+        if entry is None:
+            return None
+        if not isinstance(entry["ok"], bool) or not isinstance(entry["text"], str):
+            raise ValueError("chains must have a flag ok and a text")
+        return cls(entry["ok"], entry["text"])
+
+
+NO_CHAINS = Chains(False, "There are no chains")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Whether error bars hold on rows that calibrated nothing.
+
+    They hold where the shares of rows within 1 and 2 sigma are within .04 and .02 of .683 and .954, and
+    the distance of Kolmogorov and Smirnov of the predictive probabilities from a uniform distribution
+    is at most .03; to each comes what chance does with so many rows, two binomial standard deviations
+    and 1.36 / sqrt(N). Of several targets the worst decides.
+
+    Attributes:
+        coverage: Dict {1: share, 2: share} of rows inside the central intervals of 68.3 and 95.4 %;
+            empty where nothing was checked.
+        pull_width: Standard deviation of the pulls.
+        pit_ks: Distance of Kolmogorov and Smirnov.
+        num_rows: N.
+        source: What rows: "held-out rows" say.
+        is_calibrated: Whether the error bars are calibrated ones.
+        target: Name of the target that decides; "" of a single one.
+        why: Why nothing was checked.
+    """
+
+    coverage: dict[int, float] = field(default_factory=dict)
+    pull_width: float = np.nan
+    pit_ks: float = np.nan
+    num_rows: int = 0
+    source: str = ""
+    is_calibrated: bool = False
+    target: str = ""
+    why: str = "no rows were there to judge by"
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether error bars hold; None where nothing was checked."""
+        return self._excess <= 1.0 if self.coverage else None
+
+    @property
+    def text(self) -> str:
+        """The same in words, with the numbers."""
+        if not self.coverage:
+            return f"Not checked: {self.why}"
+        of_target = f" of {shown(self.target)}" if self.target else ""
+        inner, outer = (f"{100 * self.coverage[k]:.1f}" for k in _SLACK)
+        return (
+            f"Error bars{of_target} {'hold' if self.ok else 'do not hold'} on "
+            f"{self.num_rows} {self.source}: {inner} and {outer} % lie within 1 and 2 sigma (68.3 and "
+            f"95.4 are right), pull width {self.pull_width:.2f}, PIT-KS {self.pit_ks:.3f}"
+        )
+
+    @property
+    def _excess(self) -> float:
+        """The worst of the numbers over its limit."""
+        parts = [self.pit_ks / (_PIT_SLACK + _KOLMOGOROV / np.sqrt(self.num_rows))]
+        for k, slack in _SLACK.items():
+            level = nominal(k)
+            chance = _DEVIATIONS * np.sqrt(level * (1.0 - level) / self.num_rows)
+            parts.append(abs(self.coverage[k] - level) / (slack + chance))
+        return float(max(parts))
+
+    @classmethod
+    def judge(
+        cls,
+        pit: Array,
+        pull: Array,
+        source: str,
+        is_calibrated: bool,
+        names: Sequence[str] = (),
+    ) -> Predictions:
+        """Judge error bars by rows that calibrated nothing.
+
+        Args:
+            pit: Predictive probabilities of a smaller target [N, K]; rows with NaN are left out.
+            pull: Pulls [N, K].
+            source, is_calibrated: As in the attributes.
+            names: Names of the targets.
+        """
+        found = []
+        for place, (levels, pulls) in enumerate(zip(pit.T, pull.T)):
+            known = np.isfinite(levels)
+            levels, count = np.sort(levels[known]), int(known.sum())
+            if count < FEWEST_ROWS:
+                return cls(why=f"{counted(count, 'row')} to judge by, {FEWEST_ROWS} are needed")
+            steps = np.arange(count + 1) / count
+            distance = max((steps[1:] - levels).max(), (levels - steps[:-1]).max())
+            shares = {k: float(np.mean(np.abs(levels - 0.5) < nominal(k) / 2)) for k in _SLACK}
+            name = names[place] if len(names) > 1 else ""
+            width = float(np.std(pulls[known]))
+            found.append(cls(shares, width, float(distance), count, source, is_calibrated, name))
+        return max(found, key=lambda one: one._excess)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, with what `ok` and `text` say."""
+        numbers = [*self.coverage.values(), self.pull_width, self.pit_ks]
+        *shares, width, distance = (float(f"{x:.6g}") if x == x else None for x in numbers)
+        return {
+            "ok": self.ok,
+            "text": self.text,
+            "coverage": dict(zip(map(str, self.coverage), shares)),
+            "pull_width": width,
+            "pit_ks": distance,
+            "num_rows": self.num_rows,
+            "source": self.source,
+            "is_calibrated": self.is_calibrated,
+            "target": self.target,
+            "why": self.why,
+        }
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any] | None) -> Predictions:
+        """What `to_json` gave; None: of a file that says nothing.
+
+        Raises:
+            KeyError, TypeError, ValueError: For anything else.
+        """
+        if entry is None:
+            return cls(why="the file does not say")
+        words = [entry[name] for name in ("source", "target", "why")]
+        if not all(isinstance(word, str) for word in words):
+            raise ValueError("predictions must have the texts source, target and why")
+        if not entry["coverage"]:
+            return cls(why=entry["why"])
+        numbers = {name: float(entry[name]) for name in ("pull_width", "pit_ks")}
+        coverage = {k: float(entry["coverage"][str(k)]) for k in _SLACK}
+        count = int(entry["num_rows"])
+        if count < 1 or not np.isfinite([*numbers.values(), *coverage.values()]).all():
+            raise ValueError("predictions must have rows and finite numbers")
+        return cls(
+            coverage,
+            num_rows=count,
+            source=entry["source"],
+            is_calibrated=bool(entry["is_calibrated"]),
+            target=entry["target"],
+            why=entry["why"],
+            **numbers,
+        )
+
+
+def answer_lines(chains: Chains, predictions: Predictions) -> list[tuple[str, str]]:
+    """The two verdicts as labelled lines."""
+    answers = {True: "yes. ", False: "no. ", None: ""}
+    return [
+        ("Chains", f"{answers[chains.ok]}{chains.text}"),
+        ("Predictions", f"{answers[predictions.ok]}{predictions.text}"),
+    ]
+
+
+def verdict_on(chains: Spoils, model: Spoils, predictions_ok: bool | None) -> str:
+    """One word for both verdicts.
+
+    Error bars that were not checked spoil nothing: chains that agree on the posterior of a model that
+    follows its rows are what error bars are made of.
+
+    Args:
+        chains: What problems of the chains spoil.
+        model: What problems between model and data spoil.
+        predictions_ok: `Predictions.ok`.
+    """
+    worst = max(chains, model, Spoils.NOTHING if predictions_ok is not False else Spoils.ERROR_BARS)
+    if worst == Spoils.NOTHING:
+        return USABLE
+    if predictions_ok and model != Spoils.MEANS:
+        return CALIBRATED
+    return FOR_MEANS if worst == Spoils.ERROR_BARS else NOT_YET
