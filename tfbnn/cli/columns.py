@@ -32,6 +32,7 @@ def fit_columns(
     targets: Sequence[str],
     noise: Sequence[str],
     validation_data: Sequence[Any] | None = None,
+    groups: Array | None = None,
     **options: Any,
 ) -> Run:
     """`fit_posterior` that keeps the names of target and noise columns, for `evaluate` and `plot`.
@@ -40,13 +41,14 @@ def fit_columns(
         model: What is fitted.
         rows: x, y and noise_scale.
         targets, noise: Names of columns of the table.
-        validation_data, options: As in `fit_posterior`.
+        validation_data, groups, options: As in `fit_posterior`.
     """
     names = {"target_names": list(targets), "noise_columns": list(noise)}
     asked = FitOptions(**options, column_names=names)
     with places_named(rows[0], validation_data and validation_data[0]):
         earlier = known_from(model, asked.initial_state)
-        return model.fit_rows(*rows_to_fit(model.spec, *rows, validation_data, earlier), asked)
+        checked = rows_to_fit(model.spec, *rows, validation_data, earlier, groups)
+        return model.fit_rows(*checked, asked)
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,8 @@ class Place:
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
     """The Diagnosis of an ensemble, which is kept with it; warns of what it spoils."""
-    diagnosis = diagnose_ensemble(ensemble, training_rows=job.transformed.train)
+    rows = job.transformed
+    diagnosis = diagnose_ensemble(ensemble, training_rows=rows.train, row_groups=rows.groups)
     keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
     if diagnosis.spoils:
         warnings.warn(

@@ -95,6 +95,7 @@ class SampledNetwork(
         y: Any = None,
         *,
         noise_scale: Any = None,
+        groups: Any = None,
         kernel: str | Kernel | Callable[..., Any] = "auto",
         num_chains: int = 4,
         num_results: int | str = "auto",
@@ -134,6 +135,10 @@ class SampledNetwork(
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the
                 likelihood and adds in quadrature to a learned one.
+            groups: Labels [N] of rows that belong together, text or integers: repeated measurements
+                of one subject. Rows of one label stay together where some are held out for the starts
+                and where rows are left out for calibration, so that error bars hold for new subjects.
+                The likelihood counts every row as ever. None (default): each row stands for itself.
             kernel: "auto" (default): HMC with 64 leapfrog steps, 256 where a pilot finds little
                 noise, 32 where N P is large; NUTS for 30 parameters or less. Or one of
                 `tfbnn.kernels.available()`, settings from `tfbnn.kernels`, or a callable
@@ -293,7 +298,7 @@ class SampledNetwork(
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]):
             data = x, y, noise_scale, validation_data
-            rows, validation = rows_to_fit(self.spec, *data, earlier)
+            rows, validation = rows_to_fit(self.spec, *data, earlier, groups)
             return self.fit_rows(rows, validation, options)
 
     def fit_rows(

@@ -10,7 +10,10 @@ from tfbnn.system.arrays import Array
 
 
 def diagnose_ensemble(
-    ensemble: Ensemble, x_reference: Array | None = None, training_rows: NetworkRows | None = None
+    ensemble: Ensemble,
+    x_reference: Array | None = None,
+    training_rows: NetworkRows | None = None,
+    row_groups: Array | None = None,
 ) -> Diagnosis:
     """The diagnosis of an ensemble.
 
@@ -20,6 +23,7 @@ def diagnose_ensemble(
             with the ensemble.
         training_rows: The rows of the fit, transformed; by default what was said of them when the
             ensemble was fitted.
+        row_groups: Which of them are left out together, as `Rows.groups`.
     """
     function = function_of_chains(ensemble, x_reference)
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
@@ -35,5 +39,5 @@ def diagnose_ensemble(
         transitions_per_draw=provenance.transitions_per_draw,
         adapts=provenance.adapts_step_size,
         is_adjusted=provenance.bias is None,
-        fit=check_fit(ensemble, training_rows),
+        fit=check_fit(ensemble, training_rows, row_groups),
     )

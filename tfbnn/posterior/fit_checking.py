@@ -19,13 +19,18 @@ from tfbnn.diagnostics.fit_check import (
     TargetCheck,
     rows_check_from_json,
 )
-from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, groups_of_chains, left_out
+from tfbnn.posterior.calibration.left_out import (
+    FEWEST_JUDGED,
+    groups_of_chains,
+    left_out,
+    left_out_together,
+)
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes
 from tfbnn.posterior.prediction import function_draws, target_tiles
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.priors.draws import draw_parameters
-from tfbnn.spec.rows import NetworkRows, evenly_spaced
+from tfbnn.spec.rows import NetworkRows, evenly_spaced_groups
 from tfbnn.system.arrays import Array
 
 _MAX_ROWS = 1000
@@ -41,33 +46,37 @@ _FEWEST_REFERENCE_ROWS = 5
 _EDGE, _TAIL = 0.01, 1e-3
 
 
-def check_fit(ensemble: Ensemble, rows: NetworkRows | None) -> FitCheck:
+def check_fit(
+    ensemble: Ensemble, rows: NetworkRows | None, row_groups: Array | None = None
+) -> FitCheck:
     """The FitCheck of an ensemble, its chains as they were sampled, without weights.
 
     Args:
         ensemble: Ensemble.
         rows: The training rows, of which at most 1000 are looked at, evenly spaced; None: what the
             ensemble's own diagnostics say of them, if anything.
+        row_groups: Which of them are left out together [N], numbered from 0; None: each by itself.
     """
     if rows is None:
         found = rows_check_from_json((ensemble.diagnostics or {}).get("training_rows"))
     else:
-        found = check_rows(ensemble, rows)
+        found = check_rows(ensemble, rows, row_groups)
     is_calibrated = ensemble.calibration is not None
     return FitCheck(found, check_prior(ensemble), check_inputs(ensemble), is_calibrated)
 
 
-def check_rows(ensemble: Ensemble, rows: NetworkRows) -> RowsCheck:
+def check_rows(ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None) -> RowsCheck:
     """The agreement with at most 1000 of the training rows."""
-    chosen = evenly_spaced(len(rows.x), _MAX_ROWS)
-    noise = None if rows.noise is None else rows.noise[chosen]
-    rows = NetworkRows(rows.x[chosen], rows.y[chosen], noise)
+    chosen = evenly_spaced_groups(row_groups, len(rows.x), _MAX_ROWS)
+    rows = rows.taken(chosen)
     ensemble = ensemble.with_chain_weights(np.full(ensemble.num_chains, 1 / ensemble.num_chains))
     ensemble = ensemble.mirrored
     affordable = int(_MAX_WORK / (len(chosen) * ensemble.spec.layout.num_parameters))
     step = -(-ensemble.num_draws // min(max(affordable, _MIN_DRAWS), _MAX_DRAWS))
     ensemble = ensemble.picked(lambda values: values[:, ::step])
-    return _classes(ensemble, rows) if ensemble.spec.has_classes else _numbers(ensemble, rows)
+    if ensemble.spec.has_classes:
+        return _classes(ensemble, rows)
+    return _numbers(ensemble, rows, None if row_groups is None else row_groups[chosen])
 
 
 def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
@@ -81,7 +90,7 @@ def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
     )
 
 
-def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
+def _numbers(ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None) -> NumbersCheck:
     weights, shape = ensemble.draw_weights, rows.y.shape
     mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
     groups = groups_of_chains(ensemble)
@@ -100,6 +109,9 @@ def _numbers(ensemble: Ensemble, rows: NetworkRows) -> NumbersCheck:
             predicted,
         )
         pull[place] = (rows.y[place] - left_mean) / left_stddev
+    if row_groups is not None:
+        left_mean, left_stddev, judged = left_out_together(ensemble, rows, row_groups, groups)
+        pull = (rows.y - left_mean) / left_stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile
     ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
     variance = rows.y.var(axis=0)

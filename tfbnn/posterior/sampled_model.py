@@ -344,11 +344,12 @@ class SampledModel:
             )
         ensemble = self._fitted()
         reference = None if x_reference is None else checked_inputs(ensemble, x_reference)
-        rows = None
+        rows = row_groups = None
         if self._training_rows is not None and ensemble.diagnostics is None:
             rows = ensemble.transform(self._training_rows)  # the fit has not looked at them yet
+            row_groups = self._training_rows.groups
         return replace(
-            diagnose_ensemble(ensemble, reference, rows),
+            diagnose_ensemble(ensemble, reference, rows, row_groups),
             chain_weights=ensemble.chain_weights,
             weighting=weighting_note(ensemble),
         )

@@ -40,12 +40,14 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         probabilities = classifier.predict_proba(X_new)
     """
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
         """Samples the posterior given the rows (X, y).
 
         Args:
             X: Inputs [N, D]; names of a frame's columns are kept, if all are text.
             y: Labels [N] of two or more classes.
+            groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
+                in what the fit holds out. In searches it is metadata: `set_fit_request(groups=True)`.
             unsupported: Refused; see Raises.
 
         Returns:
@@ -68,7 +70,13 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         likelihood = self._likelihood(num_classes)
         num_outputs = likelihood.num_outputs(1, num_classes)
         self._sample(
-            inputs, num_inputs, named(y, labels), likelihood, num_outputs, of_model={}, of_fit={}
+            inputs,
+            num_inputs,
+            named(y, labels),
+            likelihood,
+            num_outputs,
+            of_model={},
+            of_fit={"groups": groups},
         )
         return self
 

@@ -90,7 +90,9 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     y_transform: str | Sequence[str] | None = AUTO
     calibrate: bool | str = AUTO
 
-    def fit(self, X: Any, y: Any, *, noise_scale: Any = None, **unsupported: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any, *, noise_scale: Any = None, groups: Any = None, **unsupported: Any
+    ) -> Self:
         """Samples the posterior given the rows (X, y).
 
         Args:
@@ -98,6 +100,9 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             y: Targets [N] or [N, K].
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. In
                 searches it is metadata: `set_fit_request(noise_scale=True)`.
+            groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
+                in what the fit holds out or leaves out. In searches it is metadata, too:
+                `set_fit_request(groups=True)`.
             unsupported: Refused; see Raises.
 
         Returns:
@@ -118,7 +123,11 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             likelihood,
             likelihood.num_outputs(num_targets),
             of_model={"y_transform": self.y_transform},
-            of_fit={"calibrate": self.calibrate, "noise_scale": noise_scale},
+            of_fit={
+                "calibrate": self.calibrate,
+                "noise_scale": noise_scale,
+                "groups": groups,
+            },
         )
         return self
 

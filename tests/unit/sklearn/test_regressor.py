@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import exceptions
+from sklearn import config_context, exceptions
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -212,6 +212,15 @@ def test_noise_is_cut_with_the_rows_of_a_fold(fits):
     noise = np.linspace(0.1, 0.5, 40)
     cross_validate(BayesianMLPRegressor(), X, Y, cv=4, params={"noise_scale": noise})
     assert [len(call.rows.noise) for call in fits.calls] == [30] * 4
+
+
+def test_groups_are_cut_with_the_rows_of_a_fold_and_split_by(fits):
+    """As the estimator asks for them, and GroupKFold does by itself."""
+    groups = np.repeat(np.arange(8), 5)
+    with config_context(enable_metadata_routing=True):
+        estimator = BayesianMLPRegressor().set_fit_request(groups=True)
+        cross_validate(estimator, X, Y, cv=GroupKFold(4), params={"groups": groups})
+    assert [len(set(call.rows.groups)) for call in fits.calls] == [6] * 4
 
 
 def test_a_bad_verdict_is_told_once_in_the_words_of_both(fits):

@@ -43,6 +43,8 @@ _KINDS: Mapping[str, Kind] = {
     "coverage_before": _ROWS_OF_NUMBERS,
     "coverage_after": _ROWS_OF_NUMBERS,
 }
+# Where rows were left out, or judged, in groups.
+_OF_GROUPS: Mapping[str, Kind] = {"num_groups": POSITIVE}
 
 
 def central_levels(k: float) -> tuple[float, float]:
@@ -69,6 +71,7 @@ class Calibration:
         coverage_after: The same of calibrated intervals, each row judged by a calibration with four
             fifths of the rows, it not among them.
         misfit: The `Misfit` whose factors multiply predicted standard deviations, or None.
+        num_groups: How many groups of rows that belong together these were; None: each by itself.
     """
 
     method: str
@@ -79,6 +82,7 @@ class Calibration:
     coverage_before: Array
     coverage_after: Array
     misfit: Misfit | None = None
+    num_groups: int | None = None
 
     def __repr__(self) -> str:
         return f"<Calibration: {self.in_short}>"
@@ -91,7 +95,8 @@ class Calibration:
             TypeError: For entries that are no such record.
             ValueError: For numbers that contradict each other.
         """
-        check_entries("calibration", entries, _KINDS)
+        is_grouped = isinstance(entries, dict) and "num_groups" in entries
+        check_entries("calibration", entries, {**_KINDS, **(_OF_GROUPS if is_grouped else {})})
         sizes, tails = entries["sizes"], entries["tails"]
         num_targets = scores.shape[1]
         edges = np.array(entries["edges"], dtype=float).reshape(-1, num_targets)
@@ -136,6 +141,7 @@ class Calibration:
             before,
             after,
             misfit,
+            entries.get("num_groups"),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -150,6 +156,7 @@ class Calibration:
             "tails": [[list(map(list, one.sides)) for one in group] for group in self.groups],
             "coverage_before": self.coverage_before.tolist(),
             "coverage_after": self.coverage_after.tolist(),
+            **({} if self.num_groups is None else {"num_groups": self.num_groups}),
         }
 
     @property
@@ -243,7 +250,8 @@ class Calibration:
     @property
     def text(self) -> str:
         """One line on what calibrated."""
-        how = {"split": "held-out rows", "loo": "rows of the fit, each left out in turn"}
+        each = "each" if self.num_groups is None else f"each of {self.num_groups} groups"
+        how = {"split": "held-out rows", "loo": f"rows of the fit, {each} left out in turn"}
         grouped = "" if self.by is None else f", in {len(self.groups)} groups by {self.by}"
         scaled = "" if self.misfit is None else ", scaled by the local misfit"
         return f"by {self.num_rows} {how[self.method]}{grouped}{scaled}"
