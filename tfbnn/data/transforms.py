@@ -235,6 +235,23 @@ class Pipeline:
             t = step.inverse(t)
         return t
 
+    def mean_of_normal(self, t: Array, scale: Array) -> Array | None:
+        """Mean of `inverse(t + noise)` over normal noise of these standard deviations.
+
+        None where it has no closed form, which it has with one logarithm.
+        """
+        spread: Array | None = np.broadcast_to(scale, t.shape)
+        for step in reversed(self.steps):
+            if isinstance(step, Log10):
+                if spread is None:
+                    return None
+                # exp(u) has the mean exp(v / 2) for normal u of variance v.
+                t, spread = t + 0.5 * np.log(10.0) * np.square(spread), None
+            elif spread is not None:
+                spread = spread / np.abs(step.derivative(spread))
+            t = step.inverse(t)
+        return t
+
     def derivative(self, y: Array) -> Array:
         """d forward(y) / dy, elementwise, at `y` in original units; the shape of `y`."""
         product = np.ones_like(y)

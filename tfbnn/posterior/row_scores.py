@@ -11,7 +11,7 @@ from tfbnn.posterior.averages import log_mean_exp, moments
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.noise import noise_spread, sample_noisy
+from tfbnn.posterior.noise import mean_of_target, noise_spread, sample_noisy
 from tfbnn.posterior.prediction import TargetTile, target_tiles
 from tfbnn.spec.distributions import normal_quantile
 from tfbnn.spec.rows import NetworkRows
@@ -28,6 +28,7 @@ class RowScores(NamedTuple):
 
     Attributes:
         mean: Mean of the function in original units.
+        expected: Mean of the target there, noise included where it is wanted and the mean exists.
         centre, stddev: Mean and standard deviation of the prediction.
         pull: By how many standard deviations the target is above the mean; of a calibrated
             prediction the normal quantile of `pit`.
@@ -39,6 +40,7 @@ class RowScores(NamedTuple):
     """
 
     mean: Array
+    expected: Array
     centre: Array
     stddev: Array
     pull: Array
@@ -99,6 +101,7 @@ def _plain(
     weights, inverse = ensemble.draw_weights, ensemble.y_pipeline.inverse
     centre, stddev = moments(location, weights)
     log_density = np.full(len(y), np.nan)
+    mean = expected = np.einsum("s,snk->nk", weights, inverse(location))
     if not include_noise:
         points, point_weights = location, weights
     else:
@@ -106,8 +109,11 @@ def _plain(
         densities = ensemble.spec.likelihood.log_density(target, location, tile.fitted)
         log_density = log_mean_exp(densities, weights)
         points, point_weights = sample_noisy(ensemble, location, tile.predicted)
+        if ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
+            expected = mean_of_target(ensemble, location, tile.predicted)
     return RowScores(
-        mean=np.einsum("s,snk->nk", weights, inverse(location)),
+        mean=mean,
+        expected=expected,
         centre=centre,
         stddev=stddev,
         pull=(target - centre) / stddev,

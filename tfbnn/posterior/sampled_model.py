@@ -130,6 +130,10 @@ class SampledModel:
         [N, K], so that a prediction can be held against the targets as they are. Files of format 1
         do not know the shape: their models predict [N, K].
 
+        The mean is that of the function over the draws, in original units; with `include_noise` that of
+        a new observation, E[y | x]. The two differ under "log10": by a factor exp(s^2 / 2) for normal
+        noise of standard deviation s in ln y.
+
         Every draw is carried to original units before anything is averaged. Of classes, mean,
         standard deviation over draws and quantiles are of their probabilities: [N, M] with
         Categorical, the columns in the order of `classes`; [N] or [N, K] with Bernoulli, of 1 or
@@ -156,7 +160,7 @@ class SampledModel:
             calibrated: Whether bars are those of `calibrate`, with `include_noise` only. "auto"
                 (default): where the model is calibrated. stddev is then half of the calibrated
                 central 68.27 % interval, taken on the scale the network sees and carried to the
-                units wanted; the mean is the same with and without.
+                units wanted; the mean is the same with and without, the posterior's.
 
         Returns:
             `Prediction` with mean and stddev [N] or [N, K], quantiles [Q, N] or [Q, N, K] or None,
@@ -281,8 +285,10 @@ class SampledModel:
 
         Returns:
             Dict of floats (arrays [K] per target where there are several targets): rmse, r2 of the
-            mean in original units; where all targets are positive relative_error_median,
-            relative_error_mean and relative_error_q90 of `|mean / y - 1|` over the rows;
+            mean of a new observation, E[y | x], in original units (of the function with
+            include_noise=False, or where noise has no mean under "log10"); where all targets are
+            positive relative_error_median, relative_error_mean and relative_error_q90 of
+            `|mean / y - 1|` over the rows, of the mean of the function;
             rmse_transformed, r2_transformed; rmse_log10, r2_log10 where "log10" is used;
             log_predictive_density of the mixture of all draws, mean per row, in original units
             (Jacobian included), and log_predictive_density_transformed;

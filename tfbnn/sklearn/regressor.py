@@ -139,7 +139,11 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         include_noise: bool = True,
         noise_scale: Any = None,
     ) -> Array | tuple[Array, Array]:
-        """The posterior mean of the function, and with `return_std` how far a target may be off.
+        """The mean of a new target, E[y | x], and with `return_std` how far a target may be off.
+
+        With a logarithm in the transform of the targets it is above the mean of the function, which
+        `model_.predict(X)` gives. That is what it is where there is no such mean, with Student-t
+        noise, or the noise of these rows is not known.
 
         Args:
             X: Inputs [N, D].
@@ -157,7 +161,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             NotFittedError: Of scikit-learn, before a fit.
         """
         inputs = self._checked(X)
-        mean: Array = self._in_double.predict(inputs).mean
+        mean: Array = self._mean_of_target(inputs, noise_scale)
         if not return_std:
             return mean
         told = self.model_.predict(inputs, include_noise=include_noise, noise_scale=noise_scale)
@@ -188,6 +192,13 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             quantiles=quantiles,
         )
         return np.moveaxis(np.asarray(told.quantiles), 0, 1)
+
+    def _mean_of_target(self, inputs: Array, noise_scale: Any) -> Array:
+        ensemble, double = self.model_.posterior, self._in_double
+        is_unknown = ensemble.row_noise and noise_scale is None
+        if ensemble.y_pipeline.is_affine or not ensemble.has_mean_of_target or is_unknown:
+            return double.predict(inputs).mean
+        return double.predict(inputs, include_noise=True, noise_scale=noise_scale).mean
 
     def _likelihood(self) -> Regression:
         if is_auto(self.likelihood):

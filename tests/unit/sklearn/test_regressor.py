@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tfbnn
-from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian
+from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.sklearn import BayesianMLPRegressor, UnconvergedWarning
 
 pytestmark = pytest.mark.usefixtures("fits")
@@ -212,6 +212,18 @@ def test_noise_is_cut_with_the_rows_of_a_fold(fits):
     noise = np.linspace(0.1, 0.5, 40)
     cross_validate(BayesianMLPRegressor(), X, Y, cv=4, params={"noise_scale": noise})
     assert [len(call.rows.noise) for call in fits.calls] == [30] * 4
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(0.3), StudentT(4.0, 0.3)])
+def test_predictions_under_a_logarithm_are_means_of_targets(likelihood):
+    """Where there are such means; predict of the model is about the function."""
+    estimator = BayesianMLPRegressor(y_transform="log10", likelihood=likelihood, random_state=0)
+    estimator.fit(X, np.exp(Y))
+    function = estimator.model_.predict(X).mean
+    factor = np.exp(0.5 * (0.3 * np.log(10.0)) ** 2) if likelihood == Gaussian(0.3) else 1.0
+    np.testing.assert_allclose(estimator.predict(X), factor * function, rtol=1e-4)
+    r2 = estimator.model_.evaluate(X, np.exp(Y))["r2"]
+    assert estimator.score(X, np.exp(Y)) == pytest.approx(r2, rel=1e-4)
 
 
 def test_groups_are_cut_with_the_rows_of_a_fold_and_split_by(fits):
