@@ -31,7 +31,7 @@ from tfbnn.posterior.gradient import GradientMethods
 from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
-from tfbnn.spec.habits import OF_FIT, OF_MODEL
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_custom
@@ -40,7 +40,6 @@ from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
-from tfbnn.system.keywords import explains_keywords
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
 
@@ -88,7 +87,7 @@ class SampledNetwork(
             choices = self._ensemble.provenance.choices or ()
         print_fn(describe_model(self.spec, choices))
 
-    @explains_keywords(OF_FIT)
+    @explains_keywords
     def fit_posterior(
         self,
         x: Any,
@@ -472,7 +471,7 @@ class BayesianMLP(SampledNetwork):
         mean, stddev = model.predict(x_new)
     """
 
-    @explains_keywords(OF_MODEL)
+    @explains_keywords
     def __init__(
         self,
         layer_sizes: Sequence[int],

@@ -33,6 +33,7 @@ from tfbnn.posterior.prediction import (
 )
 from tfbnn.posterior.prediction_frame import labels_of
 from tfbnn.posterior.showing import line_of
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
@@ -112,6 +113,7 @@ class SampledModel:
         """The `Compression` that `compress` left, or None for other models."""
         return self._fitted().provenance.compression
 
+    @explains_keywords
     def predict(
         self,
         x: ArrayLike,
@@ -263,6 +265,7 @@ class SampledModel:
         draws = np.concatenate(tiles, axis=1)
         return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
 
+    @explains_keywords
     def evaluate(
         self,
         x: ArrayLike,

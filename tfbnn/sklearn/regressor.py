@@ -10,18 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from tfbnn.sklearn.base import SampledEstimator, named, refuse_more
+from tfbnn.sklearn.base import SampledEstimator, explains_settings, named, refuse_more
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.likelihoods import Gaussian
 from tfbnn.spec.likelihoods.regression import Regression
+from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
 
-_ADVICE = (
-    "Give rows of different precision their known standard deviations by noise_scale; "
-    "likelihood_power discounts all rows alike."
-)
 
-
+@explains_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[misc]
     """Regression by a `tfbnn.BayesianMLP` whose posterior is sampled.
@@ -112,7 +109,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             TypeError: For `sample_weight`, and arguments that are not known.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
-        refuse_more(unsupported, _ADVICE)
+        refuse_more("BayesianMLPRegressor.fit", unsupported)
         likelihood = self._likelihood()
         inputs, num_inputs, targets = self._rows(X, y, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
@@ -203,6 +200,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     def _likelihood(self) -> Regression:
         if is_auto(self.likelihood):
             return Gaussian("learned")
+        check_likelihood(self.likelihood)
         if not isinstance(self.likelihood, Regression):
             raise TypeError(
                 "likelihood must be 'auto' or one of numbers from tfbnn.likelihoods, such as "

@@ -324,7 +324,10 @@ def check_likelihood(likelihood: Any) -> None:
     """Refuses what is no likelihood. Raises TypeError."""
     if not _is_usable(likelihood):
         wanted = "likelihood must be one of tfbnn.likelihoods"
-        raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
+        error = unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
+        raise TypeError(
+            f"{error} Noise of your own is a class that inherits from CustomNoise there."
+        )
 
 
 def common_settings(

@@ -13,6 +13,7 @@ from tfbnn.data.validation import check_choice
 from tfbnn.posterior.calibration.record import BY, METHODS, SCALES, Calibration
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.row_digests import num_known
 from tfbnn.spec.rows import Rows
 from tfbnn.system.arrays import Array
@@ -29,6 +30,7 @@ class CalibrationMethods(SampledModel):
         """The `Calibration` of the predictions with noise, or None without one."""
         return self._fitted().calibration
 
+    @explains_keywords
     def calibrate(
         self,
         x_calibration: ArrayLike | None = None,
