@@ -1,6 +1,5 @@
 """Which columns of a table are features, targets and noise of a saved model."""
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean
 
 
@@ -185,11 +185,10 @@ def feature_columns(
             f"{', '.join(others)}. Keep only the columns the model was fitted with."
         )
     if names is not None:
-        warnings.warn(
+        warn(
             f"{source} has none of the model's columns {', '.join(names)}; its columns "
             f"{', '.join(others)} are taken in this order.",
             DataWarning,
-            stacklevel=2,
         )
     return others
 

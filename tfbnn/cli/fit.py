@@ -1,7 +1,6 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
 import argparse
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -25,6 +24,7 @@ from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 HELP = "sample a network given a table"
 DESCRIPTION = """\
@@ -153,10 +153,9 @@ def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
     words = [name for name in features if name in table.words - table.categories]
     names = [name for name in words if len(set(table.column(name))) == len(table)]
     if names:
-        warnings.warn(
+        warn(
             f"{table.source}: left out, as their text differs in every row: {listed(names)}.",
             DataWarning,
-            stacklevel=2,
         )
     return [name for name in features if name not in names]
 

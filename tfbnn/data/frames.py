@@ -4,7 +4,6 @@ A frame is anything with `columns` that NumPy makes an array of and that gives s
 as `frame[[label, ...]]`: those of pandas and polars, and the tables of this package.
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean
 
 _MOST_SHOWN = 10
@@ -67,11 +67,10 @@ def select_columns(
     wanted = set(expected)
     ignored = [name for name in names if name not in wanted]
     if ignored and not others:
-        warnings.warn(
+        warn(
             f"{what} has columns that the model was not fitted with, which are ignored: "
             f"{listed(ignored)}.",
             DataWarning,
-            stacklevel=4,
         )
     labels = list(value.columns)
     return value[[labels[places[name]] for name in expected]]

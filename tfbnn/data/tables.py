@@ -5,7 +5,6 @@ constant memory, see `tfbnn.data.csv_tables`.
 """
 
 import os
-import warnings
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from tfbnn.data.table import Table
 from tfbnn.data.wanted import Choice, Wanted
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.paths import StrPath
+from tfbnn.system.warn import warn
 
 
 def read_table(
@@ -83,11 +83,10 @@ def read_table(
     if not len(table):
         raise ValueError(f"{table.source} has a header but no rows; expected at least one row.")
     if table.left_out:
-        warnings.warn(
+        warn(
             f"{table.source}: left out, as they have no numbers or no name: "
             f"{listed(table.left_out)}.",
             DataWarning,
-            stacklevel=2,
         )
     return table
 

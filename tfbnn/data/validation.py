@@ -4,7 +4,6 @@ Every message says what was expected, what came, and what to do.
 """
 
 import numbers
-import warnings
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -16,6 +15,7 @@ from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.mapped import mapped_file
+from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean, name_of
 
 Limit = float | None
@@ -132,7 +132,7 @@ def check_rows(**matrices: Array | None) -> None:
         found = ", ".join(f"{name} has {count}" for name, count in rows.items())
         raise ValueError(f"All of {', '.join(rows)} must have the same number of rows: {found}.")
     if set(rows.values()) == {1}:
-        warnings.warn("There is only one row of data.", DataWarning, stacklevel=3)
+        warn("There is only one row of data.", DataWarning)
 
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:

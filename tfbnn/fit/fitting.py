@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -41,6 +40,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
+from tfbnn.system.warn import warn
 
 Keep = Callable[[Ensemble], None]
 
@@ -173,10 +173,9 @@ def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
     diagnosis = diagnose_ensemble(ensemble, training_rows=rows.train, row_groups=rows.groups)
     keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
     if diagnosis.spoils:
-        warnings.warn(
+        warn(
             f"Verdict on these draws: {diagnosis.headline}. See run.report().",
             VerdictWarning,
-            stacklevel=6,
         )
     return diagnosis
 

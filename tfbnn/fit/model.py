@@ -6,7 +6,6 @@ What draws are for: `SampledModel`.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -42,6 +41,7 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
+from tfbnn.system.warn import warn
 
 # What fits is imported where it does: a process that loads and predicts needs none of it.
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ class SampledNetwork(
             error = chain_error(result.failures, options.output)
         if result.interrupted:
             if error is not None:
-                warnings.warn(str(error), UserWarning, stacklevel=4)
+                warn(str(error), UserWarning)
             raise KeyboardInterrupt from error
         if error is not None:
             raise error
@@ -327,10 +327,8 @@ class SampledNetwork(
                 if pretrained
                 else "keeps its earlier posterior"
             )
-            warnings.warn(
+            warn(
                 f"The run was stopped before its first draw; the model {has}.",
-                UserWarning,
-                stacklevel=4,
             )
         if not run.num_results:
             return run

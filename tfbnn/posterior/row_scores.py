@@ -28,7 +28,8 @@ class RowScores(NamedTuple):
 
     Attributes:
         mean: Mean of the function in original units.
-        expected: Mean of the target there, noise included where it is wanted and the mean exists.
+        expected: Mean of the target there, noise included where it is wanted and the mean exists;
+            known noise of rows, in the units of targets, has the mean zero.
         centre, stddev: Mean and standard deviation of the prediction.
         pull: By how many standard deviations the target is above the mean; of a calibrated
             prediction the normal quantile of `pit`.
@@ -77,7 +78,7 @@ def row_scores(
     found = RowScores._make([*numbers, np.empty(len(y))])
     for tile in target_tiles(ensemble, rows):
         place, target = tile.place, rows.y[tile.place]
-        of_tile = _plain(ensemble, y[place], target, tile, include_noise)
+        of_tile = _plain(ensemble, y[place], target, tile, include_noise, rows.noise is not None)
         if calibration is not None:
             trust = trust_levels(ensemble.training_inputs, rows.x[place])
             factors = scale_factors(fitted, rows.x[place])
@@ -95,7 +96,12 @@ def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
 
 
 def _plain(
-    ensemble: Ensemble, y: Array, target: Array, tile: TargetTile, include_noise: bool
+    ensemble: Ensemble,
+    y: Array,
+    target: Array,
+    tile: TargetTile,
+    include_noise: bool,
+    has_row_noise: bool,
 ) -> RowScores:
     location = tile.location
     weights, inverse = ensemble.draw_weights, ensemble.y_pipeline.inverse
@@ -109,7 +115,7 @@ def _plain(
         densities = ensemble.spec.likelihood.log_density(target, location, tile.fitted)
         log_density = log_mean_exp(densities, weights)
         points, point_weights = sample_noisy(ensemble, location, tile.predicted)
-        if ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
+        if not has_row_noise and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
             expected = mean_of_target(ensemble, location, tile.predicted)
     return RowScores(
         mean=mean,

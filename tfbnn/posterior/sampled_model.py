@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,6 +31,7 @@ from tfbnn.posterior.prediction import (
     row_tiles,
 )
 from tfbnn.posterior.prediction_frame import labels_of
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.showing import line_of
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.model_spec import perceptron
@@ -41,6 +41,7 @@ from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
 from tfbnn.system.notebooks import folded
 from tfbnn.system.paths import StrPath
+from tfbnn.system.warn import warn
 
 if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis
@@ -60,6 +61,7 @@ class SampledModel:
         self._ensemble: Ensemble | None = None
         self._training_rows: Rows | None = None
         self._earlier: Ensemble | None = None
+        self._warned_of: Provenance | None = None
 
     @classmethod
     def from_spec(cls, spec: NetworkSpec) -> Self:
@@ -289,7 +291,7 @@ class SampledModel:
         Returns:
             Dict of floats (arrays [K] per target where there are several targets): rmse, r2 of the
             mean of a new observation, E[y | x], in original units (of the function with
-            include_noise=False, or where noise has no mean under "log10"); where all targets are
+            include_noise=False, with noise_scale, or where noise has no mean under "log10"); where all targets are
             positive relative_error_median, relative_error_mean and relative_error_q90 of
             `|mean / y - 1|` over the rows, of the mean of the function;
             rmse_transformed, r2_transformed; rmse_log10, r2_log10 where "log10" is used;
@@ -578,7 +580,7 @@ class SampledModel:
         write_onnx(networks, bar_constants(networks.ensemble), path)
 
     def _fitted(self, needs_networks: str | None = None) -> Ensemble:
-        """The Ensemble, with a warning where it is not what was asked for, to the caller's caller.
+        """The Ensemble, with a warning, once, where it is not what was asked for.
 
         Args:
             needs_networks: What takes draws for networks, and is refused where they are none.
@@ -586,20 +588,17 @@ class SampledModel:
         ensemble = self._sampled()
         if needs_networks is not None:
             ensemble.require_networks(needs_networks)
-        requested = ensemble.provenance.num_results_requested or 0
-        if ensemble.provenance.not_sampled is not None:
-            warnings.warn(
-                f"{ensemble.no_chains}: what they predict has no error bars of a posterior.",
-                UserWarning,
-                stacklevel=3,
-            )
-        elif ensemble.num_results < requested and ensemble.provenance.ended is None:
-            warnings.warn(
-                f"The run was stopped early: {ensemble.num_results} of {requested} draws per "
-                "chain are there.",
-                UserWarning,
-                stacklevel=3,
-            )
+        origin = ensemble.provenance
+        requested = origin.num_results_requested or 0
+        said = None
+        if origin.not_sampled is not None:
+            said = f"{ensemble.no_chains}: what they predict has no error bars of a posterior."
+        elif ensemble.num_results < requested and origin.ended is None:
+            there = f"{ensemble.num_results} of {requested} draws per chain are there"
+            said = f"The run was stopped early: {there}."
+        if said is not None and origin is not self._warned_of:
+            self._warned_of = origin
+            warn(said)
         return ensemble
 
     def _sampled(self) -> Ensemble:
@@ -678,10 +677,8 @@ def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bo
 
 def _warn_of_calibration(ensemble: Ensemble, what: str) -> None:
     if ensemble.calibration is not None:
-        warnings.warn(
+        warn(
             f"{what}, so that the calibration holds no more and is dropped. Call calibrate again.",
-            UserWarning,
-            stacklevel=3,
         )
 
 

@@ -26,6 +26,7 @@ from tfbnn.spec.choices import AUTO
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 if TYPE_CHECKING:
     from tfbnn.run.report import Run
@@ -208,11 +209,10 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
     def _tell_verdict(self, run: Run) -> None:
         if run.diagnosis is not None and run.diagnosis.spoils:
-            warnings.warn(
+            warn(
                 f"Verdict on the draws of {type(self).__name__}: {run.diagnosis.headline}. See "
                 "run_.report() of the estimator.",
                 UnconvergedWarning,
-                stacklevel=4,
             )
 
 

@@ -140,7 +140,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
 
         With a logarithm in the transform of the targets it is above the mean of the function, which
         `model_.predict(X)` gives. That is what it is where there is no such mean, with Student-t
-        noise, or the noise of these rows is not known.
+        noise, and after a fit with `noise_scale`, whose noise has the mean zero in the units of y.
 
         Args:
             X: Inputs [N, D].
@@ -158,7 +158,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             NotFittedError: Of scikit-learn, before a fit.
         """
         inputs = self._checked(X)
-        mean: Array = self._mean_of_target(inputs, noise_scale)
+        mean: Array = self._mean_of_target(inputs)
         if not return_std:
             return mean
         told = self.model_.predict(inputs, include_noise=include_noise, noise_scale=noise_scale)
@@ -190,12 +190,11 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         )
         return np.moveaxis(np.asarray(told.quantiles), 0, 1)
 
-    def _mean_of_target(self, inputs: Array, noise_scale: Any) -> Array:
-        ensemble, double = self.model_.posterior, self._in_double
-        is_unknown = ensemble.row_noise and noise_scale is None
-        if ensemble.y_pipeline.is_affine or not ensemble.has_mean_of_target or is_unknown:
-            return double.predict(inputs).mean
-        return double.predict(inputs, include_noise=True, noise_scale=noise_scale).mean
+    def _mean_of_target(self, inputs: Array) -> Array:
+        ensemble = self.model_.posterior
+        is_affine = ensemble.y_pipeline.is_affine
+        with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)
+        return self._in_double.predict(inputs, include_noise=with_noise).mean
 
     def _likelihood(self) -> Regression:
         if is_auto(self.likelihood):

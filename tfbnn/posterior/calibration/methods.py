@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.row_digests import num_known
 from tfbnn.spec.rows import Rows
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 # From this share of rows of the fit on, scores tell of the fit and not of new rows.
 _MOST_OF_THE_FIT = 0.5
@@ -173,9 +173,7 @@ def _require_new_rows(rows: Rows, of_the_fit: int) -> None:
             "method='loo'."
         )
     if of_the_fit:
-        warnings.warn(
+        warn(
             f"{of_the_fit} of the {len(rows.x)} rows took part in the fit: their errors are smaller "
             "than those of new rows.",
-            UserWarning,
-            stacklevel=3,
         )

@@ -10,7 +10,6 @@ Reference:
     blessing of multimodal posteriors", JMLR 23(79), arXiv:2006.12335.
 """
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,6 +24,7 @@ from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT, load_psis
 from tfbnn.posterior.stacking.simplex import max_log_mixture
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 ON_VALIDATION_ROWS = "stacking on validation rows"
 BY_PSIS_LOO = "stacking by PSIS-LOO"
@@ -121,12 +121,10 @@ def stack(ensemble: Ensemble, rows: NetworkRows, *, leave_one_out: bool = False)
         pareto_k=pareto_k,
     )
     if stacking.unreliable_share > _UNRELIABLE_SHARE:
-        warnings.warn(
+        warn(
             f"Pareto k is above {PARETO_K_LIMIT} for {100 * stacking.unreliable_share:.1f} % of "
             "the leave-one-out densities, which are unreliable then, and so are the weights. Pass "
             "stack_chains validation rows that the fit has not seen.",
-            UserWarning,
-            stacklevel=3,
         )
     return stacking
 
