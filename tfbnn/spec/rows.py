@@ -306,12 +306,13 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
     """
     if values is None:
         return
-    limits = np.finfo(spec.dtype)
+    limits, is_noise = np.finfo(spec.dtype), name.endswith("noise_scale")
+    # Residuals over a noise scale are squared.
+    least = np.sqrt(limits.tiny) if is_noise else limits.tiny
 
     def are_bad(values: Array) -> Array:
         size = np.abs(values)
-        # A noise scale that is rounded to zero does not fit either.
-        too_small = (size < limits.tiny) & ((values != 0) | name.endswith("noise_scale"))
+        too_small = (size < least) & ((values != 0) | is_noise)
         found: Array = too_small | ~(size <= limits.max)
         return found
 
@@ -320,7 +321,7 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
         row, column = map(int, bad[0])
         found = (
             f"{name} does not fit into {spec.dtype} after its transform: received "
-            f"{values[row, column]:.4g}, its sizes are {limits.tiny:.2g} to {limits.max:.2g}; first"
+            f"{values[row, column]:.4g}, its sizes are {least:.2g} to {limits.max:.2g}; first"
         )
         advice = "Standardise it, rescale it or use dtype='float64'."
         raise BadRowError(name, found, advice, row, column)
