@@ -43,6 +43,12 @@ _KINDS: Mapping[str, Kind] = {
     "coverage_before": _ROWS_OF_NUMBERS,
     "coverage_after": _ROWS_OF_NUMBERS,
 }
+# What groups by standard deviation are called, by how many there are.
+_LENGTHS: Mapping[int, tuple[str, ...]] = {
+    1: ("only group",),
+    2: ("shorter half", "longer half"),
+    3: ("shortest third", "middle third", "longest third"),
+}
 # Where rows were left out, or judged, in groups.
 _OF_GROUPS: Mapping[str, Kind] = {"num_groups": POSITIVE}
 
@@ -238,7 +244,7 @@ class Calibration:
             for number, group in enumerate(self.bars[:, target]):
                 factors = _listed(f"{factor:.2f}" for factor in group)
                 where = self._group_text(number)
-                lines.append(f"{name}bars of 1, 2, 3 sigma are {factors} times {length}{where}")
+                lines.append(f"{name}bars of 1, 2, 3 sigma{where} are {factors} times {length}")
             for told, shares in (
                 ("without", self.coverage_before[:, target]),
                 ("with", self.coverage_after[:, target]),
@@ -269,7 +275,7 @@ class Calibration:
             return ""
         if self.by == "trust":
             return (" inside the training inputs", " at their edge")[number]
-        return f" in group {number + 1} of {len(self.groups)}, from short to long ones"
+        return f" in the {_LENGTHS[len(self.groups)][number]}"
 
     def table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
         """Values of a function of each distribution [B, K, ...]."""
