@@ -444,7 +444,7 @@ class SampledModel:
         """
         from tfbnn.posterior.stacking.stacking import stack
 
-        ensemble = self._fitted("stack_chains")
+        ensemble, row_groups = self._fitted("stack_chains"), None
         if x_validation is None and y_validation is None:
             if ensemble.provenance.not_sampled is not None:
                 raise ValueError(
@@ -461,7 +461,7 @@ class SampledModel:
                 )
             names = "x_validation and y_validation"
             rows = self.rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
-            transformed = ensemble.transform(rows)
+            transformed, row_groups = ensemble.transform(rows), rows.groups
         elif x_validation is None or y_validation is None:
             missing = "x_validation" if x_validation is None else "y_validation"
             raise ValueError(
@@ -472,7 +472,9 @@ class SampledModel:
             _, transformed = checked_rows(
                 ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
             )
-        stacking = stack(ensemble, transformed, leave_one_out=x_validation is None)
+        stacking = stack(
+            ensemble, transformed, leave_one_out=x_validation is None, row_groups=row_groups
+        )
         _warn_of_calibration(ensemble, "stack_chains weighs the draws anew")
         self._ensemble = replace(
             ensemble.with_chain_weights(stacking.weights),
