@@ -71,8 +71,9 @@ class FakeFits:
         self.calls = []
         self.diagnosis = None
 
-    def fit_posterior(self, model, x, y, *, noise_scale=None, **options):
-        rows, _ = rows_to_fit(model.spec, x, y, noise_scale, None, missing=options["missing"])
+    def fit_posterior(self, model, x, y, *, noise_scale=None, groups=None, **options):
+        missing = options["missing"]
+        rows, _ = rows_to_fit(model.spec, x, y, noise_scale, None, missing=missing, groups=groups)
         self.calls.append(SimpleNamespace(asked=model.spec, y=y, rows=rows, options=options))
         spec = model.spec.closed(("standardize",), "there is nothing to choose by")
         generator = np.random.default_rng(options["seed"])

@@ -1,6 +1,5 @@
 """Which columns of a table are features, targets and noise of a saved model."""
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean
 
 
@@ -33,6 +33,7 @@ def fit_columns(
     targets: Sequence[str],
     noise: Sequence[str],
     validation_data: Sequence[Any] | None = None,
+    groups: Array | None = None,
     **options: Any,
 ) -> Run:
     """`fit_posterior` that keeps the names of target and noise columns, for `evaluate` and `plot`.
@@ -41,15 +42,14 @@ def fit_columns(
         model: What is fitted.
         rows: x, y and noise_scale.
         targets, noise: Names of columns of the table.
-        validation_data, options: As in `fit_posterior`.
+        validation_data, groups, options: As in `fit_posterior`.
     """
     names = {"target_names": list(targets), "noise_columns": list(noise)}
     asked = FitOptions(**options, column_names=names)
     with places_named(rows[0], validation_data and validation_data[0]):
         earlier = known_from(model, asked.initial_state)
-        return model.fit_rows(
-            *rows_to_fit(model.spec, *rows, validation_data, earlier, asked.missing), asked
-        )
+        checked = rows_to_fit(model.spec, *rows, validation_data, earlier, asked.missing, groups)
+        return model.fit_rows(*checked, asked)
 
 
 @dataclass(frozen=True)
@@ -189,11 +189,10 @@ def feature_columns(
             f"{', '.join(others)}. Keep only the columns the model was fitted with."
         )
     if names is not None:
-        warnings.warn(
+        warn(
             f"{source} has none of the model's columns {', '.join(names)}; its columns "
             f"{', '.join(others)} are taken in this order.",
             DataWarning,
-            stacklevel=2,
         )
     return others
 

@@ -1,7 +1,6 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
 import argparse
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 HELP = "sample a network given a table"
 DESCRIPTION = """\
@@ -62,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     table, features = _read(args, label_names)
     labels = Labels.learn(table, label_names) if label_names else None
     num_classes = len(np.unique(labels.read(table))) if labels else 0
-    table, held_out = training_and_held_out(args, table, [*features, *targets, *noise], label_names)
+    names = [*features, *targets, *noise]
+    table, held_out = training_and_held_out(args, table, names, label_names, _groups(args, table))
     coding = coding_of(table.select(features), asked)
     num_inputs = len(features) if coding is None else coding.num_inputs
     model = make_model(args, num_inputs, len(targets), num_classes)
@@ -77,9 +78,15 @@ def run(args: argparse.Namespace) -> int:
         return rows.select(features), one_as_vector(y), as_noise(rows, noise)
 
     options["validation_data"] = parts(held_out) if held_out is not None else None
+    options["groups"] = _groups(args, table)
     go_on = partial(fit_columns, model, parts(table), targets, noise, **options)
     del table  # what the fit needs of it is apart, and there may be a million rows
     return run_to_the_end(model, go_on, options.get("output"), args)
+
+
+def _groups(args: argparse.Namespace, table: Table) -> Array | None:
+    """Labels of rows that belong together, or None."""
+    return None if args.groups is None else table.labels([args.groups])[:, 0]
 
 
 def _check_outputs(args: argparse.Namespace, folder: str | None) -> None:
@@ -112,18 +119,19 @@ def _own_folder(
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
     """The table of training rows, and the names of its features."""
     features, apart = args.features, [*args.target, *args.noise_column]
+    grouping = [] if args.groups is None else [args.groups]
     others = {*(features or ()), *args.ignore, *args.categories}
-    if len(set(apart)) < len(apart) or set(apart) & others:
+    if len({*apart, *grouping}) < len(apart) + len(grouping) or others & {*apart, *grouping}:
         raise ValueError(
-            "A column can be only one of feature, target and noise, received targets "
-            f"{', '.join(args.target)}, noise {', '.join(args.noise_column) or 'none'}, features "
-            f"{', '.join(features or ['all others'])}."
+            "A column can be only one of feature, target, noise and groups, received targets "
+            f"{', '.join(args.target)}, noise {', '.join(args.noise_column) or 'none'}, groups "
+            f"{args.groups or 'none'}, features {', '.join(features or ['all others'])}."
         )
-    columns = None if features is None else [*features, *apart]
+    columns = None if features is None else [*features, *apart, *grouping]
     table = read_table(
         args.data,
         columns,
-        label_names,
+        [*label_names, *grouping],
         without=args.ignore,
         categories=args.categories,
         texts=True,
@@ -133,7 +141,7 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
     # Refuses columns that are not there, or hold no numbers.
     table.numbers([name for name in apart if name not in table.texts])
     if features is None:
-        features = [name for name in table.columns if name not in apart]
+        features = [name for name in table.columns if name not in (*apart, *grouping)]
         features = _without_names_of_rows(table, features)
     if missing := set(args.categories) - set(features):
         raise ValueError(
@@ -155,16 +163,19 @@ def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
         and other_notation(values) is None  # which a fit refuses
     ]
     if names:
-        warnings.warn(
+        warn(
             f"{table.source}: left out, as their text differs in every row: {listed(names)}.",
             DataWarning,
-            stacklevel=2,
         )
     return [name for name in features if name not in names]
 
 
 def training_and_held_out(
-    args: argparse.Namespace, table: Table, names: Sequence[str], label_names: Sequence[str]
+    args: argparse.Namespace,
+    table: Table,
+    names: Sequence[str],
+    label_names: Sequence[str],
+    groups: Array | None = None,
 ) -> tuple[Table, Table | None]:
     """(Training table, validation table or None)."""
     if args.validation is not None:
@@ -179,6 +190,10 @@ def training_and_held_out(
     count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
     kept_back = np.isin(np.arange(len(table)), order[:count])
+    if groups is not None:  # with one of its rows a group is held out, up to so many rows
+        first = dict.fromkeys(groups[order].tolist())
+        sizes = np.cumsum([np.sum(groups == label) for label in first])
+        kept_back = np.isin(groups, [*first][: int(np.searchsorted(sizes, count, "right"))])
     # A held-out value that no training row has would be refused: nothing was learned of it. A missing
     # one is such a value, too.
     words = [name for name in names if name in table.words]
@@ -191,6 +206,8 @@ def training_and_held_out(
     for entries in [*map(table.column, words), *labels, *gaps]:
         entries = entries.astype(str)
         kept_back &= np.isin(entries, entries[~kept_back])
+    if groups is not None:
+        kept_back &= ~np.isin(groups, groups[~kept_back])
     if kept_back.all() or not kept_back.any():
         raise ValueError(
             "--validation-fraction must leave rows for training and for validation, received "

@@ -206,6 +206,12 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
         "once per target",
     )
     add_all(group, _MISSING)
+    add(
+        "--groups",
+        metavar="COL",
+        help="labels of rows that belong together, such as subjects; no feature. Rows of one label are "
+        "held out and left out together, so that error bars hold for new ones",
+    )
     validation = group.add_mutually_exclusive_group()
     validation.add_argument("--validation", metavar="FILE", help="table of validation rows")
     validation.add_argument(

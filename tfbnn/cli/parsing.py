@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from tfbnn.cli.console import BAD_INPUT, say
 from tfbnn.cli.help_text import HelpFormatter
 from tfbnn.cli.options import flag
-from tfbnn.spec.habits import RENAMED
+from tfbnn.spec.habits import called, hint
 from tfbnn.system.words import did_you_mean
 
 
@@ -106,9 +106,10 @@ def _check_option(command: Parser, name: str) -> None:
     options = command._option_string_actions
     if name.startswith("--") and name not in options:
         elsewhere = name.removeprefix("--").replace("-", "_")
-        here = flag(RENAMED.get(elsewhere, elsewhere))
-        meant = did_you_mean(here if here in options else name, options)
-        command.error(f"unknown option {name}.{meant}")
+        known = [text.removeprefix("--").replace("-", "_") for text in options]
+        here = called(elsewhere, known)
+        meant = hint(elsewhere) if here is None else did_you_mean(flag(here), options)
+        command.error(f"unknown option {name}.{meant or did_you_mean(name, options)}")
 
 
 def _complaint(command: Parser, argv: Sequence[str], unknown: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import itertools
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,6 +26,7 @@ from tfbnn.exceptions import DataWarning
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction_frame import target_prefixes, value_names, values_of
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 _ROWS_AT_ONCE = 1000
 
@@ -119,11 +119,10 @@ def run(args: argparse.Namespace) -> int:
         columns = _class_columns(model.posterior, args.named) + columns
         formulas = [label for label in model.classes or () if str(label).startswith("=")]
         if formulas:
-            warnings.warn(
+            warn(
                 f"Class labels begin with '=', which spreadsheets compute: {listed(formulas)}. Import "
                 "these columns as text.",
                 DataWarning,
-                stacklevel=2,
             )
     if args.trust:
         columns.append("trust")

@@ -27,6 +27,7 @@ def fit(
     client: Any,
     output: Any,
     noise_scale: Any = None,
+    groups: Any = None,
     validation_data: Any = None,
     **options: Any,
 ) -> Run:
@@ -46,7 +47,7 @@ def fit(
             be alike: all with a GPU or none, with the same versions.
         output: Run folder, on storage that all workers share under the same path and with file
             locks that hold between hosts.
-        noise_scale, validation_data: As in `fit_posterior`.
+        noise_scale, groups, validation_data: As in `fit_posterior`.
         options: missing, kernel, num_chains, num_results, until, num_burnin_steps, num_steps_between_results,
             pretraining, initial_state, likelihood_power, effort, restart, calibrate, seed, resume,
             commit_interval, jit_compile, verbose, callbacks: As in `fit_posterior`, defaults too. The
@@ -79,7 +80,7 @@ def fit(
     checked = FitOptions(output=output, column_names=of_targets, **options)
     _check_kernel(checked.kernel)
     data = x, y, noise_scale, validation_data
-    rows, validation = rows_to_fit(model.spec, *data, earlier, checked.missing)
+    rows, validation = rows_to_fit(model.spec, *data, earlier, checked.missing, groups)
     return model.fit_rows(rows, validation, checked, Cluster(client))
 
 

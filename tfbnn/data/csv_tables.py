@@ -10,7 +10,6 @@ import itertools
 import os
 import re
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
@@ -23,6 +22,7 @@ from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import open_text, replacing
 from tfbnn.system.paths import StrPath
+from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean
 
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
@@ -158,12 +158,11 @@ class CsvRows:
             (line, cells), value = lines[row], values[row, column]
             cell = cells[places[column]].strip()
             if cell.lstrip("+-").isdigit() and len(cell) < 40 and int(cell) != int(value):
-                warnings.warn(
+                warn(
                     f"{self.source}, line {line}, column {names[column]}: {cell} is beyond 2^53 and "
                     f"becomes {int(value)}, as others may. Subtract a number from the column first, or leave "
                     "it out if these are names.",
                     DataWarning,
-                    stacklevel=5,
                 )
                 self._has_warned = True
                 return

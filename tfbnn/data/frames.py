@@ -5,7 +5,6 @@ as `frame[[label, ...]]`: those of pandas and polars, and the tables of this pac
 makes such tables of pyarrow's.
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from tfbnn.data.array_files import from_arrow
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean
 
 _MOST_SHOWN = 10
@@ -125,11 +125,10 @@ def select_columns(
     wanted = set(expected)
     ignored = [name for name in names if name not in wanted]
     if ignored and not others:
-        warnings.warn(
+        warn(
             f"{what} has columns that the model was not fitted with, which are ignored: "
             f"{listed(ignored)}.",
             DataWarning,
-            stacklevel=4,
         )
     labels = list(value.columns)
     return value[[labels[places[name]] for name in expected]]

@@ -92,6 +92,25 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
     return numbers[places.reshape(labels.shape)]
 
 
+def group_numbers(labels: Any, num_rows: int, name: str = "groups") -> Array | None:
+    """Which rows belong together: labels [N], text or integers, numbered as they first occur.
+
+    Returns:
+        Array [N] of 0 .. G - 1, whatever the labels are called, or None of None.
+
+    Raises:
+        TypeError, ValueError: For labels of other kinds, missing ones, and another number of them.
+    """
+    if labels is None:
+        return None
+    values = as_labels(labels, name, num_targets=1)[:, 0]
+    if len(values) != num_rows:
+        raise ValueError(f"{name} must have one label per row, {num_rows}, received {len(values)}.")
+    _, first, places = np.unique(values, return_index=True, return_inverse=True)
+    numbers: Array = np.argsort(np.argsort(first))[places.ravel()]
+    return numbers
+
+
 def label_array(classes: Classes) -> Array:
     """The labels [M] that class numbers pick from: text, int64, uint64 or bool, all exact."""
     return _from_objects(np.array(classes, dtype=object), "classes")

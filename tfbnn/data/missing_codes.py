@@ -1,6 +1,5 @@
 """Numbers that stand for missing values, such as -999, among those of a column."""
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from tfbnn.data.validation import counted
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array, by_rows
+from tfbnn.system.warn import warn
 
 _NINES = [float(f"{10**digits - 1}.{tail}") for digits in range(3, 11) for tail in ("0", "9", "99")]
 _SIZES = [99.9, 99.99, 2.0**31 - 1, 1e10, 1e15, 9.96921e36, *np.power(10.0, range(20, 39)), *_NINES]
@@ -52,10 +52,9 @@ def warn_of_codes(
         codes = {code: count for code, count in codes.items() if count > 1}
         if 0 < len(codes) <= _MOST_CODES and high > low:
             where = f"column {column if names is None else repr(names[column])} of {what}"
-            warnings.warn(
+            warn(
                 f"{where} has numbers that look like codes for missing values (with counts: "
                 f"{counted(codes)}), as all others are from {low:g} to {high:g}. They scale the column "
                 f"as if they were measured: {advice}",
                 DataWarning,
-                stacklevel=4,
             )

@@ -5,7 +5,6 @@ constant memory, see `tfbnn.data.csv_tables`.
 """
 
 import os
-import warnings
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from tfbnn.data.table import Table
 from tfbnn.data.wanted import Choice, Wanted
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.paths import StrPath
+from tfbnn.system.warn import warn
 
 
 def read_table(
@@ -90,11 +90,10 @@ def read_table(
     if not len(table):
         raise ValueError(f"{table.source} has a header but no rows; expected at least one row.")
     if table.left_out:
-        warnings.warn(
+        warn(
             f"{table.source}: left out, as they have no numbers or no name: "
             f"{listed(table.left_out)}.",
             DataWarning,
-            stacklevel=2,
         )
     return table
 
@@ -169,11 +168,10 @@ def _warn_of_header(rows: CsvRows) -> None:
     are_in_order = len(shown) > 1 and bool((steps > 0).all() or (steps < 0).all())
     are_names = are_in_order and (len(shown) > 4 or all(map(str.isdigit, shown)))
     if shown and not are_names:
-        warnings.warn(
+        warn(
             f"{rows.source}: the first row is taken for the names of columns, though {listed(shown)} look "
             "like numbers. Put the names of the columns in the first line if there are none.",
             DataWarning,
-            stacklevel=5,
         )
 
 

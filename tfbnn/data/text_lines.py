@@ -18,12 +18,12 @@ import csv
 import gzip
 import itertools
 import re
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 
 from tfbnn.data.numbers import is_number
 from tfbnn.exceptions import DataWarning
+from tfbnn.system.warn import warn
 
 WHITE_SPACE = " "
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", WHITE_SPACE: "white space"}
@@ -119,11 +119,10 @@ class TextLines:
         cells = split(self._comment, self._separator)
         if len(cells) == len(self.columns or ()) and _has_number(cells):
             self._has_warned = True
-            warnings.warn(
+            warn(
                 f"{self.source}, line {self.number}, begins with # and is skipped as a comment, "
                 "though it has as many cells as the rows; quote its first cell if it is one.",
                 DataWarning,
-                stacklevel=2,
             )
 
     def _header(self) -> list[str] | None:

@@ -5,7 +5,6 @@ A `Pipeline` is what the names in `x_transform` and `y_transform` become once th
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -17,6 +16,7 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import listed
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array, by_rows
+from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean
 
 # (kind, *names of tensors or numbers) -> name of the result.
@@ -165,10 +165,9 @@ class Standardize(Transform):
         # Rounding makes the spread of a constant column tiny but not zero.
         constant = scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
         if np.any(constant):
-            warnings.warn(
+            warn(
                 f"Columns {_those(constant, columns)} of {argument} are constant; they are shifted, not rescaled.",
                 DataWarning,
-                stacklevel=2,
             )
         scale = np.where(constant, 1.0, scale)
         return cls(tuple(mean.tolist()), tuple(scale.tolist()))
@@ -232,6 +231,24 @@ class Pipeline:
     def inverse(self, t: Array) -> Array:
         """The scale the network sees -> original units."""
         for step in reversed(self.steps):
+            t = step.inverse(t)
+        return t
+
+    def mean_of_normal(self, t: Array, scale: Array) -> Array | None:
+        """Mean of `inverse(t + noise)` over normal noise of these standard deviations.
+
+        None where it has no closed form, which it has with one logarithm.
+        """
+        spread: Array | None = np.broadcast_to(scale, t.shape)
+        for step in reversed(self.steps):
+            if isinstance(step, Log10):
+                if spread is None:
+                    return None
+                # exp(u) has the mean exp(v / 2) for normal u of variance v.
+                with np.errstate(over="ignore"):  # infinity is the answer, as in `Log10.inverse`
+                    t, spread = t + 0.5 * np.log(10.0) * np.square(spread), None
+            elif spread is not None:
+                spread = spread / np.abs(step.derivative(spread))
             t = step.inverse(t)
         return t
 

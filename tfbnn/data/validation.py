@@ -5,7 +5,6 @@ Every message says what was expected, what came, and what to do.
 
 import datetime
 import numbers
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.mapped import mapped_file
+from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean, name_of
 
 Limit = float | None
@@ -158,7 +158,7 @@ def check_rows(**matrices: Array | None) -> None:
         found = ", ".join(f"{name} has {count}" for name, count in rows.items())
         raise ValueError(f"All of {', '.join(rows)} must have the same number of rows: {found}.")
     if set(rows.values()) == {1}:
-        warnings.warn("There is only one row of data.", DataWarning, stacklevel=3)
+        warn("There is only one row of data.", DataWarning)
 
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:
@@ -417,12 +417,11 @@ def _warn_of_rounding(array: Array, name: str, names: Sequence[str] | None) -> N
     if not array.size or -(2**53) <= int(array.min()) and int(array.max()) <= 2**53:
         return
     rounded = np.argwhere((array > 2**53) | (array < -(2**53)))
-    warnings.warn(
+    warn(
         f"{name} has integers beyond 2^53, which float64 rounds, so that different ones become equal: "
         f"{len(rounded)}, the first in {_where(rounded[0].tolist(), names)}. Subtract a number from them "
         "first, or leave the column out if they are names.",
         DataWarning,
-        stacklevel=4,
     )
 
 

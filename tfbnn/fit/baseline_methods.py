@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from tfbnn.spec.choices import AUTO
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.signals import signals_interrupt
+from tfbnn.system.warn import warn
 
 if TYPE_CHECKING:
     from tfbnn.fit.baseline_record import Baseline
@@ -181,7 +181,7 @@ class BaselineMethods(SampledModel):
             has = "what was found until then"
             if self._sampled().provenance.not_sampled is None:
                 has = "its earlier posterior"
-            warnings.warn(f"{name} was stopped early; the model has {has}.", stacklevel=3)
+            warn(f"{name} was stopped early; the model has {has}.")
         return record
 
 

@@ -10,8 +10,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.run.definition import FitDefinition
 from tfbnn.spec.choices import AUTO
-from tfbnn.spec.rows import Rows, evenly_spaced
-from tfbnn.system.arrays import rows_at
+from tfbnn.spec.rows import Rows
 
 # As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
 # draws of a short run of a million rows.
@@ -31,7 +30,10 @@ def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tup
         rows: The rows of its fit, original units.
     """
     try:
-        found = calibrate_by_leaving_out(ensemble, ensemble.transform(_some(rows)), AUTO)
+        part = rows.part(_MOST_ROWS)
+        found = calibrate_by_leaving_out(
+            ensemble, ensemble.transform(part), AUTO, row_groups=part.groups
+        )
     except ValueError as error:
         return ensemble, (f"Error bars are those of the posterior, not calibrated: {error}",)
     return replace(ensemble, calibration=found), ()
@@ -60,13 +62,3 @@ def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictio
     if found is not None and found.coverage:
         return found
     return None if ensemble.calibration is None else ensemble.calibration.checked
-
-
-def _some(rows: Rows) -> Rows:
-    """The rows, of many a part that is evenly spaced."""
-    if len(rows.x) <= _MOST_ROWS:
-        return rows
-    places = evenly_spaced(len(rows.x), _MOST_ROWS)
-    x, y = rows_at(rows.x, places), rows_at(rows.y, places)
-    noise = None if rows.noise is None else rows_at(rows.noise, places)
-    return replace(rows, x=x, y=y, noise=noise)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -42,6 +41,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
+from tfbnn.system.warn import warn
 
 Keep = Callable[[Ensemble], None]
 
@@ -178,14 +178,13 @@ class Place:
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
     """The Diagnosis of an ensemble, which is kept with it; warns unless error bars hold."""
-    judged = judged_predictions(ensemble, job.definition.validation)
-    diagnosis = diagnose_ensemble(ensemble, None, job.transformed.train, judged)
+    rows, judged = job.transformed, judged_predictions(ensemble, job.definition.validation)
+    diagnosis = diagnose_ensemble(ensemble, None, rows.train, judged, rows.groups)
     keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
     if diagnosis.verdict not in (USABLE, CALIBRATED):
-        warnings.warn(
+        warn(
             f"Verdict on these draws: {diagnosis.headline}. See run.report().",
             VerdictWarning,
-            stacklevel=6,
         )
     return diagnosis
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from tfbnn.data.validation import check_integer
 from tfbnn.fit.model import SampledNetwork
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.network_spec import NetworkSpec
@@ -73,6 +74,7 @@ class BayesianModel(SampledNetwork):
         print(model.fit_posterior(images, labels).report())
     """
 
+    @explains_keywords
     def __init__(
         self,
         keras_model: Any,

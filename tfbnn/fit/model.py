@@ -6,7 +6,6 @@ What draws are for: `SampledModel`.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,7 +30,7 @@ from tfbnn.posterior.gradient import GradientMethods
 from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
-from tfbnn.spec.habits import OF_FIT, OF_MODEL
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_custom
@@ -40,9 +39,9 @@ from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
-from tfbnn.system.keywords import explains_keywords
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
+from tfbnn.system.warn import warn
 
 # What fits is imported where it does: a process that loads and predicts needs none of it.
 if TYPE_CHECKING:
@@ -89,13 +88,14 @@ class SampledNetwork(
             choices = self._ensemble.provenance.choices or ()
         print_fn(describe_model(self.spec, choices))
 
-    @explains_keywords(OF_FIT)
+    @explains_keywords
     def fit_posterior(
         self,
         x: Any,
         y: Any = None,
         *,
         noise_scale: Any = None,
+        groups: Any = None,
         missing: Missing = "refuse",
         kernel: str | Kernel | Callable[..., Any] = "auto",
         num_chains: int = 4,
@@ -137,6 +137,10 @@ class SampledNetwork(
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
                 before transforms; not for class labels. It replaces a fixed noise scale of the
                 likelihood and adds in quadrature to a learned one.
+            groups: Labels [N] of rows that belong together, text or integers: repeated measurements
+                of one subject. Rows of one label stay together where some are held out for the starts
+                and where rows are left out for calibration, so that error bars hold for new subjects.
+                The likelihood counts every row as ever. None (default): each row stands for itself.
             missing: Missing values (NaN, None, NA) in x, "refuse" (default), or "indicator": a column
                 of numbers gets its median for them and one more input, which is 1 there; of text they
                 are a category of their own. D counts these inputs. The model then takes missing values
@@ -307,7 +311,7 @@ class SampledNetwork(
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]):
             data = x, y, noise_scale, validation_data
-            rows, validation = rows_to_fit(self.spec, *data, earlier, missing)
+            rows, validation = rows_to_fit(self.spec, *data, earlier, missing, groups)
             return self.fit_rows(rows, validation, options)
 
     def fit_rows(
@@ -326,7 +330,7 @@ class SampledNetwork(
             error = chain_error(result.failures, options.output)
         if result.interrupted:
             if error is not None:
-                warnings.warn(str(error), UserWarning, stacklevel=4)
+                warn(str(error), UserWarning)
             raise KeyboardInterrupt from error
         if error is not None:
             raise error
@@ -337,10 +341,8 @@ class SampledNetwork(
                 if pretrained
                 else "keeps its earlier posterior"
             )
-            warnings.warn(
+            warn(
                 f"The run was stopped before its first draw; the model {has}.",
-                UserWarning,
-                stacklevel=4,
             )
         if not run.num_results:
             return run
@@ -485,7 +487,7 @@ class BayesianMLP(SampledNetwork):
         mean, stddev = model.predict(x_new)
     """
 
-    @explains_keywords(OF_MODEL)
+    @explains_keywords
     def __init__(
         self,
         layer_sizes: Sequence[int],

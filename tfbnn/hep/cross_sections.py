@@ -1,6 +1,5 @@
 """Cross sections of many points and processes at once, and where they come from."""
 
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -10,6 +9,7 @@ from tfbnn.exceptions import DataWarning
 from tfbnn.hep.process import FB, Pids, Process
 from tfbnn.hep.slha import place_text
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 # The central value, and the two that errors reach to.
 _QUANTILES = [0.16, 0.5, 0.84]
@@ -44,12 +44,11 @@ def _warn_of_signed_masses(process: Process, x: Array) -> None:
     low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
     for (name, place), signed in zip(process.inputs.items(), negative & (low >= 0)):
         if signed and place[0] == "MASS":
-            warnings.warn(
+            warn(
                 f"{name} ({place_text(place)}) is negative, which it never was in the fit: spectra "
                 f"give Majorana particles signed masses. Pass abs({name}) where the table of the fit "
                 "has absolute values.",
                 DataWarning,
-                stacklevel=5,
             )
 
 

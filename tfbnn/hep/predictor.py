@@ -6,7 +6,6 @@ which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "tru
 """
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from tfbnn.hep.process_folder import read_processes
 from tfbnn.hep.slha import Place, place_text, read_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
+from tfbnn.system.warn import warn
 
 
 class CrossSectionPredictor:
@@ -237,11 +237,10 @@ class CrossSectionPredictor:
         stays = [name for name in rows if rows[name] in new and name not in values]
         stays = [name for name in stays if name in self.parameters]
         if stays:
-            warnings.warn(
+            warn(
                 f"set_parameters has some of a row of mixings: {', '.join(stays)} stay as they were "
                 "before. Set the row as a whole, or pass keep=False.",
                 DataWarning,
-                stacklevel=3,
             )
 
     def _process(self, pids: Pids) -> Process:

@@ -1,12 +1,12 @@
 """Numbers out of SUSY Les Houches Accord text (Skands et al. 2004, hep-ph/0311123)."""
 
 import re
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfbnn.data.numbers import is_number
 from tfbnn.exceptions import DataWarning
+from tfbnn.system.warn import warn
 
 Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 
@@ -189,8 +189,7 @@ def _heed_the_program(lines: Iterable[_Line]) -> None:
             f"{'; '.join(said[_ERROR])[:200]}. Leave it out, or use set_parameters."
         )
     if said[_WARNING]:
-        warnings.warn(
+        warn(
             f"The spectrum program warns of this point (SPINFO 3): {'; '.join(said[_WARNING])[:200]}.",
             DataWarning,
-            stacklevel=4,
         )

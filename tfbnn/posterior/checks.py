@@ -1,7 +1,5 @@
 """Checks of a user's rows and inputs against the ensemble that is to use them."""
 
-import warnings
-
 from numpy.typing import ArrayLike
 
 from tfbnn.data.bad_rows import columns_named, places_named
@@ -11,6 +9,7 @@ from tfbnn.data.transforms import checked_forward
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.rows import NetworkRows, Rows, check_network_inputs, data_hash, prepare_rows
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 
 def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
@@ -102,9 +101,7 @@ def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
             "with others the density is not the one that was sampled."
         )
     if origin.data_sha256 is not None and origin.data_sha256 != data_hash(rows):
-        warnings.warn(
+        warn(
             f"{what}: these are not the rows of the fit, or in another order. With others the density "
             "is not the one that was sampled.",
-            UserWarning,
-            stacklevel=4,
         )

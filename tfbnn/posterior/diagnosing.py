@@ -15,6 +15,7 @@ def diagnose_ensemble(
     x_reference: Array | None = None,
     training_rows: NetworkRows | None = None,
     predictions: Predictions | None = None,
+    row_groups: Array | None = None,
 ) -> Diagnosis:
     """The diagnosis of an ensemble.
 
@@ -25,6 +26,7 @@ def diagnose_ensemble(
         training_rows: The rows of the fit, transformed; by default what was said of them when the
             ensemble was fitted.
         predictions: Predictions by better rows, or None; see `check_fit`.
+        row_groups: Which of them are left out together, as `Rows.groups`.
     """
     function = function_of_chains(ensemble, x_reference)
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
@@ -40,5 +42,5 @@ def diagnose_ensemble(
         transitions_per_draw=provenance.transitions_per_draw,
         adapts=provenance.adapts_step_size,
         is_adjusted=provenance.bias is None,
-        fit=check_fit(ensemble, training_rows, predictions),
+        fit=check_fit(ensemble, training_rows, predictions, row_groups),
     )

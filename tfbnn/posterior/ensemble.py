@@ -109,6 +109,12 @@ class Ensemble:
         return self.num_chains * self.num_results
 
     @property
+    def has_mean_of_target(self) -> bool:
+        """Whether a new target, noise included, has a mean in original units; of regressions."""
+        likelihood = self.spec.regression_likelihood
+        return self.y_pipeline.is_affine or likelihood.has_exponential_moments
+
+    @property
     def draw_weights(self) -> Array:
         """Weight of every draw, chain by chain [C * S]."""
         return np.repeat(self.chain_weights / self.num_results, self.num_results)

@@ -25,6 +25,7 @@ from tfbnn.posterior.calibration.left_out import (
     FEWEST_JUDGED,
     LEFT_OUT,
     left_out,
+    left_out_together,
     require_moving_chains,
 )
 from tfbnn.posterior.ensemble import Ensemble
@@ -33,7 +34,7 @@ from tfbnn.posterior.prediction import function_draws, function_of_chains, targe
 from tfbnn.posterior.row_scores import row_scores
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.priors.draws import draw_parameters
-from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced
+from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced, evenly_spaced_groups
 from tfbnn.system.arrays import Array, rows_at
 
 _MAX_ROWS = 1000
@@ -54,7 +55,10 @@ _EDGE, _TAIL = 0.01, 1e-3
 
 
 def check_fit(
-    ensemble: Ensemble, rows: NetworkRows | None, predictions: Predictions | None = None
+    ensemble: Ensemble,
+    rows: NetworkRows | None,
+    predictions: Predictions | None = None,
+    row_groups: Array | None = None,
 ) -> FitCheck:
     """The FitCheck of an ensemble, its chains as they were sampled, without weights.
 
@@ -64,6 +68,7 @@ def check_fit(
             ensemble's own diagnostics say of them, if anything.
         predictions: Predictions by better rows; None: by the training rows, each left out, of bars
             that nothing calibrated, else as the ensemble's own diagnostics have it.
+        row_groups: Which rows are left out together [N], numbered from 0; None: each by itself.
     """
     is_calibrated = ensemble.calibration is not None
     known = ensemble.diagnostics or {}
@@ -71,7 +76,7 @@ def check_fit(
         found = rows_check_from_json(known.get("training_rows"))
         judged = Predictions.from_json(known.get("predictions"))
     else:
-        found, judged = _look_at(ensemble, rows)
+        found, judged = _look_at(ensemble, rows, row_groups)
     if predictions is None and judged.coverage and judged.is_calibrated != is_calibrated:
         judged = Predictions(why="the error bars have changed since they were judged")
     predictions = predictions or judged
@@ -91,17 +96,18 @@ def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows"
     return Predictions.judge(scores.pit, scores.pull, source, is_calibrated, ensemble.target_names)
 
 
-def check_rows(ensemble: Ensemble, rows: NetworkRows) -> RowsCheck:
+def check_rows(ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None) -> RowsCheck:
     """The agreement with at most 1000 of the training rows."""
-    return _look_at(ensemble, rows)[0]
+    return _look_at(ensemble, rows, row_groups)[0]
 
 
-def _look_at(ensemble: Ensemble, rows: NetworkRows) -> tuple[RowsCheck, Predictions]:
+def _look_at(
+    ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None
+) -> tuple[RowsCheck, Predictions]:
     """The agreement with at most 1000 of the training rows, and what they say each left out."""
     num_rows = len(rows.x)
-    chosen = evenly_spaced(len(rows.x), _MAX_ROWS)
-    noise = None if rows.noise is None else rows.noise[chosen]
-    rows = NetworkRows(rows.x[chosen], rows.y[chosen], noise)
+    chosen = evenly_spaced_groups(row_groups, num_rows, _MAX_ROWS)
+    rows = rows.taken(chosen)
     ensemble = ensemble.with_chain_weights(np.full(ensemble.num_chains, 1 / ensemble.num_chains))
     ensemble = ensemble.mirrored
     affordable = int(_MAX_WORK / (len(chosen) * ensemble.spec.layout.num_parameters))
@@ -109,7 +115,7 @@ def _look_at(ensemble: Ensemble, rows: NetworkRows) -> tuple[RowsCheck, Predicti
     ensemble = ensemble.picked(lambda values: values[:, ::step])
     if ensemble.spec.has_classes:
         return _classes(ensemble, rows), _OF_CLASSES
-    return _numbers(ensemble, rows, num_rows)
+    return _numbers(ensemble, rows, num_rows, None if row_groups is None else row_groups[chosen])
 
 
 def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
@@ -124,7 +130,7 @@ def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
 
 
 def _numbers(
-    ensemble: Ensemble, rows: NetworkRows, num_rows: int
+    ensemble: Ensemble, rows: NetworkRows, num_rows: int, row_groups: Array | None
 ) -> tuple[NumbersCheck, Predictions]:
     weights, shape = ensemble.draw_weights, rows.y.shape
     mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
@@ -145,6 +151,9 @@ def _numbers(
             predicted,
         )
         pull[place] = (rows.y[place] - left_mean) / left_stddev
+    if row_groups is not None:
+        left_mean, left_stddev, judged = left_out_together(ensemble, rows, row_groups, groups)
+        pull = (rows.y - left_mean) / left_stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile
     ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
     variance = rows.y.var(axis=0)

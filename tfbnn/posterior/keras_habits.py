@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.config import config_of, spec_of_config
-from tfbnn.spec.habits import ATTRIBUTES
+from tfbnn.spec.habits import ExplainsAttributes
 from tfbnn.spec.model_spec import perceptron
 
 
-class KerasHabits(SampledModel):
+class KerasHabits(ExplainsAttributes, SampledModel):
     """What a model says of itself in Keras' words."""
 
     def count_params(self) -> int:
@@ -45,16 +45,3 @@ class KerasHabits(SampledModel):
             copy = tfbnn.BayesianMLP.from_config(model.get_config())
         """
         return cls.from_spec(spec_of_config(config, custom))
-
-    if not TYPE_CHECKING:  # to a type checker a class with this method has every attribute
-
-        def __getattr__(self, name: str) -> Any:
-            """AttributeError for what there is not, as without; of known habits with a remedy."""
-            if name in ATTRIBUTES:
-                raise AttributeError(
-                    f"A {type(self).__name__} has no {name!r}. {ATTRIBUTES[name]}",
-                    name=name,
-                    obj=self,
-                )
-            # Raises again what brought us here, which of a property may be a NotFittedError.
-            return super().__getattribute__(name)

@@ -41,7 +41,7 @@ def evaluate(
     rows = row_scores(ensemble, y, transformed, include_noise=include_noise, calibrated=calibrated)
     target, pull = transformed.y, rows.pull
     scores = {
-        **_errors("", y, rows.mean),
+        **_errors("", y, rows.expected),
         **_relative_errors(y, rows.mean),
         **_errors("_transformed", target, rows.centre),
         **(_log_densities(ensemble, y, target, rows) if include_noise else {}),

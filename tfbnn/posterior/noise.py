@@ -8,7 +8,7 @@ import numpy as np
 
 from tfbnn.posterior.averages import root_mean_square
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.likelihoods.regression import Regression
+from tfbnn.spec.likelihoods.regression import NormalNoise, Regression
 from tfbnn.system.arrays import Array, read_only
 
 # Equally weighted points that stand for the predictive distribution with noise.
@@ -40,6 +40,29 @@ def sample_noisy(ensemble: Ensemble, location: Array, scale: Array) -> tuple[Arr
     points = location[:, None] + noise[:, :, None, None] * scale[:, None]
     weights = np.repeat(ensemble.draw_weights / repeats, repeats)
     return points.reshape(-1, *location.shape[1:]), weights
+
+
+def mean_of_target(ensemble: Ensemble, location: Array, scale: Array) -> Array:
+    """Mean of a new target in original units [n, K], noise included, without sampling it.
+
+    It is infinite where the transform is not affine and the noise has tails such as a Student-t's.
+
+    Args:
+        ensemble, location, scale: As in `sample_noisy`.
+    """
+    likelihood, pipeline = ensemble.spec.regression_likelihood, ensemble.y_pipeline
+    if not ensemble.has_mean_of_target:
+        return np.full(location.shape[1:], np.inf)
+    weights, means = ensemble.draw_weights, None
+    if pipeline.is_affine:
+        means = pipeline.inverse(location)
+    elif isinstance(likelihood, NormalNoise):
+        means = pipeline.mean_of_normal(location, scale)
+    if means is None:
+        points, weights = sample_noisy(ensemble, location, scale)
+        means = pipeline.inverse(points)
+    mean: Array = np.einsum("s,snk->nk", weights, means)
+    return mean
 
 
 @lru_cache(maxsize=8)  # the same for every tile

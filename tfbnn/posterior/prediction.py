@@ -17,7 +17,7 @@ from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import moment_networks, target_unit
-from tfbnn.posterior.noise import NOISE_POINTS, noise_spread, sample_noisy
+from tfbnn.posterior.noise import NOISE_POINTS, mean_of_target, noise_spread, sample_noisy
 from tfbnn.posterior.prediction_frame import FrameLabels, to_frame
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
@@ -318,16 +318,15 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
     else:
         mean, stddev = inverse(known[0]), known[1] * unit
     if scale is not None:
-        has_moments = is_affine or ensemble.spec.regression_likelihood.has_exponential_moments
+        has_moments = is_affine or ensemble.has_mean_of_target
         if wanted.quantiles is not None or not is_affine and has_moments:
             points, weights = sample_noisy(ensemble, location, scale)
             values = inverse(points)
         if is_affine:
             stddev = np.hypot(stddev, noise_spread(scale, ensemble.draw_weights) * unit)
-        elif has_moments:
-            mean, stddev = moments(values, weights)
         else:  # 10**t has no mean, for example where t has the tails of a Student-t.
-            mean, stddev = np.full_like(mean, np.inf), np.full_like(stddev, np.inf)
+            mean = mean_of_target(ensemble, location, scale)
+            stddev = moments(values, weights)[1] if has_moments else np.full_like(stddev, np.inf)
     if wanted.quantiles is None:
         return Prediction(mean, stddev)
     return Prediction(mean, stddev, weighted_quantiles(values, weights, wanted.quantiles))

@@ -11,7 +11,7 @@ from tfbnn.posterior.averages import log_mean_exp, moments
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.noise import noise_spread, sample_noisy
+from tfbnn.posterior.noise import mean_of_target, noise_spread, sample_noisy
 from tfbnn.posterior.prediction import TargetTile, target_tiles
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.rows import NetworkRows
@@ -26,6 +26,8 @@ class RowScores(NamedTuple):
 
     Attributes:
         mean: Mean of the function in original units.
+        expected: Mean of the target there, noise included where it is wanted and the mean exists;
+            known noise of rows, in the units of targets, has the mean zero.
         centre, stddev: Mean and standard deviation of the prediction.
         pull: By how many standard deviations the target is above the mean; of a calibrated
             prediction the normal quantile of `pit`.
@@ -37,6 +39,7 @@ class RowScores(NamedTuple):
     """
 
     mean: Array
+    expected: Array
     centre: Array
     stddev: Array
     pull: Array
@@ -73,7 +76,7 @@ def row_scores(
     found = RowScores._make([*numbers, np.empty(len(y))])
     for tile in target_tiles(ensemble, rows):
         place, target = tile.place, rows.y[tile.place]
-        of_tile = _plain(ensemble, y[place], target, tile, include_noise)
+        of_tile = _plain(ensemble, y[place], target, tile, include_noise, rows.noise is not None)
         if calibration is not None:
             trust = trust_levels(ensemble.training_inputs, rows.x[place])
             factors = scale_factors(fitted, rows.x[place])
@@ -91,12 +94,18 @@ def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
 
 
 def _plain(
-    ensemble: Ensemble, y: Array, target: Array, tile: TargetTile, include_noise: bool
+    ensemble: Ensemble,
+    y: Array,
+    target: Array,
+    tile: TargetTile,
+    include_noise: bool,
+    has_row_noise: bool,
 ) -> RowScores:
     location = tile.location
     weights, inverse = ensemble.draw_weights, ensemble.y_pipeline.inverse
     centre, stddev = moments(location, weights)
     log_density = np.full(len(y), np.nan)
+    mean = expected = np.einsum("s,snk->nk", weights, inverse(location))
     if not include_noise:
         points, point_weights = location, weights
     else:
@@ -104,8 +113,11 @@ def _plain(
         densities = ensemble.spec.likelihood.log_density(target, location, tile.fitted)
         log_density = log_mean_exp(densities, weights)
         points, point_weights = sample_noisy(ensemble, location, tile.predicted)
+        if not has_row_noise and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
+            expected = mean_of_target(ensemble, location, tile.predicted)
     return RowScores(
-        mean=np.einsum("s,snk->nk", weights, inverse(location)),
+        mean=mean,
+        expected=expected,
         centre=centre,
         stddev=stddev,
         pull=(target - centre) / stddev,

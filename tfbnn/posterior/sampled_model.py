@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,7 +32,9 @@ from tfbnn.posterior.prediction import (
     row_tiles,
 )
 from tfbnn.posterior.prediction_frame import labels_of
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.showing import line_of
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
@@ -41,6 +42,7 @@ from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
 from tfbnn.system.notebooks import folded
 from tfbnn.system.paths import StrPath
+from tfbnn.system.warn import warn
 
 if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis
@@ -60,6 +62,7 @@ class SampledModel:
         self._ensemble: Ensemble | None = None
         self._training_rows: Rows | None = None
         self._earlier: Ensemble | None = None
+        self._warned_of: Provenance | None = None
 
     @classmethod
     def from_spec(cls, spec: NetworkSpec) -> Self:
@@ -113,6 +116,7 @@ class SampledModel:
         """The `Compression` that `compress` left, or None for other models."""
         return self._fitted().provenance.compression
 
+    @explains_keywords
     def predict(
         self,
         x: ArrayLike,
@@ -131,6 +135,10 @@ class SampledModel:
         A target that was fitted as [N] is predicted as [N], one that was fitted as [N, K] as
         [N, K], so that a prediction can be held against the targets as they are. Files of format 1
         do not know the shape: their models predict [N, K].
+
+        The mean is that of the function over the draws, in original units; with `include_noise` that of
+        a new observation, E[y | x]. The two differ under "log10": by a factor exp(s^2 / 2) for normal
+        noise of standard deviation s in ln y.
 
         Every draw is carried to original units before anything is averaged. Of classes, mean,
         standard deviation over draws and quantiles are of their probabilities: [N, M] with
@@ -158,7 +166,7 @@ class SampledModel:
             calibrated: Whether bars are those of `calibrate`, with `include_noise` only. "auto"
                 (default): where the model is calibrated. stddev is then half of the calibrated
                 central 68.27 % interval, taken on the scale the network sees and carried to the
-                units wanted; the mean is the same with and without.
+                units wanted; the mean is the same with and without, the posterior's.
             allow_unsampled: Whether to predict with the networks that a run left which ended before
                 its first draw, default False: their spread is no error bar.
 
@@ -265,6 +273,7 @@ class SampledModel:
         draws = np.concatenate(tiles, axis=1)
         return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
 
+    @explains_keywords
     def evaluate(
         self,
         x: ArrayLike,
@@ -287,8 +296,10 @@ class SampledModel:
 
         Returns:
             Dict of floats (arrays [K] per target where there are several targets): rmse, r2 of the
-            mean in original units; where all targets are positive relative_error_median,
-            relative_error_mean and relative_error_q90 of `|mean / y - 1|` over the rows;
+            mean of a new observation, E[y | x], in original units (of the function with
+            include_noise=False, with noise_scale, or where noise has no mean under "log10"); where all targets are
+            positive relative_error_median, relative_error_mean and relative_error_q90 of
+            `|mean / y - 1|` over the rows, of the mean of the function;
             rmse_transformed, r2_transformed; rmse_log10, r2_log10 where "log10" is used;
             log_predictive_density of the mixture of all draws, mean per row, in original units
             (Jacobian included), and log_predictive_density_transformed;
@@ -350,11 +361,12 @@ class SampledModel:
             )
         ensemble = self._fitted()
         reference = None if x_reference is None else checked_inputs(ensemble, x_reference)
-        rows = None
+        rows = row_groups = None
         if self._training_rows is not None and ensemble.diagnostics is None:
             rows = ensemble.transform(self._training_rows)  # the fit has not looked at them yet
+            row_groups = self._training_rows.groups
         return replace(
-            diagnose_ensemble(ensemble, reference, rows),
+            diagnose_ensemble(ensemble, reference, rows, row_groups=row_groups),
             chain_weights=ensemble.chain_weights,
             weighting=weighting_note(ensemble),
         )
@@ -438,7 +450,7 @@ class SampledModel:
         """
         from tfbnn.posterior.stacking.stacking import stack
 
-        ensemble = self._fitted("stack_chains")
+        ensemble, row_groups = self._fitted("stack_chains"), None
         if x_validation is None and y_validation is None:
             if ensemble.provenance.not_sampled is not None:
                 raise ValueError(
@@ -455,7 +467,7 @@ class SampledModel:
                 )
             names = "x_validation and y_validation"
             rows = self.rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
-            transformed = ensemble.transform(rows)
+            transformed, row_groups = ensemble.transform(rows), rows.groups
         elif x_validation is None or y_validation is None:
             missing = "x_validation" if x_validation is None else "y_validation"
             raise ValueError(
@@ -466,7 +478,9 @@ class SampledModel:
             _, transformed = checked_rows(
                 ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
             )
-        stacking = stack(ensemble, transformed, leave_one_out=x_validation is None)
+        stacking = stack(
+            ensemble, transformed, leave_one_out=x_validation is None, row_groups=row_groups
+        )
         _warn_of_calibration(ensemble, "stack_chains weighs the draws anew")
         self._ensemble = replace(
             ensemble.with_chain_weights(stacking.weights),
@@ -574,7 +588,7 @@ class SampledModel:
         write_onnx(networks, bar_constants(networks.ensemble), path)
 
     def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Ensemble:
-        """The Ensemble, with a warning where it is not what was asked for, to the caller's caller.
+        """The Ensemble, with a warning, once, where it is not what was asked for.
 
         Args:
             needs_networks: What takes draws for networks, and is refused where they are none.
@@ -589,20 +603,17 @@ class SampledModel:
             )
         if needs_networks is not None:
             ensemble.require_networks(needs_networks)
-        requested = ensemble.provenance.num_results_requested or 0
-        if ensemble.provenance.not_sampled is not None:
-            warnings.warn(
-                f"{ensemble.no_chains}: what they predict has no error bars of a posterior.",
-                UserWarning,
-                stacklevel=3,
-            )
-        elif ensemble.num_results < requested and ensemble.provenance.ended is None:
-            warnings.warn(
-                f"The run was stopped early: {ensemble.num_results} of {requested} draws per "
-                "chain are there.",
-                UserWarning,
-                stacklevel=3,
-            )
+        origin = ensemble.provenance
+        requested = origin.num_results_requested or 0
+        said = None
+        if origin.not_sampled is not None:
+            said = f"{ensemble.no_chains}: what they predict has no error bars of a posterior."
+        elif ensemble.num_results < requested and origin.ended is None:
+            there = f"{ensemble.num_results} of {requested} draws per chain are there"
+            said = f"The run was stopped early: {there}."
+        if said is not None and origin is not self._warned_of:
+            self._warned_of = origin
+            warn(said)
         return ensemble
 
     def _sampled(self) -> Ensemble:
@@ -681,10 +692,8 @@ def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bo
 
 def _warn_of_calibration(ensemble: Ensemble, what: str) -> None:
     if ensemble.calibration is not None:
-        warnings.warn(
+        warn(
             f"{what}, so that the calibration holds no more and is dropped. Call calibrate again.",
-            UserWarning,
-            stacklevel=3,
         )
 
 

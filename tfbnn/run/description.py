@@ -69,6 +69,7 @@ def _fixed_of_fit(definition: FitDefinition) -> dict[str, Any]:
         "classes": _listed(rows.classes),
         "coding": rows.coding and rows.coding.to_json(),
         "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
+        "groups of rows": None if rows.groups is None else array_hash(rows.groups),
         "pretraining": pretraining and settings_to_json(pretraining),
     }
 
@@ -209,7 +210,7 @@ def _extent(sampling: Sampling) -> dict[str, Any]:
 
 
 def _row_arrays(name: str, rows: Rows) -> dict[str, Array]:
-    arrays = {f"{name} x": rows.x, f"{name} y": rows.y, f"{name} noise": rows.noise}
+    arrays = {f"{name} {part}": getattr(rows, part) for part in ("x", "y", "noise", "groups")}
     return {key: array for key, array in arrays.items() if array is not None}
 
 

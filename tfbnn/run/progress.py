@@ -4,7 +4,6 @@ import math
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +19,7 @@ from tfbnn.run.listeners.keras_callbacks import KerasListener, is_keras_callback
 from tfbnn.run.time_to_go import TimeToGo
 from tfbnn.run.wording import TITLES, fitted, of_end, of_phase, of_silence
 from tfbnn.system.terminals import Forgiving, is_terminal
+from tfbnn.system.warn import warn
 
 _SPARSE_SECONDS = 30.0
 _ORDER = list(TITLES)
@@ -187,7 +187,7 @@ class Notifier:
         ]
         self.deadline, self._is_asked_to_stop = deadline, False
         self._part_ends = math.inf
-        self._warned: set[int] = set()
+        self._warned: set[str] = set()
 
     @property
     def out_of_time(self) -> str | None:
@@ -250,15 +250,14 @@ class Notifier:
             (stuck, "accepted none of", "use a smaller step_size, dtype='float64' or another seed"),
             (idle, "did not move by", "the step is too small: use a larger step_size"),
         ):
-            new = sorted(chains - self._warned)
-            if new:
-                self._warned.update(new)
-                warnings.warn(
-                    f"{'Chain' if len(new) == 1 else 'Chains'} {', '.join(map(str, new))} {did} the "
-                    f"last proposals of the {event.phase} phase. If that goes on, its draws are one "
-                    f"point: {remedy}.",
+            # Later ones would each have a warning of its own; the report names them.
+            if chains and did not in self._warned:
+                self._warned.add(did)
+                named = ", ".join(map(str, sorted(chains)))
+                warn(
+                    f"{'Chain' if len(chains) == 1 else 'Chains'} {named} {did} the last proposals of "
+                    f"the {event.phase} phase. If that goes on, its draws are one point: {remedy}.",
                     ConvergenceWarning,
-                    stacklevel=2,
                 )
 
     def _call(self, callback: Any, call: Callable[[], Any]) -> bool:
@@ -269,9 +268,8 @@ class Notifier:
         except Exception as error:
             # A day of sampling is worth more than a callback.
             self.callbacks.remove(callback)
-            warnings.warn(
+            warn(
                 f"The callback {callback!r} raised {error!r}; the run goes on without it.",
                 RuntimeWarning,
-                stacklevel=2,
             )
             return False

@@ -124,6 +124,7 @@ def _read_rows(
         classes and tuple(classes),
         vector_target,
         coding=coding,
+        groups=arrays.get(f"{name} groups"),
     )
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +32,19 @@ from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import Restart
 from tfbnn.spec.choices import AUTO
+from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 if TYPE_CHECKING:
     from tfbnn.run.report import Run
 
 # One row has no spread, by which inputs and targets are standardised.
 FEWEST_ROWS = 2
+
+
+Estimator = TypeVar("Estimator", bound=type)
 
 
 class UnconvergedWarning(VerdictWarning, AnyConvergenceWarning):  # type: ignore[misc]
@@ -57,7 +62,7 @@ _EFFORT = 0.1
 
 # Fields instead of an `__init__` for each estimator: scikit-learn reads settings off its signature.
 @dataclass(eq=False, repr=False)
-class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The settings of both estimators, kept as they are given and checked by `fit`."""
 
     hidden_layer_sizes: int | Sequence[int] = 50
@@ -84,6 +89,28 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     jit_compile: bool = True
     random_state: Any = None
     verbose: int | str = 0
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        for name in ("predict", "predict_proba", "predict_log_proba", "predict_quantiles"):
+            if name in vars(cls):
+                setattr(cls, name, explains_keywords(vars(cls)[name]))
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets settings by their names, as of every estimator; settings objects are replaced as a whole.
+
+        Raises:
+            ValueError: For names that there are not, among them parts of a settings object.
+        """
+        for name in params:
+            own, _, part = name.partition("__")
+            if part and own in self.get_params(deep=False):
+                raise ValueError(
+                    f"{own} is set as a whole, received {name}. Pass set_params({own}=..) a new one, such "
+                    "as kernel=tfbnn.kernels.HMC(step_size=..)."
+                )
+        updated: Self = super().set_params(**params)
+        return updated
 
     def _rows(self, X: Any, y: Any, **checks: Any) -> tuple[Any, int, Array]:
         """Checked rows of a fit: (inputs as `fit_posterior` takes them, their number D, targets).
@@ -209,11 +236,10 @@ class SampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _tell_verdict(self, run: Run) -> None:
         if run.diagnosis is not None and run.verdict not in (USABLE, CALIBRATED):
-            warnings.warn(
+            warn(
                 f"Verdict on the draws of {type(self).__name__}: {run.diagnosis.headline}. See "
                 "run_.report() of the estimator.",
                 UnconvergedWarning,
-                stacklevel=4,
             )
 
 
@@ -225,26 +251,26 @@ def _refuse_dates(X: Any) -> None:
         as_float_array(X, "X", names=column_names(X))
 
 
+def explains_settings(cls: Estimator) -> Estimator:
+    """Decorator of an estimator whose constructor says what to do where it refuses a setting."""
+    init: Any = explains_keywords(vars(cls)["__init__"])
+    cls.__init__ = init  # type: ignore[misc]  # with its signature, by which settings are found
+    return cls
+
+
 def named(given: Any, checked: Array) -> Any:
     """Targets with the names of a frame or series that they were given as, else as they are."""
     return given if column_names_of(given) else checked
 
 
-def refuse_more(unsupported: Mapping[str, Any], advice: str) -> None:
-    """Refuses what `fit` has no use for.
-
-    Args:
-        unsupported: Arguments besides those that it knows, by their names.
-        advice: What to do instead of weighting rows.
+def refuse_more(fit: str, unsupported: Mapping[str, Any]) -> None:
+    """Refuses what `fit` has no use for, by the name of which messages speak; a `sample_weight` of None
+    is none.
 
     Raises:
-        TypeError: Where there is one; a `sample_weight` of None is none.
+        TypeError: Where there is one.
     """
     for name, value in unsupported.items():
-        if name != "sample_weight":
-            raise TypeError(f"fit() got an unexpected keyword argument {name!r}.")
-        if value is not None:
-            raise TypeError(
-                "sample_weight is not supported: a posterior counts every row once, and a likelihood "
-                f"with weighted rows is none of the data. {advice}"
-            )
+        if name != "sample_weight" or value is not None:
+            message = f"{fit}() got an unexpected keyword argument {name!r}."
+            raise TypeError(message + hint(name, ("noise_scale", "groups")))

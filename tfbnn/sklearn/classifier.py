@@ -9,15 +9,15 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from tfbnn.sklearn.base import SampledEstimator, named, refuse_more
+from tfbnn.sklearn.base import SampledEstimator, explains_settings, named, refuse_more
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.likelihoods import Bernoulli, Categorical
 from tfbnn.spec.likelihoods.classes import ClassLikelihood
+from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
 
-_ADVICE = "Repeat or draw rows where some stand for several; likelihood_power discounts all alike."
 
-
+@explains_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[misc]
     """Classification by a `tfbnn.BayesianMLP` whose posterior is sampled.
@@ -40,12 +40,14 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         probabilities = classifier.predict_proba(X_new)
     """
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
         """Samples the posterior given the rows (X, y).
 
         Args:
             X: Inputs [N, D]; names of a frame's columns are kept, if all are text.
             y: Labels [N] of two or more classes.
+            groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
+                in what the fit holds out. In searches it is metadata: `set_fit_request(groups=True)`.
             unsupported: Refused; see Raises.
 
         Returns:
@@ -55,7 +57,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             TypeError: For `sample_weight`, and arguments that are not known.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
-        refuse_more(unsupported, _ADVICE)
+        refuse_more("BayesianMLPClassifier.fit", unsupported)
         inputs, num_inputs, labels = self._rows(X, y)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
@@ -68,7 +70,13 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         likelihood = self._likelihood(num_classes)
         num_outputs = likelihood.num_outputs(1, num_classes)
         self._sample(
-            inputs, num_inputs, named(y, labels), likelihood, num_outputs, of_model={}, of_fit={}
+            inputs,
+            num_inputs,
+            named(y, labels),
+            likelihood,
+            num_outputs,
+            of_model={},
+            of_fit={"groups": groups},
         )
         return self
 
@@ -99,6 +107,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
     def _likelihood(self, num_classes: int) -> ClassLikelihood:
         if is_auto(self.likelihood):
             return Bernoulli() if num_classes == 2 else Categorical()
+        check_likelihood(self.likelihood)
         if not isinstance(self.likelihood, ClassLikelihood):
             raise TypeError(
                 "likelihood must be 'auto', Bernoulli() or Categorical() from tfbnn.likelihoods, "

@@ -10,18 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from tfbnn.sklearn.base import SampledEstimator, named, refuse_more
+from tfbnn.sklearn.base import SampledEstimator, explains_settings, named, refuse_more
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.likelihoods import Gaussian
 from tfbnn.spec.likelihoods.regression import Regression
+from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
 
-_ADVICE = (
-    "Give rows of different precision their known standard deviations by noise_scale; "
-    "likelihood_power discounts all rows alike."
-)
 
-
+@explains_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[misc]
     """Regression by a `tfbnn.BayesianMLP` whose posterior is sampled.
@@ -93,7 +90,9 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     y_transform: str | Sequence[str] | None = AUTO
     calibrate: bool | str = AUTO
 
-    def fit(self, X: Any, y: Any, *, noise_scale: Any = None, **unsupported: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any, *, noise_scale: Any = None, groups: Any = None, **unsupported: Any
+    ) -> Self:
         """Samples the posterior given the rows (X, y).
 
         Args:
@@ -101,6 +100,9 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             y: Targets [N] or [N, K].
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. In
                 searches it is metadata: `set_fit_request(noise_scale=True)`.
+            groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
+                in what the fit holds out or leaves out. In searches it is metadata, too:
+                `set_fit_request(groups=True)`.
             unsupported: Refused; see Raises.
 
         Returns:
@@ -110,7 +112,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             TypeError: For `sample_weight`, and arguments that are not known.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
-        refuse_more(unsupported, _ADVICE)
+        refuse_more("BayesianMLPRegressor.fit", unsupported)
         likelihood = self._likelihood()
         inputs, num_inputs, targets = self._rows(X, y, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
@@ -121,7 +123,11 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             likelihood,
             likelihood.num_outputs(num_targets),
             of_model={"y_transform": self.y_transform},
-            of_fit={"calibrate": self.calibrate, "noise_scale": noise_scale},
+            of_fit={
+                "calibrate": self.calibrate,
+                "noise_scale": noise_scale,
+                "groups": groups,
+            },
         )
         return self
 
@@ -133,7 +139,11 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         include_noise: bool = True,
         noise_scale: Any = None,
     ) -> Array | tuple[Array, Array]:
-        """The posterior mean of the function, and with `return_std` how far a target may be off.
+        """The mean of a new target, E[y | x], and with `return_std` how far a target may be off.
+
+        With a logarithm in the transform of the targets it is above the mean of the function, which
+        `model_.predict(X)` gives. That is what it is where there is no such mean, with Student-t
+        noise, and after a fit with `noise_scale`, whose noise has the mean zero in the units of y.
 
         Args:
             X: Inputs [N, D].
@@ -151,7 +161,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             NotFittedError: Of scikit-learn, before a fit.
         """
         inputs = self._checked(X)
-        mean: Array = self._in_double.predict(inputs).mean
+        mean: Array = self._mean_of_target(inputs)
         if not return_std:
             return mean
         told = self.model_.predict(inputs, include_noise=include_noise, noise_scale=noise_scale)
@@ -183,9 +193,16 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         )
         return np.moveaxis(np.asarray(told.quantiles), 0, 1)
 
+    def _mean_of_target(self, inputs: Array) -> Array:
+        ensemble = self.model_.posterior
+        is_affine = ensemble.y_pipeline.is_affine
+        with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)
+        return self._in_double.predict(inputs, include_noise=with_noise).mean
+
     def _likelihood(self) -> Regression:
         if is_auto(self.likelihood):
             return Gaussian("learned")
+        check_likelihood(self.likelihood)
         if not isinstance(self.likelihood, Regression):
             raise TypeError(
                 "likelihood must be 'auto' or one of numbers from tfbnn.likelihoods, such as "

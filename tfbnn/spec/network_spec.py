@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, TypeVar
 
+import numpy as np
+
 from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_number, unknown_settings
 from tfbnn.spec import likelihoods, priors
@@ -324,7 +326,10 @@ def check_likelihood(likelihood: Any) -> None:
     """Refuses what is no likelihood. Raises TypeError."""
     if not _is_usable(likelihood):
         wanted = "likelihood must be one of tfbnn.likelihoods"
-        raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
+        error = unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
+        raise TypeError(
+            f"{error} Noise of your own is a class that inherits from CustomNoise there."
+        )
 
 
 def common_settings(
@@ -352,6 +357,8 @@ def common_settings(
     """
     check_likelihood(likelihood)
     likelihood.check_outputs(num_outputs)
+    dtype = check_choice("dtype", dtype_name(dtype), DTYPES)
+    _check_noise(likelihood.noise_scale, dtype)
     settled = settle(num_outputs, default_prior, prior, parameterization, likelihood, y_transform)
     prior, parameterization, likelihood, y_transform, choices = settled
     return resolve_prior(prior), {
@@ -359,9 +366,23 @@ def common_settings(
         "parameterization": check_choice("parameterization", parameterization, PARAMETERIZATIONS),
         "x_transform": parse_names(x_transform, "x_transform"),
         "y_transform": _y_transform(y_transform, likelihood),
-        "dtype": check_choice("dtype", dtype_name(dtype), DTYPES),
+        "dtype": dtype,
         "choices": choices,
     }
+
+
+def _check_noise(scale: Any, dtype: str) -> None:
+    """Refuses noise that is out of the range of the dtype, or so small that squares over it are."""
+    if scale is None or isinstance(scale, str):
+        return
+    limits = np.finfo(dtype)
+    low, high = float(np.sqrt(limits.tiny)), float(limits.max)
+    bad = [value for value in np.ravel(scale).tolist() if not low <= value <= high]
+    if bad:
+        raise ValueError(
+            f"noise_scale must lie between {low:.2g} and {high:.2g} for {dtype}, received {bad[0]:g}. "
+            "Rescale the targets, or use dtype='float64'."
+        )
 
 
 def check_scales(spec: NetworkSpec) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from tfbnn.data.bad_rows import BadRowError, columns_named, places_named
 from tfbnn.data.coding import Coding, as_inputs
 from tfbnn.data.frames import column_names, refuse_other_order, select_columns, targets_in_order
-from tfbnn.data.labels import Classes, as_labels, class_numbers, learn_classes
+from tfbnn.data.labels import Classes, as_labels, class_numbers, group_numbers, learn_classes
 from tfbnn.data.learn_coding import REFUSE, learn_coding
 from tfbnn.data.missing_codes import warn_of_codes
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
@@ -17,7 +17,7 @@ from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_rows
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import EarlierRows
-from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, slices_to_read
+from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, rows_at, slices_to_read
 
 MAX_REFERENCE_ROWS = 200  # which model files are held to
 
@@ -30,6 +30,7 @@ class Rows:
     `vector_target` says whether y came as [N]. `transforms` are those of inputs and targets where an
     earlier model hands them on; else None: the rows teach their own. `coding` is that of the columns
     which x comes from where they are not all of numbers, else None; `feature_names` are of the inputs.
+    `groups` [N] numbers what rows belong together, or is None where each stands for itself.
     """
 
     x: Array
@@ -40,6 +41,17 @@ class Rows:
     vector_target: bool = False
     transforms: tuple[Pipeline, Pipeline] | None = None
     coding: Coding | None = None
+    groups: Array | None = None
+
+    def part(self, most: int) -> "Rows":
+        """So many of the rows, evenly spaced; of rows in groups whole ones."""
+        if len(self.x) <= most:
+            return self
+        places = evenly_spaced_groups(self.groups, len(self.x), most)
+        noise = None if self.noise is None else rows_at(self.noise, places)
+        groups = None if self.groups is None else self.groups[places]
+        x, y = rows_at(self.x, places), rows_at(self.y, places)
+        return replace(self, x=x, y=y, noise=noise, groups=groups)
 
 
 class Known(NamedTuple):
@@ -69,6 +81,11 @@ class NetworkRows(NamedTuple):
     y: Array
     noise: Array | None
 
+    def taken(self, places: Array) -> "NetworkRows":
+        """Some of them."""
+        noise = None if self.noise is None else self.noise[places]
+        return NetworkRows(self.x[places], self.y[places], noise)
+
     def lean(self, dtype: str) -> "NetworkRows":
         """The rows in the dtype of chains where they are so many that float64 takes memory to speak of."""
         if len(self.x) <= ROWS_AT_ONCE:
@@ -85,6 +102,7 @@ def rows_to_fit(
     validation_data: Any,
     earlier: Known | None = None,
     missing: str = REFUSE,
+    groups: Any = None,
 ) -> tuple[Rows, Rows | None]:
     """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
 
@@ -93,11 +111,13 @@ def rows_to_fit(
         x, y, noise_scale, validation_data: What the user passed.
         earlier: What is Known of the rows, or None: they say themselves.
         missing: As in `learn_coding`.
+        groups: As x.
 
     Raises:
         TypeError, ValueError: Where the model cannot take them.
     """
     rows = prepare_rows(spec, x, y, noise_scale, "", earlier, missing)
+    rows = replace(rows, groups=group_numbers(groups, len(rows.x)))
     advice = "make NaN of them and fit with missing='indicator', or drop these rows."
     warn_of_codes(rows.x, "x", advice, rows.feature_names)
     if rows.classes is None:
@@ -200,12 +220,14 @@ class TransformedRows(NamedTuple):
         x_pipeline, y_pipeline: Transforms fitted to the training rows.
         train, held_out: Training and validation rows; the latter may be None. Very many training rows
             are `lean`.
+        groups: As of the training Rows.
     """
 
     x_pipeline: Pipeline
     y_pipeline: Pipeline
     train: NetworkRows
     held_out: NetworkRows | None
+    groups: Array | None = None
 
     def inputs(self, earlier: EarlierRows | None) -> TrainingInputs:
         """What an ensemble keeps of the training rows, and of those that a prior of earlier ones stands for.
@@ -233,7 +255,7 @@ class TransformedRows(NamedTuple):
         held_out = None
         if validation is not None:
             held_out = transform_rows(spec, x_pipeline, y_pipeline, validation, "validation ")
-        return cls(x_pipeline, y_pipeline, train.lean(spec.dtype), held_out)
+        return cls(x_pipeline, y_pipeline, train.lean(spec.dtype), held_out, rows.groups)
 
 
 def data_hash(rows: Rows) -> str:
@@ -263,6 +285,17 @@ def evenly_spaced(num_rows: int, most: int) -> Array:
     return np.unique(np.linspace(0, num_rows - 1, min(num_rows, most)).astype(int))
 
 
+def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Array:
+    """As `evenly_spaced`, of rows in groups [N] whole groups, as many as have up to `most` rows."""
+    if groups is None:
+        return evenly_spaced(num_rows, most)
+    sizes = np.bincount(groups)
+    count = len(sizes)
+    while sizes[evenly_spaced(len(sizes), count)].sum() > most and count > 1:
+        count //= 2
+    return np.flatnonzero(np.isin(groups, evenly_spaced(len(sizes), count)))
+
+
 def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
     """Refuses transformed inputs [N, D] out of the range of the dtype, and words that are in no table."""
     check_range(spec, name, x)
@@ -284,12 +317,13 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
     """
     if values is None:
         return
-    limits = np.finfo(spec.dtype)
+    limits, is_noise = np.finfo(spec.dtype), name.endswith("noise_scale")
+    # Residuals over a noise scale are squared.
+    least = np.sqrt(limits.tiny) if is_noise else limits.tiny
 
     def are_bad(values: Array) -> Array:
         size = np.abs(values)
-        # A noise scale that is rounded to zero does not fit either.
-        too_small = (size < limits.tiny) & ((values != 0) | name.endswith("noise_scale"))
+        too_small = (size < least) & ((values != 0) | is_noise)
         found: Array = too_small | ~(size <= limits.max)
         return found
 
@@ -298,7 +332,7 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
         row, column = map(int, bad[0])
         found = (
             f"{name} does not fit into {spec.dtype} after its transform: received "
-            f"{values[row, column]:.4g}, its sizes are {limits.tiny:.2g} to {limits.max:.2g}; first"
+            f"{values[row, column]:.4g}, its sizes are {least:.2g} to {limits.max:.2g}; first"
         )
         advice = "Standardise it, rescale it or use dtype='float64'."
         raise BadRowError(name, found, advice, row, column)

@@ -453,10 +453,7 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
         small_fit(kernel=kernel, num_burnin_steps=32, jit_compile=False, callbacks=[events.append])
     last = [event for event in events if event["phase"] == "warmup"][-1]
     assert last["standing_still"] == [0, 1]
-    texts = [str(w.message) for w in warned if "accepted none" in str(w.message)]
-    named = sorted(
-        chain for text in texts for chain in (0, 1) if f"{chain}" in text.split("acc")[0]
-    )
-    assert named == [0, 1]
+    (text,) = [str(w.message) for w in warned if "accepted none" in str(w.message)]
+    assert text.startswith("Chain")  # one warning for all of them
     small_fit(jit_compile=False, callbacks=[events.append])
     assert events[-1]["standing_still"] == []

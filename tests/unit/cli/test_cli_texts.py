@@ -186,8 +186,8 @@ def test_categories_of_numbers(read_only, folder):
     [
         ("t.csv --ignore colour --features mass", "not allowed with argument"),
         ("t.csv --ignore remark", "t.csv has no column remark"),
-        ("t.csv --ignore y", "only one of feature, target and noise"),
-        ("t.csv --categories y", "only one of feature, target and noise"),
+        ("t.csv --ignore y", "only one of feature, target, noise and groups"),
+        ("t.csv --categories y", "only one of feature, target, noise and groups"),
         ("t.csv --categories remark", "--categories names features, received remark"),
         ("t.csv --features mass --categories colour", "received colour, which are none: mass"),
         ("gap.csv", "column 'kind' of x must have a value in every row, 1 have none, received ''"),

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from tests.support.entries import X, Y
+from tfbnn.cli import fit as fit_command
 from tfbnn.cli.columns import Labels, fit_columns
+from tfbnn.cli.parsing import Parser
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.fit.model import BayesianMLP
@@ -107,3 +109,21 @@ def test_columns_are_fitted_in_the_transforms_of_the_model_that_chains_start_fro
     fit_columns(model, (X, Y, None), ["y"], [], **options)
     assert model.posterior.x_pipeline == earlier.x_pipeline
     assert model.posterior.provenance.target_names == ["y"]
+
+
+def test_a_column_of_groups_is_no_input_and_keeps_its_rows_together(tmp_path):
+    lines = [f"{row},{row % 3},s{row // 4},{row}" for row in range(40)]
+    path = tmp_path / "subjects.csv"
+    path.write_text("\n".join(["a,b,subject,y", *lines]))
+    parser = Parser()
+    fit_command.add_options(parser)
+    given = [str(path), "--target", "y", "--groups", "subject", "--validation-fraction", "0.3"]
+    args = parser.parse_args(given)
+    table, features = fit_command._read(args, ())
+    assert features == ["a", "b"]
+    groups = fit_command._groups(args, table)
+    sides = fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), groups)
+    found = [set(fit_command._groups(args, side)) for side in sides]
+    assert [len(side) for side in sides] == [28, 12] and not found[0] & found[1]
+    with pytest.raises(ValueError, match="only one of feature, target, noise and groups"):
+        fit_command._read(parser.parse_args([*given[:4], "y"]), ())

@@ -6,7 +6,7 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tfbnn import BayesianMLP
-from tfbnn.data.labels import as_labels, class_numbers, learn_classes
+from tfbnn.data.labels import as_labels, class_numbers, group_numbers, learn_classes
 from tfbnn.likelihoods import Categorical
 
 HASHES = [5, 2**63 + 1, 2**63 + 2]
@@ -49,3 +49,13 @@ def test_large_labels_survive_a_file(synthetic_ensemble, tmp_path):
 def test_what_is_no_label(labels, error, words):
     with pytest.raises(error, match=words):
         as_labels(labels, "y", num_targets=1)
+
+
+def test_groups_are_numbered_as_they_first_occur_whatever_they_are_called():
+    for labels in (["b", "a", "b", "c"], [7, 3, 7, 5], [7.0, 3.0, 7.0, 5.0]):
+        assert group_numbers(labels, 4).tolist() == [0, 1, 0, 2]
+    assert group_numbers(None, 4) is None
+    with pytest.raises(ValueError, match="groups must have one label per row, 4, received 3"):
+        group_numbers(["a", "b", "c"], 4)
+    with pytest.raises(TypeError, match="groups must hold .* missing values"):
+        group_numbers(["a", None, "b", "c"], 4)

@@ -9,8 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline, parse_names
+from tfbnn.data.transforms import (
+    Log10,
+    Pipeline,
+    Standardize,
+    checked_forward,
+    fit_pipeline,
+    parse_names,
+)
 from tfbnn.exceptions import DataWarning
+from tfbnn.spec.distributions import normal_quantile
 
 NAMES = [(), ("standardize",), ("log10",), ("log10", "standardize"), ("standardize", "standardize")]
 AFFINE = [(), ("standardize",), ("standardize", "standardize")]
@@ -167,3 +175,15 @@ def test_names_are_given_as_none_a_name_or_a_list(value, expected):
 def test_unknown_names_are_refused_with_the_known_ones(value, error):
     with pytest.raises(error, match="y_transform must .*log10.*standardize"):
         parse_names(value, "y_transform")
+
+
+@pytest.mark.parametrize("before", [(), (Standardize((3.0,), (2.0,)),)])
+@pytest.mark.parametrize("behind", [(), (Standardize((0.5,), (0.7,)),)])
+def test_the_mean_of_normal_noise_behind_a_logarithm_is_that_of_quantiles(before, behind):
+    pipeline = Pipeline((*before, Log10(), *behind))
+    levels = (np.arange(200_000) + 0.5) / 200_000
+    t, scale = np.array([0.3, -1.0]), np.array([0.1, 0.3])
+    points = pipeline.inverse(t + scale * normal_quantile(levels)[:, None])
+    found = pipeline.mean_of_normal(t, scale)
+    np.testing.assert_allclose(found, points.mean(axis=0), rtol=3e-4)
+    assert Pipeline((Log10(), Log10())).mean_of_normal(t, scale) is None

@@ -9,7 +9,7 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
-from tfbnn.spec.habits import ATTRIBUTES, OF_FIT, OF_MODEL
+from tfbnn.spec.habits import HINTS, hint
 
 ROWS = make_rows(20, 2, 1)
 
@@ -19,12 +19,12 @@ def test_count_params_is_the_size_of_a_draw(fitted):
     assert tfbnn.BayesianMLP([2, 5, 1], prior=tfbnn.priors.Normal()).count_params() == 22
 
 
-@pytest.mark.parametrize("name", ATTRIBUTES)
+@pytest.mark.parametrize("name", HINTS)
 def test_other_methods_are_absent_and_say_what_there_is(fitted, name):
     assert not hasattr(fitted, name) and name not in dir(fitted)
     with pytest.raises(AttributeError) as caught:
         getattr(fitted, name)
-    assert str(caught.value) == f"A BayesianMLP has no {name!r}. {ATTRIBUTES[name]}"
+    assert str(caught.value) == f"A BayesianMLP has no {name!r}.{hint(name)}"
     assert (caught.value.name, caught.value.obj) == (name, fitted)
 
 
@@ -37,7 +37,7 @@ def test_fit_says_fit_posterior():
 
 def test_the_remedies_name_what_is_there(fitted):
     """Every `model.name` and `tfbnn.name` in them exists."""
-    for remedy in (*ATTRIBUTES.values(), *OF_FIT.values(), *OF_MODEL.values()):
+    for remedy in HINTS.values():
         for owner, names in re.findall(r"\b(model|tfbnn)\.([a-z_.]+[A-Za-z]+)", remedy):
             place = {"model": fitted, "tfbnn": tfbnn}[owner]
             for name in names.split("."):

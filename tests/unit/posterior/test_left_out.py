@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+import tfbnn
+from tests.support.builders import make_rows, synthetic_ensemble
+from tfbnn import BayesianMLP
 from tfbnn.posterior.calibration.left_out import left_out
 
 
@@ -85,3 +88,50 @@ def test_rows_that_decide_their_own_prediction_cannot_be_told():
     one_chain = np.ones(1), np.zeros(1)
     _, stddev, judged = left_out(np.zeros((3, 1)), location, np.array(1.0), *one_chain)
     assert judged[:, 0].tolist() == [True, True, False] and np.isfinite(stddev).all()
+
+
+def test_rows_of_a_group_left_out_together_are_predicted_as_if_fitted_without_them():
+    """Against the exact posterior of all other rows; a group of one row is as that row."""
+    noise, together = 0.3, np.arange(12)
+    y, location, (mean_of_rows, _) = exact_linear(noise=noise)
+    generator = np.random.default_rng(5)
+    x = generator.normal(size=(40, 6))
+    others = np.setdiff1d(np.arange(40), together)
+    covariance = np.linalg.inv(x[others].T @ x[others] / noise**2 + np.eye(6))
+    exact = x[together] @ (covariance @ x[others].T @ y[others] / noise**2)
+    exact_stddev = np.sqrt(np.diag(x[together] @ covariance @ x[together].T) + noise**2)
+    draws, rest = location[..., None], (np.array(noise), np.ones(1), np.zeros(1))
+    found = left_out(y[together, None], draws[:, together], *rest, together=True)
+    assert found[2].all()
+    np.testing.assert_allclose(found[0][:, 0], exact, atol=0.02)
+    np.testing.assert_allclose(found[1][:, 0], exact_stddev, rtol=0.02)
+    assert np.max(np.abs(exact - mean_of_rows[together])) > 0.05
+    of_one = left_out(y[3:4, None], draws[:, 3:4], *rest)
+    alone = left_out(y[3:4, None], draws[:, 3:4], *rest, together=True)
+    for one, other in zip(of_one, alone):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_a_group_that_decides_its_own_predictions_is_not_judged():
+    """Each of its rows by itself would be: its twins tell what it is."""
+    generator = np.random.default_rng(0)
+    location = np.repeat(generator.normal(size=(4000, 1)) * 0.3, 10, axis=1)[..., None]
+    rest = (np.array(1.0), np.ones(1), np.zeros(1))
+    target = generator.normal(size=(10, 1))
+    assert left_out(target, location, *rest)[2].all()
+    assert not left_out(target, location * 1.1, *rest, together=True)[2].any()
+    assert left_out(target, location * 0.5, *rest, together=True)[2].all()
+    assert not left_out(target, location, np.array(0.0), *rest[1:], together=True)[2].any()
+
+
+def test_rows_of_a_group_are_one_where_rows_are_counted(tmp_path):
+    """A calibration by 60 rows of 12 subjects is none; one of 30 says so, in its file too."""
+    x, y = make_rows(60, 2, 1)
+    ensemble = synthetic_ensemble()
+    model = BayesianMLP.from_ensemble(ensemble)
+    with pytest.raises(ValueError, match="at least 20 groups of rows .* received 12"):
+        model.calibrate(x, y, groups=np.repeat(np.arange(12), 5))
+    record = model.calibrate(x, y, groups=np.repeat(np.arange(30), 2))
+    assert (record.num_groups, record.by, record.num_rows) == (30, None, 60)
+    model.save(tmp_path / "model.h5")
+    assert tfbnn.load(tmp_path / "model.h5").calibration.to_json() == record.to_json()

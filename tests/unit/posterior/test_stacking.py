@@ -79,6 +79,21 @@ def test_leave_one_out_densities_are_near_the_exact_ones():
     assert pareto_k.shape == (2, 30) and pareto_k.max() < 0.7
 
 
+def test_rows_of_a_group_are_left_out_together():
+    """Against the exact density of a constant with a flat prior, of both rows of each pair."""
+    pytest.importorskip("arviz")
+    generator = np.random.default_rng(0)
+    y, pairs = generator.normal(size=30), np.repeat(np.arange(15), 2)
+    means = y.mean() + generator.normal(size=(2, 4000)) / np.sqrt(30)
+    found, _ = loo_log_densities(constant_ensemble(means), rows_of(y), pairs)
+    covariance = np.eye(2) + 1 / 28
+    exact = [
+        stats.multivariate_normal.logpdf(pair, [(y.sum() - pair.sum()) / 28] * 2, covariance)
+        for pair in y.reshape(15, 2)
+    ]
+    np.testing.assert_allclose(found, np.tile(exact, (2, 1)), atol=0.06)
+
+
 def test_leave_one_out_and_validation_rows_nearly_agree():
     pytest.importorskip("arviz")
     generator = np.random.default_rng(1)

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.support.builders import definition_of, make_rows, plain_spec
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.description import check_same_run, definition_to_arrays, definition_to_json
 from tfbnn.run.reading import read_fit_definition
-from tfbnn.spec.rows import prepare_rows
+from tfbnn.spec.rows import prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
 
 
@@ -67,3 +68,19 @@ def test_a_folder_with_another_power_is_refused(described, power):
 
     with pytest.raises(RunFolderError, match="likelihood_power"):
         described(make_rows(9, 2, 1)[1], changed)
+
+
+def test_a_run_keeps_which_rows_belong_together(tmp_path):
+    x, y = make_rows(9, 2, 1)
+    spec = plain_spec((2, 3, 1))
+    rows, _ = rows_to_fit(spec, x, y, None, None, groups=list("aabbccdde"))
+    without = replace(definition_of(spec, x, y), rows=replace(rows, groups=None))
+    grouped = replace(without, rows=rows)
+    folder = RunFolder.create(
+        tmp_path / "run", definition_to_json(grouped), definition_to_arrays(grouped), 1
+    )
+    found = read_fit_definition(folder)
+    np.testing.assert_array_equal(found.rows.groups, [0, 0, 1, 1, 2, 2, 3, 3, 4])
+    check_same_run(folder, found)
+    with pytest.raises(RunFolderError, match="the groups of rows differ"):
+        check_same_run(folder, without)

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import exceptions
+from sklearn import config_context, exceptions
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tfbnn
-from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian
+from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.sklearn import BayesianMLPRegressor, UnconvergedWarning
 
 pytestmark = pytest.mark.usefixtures("fits")
@@ -157,7 +157,7 @@ def test_names_are_kept_and_asked_for(fits):
 
 def test_weights_of_rows_are_refused_with_the_reason():
     estimator = BayesianMLPRegressor()
-    with pytest.raises(TypeError, match="sample_weight is not supported: .* noise_scale"):
+    with pytest.raises(TypeError, match="sample_weight is not supported. .* noise_scale="):
         estimator.fit(X, Y, sample_weight=np.ones(40))
     with pytest.raises(TypeError, match="unexpected keyword argument 'epochs'"):
         estimator.fit(X, Y, epochs=3)
@@ -168,7 +168,7 @@ def test_weights_of_rows_are_refused_with_the_reason():
     "settings, error, match",
     [
         ({"likelihood": Bernoulli()}, TypeError, "BayesianMLPClassifier"),
-        ({"likelihood": "gaussian"}, TypeError, "likelihood must be 'auto' or one of numbers"),
+        ({"likelihood": "gaussian"}, TypeError, "Did you mean 'Gaussian\\(\\)'?"),
         ({"hidden_layer_sizes": 0}, ValueError, "hidden_layer_sizes must be at least 1"),
         ({"hidden_layer_sizes": 2.5}, TypeError, "hidden_layer_sizes must be"),
         ({"random_state": "seed"}, ValueError, "seed"),
@@ -215,6 +215,27 @@ def test_noise_is_cut_with_the_rows_of_a_fold(fits):
     noise = np.linspace(0.1, 0.5, 40)
     cross_validate(BayesianMLPRegressor(), X, Y, cv=4, params={"noise_scale": noise})
     assert [len(call.rows.noise) for call in fits.calls] == [30] * 4
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(0.3), StudentT(4.0, 0.3)])
+def test_predictions_under_a_logarithm_are_means_of_targets(likelihood):
+    """Where there are such means; predict of the model is about the function."""
+    estimator = BayesianMLPRegressor(y_transform="log10", likelihood=likelihood, random_state=0)
+    estimator.fit(X, np.exp(Y))
+    function = estimator.model_.predict(X).mean
+    factor = np.exp(0.5 * (0.3 * np.log(10.0)) ** 2) if likelihood == Gaussian(0.3) else 1.0
+    np.testing.assert_allclose(estimator.predict(X), factor * function, rtol=1e-4)
+    r2 = estimator.model_.evaluate(X, np.exp(Y))["r2"]
+    assert estimator.score(X, np.exp(Y)) == pytest.approx(r2, rel=1e-4)
+
+
+def test_groups_are_cut_with_the_rows_of_a_fold_and_split_by(fits):
+    """As the estimator asks for them, and GroupKFold does by itself."""
+    groups = np.repeat(np.arange(8), 5)
+    with config_context(enable_metadata_routing=True):
+        estimator = BayesianMLPRegressor().set_fit_request(groups=True)
+        cross_validate(estimator, X, Y, cv=GroupKFold(4), params={"groups": groups})
+    assert [len(set(call.rows.groups)) for call in fits.calls] == [6] * 4
 
 
 def test_a_bad_verdict_is_told_once_in_the_words_of_both(fits):

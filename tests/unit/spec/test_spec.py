@@ -1,14 +1,16 @@
 """The description of a model: validation of its arguments, JSON, the places in theta."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.builders import plain_spec
+from tests.support.builders import make_rows, plain_spec
 from tfbnn import likelihoods, priors
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.rows import TransformedRows, prepare_rows
 
 WEIGHT_PRIORS = [
     priors.Normal(0.7),
@@ -394,3 +396,30 @@ def test_summary_shows_every_layer_and_the_number_of_parameters():
         assert part in text
     # 120 + 147 + 8 weights and one noise scale.
     assert "276" in text
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "is_refused"),
+    [
+        ("float32", 1e-25, True),
+        ("float32", 1e-60, True),
+        ("float32", 1e60, True),
+        ("float32", 1e-18, False),
+        ("float32", 1e30, False),
+        ("float64", 1e-60, False),
+        ("float64", 1e-300, True),
+    ],
+)
+def test_noise_out_of_the_range_of_the_dtype_is_refused(dtype, scale, is_refused):
+    """Of the model, and of rows: log densities would be -inf or nan."""
+    x, y = make_rows(9, 2, 1)
+    fixed = partial(plain_spec, (2, 1), dtype=dtype, likelihood=likelihoods.Gaussian((scale,)))
+    spec = plain_spec((2, 1), dtype=dtype)
+    rows = prepare_rows(spec, x, y, np.full(9, scale))
+    of_rows = partial(TransformedRows.learn, spec, rows, None)
+    for make in (fixed, of_rows):
+        if not is_refused:
+            make()
+            continue
+        with pytest.raises(ValueError, match=f"noise_scale .* {dtype}"):
+            make()

@@ -62,6 +62,8 @@ def _facts(samples: Samples) -> Iterator[tuple[str, str]]:
 
 def _span(values: Array) -> str:
     low, high = np.min(values), np.max(values)
+    if np.isnan(low):
+        return "not known of this kernel"
     return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 

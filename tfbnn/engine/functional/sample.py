@@ -12,6 +12,7 @@ from tfbnn.engine.functional.quantities import quantities_of
 from tfbnn.engine.functional.samples import Samples, warn_of_disagreement
 from tfbnn.run.failing import chain_error
 from tfbnn.run.options import FitOptions
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _DTYPES = ("float32", "float64")
 
 
+@explains_keywords
 def sample(
     log_prob: Any,
     initial_state: Any,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from tfbnn.run.until import Until
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
 from tfbnn.system.notebooks import folded
+from tfbnn.system.warn import warn
 
 if TYPE_CHECKING:
     from tfbnn.run.definition import RunDefinition
@@ -222,8 +222,7 @@ class Samples:
 def warn_of_disagreement(samples: Samples) -> None:
     """Warns once where the draws are not good enough yet."""
     if not samples.is_enough:
-        warnings.warn(
+        warn(
             f"{samples.verdict[0].upper()}{samples.verdict[1:]}. See samples.report().",
             VerdictWarning,
-            stacklevel=3,
         )

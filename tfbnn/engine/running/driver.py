@@ -1,7 +1,6 @@
 """Runs the chains of a fit: in memory, in a run folder, in worker processes."""
 
 import time
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,6 +28,7 @@ from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.threads import num_cores
+from tfbnn.system.warn import warn
 
 # A worker takes about ten seconds to import and to compile.
 _LONG_SECONDS = 600.0
@@ -182,24 +182,20 @@ def count_workers(session: Session, definition: RunDefinition, program: Program)
         alone = has_gpu() or program.keeps_all_cores
         return min(1 if alone else num_cores(), num_lanes) if begun else 0
     if asked > 1 and num_lanes == 1:
-        warnings.warn(
+        warn(
             f"num_workers={asked} was asked for, but all chains advance in one program: on "
             "a GPU, with a kernel whose chains learn from each other, and with eight or more "
             "chains of a tiny network. They stay in this process.",
-            UserWarning,
-            stacklevel=2,
         )
     num_workers = min(asked, num_lanes)
     if num_workers == 1:
         num_workers = 0
     if begun is not None and begun != bool(num_workers):
-        warnings.warn(
+        warn(
             f"The run was begun {'in worker processes' if begun else 'in one process'} and goes on "
             f"{'in one process' if begun else 'in worker processes'}, with another number of "
             "threads per operation: its draws may differ in the last bits from those of a run "
             "that nothing interrupted. With num_workers='auto' it goes on as it was begun.",
-            UserWarning,
-            stacklevel=2,
         )
     return num_workers
 

@@ -16,7 +16,6 @@ References:
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -34,6 +33,7 @@ from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
+from tfbnn.system.warn import warn
 
 # Outputs that are kept per parameter. Of 2937 rows for 5-20-20-1 with 562 parameters two outputs each
 # leave errors of some ten nats between draws of a chain, four leave two.
@@ -84,12 +84,10 @@ def _wanted(spec: NetworkSpec, rows: WeightedRows) -> int:
     wanted = max(_FEWEST, -(-outputs // spec.num_outputs))
     room = int(_MOST_NUMBERS / (rows.x.shape[1] + 2 * rows.y.shape[1] + 1))
     if room < min(wanted, len(rows.x)):
-        warnings.warn(
+        warn(
             f"FromPosterior has room for {room} of {len(rows.x)} rows, and would keep {wanted} for "
             f"{spec.num_parameters} parameters. The posterior of later rows will be less certain of "
             "what the others said. Use fewer inputs or parameters.",
-            UserWarning,
-            stacklevel=4,
         )
     return min(wanted, room)
 

@@ -213,7 +213,7 @@ def _ground(
         judge = make_judge(spec, rows.held_out)
         sample = _sample(table, settings.search_rows, seed, spec.dtype)
         return Ground(data, data, judge if share else None, sample), judge.data
-    fitted, held_out = _sides(spec, rows.train, table, share, seed)
+    fitted, held_out = _sides(spec, rows, table, share, seed)
     sample = _sample(fitted, settings.search_rows, seed, spec.dtype)
     if held_out is None:
         return Ground(data, data, None, sample), None
@@ -239,13 +239,17 @@ def _sample(
 
 def _sides(
     spec: NetworkSpec,
-    new: NetworkRows,
+    new: TransformedRows,
     table: NetworkRows | WeightedRows,
     share: float,
     seed: int,
 ) -> tuple[NetworkRows | WeightedRows, NetworkRows | WeightedRows | None]:
     """(Rows to fit, rows to judge by or None) out of a table of new rows and those of earlier fits."""
+    groups = new.groups
     if spec.earlier is None or not spec.earlier.is_condensed:
-        return split_rows(table, share, seed)
-    fitted, held_out = split_rows(new, share, seed)
+        if groups is not None:  # rows of earlier fits stand for themselves
+            others = groups.max() + 1 + np.arange(len(table.x) - len(groups))
+            groups = np.concatenate([groups, others])
+        return split_rows(table, share, seed, groups)
+    fitted, held_out = split_rows(new.train, share, seed, groups)
     return all_rows(spec, fitted), held_out

@@ -17,8 +17,9 @@ from tfbnn.engine.starts.check import with_residual_noise
 # A noise scale may be this share of what held-out rows show: the rest may be misfit that more rows,
 # or the average over many networks, take away.
 _LEAST_SHARE = 0.5
-# Fewer held-out rows than these say too little.
+# Fewer held-out rows than these say too little; groups of rows may leave too few to fit.
 _FEWEST_ROWS = 4
+_LARGEST_SHARE = 0.5
 
 
 class Judge:
@@ -51,19 +52,29 @@ class Judge:
         return self.settled(np.asarray(theta, np.float64)[None])[0, noise] + np.log(_LEAST_SHARE)
 
 
-def split_rows(rows, share, seed):
+def split_rows(rows, share, seed, groups=None):
     """(Rows to fit, rows to judge by) out of NetworkRows; None for the latter where they are too few.
 
     Args:
         rows: NetworkRows, or WeightedRows.
         share: How many of them are held out, from 0 to below 1.
         seed: Of the run; the same rows are held out whenever it is the same.
+        groups: Which rows belong together [N], numbered from 0, and so are on one side; or None.
     """
     count = round(share * len(rows.x))
     if count < _FEWEST_ROWS:
         return rows, None
-    order = seeds.generator(seed, "held out", 0).permutation(len(rows.x))
-    held_out, fitted = np.sort(order[:count]), np.sort(order[count:])
+    generator = seeds.generator(seed, "held out", 0)
+    if groups is None:
+        order = generator.permutation(len(rows.x))
+        held_out, fitted = np.sort(order[:count]), np.sort(order[count:])
+    else:
+        order = generator.permutation(groups.max() + 1)
+        ends = np.cumsum(np.bincount(groups)[order])
+        inside = np.isin(groups, order[: 1 + np.argmin(np.abs(ends - count))])
+        held_out, fitted = np.flatnonzero(inside), np.flatnonzero(~inside)
+        if len(held_out) > max(share, _LARGEST_SHARE) * len(groups):
+            return rows, None
 
     def taken(places):
         return rows._make(None if array is None else array[places] for array in rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tfbnn.data.validation import check_integer
@@ -17,6 +16,7 @@ from tfbnn.spec.rows import Rows
 from tfbnn.system.arrays import Array
 from tfbnn.system.extras import required
 from tfbnn.system.version import __version__
+from tfbnn.system.warn import warn
 
 _NEED = "to_arviz needs ArviZ", "arviz"
 
@@ -67,21 +67,17 @@ def _has_density(ensemble: Ensemble, rows: Rows) -> bool:
     elif power < 1.0:
         reason = f"rows that count as a whole, received likelihood_power={power!r}"
     if reason is not None:
-        warnings.warn(
+        warn(
             f"log_likelihood is left out: az.loo would need {reason}. Score held-out rows with "
             "model.evaluate.",
-            UserWarning,
-            stacklevel=4,
         )
         return False
     known = num_known(ensemble.row_digests, rows)
     if len(ensemble.row_digests) and known < len(rows.x):
-        warnings.warn(
+        warn(
             f"{len(rows.x) - known} of {len(rows.x)} rows took no part in the fit, so that az.loo, "
             "which leaves out rows of the fit, says nothing of them. Score them with "
             "model.evaluate, or pass rows of the fit.",
-            UserWarning,
-            stacklevel=4,
         )
     return True
 
@@ -89,11 +85,9 @@ def _has_density(ensemble: Ensemble, rows: Rows) -> bool:
 def _warn_of_weights(ensemble: Ensemble) -> None:
     note = weighting_note(ensemble)
     if note is not None:
-        warnings.warn(
+        warn(
             f"ArviZ gives all chains the same weight, but these are {note}. Use "
             "model.compress(...).posterior.to_arviz(...) for draws that need no weights.",
-            UserWarning,
-            stacklevel=4,
         )
 
 

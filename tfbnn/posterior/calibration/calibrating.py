@@ -48,7 +48,7 @@ def calibrate_by_rows(
 
     Args:
         ensemble: Ensemble of a regression.
-        rows: The rows in original units.
+        rows: The rows in original units; their `groups` stay together where calibrations are judged.
         transformed: The same on the scale the network sees.
         by: None, "stddev" or "trust".
         of_the_fit: With scale="misfit" the rows of the fit, transformed.
@@ -62,12 +62,16 @@ def calibrate_by_rows(
         misfit, _ = _misfit(ensemble, of_the_fit, *left_out_moments(ensemble, of_the_fit))
         scaling = Scaling(misfit, misfit_factors(ensemble, misfit, transformed.x))
     return calibration_of_moments(
-        ensemble, transformed, moments.mean, moments.stddev, by, "split", scaling
+        ensemble, transformed, moments.mean, moments.stddev, by, "split", scaling, rows.groups
     )
 
 
 def calibrate_by_leaving_out(
-    ensemble: Ensemble, transformed: NetworkRows, by: str | None, scale: str = "stddev"
+    ensemble: Ensemble,
+    transformed: NetworkRows,
+    by: str | None,
+    scale: str = "stddev",
+    row_groups: Array | None = None,
 ) -> Calibration:
     """The Calibration by the rows of the fit, each left out in turn; see `left_out_moments`.
 
@@ -76,16 +80,22 @@ def calibrate_by_leaving_out(
         transformed: The rows of the fit on the scale the network sees.
         by: None, "stddev", "trust", or "auto": "stddev" where there are rows enough for groups.
         scale: "stddev" or "misfit".
+        row_groups: Which rows are left out together [N], numbered from 0; None: each by itself.
 
     Raises:
-        ValueError: For too few rows, and where more than half of them have so much leverage that
+        ValueError: For too few rows, for a misfit of rows in groups, and where more than half of them have so much leverage that
             nothing can be said of what they would have been without themselves.
     """
-    mean, stddev, judged = left_out_moments(ensemble, transformed)
+    if row_groups is not None and scale == "misfit":
+        raise ValueError(
+            "scale='misfit' counts each row of the fit by itself, received groups. Use scale='stddev'."
+        )
+    mean, stddev, judged = left_out_moments(ensemble, transformed, row_groups)
     known = np.flatnonzero(judged.all(axis=1))
     if len(known) < FEWEST_JUDGED * len(judged):
+        decide = "the others" if row_groups is None else "the groups of the others"
         raise ValueError(
-            f"method='loo' can judge {len(known)} of {len(judged)} rows: the others decide their own "
+            f"method='loo' can judge {len(known)} of {len(judged)} rows: {decide} decide their own "
             "predictions, so that nothing is known of them without themselves. Pass x_calibration "
             "and y_calibration, rows that the fit has not seen."
         )
@@ -93,9 +103,16 @@ def calibrate_by_leaving_out(
     if scale == "misfit":
         misfit, factors = _misfit(ensemble, transformed, mean, stddev, judged)
         scaling = Scaling(misfit, factors[known])
-    transformed = NetworkRows(transformed.x[known], transformed.y[known], None)
+    row_groups = None if row_groups is None else row_groups[known]
     return calibration_of_moments(
-        ensemble, transformed, mean[known], stddev[known], by, "loo", scaling
+        ensemble,
+        transformed.taken(known),
+        mean[known],
+        stddev[known],
+        by,
+        "loo",
+        scaling,
+        row_groups,
     )
 
 
@@ -134,6 +151,7 @@ def calibration_of_moments(
     by: str | None,
     method: str,
     scaling: Scaling | None = None,
+    row_groups: Array | None = None,
 ) -> Calibration:
     """The Calibration by rows of which the predictions are known.
 
@@ -144,6 +162,8 @@ def calibration_of_moments(
         by: As in `calibrate_by_leaving_out`.
         method: What they are by, "split" or "loo".
         scaling: Scaling of the deviations, or None.
+        row_groups: Which rows belong together [N]: a group counts as one row where there have to be
+            so many; None: each by itself.
 
     Raises:
         ValueError: For too few rows.
@@ -154,11 +174,16 @@ def calibration_of_moments(
     plain: Array = ((rows.y - mean) / stddev)[used]
     factors = np.ones(plain.shape) if scaling is None else scaling.factors[used]
     scores, spread, trust = plain / factors, stddev[used] * factors, trust[used]
-    if len(scores) < FEWEST_SCORES:
+    labels = None if row_groups is None else np.unique(row_groups[used], return_inverse=True)[1]
+    count = len(scores) if labels is None else len(np.unique(labels))
+    if count < FEWEST_SCORES:
+        what = "rows" if labels is None else "groups of rows"
         raise ValueError(
-            f"calibrate needs at least {FEWEST_SCORES} rows that are not outside the training inputs, "
-            f"received {len(scores)}. Pass more."
+            f"calibrate needs at least {FEWEST_SCORES} {what} that are not outside the training inputs, "
+            f"received {count}. Pass more."
         )
+    if labels is not None and is_auto(by) and count < 2 * FEWEST_OF_A_GROUP:
+        by = None
     by, groups, edges = _groups(spread, trust, by)
     within = [np.mean(np.abs(plain) < k, axis=0) for k in LEVELS]
     return Calibration(
@@ -168,17 +193,24 @@ def calibration_of_moments(
         edges=edges,
         groups=_distributions(scores, groups),
         coverage_before=np.array(within),
-        coverage_after=_coverage_of_folds(scores, groups),
+        coverage_after=_coverage_of_folds(scores, groups, labels),
         misfit=None if scaling is None else scaling.misfit,
-        checked=_checked(scores, spread, trust, by, SOURCES[method], ensemble.target_names),
+        checked=_checked(scores, spread, trust, by, SOURCES[method], ensemble.target_names, labels),
+        num_groups=None if labels is None else count,
     )
 
 
 def _checked(
-    scores: Array, spread: Array, trust: Array, by: str | None, source: str, names: Sequence[str]
+    scores: Array,
+    spread: Array,
+    trust: Array,
+    by: str | None,
+    source: str,
+    names: Sequence[str],
+    labels: Array | None,
 ) -> Predictions:
     """The Predictions by the rows in two halves, each judged by the calibration of the other."""
-    half, pit = halves(len(scores)), np.empty(scores.shape)
+    half, pit = halves(len(scores), labels), np.empty(scores.shape)
     for number in (0, 1):
         others, rows = half != number, half == number
         if others.sum() < FEWEST_SCORES:
@@ -263,12 +295,14 @@ def _distributions(scores: Array, groups: Array) -> tuple[tuple[ScoreDistributio
     )
 
 
-def _coverage_of_folds(scores: Array, groups: Array) -> Array:
+def _coverage_of_folds(scores: Array, groups: Array, labels: Array | None) -> Array:
     """Coverage [3, K] of each fifth of the rows under a calibration by the others.
 
-    In a group of hardly enough rows it is one by all of them.
+    In a group of hardly enough rows it is one by all of them. Rows of one label, numbered from 0, are
+    in one fifth.
     """
-    fold = np.random.default_rng(0).permutation(len(scores)) % _NUM_FOLDS
+    labels = np.arange(len(scores)) if labels is None else labels
+    fold = (np.random.default_rng(0).permutation(labels.max() + 1) % _NUM_FOLDS)[labels]
     inside = np.zeros((len(LEVELS), *scores.shape), bool)
     ends = np.array([central_levels(k) for k in LEVELS])
     for number in range(int(groups.max()) + 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ from tfbnn.posterior.calibration.record import central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.likelihoods import LocationScale
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,6 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
 
 
 def _warn(reason: str) -> None:
-    warnings.warn(
+    warn(
         f"The calibrated bars are not exported, as {reason}. Use predict for them.",
-        UserWarning,
-        stacklevel=4,
     )

@@ -1,4 +1,4 @@
-"""What each row of the fit would have been predicted to be without itself, from its leverage."""
+"""What rows of the fit would have been predicted to be without themselves, from their leverage."""
 
 from __future__ import annotations
 
@@ -8,23 +8,36 @@ from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.basins.grouping import group_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains, target_tiles
+from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 # Rows whose variance of the function is more than this of that of the noise decide their own
 # prediction, and nothing is known of them without themselves.
 _LARGEST_LEVERAGE = 0.9
+# Rows that are left out together move the posterior further. Weights of draws that leave them out have
+# this eigenvalue for their Pareto k, of a Gaussian posterior, and tell nothing above it.
+_LARGEST_EIGENVALUE = PARETO_K_LIMIT
 # A variance out of n independent draws is too small by 1 / n of it, on average; with so many rows per
 # weight leverage is at most a tenth on average, however small it seems to be.
 _FEWEST_EFFECTIVE, _ROWS_PER_WEIGHT = 10, 10
+# Rows that are left out together take matrices of so many rows and columns; more of them are not judged.
+_MOST_TOGETHER = 2000
 # Share of the rows of which something has to be known: fewer are no sample of all.
 FEWEST_JUDGED = 0.5
 # What reports call them.
 LEFT_OUT = "rows of the fit, each left out"
 
 
-def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Array, Array]:
+def left_out_moments(
+    ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None
+) -> tuple[Array, Array, Array]:
     """As `left_out`, of rows of the fit of an ensemble.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        rows: The rows.
+        row_groups: Which of them are left out together [N], numbered from 0; None: each by itself.
 
     Raises:
         ValueError: Where the draws do not tell the leverage of rows, and it may be large.
@@ -32,7 +45,10 @@ def left_out_moments(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arra
     ensemble = ensemble.weighted.mirrored
     weights, function = ensemble.chain_weights, function_of_chains(ensemble)
     groups = group_chains(function)
-    require_moving_chains(ensemble, function, groups, len(rows.x))
+    num_left_out = len(rows.x) if row_groups is None else len(np.unique(row_groups))
+    require_moving_chains(ensemble, function, groups, num_left_out)
+    if row_groups is not None:
+        return left_out_together(ensemble, rows, row_groups, groups)
     power = ensemble.spec.likelihood_power
     mean, stddev, judged = (np.empty(rows.y.shape) for _ in range(3))
     for tile in target_tiles(ensemble, rows):
@@ -49,6 +65,37 @@ def halves(num_rows: int, labels: Array | None = None) -> Array:
     _, places = np.unique(np.arange(num_rows) if labels is None else labels, return_inverse=True)
     order: Array = np.random.default_rng(0).permutation(int(places.max(initial=-1)) + 1)
     return order[places] % 2
+
+
+def left_out_together(
+    ensemble: Ensemble, rows: NetworkRows, row_groups: Array, groups: Array
+) -> tuple[Array, Array, Array]:
+    """As `left_out`, of rows whose groups [N] are left out one after the other.
+
+    Args:
+        ensemble: Ensemble of a regression, all of whose chains have a weight.
+        rows, row_groups: As in `left_out_moments`.
+        groups: Number of the group of each chain [C].
+    """
+    weights, power = ensemble.chain_weights, ensemble.spec.likelihood_power
+    mean, stddev = np.zeros(rows.y.shape), np.ones(rows.y.shape)
+    judged = np.zeros(rows.y.shape, bool)
+    order = np.argsort(row_groups, kind="stable")
+    _, first = np.unique(row_groups[order], return_index=True)
+    for place in np.split(order, first[1:]):
+        if len(place) > _MOST_TOGETHER:
+            continue
+        tiles = [*target_tiles(ensemble, rows.taken(place))]
+        location, fitted, predicted = (
+            np.concatenate(parts, axis=1)
+            for parts in zip(
+                *(np.broadcast_arrays(t.location, t.fitted, t.predicted) for t in tiles)
+            )
+        )
+        mean[place], stddev[place], judged[place] = left_out(
+            rows.y[place], location, fitted, weights, groups, power, predicted, together=True
+        )
+    return mean, stddev, judged
 
 
 def require_moving_chains(
@@ -80,6 +127,7 @@ def left_out(
     groups: Array,
     power: float = 1.0,
     predicted: Array | None = None,
+    together: bool = False,
 ) -> tuple[Array, Array, Array]:
     """(Mean, standard deviation with noise, whether they can be told) of rows left out, [n, K] each.
 
@@ -101,6 +149,8 @@ def left_out(
         groups: Number of the group of each chain [C].
         power: Of the likelihood, in the fit; default 1, the posterior.
         predicted: Noise scales of a prediction, where they are others; see `TargetTile`.
+        together: Whether all rows are left out at once, and not each in turn: leverage is a matrix
+            then, and its largest eigenvalue tells whether anything is known.
     """
     members = np.where(groups == np.unique(groups)[:, None], weights, 0.0)
     of_groups = members.sum(axis=1)
@@ -116,14 +166,52 @@ def left_out(
         np.einsum("gc,cnk->gnk", members, values)
         for values in (means_of_chains, of_chain.var(axis=1), *noises)
     )
-    between = np.square(means_of_chains - means[:, None])
-    variance = within + np.einsum("gc,gcnk->gnk", members, between)
-    with np.errstate(divide="ignore", invalid="ignore"):  # no noise, no row that can be told
-        left = 1.0 - power * variance / noise
-    judged: Array = left.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
-    left = np.maximum(np.nan_to_num(left), 1.0 - _LARGEST_LEVERAGE)
-    left_means = target - (target - means) / left
+    if together:
+        draw_weights = np.repeat(members / of_chain.shape[1], of_chain.shape[1], axis=1)
+        residual, variance, judged = _without_all(
+            target, location, means, noise, draw_weights, power
+        )
+    else:
+        between = np.square(means_of_chains - means[:, None])
+        variance = within + np.einsum("gc,gcnk->gnk", members, between)
+        with np.errstate(divide="ignore", invalid="ignore"):  # no noise, no row that can be told
+            left = 1.0 - power * variance / noise
+        judged = left.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
+        left = np.maximum(np.nan_to_num(left), 1.0 - _LARGEST_LEVERAGE)
+        residual, variance = (target - means) / left, noise * (1.0 - left) / (power * left)
+    left_means = target - residual
     mean = np.einsum("g,gnk->nk", of_groups, left_means)
-    around = noise_of_new + noise * (1.0 - left) / (power * left) + np.square(left_means - mean)
+    around = noise_of_new + variance + np.square(left_means - mean)
     spread = np.einsum("g,gnk->nk", of_groups, around)
     return mean, np.sqrt(spread), judged
+
+
+def _without_all(
+    target: Array, location: Array, means: Array, noise: Array, weights: Array, power: float
+) -> tuple[Array, Array, Array]:
+    """(Residuals, variances of the function [G, n, K], whether they can be told [n, K]) without all rows.
+
+    Args:
+        target, location: As in `left_out`.
+        means, noise: Of each group of chains [G, n, K].
+        weights: Of all draws in each group of chains [G, C * S].
+        power: Of the likelihood.
+    """
+    residual, variance = np.empty(means.shape), np.empty(means.shape)
+    judged = np.ones(target.shape, bool)
+    for group, target_number in np.ndindex(len(means), target.shape[1]):
+        place = group, slice(None), target_number
+        scale = np.sqrt(noise[place])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = (location[..., target_number] - means[place]) / scale
+        matrix = power * (off * weights[group][:, None]).T @ off
+        if not np.isfinite(matrix).all():  # no noise, no row that can be told
+            matrix, scale = np.eye(len(scale)), np.ones_like(scale)
+        leverage, vectors = np.linalg.eigh(matrix)
+        judged[:, target_number] &= leverage[-1] <= _LARGEST_EIGENVALUE
+        leverage = np.clip(leverage, 0.0, _LARGEST_EIGENVALUE)
+        scaled = scale[:, None] * vectors
+        plain = (target[:, target_number] - means[place]) / scale @ vectors
+        residual[place] = scaled @ (plain / (1.0 - leverage))
+        variance[place] = np.square(scaled) @ (leverage / (1.0 - leverage)) / power
+    return residual, variance, judged

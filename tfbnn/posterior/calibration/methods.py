@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
+from typing import Any
 
 from numpy.typing import ArrayLike
 
+from tfbnn.data.labels import group_numbers
 from tfbnn.data.validation import check_choice
 from tfbnn.posterior.calibration.record import BY, METHODS, SCALES, Calibration
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.row_digests import num_known
 from tfbnn.spec.rows import Rows
+from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 # From this share of rows of the fit on, scores tell of the fit and not of new rows.
 _MOST_OF_THE_FIT = 0.5
@@ -26,6 +30,7 @@ class CalibrationMethods(SampledModel):
         """The `Calibration` of the predictions with noise, or None without one."""
         return self._fitted().calibration
 
+    @explains_keywords
     def calibrate(
         self,
         x_calibration: ArrayLike | None = None,
@@ -35,6 +40,7 @@ class CalibrationMethods(SampledModel):
         by: str | None = None,
         method: str = "split",
         scale: str = "stddev",
+        groups: Any = None,
     ) -> Calibration:
         """Makes error bars hold as often as they say, by rows that the fit has not seen.
 
@@ -76,6 +82,10 @@ class CalibrationMethods(SampledModel):
                 method, and at most 1000 weights per output in the last layer; files grow by four
                 matrices of up to 1000 x 1000 numbers for each target, and exports to ONNX and
                 SavedModel have no calibrated bars.
+            groups: Labels [N] of rows that belong together, such as those of one subject; text or
+                integers. With "loo" the rows of a label are left out together, by default those that
+                the fit was given, so that bars hold for new subjects; with "split" they are
+                together where `coverage_after` is judged. Not with "loo" and "misfit".
 
         Returns:
             `Calibration`: num_rows, bars, coverage_before, coverage_after, `summary()`.
@@ -126,7 +136,9 @@ class CalibrationMethods(SampledModel):
                 )
             names = "x_calibration and y_calibration"
             rows = self.rows_of_the_fit(noise_scale, "method='loo'", names)
-            found = calibrate_by_leaving_out(ensemble, ensemble.transform(rows), by, scale)
+            found = calibrate_by_leaving_out(
+                ensemble, ensemble.transform(rows), by, scale, _groups(groups, rows)
+            )
         elif x_calibration is None or y_calibration is None:
             raise ValueError(
                 "calibrate needs x_calibration and y_calibration, received None. Pass rows that the "
@@ -136,6 +148,7 @@ class CalibrationMethods(SampledModel):
             rows, transformed = checked_rows(
                 ensemble, x_calibration, y_calibration, noise_scale, "calibrate", "calibration "
             )
+            rows = replace(rows, groups=_groups(groups, rows))
             _require_new_rows(rows, num_known(ensemble.row_digests, rows))
             of_the_fit = None
             if scale == "misfit":
@@ -155,6 +168,11 @@ class CalibrationMethods(SampledModel):
         return found
 
 
+def _groups(labels: Any, rows: Rows) -> Array | None:
+    """Which rows belong together, by labels or as the fit was told."""
+    return rows.groups if labels is None else group_numbers(labels, len(rows.x))
+
+
 def _require_new_rows(rows: Rows, of_the_fit: int) -> None:
     if of_the_fit > _MOST_OF_THE_FIT * len(rows.x):
         raise ValueError(
@@ -163,9 +181,7 @@ def _require_new_rows(rows: Rows, of_the_fit: int) -> None:
             "method='loo'."
         )
     if of_the_fit:
-        warnings.warn(
+        warn(
             f"{of_the_fit} of the {len(rows.x)} rows took part in the fit: their errors are smaller "
             "than those of new rows.",
-            UserWarning,
-            stacklevel=3,
         )

@@ -44,6 +44,14 @@ _KINDS: Mapping[str, Kind] = {
     "coverage_before": _ROWS_OF_NUMBERS,
     "coverage_after": _ROWS_OF_NUMBERS,
 }
+# What groups by standard deviation are called, by how many there are.
+_LENGTHS: Mapping[int, tuple[str, ...]] = {
+    1: ("only group",),
+    2: ("shorter half", "longer half"),
+    3: ("shortest third", "middle third", "longest third"),
+}
+# Where rows were left out, or judged, in groups.
+_OF_GROUPS: Mapping[str, Kind] = {"num_groups": POSITIVE}
 
 
 def central_levels(k: float) -> tuple[float, float]:
@@ -72,6 +80,7 @@ class Calibration:
         misfit: The `Misfit` whose factors multiply predicted standard deviations, or None.
         checked: `Predictions` by the rows that calibrated, in two halves, each judged by the
             calibration of the other; None of a file, whose diagnostics have it.
+        num_groups: How many groups of rows that belong together these were; None: each by itself.
     """
 
     method: str
@@ -83,6 +92,7 @@ class Calibration:
     coverage_after: Array
     misfit: Misfit | None = None
     checked: Predictions | None = None
+    num_groups: int | None = None
 
     def __repr__(self) -> str:
         return f"<Calibration: {self.in_short}>"
@@ -95,7 +105,8 @@ class Calibration:
             TypeError: For entries that are no such record.
             ValueError: For numbers that contradict each other.
         """
-        check_entries("calibration", entries, _KINDS)
+        is_grouped = isinstance(entries, dict) and "num_groups" in entries
+        check_entries("calibration", entries, {**_KINDS, **(_OF_GROUPS if is_grouped else {})})
         sizes, tails = entries["sizes"], entries["tails"]
         num_targets = scores.shape[1]
         edges = np.array(entries["edges"], dtype=float).reshape(-1, num_targets)
@@ -140,6 +151,7 @@ class Calibration:
             before,
             after,
             misfit,
+            entries.get("num_groups"),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -154,6 +166,7 @@ class Calibration:
             "tails": [[list(map(list, one.sides)) for one in group] for group in self.groups],
             "coverage_before": self.coverage_before.tolist(),
             "coverage_after": self.coverage_after.tolist(),
+            **({} if self.num_groups is None else {"num_groups": self.num_groups}),
         }
 
     @property
@@ -249,7 +262,8 @@ class Calibration:
     @property
     def text(self) -> str:
         """One line on what calibrated."""
-        how = {"split": "held-out rows", "loo": "rows of the fit, each left out in turn"}
+        each = "each" if self.num_groups is None else f"each of {self.num_groups} groups"
+        how = {"split": "held-out rows", "loo": f"rows of the fit, {each} left out in turn"}
         grouped = "" if self.by is None else f", in {len(self.groups)} groups by {self.by}"
         scaled = "" if self.misfit is None else ", scaled by the local misfit"
         return f"by {self.num_rows} {how[self.method]}{grouped}{scaled}"

@@ -5,8 +5,6 @@ Reference:
     output", J. R. Stat. Soc. B 84(4), 1059, arXiv:2005.03952.
 """
 
-import warnings
-
 import numpy as np
 
 from tfbnn.posterior.compression.thinning import stride
@@ -14,6 +12,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.rows import Rows, data_hash
 from tfbnn.system.arrays import Array
 from tfbnn.system.extras import required
+from tfbnn.system.warn import warn
 
 # Draws from which the length scale is found.
 _MAX_MEDIAN_DRAWS = 1000
@@ -106,11 +105,9 @@ def posterior_scores(ensemble: Ensemble, theta: Array, rows: Rows) -> Array:
         )
     expected = ensemble.provenance.data_sha256
     if expected is not None and expected != data_hash(rows):
-        warnings.warn(
+        warn(
             "The rows for method='stein' are not exactly those of the fit, so that the draws are "
             "held against another posterior. Pass all training rows, in their order.",
-            UserWarning,
-            stacklevel=4,
         )
     from tfbnn.engine.density.value_and_gradient import log_prob_gradients
 

@@ -10,9 +10,9 @@ Reference:
     blessing of multimodal posteriors", JMLR 23(79), arXiv:2006.12335.
 """
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT, load_psis
 from tfbnn.posterior.stacking.simplex import max_log_mixture
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 ON_VALIDATION_ROWS = "stacking on validation rows"
 BY_PSIS_LOO = "stacking by PSIS-LOO"
@@ -45,7 +46,7 @@ class Stacking:
         log_score_uniform: Mean per row of the log density of the held-out rows under the mixture
             of all chains with equal weights, in transformed space.
         log_score_stacked: The same under `weights`, which were fitted to these very rows.
-        num_rows: Held-out rows n.
+        num_rows: Held-out rows n; groups of them where those of a fit are left out together.
         pareto_k: [C, n] Pareto k of the leave-one-out densities, or None for validation rows.
     """
 
@@ -87,7 +88,13 @@ class Stacking:
         )
 
 
-def stack(ensemble: Ensemble, rows: NetworkRows, *, leave_one_out: bool = False) -> Stacking:
+def stack(
+    ensemble: Ensemble,
+    rows: NetworkRows,
+    *,
+    leave_one_out: bool = False,
+    row_groups: Array | None = None,
+) -> Stacking:
     """Finds the stacking weights of the chains of an ensemble.
 
     Args:
@@ -95,6 +102,7 @@ def stack(ensemble: Ensemble, rows: NetworkRows, *, leave_one_out: bool = False)
         rows: NetworkRows: held out from the fit, or the training rows for `leave_one_out`.
         leave_one_out: Whether to leave out every row in turn by PSIS, which takes some tenths of
             a millisecond per chain and row.
+        row_groups: Which of them are left out together [N], numbered from 0; None: each by itself.
 
     Returns:
         Stacking.
@@ -107,7 +115,7 @@ def stack(ensemble: Ensemble, rows: NetworkRows, *, leave_one_out: bool = False)
         UserWarning: When the Pareto k of more than 5 % of the leave-one-out densities exceeds 0.7.
     """
     if leave_one_out:
-        densities, pareto_k = loo_log_densities(ensemble, rows)
+        densities, pareto_k = loo_log_densities(ensemble, rows, row_groups)
     else:
         densities, pareto_k = chain_log_densities(ensemble, rows), None
     weights = stacking_weights(densities)
@@ -121,12 +129,10 @@ def stack(ensemble: Ensemble, rows: NetworkRows, *, leave_one_out: bool = False)
         pareto_k=pareto_k,
     )
     if stacking.unreliable_share > _UNRELIABLE_SHARE:
-        warnings.warn(
+        warn(
             f"Pareto k is above {PARETO_K_LIMIT} for {100 * stacking.unreliable_share:.1f} % of "
             "the leave-one-out densities, which are unreliable then, and so are the weights. Pass "
             "stack_chains validation rows that the fit has not seen.",
-            UserWarning,
-            stacklevel=3,
         )
     return stacking
 
@@ -149,12 +155,15 @@ def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
     return found
 
 
-def loo_log_densities(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Array]:
+def loo_log_densities(
+    ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None
+) -> tuple[Array, Array]:
     """As `chain_log_densities`, of rows that the fit has seen, each as if it had been left out.
 
     Args:
         ensemble: Ensemble.
         rows: NetworkRows of the training.
+        row_groups: As in `stack`; a group is one row of n then, with the joint density of its rows.
 
     Returns:
         (log densities [C, n], Pareto k [C, n]).
@@ -163,6 +172,14 @@ def loo_log_densities(ensemble: Ensemble, rows: NetworkRows) -> tuple[Array, Arr
         ImportError: When ArviZ is not installed.
     """
     leave_one_out = load_psis()
+    if row_groups is not None:
+        count = int(row_groups.max()) + 1
+        together = np.zeros((ensemble.num_chains, ensemble.num_results, count))
+        for part, log_likelihood in _log_likelihood_tiles(ensemble, rows):
+            places: Any = (..., row_groups[part])
+            np.add.at(together, places, log_likelihood)
+        by_chain = [leave_one_out(values) for values in together]
+        return np.array([one for one, _ in by_chain]), np.array([k for _, k in by_chain])
     found, pareto_k = np.empty((2, ensemble.num_chains, len(rows.x)))
     for part, log_likelihood in _log_likelihood_tiles(ensemble, rows):
         for chain, values in enumerate(log_likelihood):

@@ -4,7 +4,6 @@ Each is written in place of the one before the last; its new name is the moment 
 """
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from tfbnn.storage.run import segments
 from tfbnn.storage.run.record import read_record, write_record
 from tfbnn.storage.run.segments import LanePlace
 from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 _Found = TypeVar("_Found")
 
@@ -87,11 +87,10 @@ def newest_usable(place: LanePlace, use: Callable[[Checkpoint], _Found]) -> _Fou
             faults.append(error)
             continue
         if faults:
-            warnings.warn(
+            warn(
                 f"{place.folder!r}: commit {checkpoint.generation} with {checkpoint.num_draws} draws "
                 f"is used; later ones, if any, are lost: {faults[0]}",
                 RunFolderWarning,
-                stacklevel=2,
             )
         return result
     if faults or num_segments > 1:

@@ -74,6 +74,15 @@ class TestSplit:
         fitted, held_out = split_rows(table, share, seed=5)
         assert fitted is table and held_out is None
 
+    def test_groups_are_on_one_side(self):
+        """Of about the share that was asked for; where one holds most rows there are too few."""
+        table, groups = rows(30, row_noise=True), np.repeat(np.arange(10), 3)[::-1].copy()
+        sides = split_rows(table, 0.3, 5, groups)
+        assert [len(side.x) for side in sides] == [21, 9]
+        found = [set(groups[side.noise[:, 0].astype(int) - 1]) for side in sides]
+        assert not found[0] & found[1] and len(found[1]) == 3
+        assert split_rows(table, 0.3, 5, np.arange(30) // 28)[1] is None
+
     def test_four_are_enough(self):
         assert len(split_rows(rows(24), 0.15, seed=5)[1].x) == 4
 

@@ -1,7 +1,6 @@
 """Hands lanes to worker processes, reports on them, and replaces those that crash."""
 
 import builtins
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
@@ -17,6 +16,7 @@ from tfbnn.run.events import Event
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore
+from tfbnn.system.warn import warn
 
 
 def run_in_workers(
@@ -158,11 +158,10 @@ class _Workers(Crew):
         chains = self.plan.chains(ended.left)
         self._endings[chains, str(ended.lost)] += 1
         plan = "Sampling goes on from the last commit" if again else "It is given up"
-        warnings.warn(
+        warn(
             f"The worker process of {_named(chains)} crashed ({ended.lost}). {plan}."
             f"{ended.last_words}",
             WorkerWarning,
-            stacklevel=2,
         )
         return 0.0
 
@@ -192,6 +191,6 @@ def _named(chains: Sequence[int]) -> str:
 
 
 def _warn_again(category: str, text: str) -> None:
-    kind = getattr(exceptions, category, None) or getattr(builtins, category, None)
+    kind: Any = getattr(exceptions, category, None) or getattr(builtins, category, None)
     is_known = isinstance(kind, type) and issubclass(kind, Warning)
-    warnings.warn(text, kind if is_known else UserWarning, stacklevel=2)
+    warn(text, kind if is_known else UserWarning)

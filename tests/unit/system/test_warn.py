@@ -1,0 +1,64 @@
+"""Warnings point at the line of the user, and come once."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+
+import tfbnn
+from tests.support.builders import synthetic_ensemble
+from tfbnn.sklearn import BayesianMLPRegressor
+from tfbnn.sklearn.base import UnconvergedWarning
+from tfbnn.system.warn import warn
+
+
+def test_it_points_at_the_first_line_outside_the_package():
+    with pytest.warns(UserWarning, match="here") as caught:
+        warn("here")
+    assert caught[0].filename == __file__
+
+
+def test_in_a_thread_it_warns_too():
+    with pytest.warns(UserWarning, match="there"):
+        thread = threading.Thread(target=warn, args=("there",))
+        thread.start()
+        thread.join()
+
+
+def test_fits_of_a_search_point_at_the_search(monkeypatch):
+    def fit(estimator, X, y):
+        estimator.n_features_in_ = X.shape[1]
+        estimator._tell_verdict(Spoilt())
+        return estimator
+
+    monkeypatch.setattr(BayesianMLPRegressor, "fit", fit)
+    monkeypatch.setattr(BayesianMLPRegressor, "predict", lambda estimator, X: X[:, 0])
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.warns(UnconvergedWarning) as caught:
+        cross_val_score(BayesianMLPRegressor(), x, x[:, 0], cv=2)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+class Spoilt:
+    """A run whose draws are of no use."""
+
+    class diagnosis:
+        spoils, headline = 1, "not yet"
+
+
+def test_a_model_that_is_not_sampled_says_so_once():
+    ensemble = synthetic_ensemble(provenance={"not_sampled": "pretrained networks"})
+    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
+    x, y = np.zeros((3, 2)), np.arange(1.0, 4.0)
+    with pytest.warns(UserWarning, match="not sampled") as caught:
+        model.predict(x)
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(x)
+        model.evaluate(x, y)
+    again = tfbnn.BayesianMLP.from_ensemble(ensemble)
+    with pytest.warns(UserWarning, match="not sampled"):
+        again.predict(x)
