@@ -37,6 +37,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
@@ -202,6 +203,10 @@ def _settle(
     check_early_stopping(options.pretraining, validation)
     check_own_densities(spec)
     spec, options, transformed, choices = choose(spec, options, rows, validation)
+    if isinstance(spec, KerasSpec):
+        from tfbnn.engine.export.forward import check_keras_forward
+
+        check_keras_forward(spec)
     pretraining, given = options.settled_pretraining, None
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)

@@ -101,9 +101,9 @@ class BayesianModel(SampledNetwork):
     def from_spec(cls, spec: NetworkSpec) -> Self:
         """The model, not fitted yet, that a spec describes; Keras builds it now, or says why not."""
         if isinstance(spec, KerasSpec):
-            from tfbnn.engine.keras.network import network_of
+            from tfbnn.engine.export.forward import check_keras_forward
 
-            network_of(spec, spec.dtype)
+            check_keras_forward(spec)
         return super().from_spec(spec)
 
     def to_keras(self, draw: int = 0) -> Any:
