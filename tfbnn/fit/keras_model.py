@@ -102,7 +102,10 @@ class BayesianModel(SampledNetwork):
         """The model, not fitted yet, that a spec describes; Keras builds it now, or says why not."""
         if isinstance(spec, KerasSpec):
             from tfbnn.engine.export.forward import check_keras_forward
+            from tfbnn.engine.keras.network import network_of
+            from tfbnn.engine.keras.trial import check_words
 
+            check_words(network_of(spec, spec.dtype), spec.num_words)
             check_keras_forward(spec)
         return super().from_spec(spec)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.validation import check_choice
-from tfbnn.spec.keras_config import check_config
+from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.keras_layout import VariableLayout, VariableSlot
 from tfbnn.spec.keras_parts import (
     MOST_NUMBERS,
@@ -207,7 +206,8 @@ class KerasSpec(NetworkSpec):
         registry = with_custom(REGISTRY, custom)
         check_known_settings(_settings_in(entry), registry)
         facts = KerasFacts.from_json(entry["facts"])
-        check_config(json.loads(entry["architecture"]), _class_names(facts.custom))
+        layer_classes = known_layers(facts.custom)
+        check_config(parsed_config(entry["architecture"]), layer_classes)
         spec = cls(
             facts=facts,
             architecture=entry["architecture"],
@@ -216,7 +216,7 @@ class KerasSpec(NetworkSpec):
                 for one in listed("sampled", entry["sampled"])
             ),
             frozen=tuple(map(FrozenVariable.from_json, listed("frozen", entry["frozen"]))),
-            layer_classes=known_layers(facts.custom),
+            layer_classes=layer_classes,
             likelihood=settings_from_json(entry["likelihood"], registry),
             parameterization=check_choice(
                 "parameterization", entry["parameterization"], PARAMETERIZATIONS
@@ -271,11 +271,6 @@ def no_scales_of_inputs(variable: SampledVariable) -> str:
         f"{type(variable.prior).__name__} has one scale per input and is for the kernel of a Dense "
         f"layer on the inputs, received it for {variable.path!r} of shape {list(variable.shape)}."
     )
-
-
-def _class_names(custom: Sequence[str]) -> list[str]:
-    """Names of classes without their modules."""
-    return [name.partition(":")[2].rpartition(".")[2] for name in custom]
 
 
 def _settings_in(entry: dict[str, Any]) -> list[Any]:

@@ -112,6 +112,9 @@ BROKEN = {
     "another module": _set("architecture", value=_layer(module="os")),
     "a function": _set("architecture", value=_layer(class_name="function", module="builtins")),
     "another name": _set("architecture", value=_layer(registered_name="evil>Payload")),
+    "a registered name": _set("architecture", value=_layer(registered_name="mine>Dense")),
+    "too deep": _set("architecture", value='{"a":' * 900 + "1" + "}" * 900),
+    "far too deep": _set("architecture", value="[" * 10**5 + "]" * 10**5),
     "an own class": _set("architecture", value=_layer(class_name="Mine", module=None)),
     "no JSON": _set("architecture", value="{"),
     "an entry more": _set("extra", value=1),
@@ -141,12 +144,17 @@ def test_what_no_spec_wrote_is_refused(change):
         spec_from_json(entry)
 
 
+class Mine:
+    """Stands for a layer."""
+
+
 def test_arithmetic_and_classes_of_ones_own_pass():
     plus = {"module": "keras.src.ops.numpy", "class_name": "Add", "registered_name": "Add"}
-    mine = {"module": None, "class_name": "Mine", "registered_name": "package>Mine"}
-    check_config([plus, mine], custom=["Mine"])
-    with pytest.raises(ValueError, match="'Mine'"):
-        check_config([plus, mine])
+    mine = {"module": __name__, "class_name": "Mine", "registered_name": "package>Mine"}
+    check_config([plus, mine], custom=[Mine])
+    for entry, custom in ((mine, []), (mine | {"module": "evil"}, [Mine])):
+        with pytest.raises(ValueError, match="'Mine'"):
+            check_config([plus, entry], custom)
 
 
 def _facts(path, **others):

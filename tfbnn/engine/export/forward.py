@@ -1,6 +1,7 @@
 """The forward pass of all networks with TensorFlow: for large batches where there is a GPU."""
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
 
@@ -16,6 +17,8 @@ from tfbnn.system.words import without_controls
 
 # `RewriterConfig.Toggle.OFF` of TensorFlow.
 _OFF = 2
+# Numbers that a Keras model may compute of all rows of a call at once: 256 MiB in float32.
+_MOST_VALUES = 2**26
 
 
 def make_forward(ensemble: Any) -> Callable[[Array], Array]:
@@ -49,10 +52,19 @@ def check_keras_forward(spec: KerasSpec) -> None:
         ValueError: Where it cannot run, with TensorFlow's reason.
     """
     network_of(spec, spec.dtype)
-    try:
-        rows = tf.zeros([spec.num_inputs, 2], spec.dtype)
+    rows = tf.zeros([spec.num_inputs, 2], spec.dtype)
+    with _explained(Exception):  # whatever a layer, TensorFlow or one of its kernels says
         _keras_outputs(spec)(tf.zeros([1, spec.num_parameters], spec.dtype), rows)
-    except Exception as error:  # whatever a layer, TensorFlow or one of its kernels says
+
+
+@contextmanager
+def _explained(kind):
+    """Makes ValueErrors of errors of this kind."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except kind as error:
         reason = " ".join(without_controls(str(error)).split())
         raise ValueError(
             "TensorFlow cannot run the program that predicts with this Keras model "
@@ -109,13 +121,22 @@ def _for_any_number(spec, function):
     config.graph_options.rewrite_options.remapping = _OFF
     kinds = [one.dtype for one in tf.nest.flatten(program.structured_outputs)]
 
-    def call(theta, x):
+    def of_rows(theta, x):
         return tf.raw_ops.StatefulPartitionedCall(
             args=[theta, x, *program.captured_inputs],
             Tout=kinds,
             f=program,
             config_proto=config.SerializeToString(),
         )
+
+    # Whatever the facts of a file say of its size.
+    step = max(1, _MOST_VALUES // network_of(spec, spec.dtype).largest)
+
+    def call(theta, x):
+        starts = range(0, max(1, x.shape[1]), step)
+        with _explained(tf.errors.OpError):
+            tiles = [of_rows(theta, x[:, start : start + step]) for start in starts]
+        return tiles[0] if len(tiles) == 1 else [tf.concat(each, -1) for each in zip(*tiles)]
 
     return call
 

@@ -18,6 +18,7 @@ from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import output_jacobian
 from tfbnn.engine.density.network import hidden_units, network_outputs
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.export import forward
 from tfbnn.engine.keras import network
 from tfbnn.engine.keras.names import counted_anew
 from tfbnn.fit.handing_on import refuse_other_network
@@ -267,6 +268,55 @@ def test_variables_of_another_model_are_refused_before_they_are_made(change, mon
     monkeypatch.setattr(network, "build", build)
     with pytest.raises(ValueError, match="not those of the Keras model's architecture: expected"):
         tfbnn.BayesianModel.from_spec(replace(spec, **change(spec)))
+
+
+def _repeated(times):
+    row = keras.Input((3,))
+    rows = layers.RepeatVector(times)(row)
+    return keras.Model(row, layers.Dense(1)(layers.GlobalAveragePooling1D()(rows)))
+
+
+def _tiled(times):
+    row = keras.Input((3,))
+    wide = keras.ops.sum(keras.ops.tile(row, (1, times)), axis=1, keepdims=True)
+    return keras.Model(row, layers.Dense(1)(wide))
+
+
+@pytest.mark.parametrize("make", [_repeated, _tiled])
+def test_a_file_that_asks_for_gigabytes_is_refused_before_anything_is_computed(make):
+    spec = tfbnn.BayesianModel(make(7)).spec
+    large = spec.architecture.replace('"n": 7', f'"n": {10**9}').replace("[1, 7]", f"[1, {10**9}]")
+    assert large != spec.architecture
+    with pytest.raises(ValueError, match=f"of a row at once, found one that computes {3 * 10**9}"):
+        tfbnn.BayesianModel.from_spec(replace(spec, architecture=large))
+
+
+def test_a_file_that_lets_other_words_through_than_the_table_has_is_refused():
+    inside = [layers.Embedding(10, 3), layers.Flatten(), layers.Dense(1)]
+    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((4,)), *inside])).spec
+    tfbnn.BayesianModel.from_spec(spec)
+    with pytest.raises(ValueError, match="num_words must be at most 10, .* found 11"):
+        tfbnn.BayesianModel.from_spec(replace(spec, facts=replace(spec.facts, num_words=11)))
+
+
+def test_rows_are_predicted_in_parts_whatever_the_facts_of_a_file_say(monkeypatch):
+    spec = tfbnn.BayesianModel(_repeated(7)).spec
+    theta, x = tf.ones((2, spec.num_parameters)), tf.random.normal((3, 5))
+    whole = forward._keras_outputs(spec)(theta, x)[0]
+    monkeypatch.setattr(forward, "_MOST_VALUES", 2 * 3 * 7)
+    in_parts = forward._keras_outputs.__wrapped__(spec)(theta, x)[0]
+    np.testing.assert_allclose(in_parts, whole, rtol=1e-5)
+
+
+def test_default_precision_is_not_touched_for_layers_of_keras(monkeypatch):
+    def set_floatx(dtype):
+        raise AssertionError("it is one for all threads")
+
+    monkeypatch.setattr(keras.config, "set_floatx", set_floatx)
+    for dtype in ("float32", "float64"):
+        model = tfbnn.BayesianModel(unnamed_stack(5), dtype=dtype)
+        theta = tf.ones((1, model.spec.num_parameters), dtype)
+        assert network_outputs(model.spec, theta, tf.ones((3, 1), dtype)).dtype == dtype
 
 
 def unnamed_stack(width=2):
