@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from tests.support.tensorflow_log import tensorflow_log
 from tfbnn.engine.basis.compile import compiled, xla_compiles
 
 
@@ -43,3 +44,10 @@ def test_a_failed_trace_leaves_nothing_behind():
     with pytest.raises(ValueError, match="in the trace"):
         compiled(fails, jit_compile=True)(tf.zeros(()))
     assert not xla_compiles()
+
+
+def test_a_program_for_each_model_is_no_retracing():
+    with tensorflow_log() as records:
+        for size in range(1, 12):
+            compiled(lambda x: x + 1.0, jit_compile=False)(tf.zeros(size))
+    assert not records

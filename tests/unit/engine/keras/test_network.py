@@ -14,6 +14,7 @@ import tfbnn
 from tests.support.builders import plain_spec
 from tests.support.keras_models import KINDS, Residual
 from tests.support.marks import statistics_but
+from tests.support.tensorflow_log import tensorflow_log
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import output_jacobian
 from tfbnn.engine.density.network import hidden_units, network_outputs
@@ -123,6 +124,14 @@ def test_derivatives_of_rows_are_those_of_a_tape(name):
     slopes = tape.jacobian(expected, theta, experimental_use_pfor=False)
     np.testing.assert_allclose(outputs, expected, rtol=1e-12)
     np.testing.assert_allclose(found, tf.transpose(slopes, [0, 2, 1]), rtol=1e-9, atol=1e-12)
+
+
+def test_tensorflow_logs_nothing_of_the_derivatives_of_convolutions():
+    inside = [layers.Conv2D(2, 2), layers.Flatten(), layers.Dense(1)]
+    with tensorflow_log() as records:
+        model = tfbnn.BayesianModel(keras.Sequential([keras.Input((3, 3, 1)), *inside]))
+    assert model.spec.facts.no_jacobian is None
+    assert not records
 
 
 @pytest.mark.statistics
