@@ -130,6 +130,11 @@ class KerasSpec(NetworkSpec):
             paths = ", ".join(one.path for one in self.frozen[:_MOST_NAMED])
             more = ", ..." if len(self.frozen) > _MOST_NAMED else ""
             said.append(f"{count} numbers keep their values: {paths}{more}.")
+        if any(one.path.endswith("/moving_mean") for one in self.frozen):
+            said.append(
+                "Moving averages of BatchNormalization are those of the weights that Keras trained, not "
+                "of the draws; GroupNormalization has none."
+            )
         if self.facts.random_layers:
             said.append(f"Off, as in every prediction: {', '.join(self.facts.random_layers)}.")
         return (" ".join(said),)

@@ -18,6 +18,9 @@ from tfbnn.system.arrays import Array
 _NUM_ROWS = 3
 # Draws of large weights that a readout has to give the outputs of.
 _NUM_LARGE = 8
+# Draws of large weights with which outputs have to pass either end, and these ends: of a network that
+# is not bounded the chance that none does is below 1e-7.
+_NUM_WIDE, _LARGE = 32, 2.0
 # What outputs of a row alone and among others may differ by, and those of the model that was built
 # again, relative to their size.
 _TOLERANCE = {"float32": 1e-4, "float64": 1e-8}
@@ -85,6 +88,37 @@ def _words_of(first: list[Any]) -> int | None:
     return min(map(_num_words, filter(_is_table, first)), default=None)
 
 
+def flat_rows(model: Any, network: KerasNetwork) -> Tensor:
+    """`trial_rows` as the network takes them: [D, n]."""
+    rows = trial_rows(model, network.input_shape)
+    return tf.constant(rows.reshape(len(rows), -1).T, network.dtype)
+
+
+def check_range(model: Any, network: KerasNetwork, flat: Tensor, num_targets: int) -> None:
+    """Refuses outputs that cannot be of either sign and any size, as transformed targets are.
+
+    Args:
+        model: The user's own.
+        network: The same, built again.
+        flat: `flat_rows`.
+        num_targets: Outputs that stand for targets, the first ones.
+
+    Raises:
+        ValueError: Says what to do.
+    """
+    low, high = np.full(num_targets, np.inf), np.full(num_targets, -np.inf)
+    for seed in range(_NUM_WIDE):
+        given = network.outputs(_large_weights(network, seed), flat).numpy()[:num_targets]
+        low, high = np.minimum(low, given.min(axis=1)), np.maximum(high, given.max(axis=1))
+        if not ((low >= -_LARGE) | (high <= _LARGE)).any():
+            return
+    raise ValueError(
+        "keras_model must give numbers of either sign and any size for targets that are transformed, "
+        f"received {model.name!r}, whose outputs are bounded. Pass y_transform=None, where targets "
+        "within these bounds keep their units, or end the model with a Dense layer without activation."
+    )
+
+
 def _is_table(layer: Any) -> bool:
     return type(layer).__name__ == "Embedding"
 
@@ -106,7 +140,7 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
             or is not the one that its config describes.
     """
     x = tf.constant(trial_rows(model, network.input_shape), network.dtype)
-    flat = tf.transpose(tf.reshape(x, [_NUM_ROWS, -1]))
+    flat = flat_rows(model, network)
     with recorded_calls(inner_layers(network.model)) as calls:
         given = network.outputs(values, flat)
     before = [variable.value for variable in network.model.non_trainable_variables]

@@ -328,6 +328,18 @@ def test_default_precision_is_not_touched_for_layers_of_keras(monkeypatch):
         assert network_outputs(model.spec, theta, tf.ones((3, 1), dtype)).dtype == dtype
 
 
+def test_an_adapted_normalization_is_taken_with_its_statistics():
+    x = np.random.default_rng(0).normal(100.0, 10.0, (60, 3))
+    adapted = layers.Normalization()
+    adapted.adapt(x)
+    model = keras.Sequential([keras.Input((3,)), adapted, layers.Dense(1)])
+    spec = tfbnn.BayesianModel(model, prior=Normal(1.0), x_transform=None).spec
+    theta = np.concatenate([one.numpy().ravel() for one in model.trainable_variables])
+    found = network_outputs(spec, tf.constant(theta[None]), tf.constant(x.T, "float32"))
+    assert len(theta) == spec.layout.num_weights
+    np.testing.assert_allclose(found[0], model(x).numpy().T, rtol=1e-4, atol=1e-4)
+
+
 def unnamed_stack(width=2):
     inside = [layers.Dense(width), layers.LayerNormalization(), layers.Dense(1)]
     return keras.Sequential([keras.Input((3,)), *inside])
