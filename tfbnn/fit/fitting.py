@@ -217,7 +217,7 @@ def _settle(
     budget = most_results(spec, settings, options, num_rows, options.effort)
     sampling = options.sampling(budget)
     if options.initial_state is not None:
-        given = given_starts(spec, options.initial_state, sampling)
+        given = given_starts(spec, options.initial_state, sampling, transformed.train)
     definition = FitDefinition(
         spec=spec,
         rows=rows,
