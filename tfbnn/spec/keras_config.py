@@ -75,7 +75,7 @@ def check_config(config: Any, custom: Iterable[type] = ()) -> None:
             registered = str(registered or name).rpartition(">")[2]
         else:
             # With "package>name" Keras would take a class that this process has registered.
-            is_operation = module in _OPERATIONS and _CLASS.fullmatch(str(name))
+            is_operation = module in _OPERATIONS and bool(_CLASS.fullmatch(str(name)))
             is_harmless = is_operation or (name in KNOWN and module in (None, *_MODULES))
         if registered not in (None, name) or not is_harmless:
             raise ValueError(

@@ -13,10 +13,8 @@ _functions = weakref.WeakSet[Any]()
 _for_xla = ContextVar("_for_xla", default=False)
 
 
-def compiled(
-    function: Callable[..., Any], *, jit_compile: bool, signature: Any = None
-) -> Callable[..., Any]:
-    """Compiles a pure function of tensors, with XLA when `jit_compile` is true.
+def compiled(function: Callable[..., Any], *, jit_compile: bool, signature: Any = None) -> Any:
+    """Compiles a pure function of tensors, a `tf.function`, with XLA when `jit_compile` is true.
 
     With a `signature`, a list of tf.TensorSpec, one program is for all shapes that it allows.
     """
