@@ -39,10 +39,6 @@ def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
     return names
 
 
-# What data sets of TensorFlow and of Keras, and generators, have.
-_OF_BATCHES = ("element_spec", "on_epoch_end", "__next__")
-
-
 def select_columns(
     value: Any, expected: tuple[str, ...] | None, what: str, others: bool = False
 ) -> Any:
@@ -55,14 +51,8 @@ def select_columns(
         others: Whether others are expected, too; default False: they are ignored with a DataWarning.
 
     Raises:
-        TypeError: For what gives batches of rows, as data sets of TensorFlow do.
         ValueError: For a column that is missing, or there twice.
     """
-    if any(hasattr(type(value), name) for name in _OF_BATCHES):
-        raise TypeError(
-            f"{what} must be an array of all rows, received {type(value).__name__}, which gives parts. "
-            "Pass x, y = map(np.concatenate, zip(*dataset)), of single rows zip(*dataset.batch(1000))."
-        )
     names = column_names(value)
     if names is None or expected is None or names == expected:
         return value

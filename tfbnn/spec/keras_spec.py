@@ -172,6 +172,8 @@ class KerasSpec(NetworkSpec):
         if len(shape) == 1 or np.ndim(x) == 2:
             return x
         array = np.asarray(x)
+        if not array.ndim:  # no array at all, which whoever reads the numbers refuses
+            return x
         if array.shape[1:] != shape:
             raise ValueError(
                 f"x must have shape [N, {', '.join(map(str, shape))}], the inputs of the Keras model, "

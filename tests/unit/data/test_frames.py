@@ -221,23 +221,3 @@ def test_rows_of_validation_are_found_in_their_own_file():
     for argument, source in (("y", "a.csv"), ("validation y", "b.csv")):
         with pytest.raises(BadRowError, match=f"{source}, line 5"), places_named(train, other):
             raise BadRowError(argument, "bad", "Drop it.", 5)
-
-
-class Batches:
-    """A data set of TensorFlow, as far as one sees it."""
-
-    element_spec = property(lambda self: ())
-
-    def __iter__(self):
-        return iter([(X, Y)])
-
-
-@pytest.mark.parametrize("x", [Batches(), (row for row in X)], ids=["data set", "generator"])
-def test_what_gives_batches_is_refused_with_what_makes_arrays_of_it(x):
-    for use in (
-        lambda: BayesianMLP([2, 3, 1]).fit_posterior(x),
-        lambda: select_columns(x, None, "x"),
-    ):
-        with pytest.raises(TypeError, match=r"x must be an array of all rows, .*zip\(\*dataset\)"):
-            use()
-    np.testing.assert_array_equal(next(map(np.concatenate, zip(*Batches()))), X)

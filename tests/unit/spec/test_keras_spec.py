@@ -85,6 +85,15 @@ def test_rows_with_axes_are_flattened_and_others_refused():
         SPEC.flat_inputs(np.zeros(4))
 
 
+def test_a_data_set_is_left_to_the_message_that_says_how_to_make_arrays_of_it():
+    class Batches:
+        def __iter__(self):
+            return iter([])
+
+    batches = Batches()
+    assert SPEC.flat_inputs(batches) is batches
+
+
 def test_the_table_names_what_is_fixed():
     text = describe_model(SPEC, ())
     assert "a/norm/gamma    [2]     2           fixed" in text

@@ -158,12 +158,12 @@ def test_without_a_linear_last_layer_there_is_no_readout():
     model = keras.Sequential(
         [keras.Input((3,)), layers.Dense(4), layers.Dense(1, activation="tanh")]
     )
-    assert tfbnn.BayesianModel(model).spec.readout is None
+    assert tfbnn.BayesianModel(model, y_transform=None).spec.readout is None
     for seed in range(4):  # a ReLU that does nothing to the trial rows
         keras.utils.set_random_seed(seed)
         inside = [layers.Dense(8, "tanh"), layers.Dense(1), layers.ReLU()]
         model = keras.Sequential([keras.Input((3,)), *inside])
-        assert tfbnn.BayesianModel(model).spec.readout is None
+        assert tfbnn.BayesianModel(model, y_transform=None).spec.readout is None
     frozen = KINDS["batch norm"].make()
     frozen.get_layer("last").trainable = False
     assert tfbnn.BayesianModel(frozen).spec.readout is None
