@@ -1,5 +1,9 @@
 """Fits of Keras models in worker processes."""
 
+import os
+import subprocess
+import sys
+
 import keras
 import pytest
 from keras import layers
@@ -33,3 +37,23 @@ def test_a_class_that_they_cannot_import_is_refused():
         match="num_workers=2 needs functions and classes.*Inside is no module-level class",
     ):
         model.fit_posterior(*KINDS["dense"].rows(), num_workers=2, **COMPILED)
+
+
+SUM_OF_DENSE = """
+import os
+import subprocess
+import sys
+
+import keras
+import tfbnn
+row = keras.Input((2,))
+both = keras.layers.Add()([keras.layers.Dense(4, "tanh")(row), keras.layers.Dense(4)(row)])
+model = tfbnn.BayesianModel(keras.Model(row, keras.layers.Dense(1)(both)))
+tfbnn.BayesianModel.from_spec(model.spec)
+"""
+
+
+def test_a_linear_layer_in_a_sum_predicts_on_cpus_whose_kernels_lack_its_fusion():
+    """With oneDNN TensorFlow fuses it, of an unknown number of rows, with what no kernel computes."""
+    environment = os.environ | {"TF_ENABLE_ONEDNN_OPTS": "1"}
+    subprocess.run([sys.executable, "-c", SUM_OF_DENSE], env=environment, check=True)

@@ -301,7 +301,10 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         ) from error
     if array.dtype.kind == "O" and not array.ndim:
         # Datasets of TensorFlow, loaders of PyTorch, generators: every draw needs all rows at once.
-        batches = " Of batches (x, y) make arrays: x, y = map(np.concatenate, zip(*batches))."
+        batches = (
+            " Of batches (x, y) make arrays: x, y = map(np.concatenate, zip(*batches)). Batch single "
+            "rows first."
+        )
         raise TypeError(
             f"{name} must be an array of {content}, received {type(value).__name__}."
             f"{batches if hasattr(value, '__iter__') else ''}"

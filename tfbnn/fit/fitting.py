@@ -37,6 +37,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import opened_session
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
@@ -212,6 +213,10 @@ def _settle(
     spec, options, transformed, choices = choose(
         spec, options, rows, validation, place.seconds_per_gradient
     )
+    if isinstance(spec, KerasSpec):
+        from tfbnn.engine.export.forward import check_keras_forward
+
+        check_keras_forward(spec)
     pretraining, given = options.settled_pretraining, None
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=rows.noise is not None)
@@ -223,7 +228,7 @@ def _settle(
     budget = most_results(spec, settings, options, num_rows, options.effort, is_limited)
     sampling = options.sampling(budget)
     if options.initial_state is not None:
-        given = given_starts(spec, options.initial_state, sampling)
+        given = given_starts(spec, options.initial_state, sampling, transformed.train)
     definition = FitDefinition(
         spec=spec,
         rows=rows,

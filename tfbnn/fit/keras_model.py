@@ -26,7 +26,7 @@ class BayesianModel(SampledNetwork):
     becomes a perceptron, with its speed, its exports and files that load without TensorFlow.
 
     Dropout and noise layers are off, and state such as moving statistics stays at its values: the
-    report of a fit says so. Weights that are not trainable keep their values, so that a part of a
+    report of a fit says so. The prior stands for regularizers. Weights that are not trainable keep their values, so that a part of a
     network can be sampled (`layer.trainable = False`). Scales and shifts of normalisation layers keep
     theirs too, unless `prior` says otherwise. Those that are frozen are kept as text in files and run
     folders, up to 64 MiB: about twelve million float32 numbers.
@@ -60,8 +60,9 @@ class BayesianModel(SampledNetwork):
     Raises:
         ImportError: Where Keras is not installed.
         TypeError, ValueError: For a model of tf_keras, one that is not built, has several inputs or
-            outputs, nothing to sample, layers that are random outside training or mix rows, and for
-            settings that do not describe a model.
+            outputs, nothing to sample, constraints on what is sampled, layers that are random outside
+            training or mix rows, bounded outputs where targets are transformed, and for settings that do
+            not describe a model.
 
     References:
         Sharma, Farquhar, Nalisnick and Rainforth 2023, arXiv:2211.06291, on sampling a part of the
@@ -103,9 +104,12 @@ class BayesianModel(SampledNetwork):
     def from_spec(cls, spec: NetworkSpec) -> Self:
         """The model, not fitted yet, that a spec describes; Keras builds it now, or says why not."""
         if isinstance(spec, KerasSpec):
+            from tfbnn.engine.export.forward import check_keras_forward
             from tfbnn.engine.keras.network import network_of
+            from tfbnn.engine.keras.trial import check_words
 
-            network_of(spec, spec.dtype)
+            check_words(network_of(spec, spec.dtype), spec.num_words)
+            check_keras_forward(spec)
         return super().from_spec(spec)
 
     def to_keras(self, draw: int = 0) -> Any:

@@ -183,7 +183,10 @@ class SampledNetwork(
                 sizes, activations, parameterisation, likelihood and names of transforms: each chain
                 starts from the function of the last draw of one of its chains, in turn. Its
                 transforms, class labels and names of inputs hold for the new rows; the priors may be
-                others.
+                others. Or the Keras model that a BayesianModel was made of, after its training: every
+                chain starts at its weights, the noise at the residuals of the rows and prior scales at
+                the size of the weights. It has to be trained on rows as the network sees them:
+                transformed, or with x_transform=None and y_transform=None.
             likelihood_power: Power of the likelihood in the density that is sampled, above 0 and at
                 most 1, default 1: the posterior. Below 1 every row counts for that share of itself,
                 the prior as before: a coarsened posterior, for a model that is right up to a misfit

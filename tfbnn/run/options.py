@@ -219,7 +219,7 @@ class FitOptions(Numbers):
             return
         if isinstance(self.initial_state, (bool, np.bool_)):
             raise TypeError(
-                "initial_state must be an array [C, P], a number, a fitted model or None, received "
+                "initial_state must be an array [C, P], a number, a model or None, received "
                 f"{self.initial_state!r}."
             )
         if isinstance(self.pretraining, Pretraining):

@@ -5,8 +5,9 @@ written, is held to this list before Keras sees it: no Lambda, whose config is c
 reads another file, as TFSMLayer and vocabularies do; no module but Keras' own.
 """
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _MODULES = (
@@ -51,25 +52,32 @@ _OTHERS = (
     *("L1", "L2", "L1L2", "OrthogonalRegularizer"),
     *("MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm"),
 )
+# A model inside of a model takes about five.
+_MOST_LEVELS = 100
+_TOO_DEEP = f"the config of the Keras model must have at most {_MOST_LEVELS} levels, found more"
 KNOWN = frozenset((*_MODELS, *_LAYERS, *_OTHERS))
 
 
-def check_config(config: Any, custom: Sequence[str] = ()) -> None:
+def check_config(config: Any, custom: Iterable[type] = ()) -> None:
     """Refuses the config of a model that names what is not known to be harmless.
 
     Args:
         config: As `keras.saving.serialize_keras_object` gives it.
-        custom: Names of classes that the user brings; what they do is theirs to know.
+        custom: Classes that the user brings; what they do is theirs to know.
 
     Raises:
-        ValueError: Names the class.
+        ValueError: Names the class, or says that the config is nested too deeply.
     """
-    for name, module, registered in _named(config):
-        is_theirs = name in custom
-        is_operation = module in _OPERATIONS and _CLASS.fullmatch(str(name))
-        is_layer = name in KNOWN and module in (None, *_MODULES)
-        found = str(registered or name).rpartition(">")[2]
-        if found != name or not (is_theirs or is_operation or is_layer):
+    modules = {kind.__name__: kind.__module__ for kind in custom}
+    for name, module, registered in _named(config, _MOST_LEVELS):
+        if name in modules:
+            is_harmless = module in (None, modules[name])
+            registered = str(registered or name).rpartition(">")[2]
+        else:
+            # With "package>name" Keras would take a class that this process has registered.
+            is_operation = module in _OPERATIONS and bool(_CLASS.fullmatch(str(name)))
+            is_harmless = is_operation or (name in KNOWN and module in (None, *_MODULES))
+        if registered not in (None, name) or not is_harmless:
             raise ValueError(
                 f"the model names {name!r:.99} of {module!r:.99}, which is no layer of Keras that a "
                 "file may hold. A Lambda, or another layer that holds code or reads files, has to be "
@@ -77,13 +85,26 @@ def check_config(config: Any, custom: Sequence[str] = ()) -> None:
             )
 
 
-def _named(config: Any) -> Iterator[tuple[Any, Any, Any]]:
+def parsed_config(architecture: str) -> Any:
+    """The config out of its JSON text.
+
+    Raises:
+        ValueError: For what is no JSON, or nested deeper than any model.
+    """
+    try:
+        return json.loads(architecture)
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
+
+
+def _named(config: Any, levels: int) -> Iterator[tuple[Any, Any, Any]]:
     """(Name of the class, its module, the name it is registered by) of all objects in a config."""
+    if not levels:
+        raise ValueError(_TOO_DEEP)
     if isinstance(config, dict):
         if "class_name" in config:
             yield config["class_name"], config.get("module"), config.get("registered_name")
-        for value in config.values():
-            yield from _named(value)
-    elif isinstance(config, list):
+        config = list(config.values())
+    if isinstance(config, list):
         for value in config:
-            yield from _named(value)
+            yield from _named(value, levels - 1)

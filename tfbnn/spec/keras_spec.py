@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.validation import check_choice
-from tfbnn.spec.keras_config import check_config
+from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.keras_layout import VariableLayout, VariableSlot
 from tfbnn.spec.keras_parts import (
     MOST_NUMBERS,
@@ -131,6 +130,11 @@ class KerasSpec(NetworkSpec):
             paths = ", ".join(one.path for one in self.frozen[:_MOST_NAMED])
             more = ", ..." if len(self.frozen) > _MOST_NAMED else ""
             said.append(f"{count} numbers keep their values: {paths}{more}.")
+        if any(one.path.endswith("/moving_mean") for one in self.frozen):
+            said.append(
+                "Moving averages of BatchNormalization are those of the weights that Keras trained, not "
+                "of the draws; GroupNormalization has none."
+            )
         if self.facts.random_layers:
             said.append(f"Off, as in every prediction: {', '.join(self.facts.random_layers)}.")
         return (" ".join(said),)
@@ -168,6 +172,8 @@ class KerasSpec(NetworkSpec):
         if len(shape) == 1 or np.ndim(x) == 2:
             return x
         array = np.asarray(x)
+        if not array.ndim:  # no array at all, which whoever reads the numbers refuses
+            return x
         if array.shape[1:] != shape:
             raise ValueError(
                 f"x must have shape [N, {', '.join(map(str, shape))}], the inputs of the Keras model, "
@@ -207,7 +213,8 @@ class KerasSpec(NetworkSpec):
         registry = with_custom(REGISTRY, custom)
         check_known_settings(_settings_in(entry), registry)
         facts = KerasFacts.from_json(entry["facts"])
-        check_config(json.loads(entry["architecture"]), _class_names(facts.custom))
+        layer_classes = known_layers(facts.custom)
+        check_config(parsed_config(entry["architecture"]), layer_classes)
         spec = cls(
             facts=facts,
             architecture=entry["architecture"],
@@ -216,7 +223,7 @@ class KerasSpec(NetworkSpec):
                 for one in listed("sampled", entry["sampled"])
             ),
             frozen=tuple(map(FrozenVariable.from_json, listed("frozen", entry["frozen"]))),
-            layer_classes=known_layers(facts.custom),
+            layer_classes=layer_classes,
             likelihood=settings_from_json(entry["likelihood"], registry),
             parameterization=check_choice(
                 "parameterization", entry["parameterization"], PARAMETERIZATIONS
@@ -271,11 +278,6 @@ def no_scales_of_inputs(variable: SampledVariable) -> str:
         f"{type(variable.prior).__name__} has one scale per input and is for the kernel of a Dense "
         f"layer on the inputs, received it for {variable.path!r} of shape {list(variable.shape)}."
     )
-
-
-def _class_names(custom: Sequence[str]) -> list[str]:
-    """Names of classes without their modules."""
-    return [name.partition(":")[2].rpartition(".")[2] for name in custom]
 
 
 def _settings_in(entry: dict[str, Any]) -> list[Any]:

@@ -85,11 +85,24 @@ def test_rows_with_axes_are_flattened_and_others_refused():
         SPEC.flat_inputs(np.zeros(4))
 
 
+def test_a_data_set_is_left_to_the_message_that_says_how_to_make_arrays_of_it():
+    class Batches:
+        def __iter__(self):
+            return iter([])
+
+    batches = Batches()
+    assert SPEC.flat_inputs(batches) is batches
+
+
 def test_the_table_names_what_is_fixed():
     text = describe_model(SPEC, ())
     assert "a/norm/gamma    [2]     2           fixed" in text
     assert "2 x 2 -> 2" in text and "weights 10, scales 3" in text
     assert "2 numbers keep their values: a/norm/gamma" in SPEC.notes[0]
+    assert "Moving averages" not in SPEC.notes[0]
+    mean = FrozenVariable.of("a/norm/moving_mean", 3, np.zeros(2, "float32"))
+    noted = replace(SPEC, frozen=(*SPEC.frozen, mean)).notes[0]
+    assert "not of the draws; GroupNormalization has none" in noted
 
 
 def _set(*path, value):
@@ -112,6 +125,9 @@ BROKEN = {
     "another module": _set("architecture", value=_layer(module="os")),
     "a function": _set("architecture", value=_layer(class_name="function", module="builtins")),
     "another name": _set("architecture", value=_layer(registered_name="evil>Payload")),
+    "a registered name": _set("architecture", value=_layer(registered_name="mine>Dense")),
+    "too deep": _set("architecture", value='{"a":' * 900 + "1" + "}" * 900),
+    "far too deep": _set("architecture", value="[" * 10**5 + "]" * 10**5),
     "an own class": _set("architecture", value=_layer(class_name="Mine", module=None)),
     "no JSON": _set("architecture", value="{"),
     "an entry more": _set("extra", value=1),
@@ -141,12 +157,17 @@ def test_what_no_spec_wrote_is_refused(change):
         spec_from_json(entry)
 
 
+class Mine:
+    """Stands for a layer."""
+
+
 def test_arithmetic_and_classes_of_ones_own_pass():
     plus = {"module": "keras.src.ops.numpy", "class_name": "Add", "registered_name": "Add"}
-    mine = {"module": None, "class_name": "Mine", "registered_name": "package>Mine"}
-    check_config([plus, mine], custom=["Mine"])
-    with pytest.raises(ValueError, match="'Mine'"):
-        check_config([plus, mine])
+    mine = {"module": __name__, "class_name": "Mine", "registered_name": "package>Mine"}
+    check_config([plus, mine], custom=[Mine])
+    for entry, custom in ((mine, []), (mine | {"module": "evil"}, [Mine])):
+        with pytest.raises(ValueError, match="'Mine'"):
+            check_config([plus, entry], custom)
 
 
 def _facts(path, **others):

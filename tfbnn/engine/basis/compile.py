@@ -6,17 +6,15 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import is_forked, tf
 
 _functions = weakref.WeakSet[Any]()
 # Whether what is being traced in this thread goes to XLA.
 _for_xla = ContextVar("_for_xla", default=False)
 
 
-def compiled(
-    function: Callable[..., Any], *, jit_compile: bool, signature: Any = None
-) -> Callable[..., Any]:
-    """Compiles a pure function of tensors, with XLA when `jit_compile` is true.
+def compiled(function: Callable[..., Any], *, jit_compile: bool, signature: Any = None) -> Any:
+    """Compiles a pure function of tensors, a `tf.function`, with XLA when `jit_compile` is true.
 
     With a `signature`, a list of tf.TensorSpec, one program is for all shapes that it allows.
     """
@@ -33,6 +31,8 @@ def compiled(
     wrapped = tf.function(
         traced, jit_compile=jit_compile, autograph=False, input_signature=signature
     )
+    # Every model has a program of its own, and TensorFlow takes them for one that is traced again.
+    wrapped._omit_frequent_tracing_warning = True
     _functions.add(wrapped)
     return wrapped
 
@@ -52,7 +52,7 @@ def num_traces() -> int:
 
 def has_gpu() -> bool:
     """Whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
-    return bool(tf.config.get_visible_devices("GPU"))
+    return not is_forked() and bool(tf.config.get_visible_devices("GPU"))
 
 
 def devices() -> list[str]:

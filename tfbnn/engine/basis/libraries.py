@@ -33,7 +33,15 @@ class _Library:
 
         Raises:
             ImportError: When it is not installed, with the command that installs it.
+            RuntimeError: In a process that was forked from one that had used TensorFlow: its threads
+                are not there, and every operation would wait for them without end.
         """
+        if _forked:
+            raise RuntimeError(
+                "TensorFlow was used before this process was forked, and does not work behind a fork. "
+                "Start it by multiprocessing.get_context('spawn'), or use TensorFlow in children alone; "
+                "a BayesianMLP predicts without TensorFlow."
+            )
         if self._module is None:
             with nullcontext() if self._name in sys.modules else only_news():
                 module = required(self._name, self._need, "fit")
@@ -41,6 +49,26 @@ class _Library:
                     self._set_up(module)
             self._module = module
         return self._module
+
+
+# Whether this process was forked from one in which TensorFlow had begun its threads.
+_forked = False
+
+
+def is_forked() -> bool:
+    """Whether this process was forked from one that had used TensorFlow, which does not work here."""
+    return _forked
+
+
+def _after_fork() -> None:
+    global _forked
+    context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
+    _forked = _forked or (context is not None and getattr(context, "_initialized", True))
+
+
+# There is no such call where processes cannot be forked.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _set_up_tensorflow(tensorflow: Any) -> None:

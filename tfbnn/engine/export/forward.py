@@ -1,6 +1,7 @@
 """The forward pass of all networks with TensorFlow: for large batches where there is a GPU."""
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
 
@@ -9,8 +10,15 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.network import network_outputs, network_tiles
+from tfbnn.engine.keras.network import network_of
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import without_controls
+
+# `RewriterConfig.Toggle.OFF` of TensorFlow.
+_OFF = 2
+# Numbers that a Keras model may compute of all rows of a call at once: 256 MiB in float32.
+_MOST_VALUES = 2**26
 
 
 def make_forward(ensemble: Any) -> Callable[[Array], Array]:
@@ -23,7 +31,7 @@ def make_forward(ensemble: Any) -> Callable[[Array], Array]:
     spec = ensemble.spec
     theta = tf.constant(ensemble.draws.reshape(ensemble.num_draws, -1))
     if isinstance(spec, KerasSpec):
-        return lambda x: _keras_outputs(spec)(theta, tf.constant(x.T, spec.dtype)).numpy()
+        return lambda x: _keras_outputs(spec)(theta, tf.constant(x.T, spec.dtype))[0].numpy()
     outputs_of = _compiled_outputs(spec)
 
     def forward(x: Array) -> Array:
@@ -35,6 +43,33 @@ def make_forward(ensemble: Any) -> Callable[[Array], Array]:
         return outputs[..., : len(x)]
 
     return forward
+
+
+def check_keras_forward(spec: KerasSpec) -> None:
+    """Calls the very program that predicts, as TensorFlow may refuse what it computes step by step.
+
+    Raises:
+        ValueError: Where it cannot run, with TensorFlow's reason.
+    """
+    network_of(spec, spec.dtype)
+    rows = tf.zeros([spec.num_inputs, 2], spec.dtype)
+    with _explained(Exception):  # whatever a layer, TensorFlow or one of its kernels says
+        _keras_outputs(spec)(tf.zeros([1, spec.num_parameters], spec.dtype), rows)
+
+
+@contextmanager
+def _explained(kind):
+    """Makes ValueErrors of errors of this kind."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except kind as error:
+        reason = " ".join(without_controls(str(error)).split())
+        raise ValueError(
+            "TensorFlow cannot run the program that predicts with this Keras model "
+            f"({type(error).__name__}: {reason:.300}). Write the layer that it names otherwise."
+        ) from error
 
 
 def input_gradients(ensemble: Any, x: Array) -> tuple[Array, Array]:
@@ -59,7 +94,7 @@ def _compiled_gradients(spec):
         kinds = (theta.dtype, theta.dtype)
         return tf.map_fn(lambda one: of_network(one, x), theta, fn_output_signature=kinds)
 
-    return compiled(of_networks, jit_compile=False, signature=_any_number(spec))
+    return _for_any_number(spec, of_networks)
 
 
 @lru_cache(maxsize=32)
@@ -70,7 +105,40 @@ def _compiled_outputs(spec):
 @lru_cache(maxsize=32)
 def _keras_outputs(spec):
     # Networks follow each other, so that there is one program for all numbers of them and of rows.
-    return compiled(partial(network_outputs, spec), jit_compile=False, signature=_any_number(spec))
+    return _for_any_number(spec, partial(network_outputs, spec))
+
+
+def _for_any_number(spec, function):
+    """A compiled function of networks [M, P] and rows [D, n], without TensorFlow's remapper.
+
+    The remapper fuses a linear layer with a sum behind it, and of an unknown number of rows there is
+    no kernel for that on CPUs with oneDNN: "Fusion is not implemented: [BiasAdd,Add]" (TensorFlow
+    2.21). Only a call of a function takes options that are not those of the whole process.
+    """
+    program = compiled(function, jit_compile=False, signature=_any_number(spec))
+    program = program.get_concrete_function()
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.remapping = _OFF
+    kinds = [one.dtype for one in tf.nest.flatten(program.structured_outputs)]
+
+    def of_rows(theta, x):
+        return tf.raw_ops.StatefulPartitionedCall(
+            args=[theta, x, *program.captured_inputs],
+            Tout=kinds,
+            f=program,
+            config_proto=config.SerializeToString(),
+        )
+
+    # Whatever the facts of a file say of its size.
+    step = max(1, _MOST_VALUES // network_of(spec, spec.dtype).largest)
+
+    def call(theta, x):
+        starts = range(0, max(1, x.shape[1]), step)
+        with _explained(tf.errors.OpError):
+            tiles = [of_rows(theta, x[:, start : start + step]) for start in starts]
+        return tiles[0] if len(tiles) == 1 else [tf.concat(each, -1) for each in zip(*tiles)]
+
+    return call
 
 
 def _any_number(spec):

@@ -71,7 +71,7 @@ def describe(model: Any, input_shape: tuple[int, ...] | None = None) -> Describe
     layers = all_layers(model)
     kinds = {type(layer) for layer in layers if not is_of_keras(type(layer))}
     config = _config(model)
-    check_config(config, [kind.__name__ for kind in kinds])
+    check_config(config, kinds)
     named = [(type(layer).__name__, layer.name) for layer in layers]
     names = counted_anew([*named, *named_in(config)])
     variables = list(_variables(model, layers))

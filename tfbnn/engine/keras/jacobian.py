@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
@@ -34,27 +35,31 @@ def row_jacobians(outputs: Outputs, theta: Tensor, x: Tensor) -> tuple[Tensor, T
         slopes = [tape.gradient(one, theta, unconnected_gradients="zero") for one in each]
         return tf.stack(slopes), found
 
-    jacobian, found = tf.vectorized_map(of_row, tf.transpose(x), fallback_to_while_loop=False)
+    with _silence():
+        jacobian, found = tf.vectorized_map(of_row, tf.transpose(x), fallback_to_while_loop=False)
     return tf.transpose(jacobian, [1, 2, 0]), tf.transpose(found)
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """While active, TensorFlow does not log what it is about to raise."""
+    """While active, TensorFlow does not log from this thread: what it raises, and "Fix that!"."""
+    thread = get_ident()
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
     logger = tf.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    logger.addFilter(is_of_others)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        logger.removeFilter(is_of_others)
 
 
 def jacobian_obstacle(outputs: Outputs, theta: Tensor, x: Tensor) -> str | None:
     """Why `row_jacobians` cannot be taken of a network, or None where they can."""
     try:
-        with _silence():
-            compiled(partial(row_jacobians, outputs), jit_compile=False)(theta, x)
+        compiled(partial(row_jacobians, outputs), jit_compile=False)(theta, x)
     except Exception as error:  # whatever an operation without a vectorised form raises
         reason = without_controls(str(error)).strip().splitlines() or [""]
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -16,9 +17,9 @@ from tfbnn.engine.keras.jacobian import jacobian_obstacle
 from tfbnn.engine.keras.names import renamed_path
 from tfbnn.engine.keras.network import KerasNetwork, built
 from tfbnn.engine.keras.plain_stack import plain_stack
-from tfbnn.engine.keras.refusals import check_ending, check_keras_model
-from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
-from tfbnn.spec.choices import is_auto
+from tfbnn.engine.keras.refusals import check_constraints, check_ending, check_keras_model
+from tfbnn.engine.keras.trial import Trial, check_range, flat_rows, trial_rows, try_model
+from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
 from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec, no_scales_of_inputs
@@ -58,7 +59,9 @@ def spec_of_keras_model(
         priors = _priors_of_stack(prior, described, likelihood)
         if priors is not None:
             sizes, activations = stack
-            return make_spec(sizes, activation=activations, prior=priors, **settings)
+            check_constraints(model.trainable_variables)
+            spec = make_spec(sizes, activation=activations, prior=priors, **settings)
+            return replace(spec, choices=(*spec.choices, *_left_out(model)))
     return _keras_spec(model, described, prior, **settings)
 
 
@@ -110,6 +113,8 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         if chosen is not None
     )
     _check_scales_of_inputs(sampled, trial)
+    check_constraints(model.variables[one.index] for one in sampled)
+    common["choices"] = (*common["choices"], *_left_out(model))
     places = [one.index for one in sampled]
     frozen = tuple(one for one in frozen if one.index not in places)
     facts = KerasFacts(
@@ -136,7 +141,18 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         **common,
     )
     check_keras_spec(spec)
+    if trial.readout is None and spec.y_transform:
+        check_range(model, network, flat_rows(model, network), spec.num_targets)
     return spec
+
+
+def _left_out(model: Any) -> tuple[Choice, ...]:
+    """What Keras adds to its loss, of a model that was called: it is no part of a posterior."""
+    named = [layer.name for layer in inner_layers(model) if layer.losses]
+    if not model.losses:
+        return ()
+    why = f"the prior stands for what Keras adds to the loss, of {', '.join(named) or model.name}"
+    return (Choice("regularizers", "left out", why),)
 
 
 def _check_scales_of_inputs(sampled: tuple[SampledVariable, ...], trial: Trial) -> None:

@@ -8,12 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.keras.building import build, call, outline, precision
+from tfbnn.engine.keras.building import build, call, outline
 from tfbnn.engine.keras.calls import inner_layers, innermost_first, recorded_calls
 from tfbnn.engine.keras.variables import Place, check_variables
 from tfbnn.spec.keras_parts import FrozenVariable
 from tfbnn.spec.keras_spec import KerasSpec
 
+# 128 MiB in float32: what asks for more is no file of ours.
+MOST_AT_ONCE = 2**25
 # Values of sampled variables, by their places among all of the model's.
 Values = Mapping[int, Tensor]
 
@@ -25,10 +27,12 @@ class KerasNetwork:
         model: The Keras model.
         dtype: Its precision.
         input_shape: Of one row.
+        largest: The most numbers that it computes of a row at once; 1 of layers of one's own.
     """
 
-    def __init__(self, model: Any, dtype: str, input_shape: tuple[int, ...]) -> None:
+    def __init__(self, model: Any, dtype: str, input_shape: tuple[int, ...], largest: int) -> None:
         self.model, self.dtype, self.input_shape = model, dtype, input_shape
+        self.largest = largest
 
     def outputs(self, values: Values, x: Tensor) -> Tensor:
         """Outputs [K, n] at transformed inputs x [D, n]."""
@@ -37,7 +41,7 @@ class KerasNetwork:
     def features(self, values: Values, x: Tensor, kernel: int) -> Tensor:
         """What the layer whose kernel is this variable receives [units, n]: of one that is called once."""
         layer = self.layer_of(kernel)
-        with precision(self.dtype), recorded_calls([layer]) as calls:
+        with recorded_calls([layer]) as calls:
             call(self.model, values, self.rows(x), self.dtype)
         return tf.transpose(calls[0].received)
 
@@ -79,12 +83,18 @@ def built(
     """The network of a spec that has these."""
     values = {one.index: one.array for one in frozen}
     places = (*sampled, *(Place(one.path, one.index, one.shape) for one in frozen))
-    settings = architecture, input_shape, layer_classes, dtype
+    largest = 1
     if not layer_classes:  # those of a user need not know what to do without values
-        check_variables(_in_a_thread(outline, *settings), architecture, places)
-    model = _in_a_thread(build, *settings, values)
+        without_memory, largest = _in_a_thread(outline, architecture, input_shape, dtype)
+        check_variables(without_memory, architecture, places)
+        if largest > MOST_AT_ONCE:
+            raise ValueError(
+                f"a Keras model must compute at most {MOST_AT_ONCE} numbers of a row at once, found "
+                f"one that computes {largest}"
+            )
+    model = _in_a_thread(build, architecture, input_shape, layer_classes, dtype, values)
     check_variables(model, architecture, places)
-    return KerasNetwork(model, dtype, input_shape)
+    return KerasNetwork(model, dtype, input_shape, largest)
 
 
 def _in_a_thread(function: Callable[..., Any], *arguments: Any) -> Any:

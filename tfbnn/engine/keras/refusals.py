@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,22 @@ def all_layers(model: Any) -> list[Any]:
     """The model and all layers inside it, those of layers too; Keras has no public way to them."""
     layers: list[Any] = model._flatten_layers(include_self=True, recursive=True)
     return layers
+
+
+def check_constraints(variables: Iterable[Any]) -> None:
+    """Refuses constraints of weights that are sampled, which draws would not keep.
+
+    Raises:
+        ValueError: Names the first.
+    """
+    for variable in variables:
+        if variable.constraint is not None:
+            raise ValueError(
+                "keras_model must have no constraints on weights that are sampled, which draws would "
+                f"not keep, received {type(variable.constraint).__name__} on {variable.path!r}. Leave "
+                "it out: weights above zero are softplus(kernel) in a layer of your own, and "
+                "layer.trainable = False keeps weights as they are."
+            )
 
 
 def check_stays_as_it_is(before: list[Any], after: list[Any], variables: list[Any]) -> None:

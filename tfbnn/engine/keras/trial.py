@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, keras, tf
-from tfbnn.engine.keras.building import precision, state_after
+from tfbnn.engine.keras.building import call, state_after
 from tfbnn.engine.keras.calls import Call, inner_layers, recorded_calls
 from tfbnn.engine.keras.describing import fan_in
 from tfbnn.engine.keras.network import KerasNetwork, Values
@@ -18,6 +18,9 @@ from tfbnn.system.arrays import Array
 _NUM_ROWS = 3
 # Draws of large weights that a readout has to give the outputs of.
 _NUM_LARGE = 8
+# Draws of large weights with which outputs have to pass either end, and these ends: of a network that
+# is not bounded the chance that none does is below 1e-7.
+_NUM_WIDE, _LARGE = 32, 2.0
 # What outputs of a row alone and among others may differ by, and those of the model that was built
 # again, relative to their size.
 _TOLERANCE = {"float32": 1e-4, "float64": 1e-8}
@@ -61,6 +64,61 @@ def trial_rows(model: Any, input_shape: tuple[int, ...]) -> Array:
     return generator.standard_normal((_NUM_ROWS, *input_shape))
 
 
+def check_words(network: KerasNetwork, num_words: int | None) -> None:
+    """Refuses more words than the tables have that inputs are looked up in, as files say how many.
+
+    Raises:
+        ValueError: Says how many there are.
+    """
+    layers = inner_layers(network.model)
+    if num_words is None or not any(map(_is_table, layers)):
+        return
+    x = tf.constant(trial_rows(network.model, network.input_shape), network.dtype)
+    with recorded_calls(layers) as calls:
+        call(network.model, {}, x, network.dtype)
+    found = _words_of([one.layer for one in calls if np.array_equal(one.received, x)])
+    if found is None or num_words > found:
+        raise ValueError(
+            f"num_words must be at most {found}, as of the Embedding, found {num_words}"
+        )
+
+
+def _words_of(first: list[Any]) -> int | None:
+    """Rows of the smallest table among the layers that receive the inputs, or None."""
+    return min(map(_num_words, filter(_is_table, first)), default=None)
+
+
+def flat_rows(model: Any, network: KerasNetwork) -> Tensor:
+    """`trial_rows` as the network takes them: [D, n]."""
+    rows = trial_rows(model, network.input_shape)
+    return tf.constant(rows.reshape(len(rows), -1).T, network.dtype)
+
+
+def check_range(model: Any, network: KerasNetwork, flat: Tensor, num_targets: int) -> None:
+    """Refuses outputs that cannot be of either sign and any size, as transformed targets are.
+
+    Args:
+        model: The user's own.
+        network: The same, built again.
+        flat: `flat_rows`.
+        num_targets: Outputs that stand for targets, the first ones.
+
+    Raises:
+        ValueError: Says what to do.
+    """
+    low, high = np.full(num_targets, np.inf), np.full(num_targets, -np.inf)
+    for seed in range(_NUM_WIDE):
+        given = network.outputs(_large_weights(network, seed), flat).numpy()[:num_targets]
+        low, high = np.minimum(low, given.min(axis=1)), np.maximum(high, given.max(axis=1))
+        if not ((low >= -_LARGE) | (high <= _LARGE)).any():
+            return
+    raise ValueError(
+        "keras_model must give numbers of either sign and any size for targets that are transformed, "
+        f"received {model.name!r}, whose outputs are bounded. Pass y_transform=None, where targets "
+        "within these bounds keep their units, or end the model with a Dense layer without activation."
+    )
+
+
 def _is_table(layer: Any) -> bool:
     return type(layer).__name__ == "Embedding"
 
@@ -82,8 +140,8 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
             or is not the one that its config describes.
     """
     x = tf.constant(trial_rows(model, network.input_shape), network.dtype)
-    flat = tf.transpose(tf.reshape(x, [_NUM_ROWS, -1]))
-    with precision(network.dtype), recorded_calls(inner_layers(network.model)) as calls:
+    flat = flat_rows(model, network)
+    with recorded_calls(inner_layers(network.model)) as calls:
         given = network.outputs(values, flat)
     before = [variable.value for variable in network.model.non_trainable_variables]
     after = state_after(network.model, x, network.dtype)
@@ -99,7 +157,7 @@ def try_model(model: Any, network: KerasNetwork, values: Values) -> Trial:
         num_products=sum(_products(one) for one in calls),
         readout=_readout(network, calls, flat, given),
         on_inputs=_on_inputs(network, first),
-        num_words=min(map(_num_words, filter(_is_table, first)), default=None),
+        num_words=_words_of(first),
         random_layers=tuple(dict.fromkeys(random)),
         ending=_ending(model, network, calls, flat, given.numpy()),
     )
@@ -166,7 +224,7 @@ def _readout(network: KerasNetwork, calls: list[Call], flat: Tensor, given: Tens
 def _gives_the_outputs(network: KerasNetwork, layer: Any, flat: Tensor) -> bool:
     """Whether a layer's sums are the outputs whatever the weights: a ReLU behind may do nothing to some."""
     for seed in range(_NUM_LARGE):
-        with precision(network.dtype), recorded_calls([layer]) as calls:
+        with recorded_calls([layer]) as calls:
             given = network.outputs(_large_weights(network, seed), flat).numpy()
         if not np.array_equal(calls[0].given.numpy().T, given, equal_nan=True):
             return False

@@ -10,22 +10,28 @@ import numpy as np
 from tfbnn.data.validation import as_float_array, check_number
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density.potential import support
+from tfbnn.engine.starts.trained import start_at
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import InitialState
 from tfbnn.run.options import Sampling
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.own.layers import is_layer
 from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 
-def given_starts(spec: NetworkSpec, asked: Any, sampling: Sampling) -> InitialState:
+def given_starts(
+    spec: NetworkSpec, asked: Any, sampling: Sampling, rows: NetworkRows | None = None
+) -> InitialState:
     """The starts that `initial_state` of `fit_posterior` describes.
 
     Args:
         spec: NetworkSpec.
-        asked: What the user passed, not None, but the Ensemble of a model; or what that came to in a
+        asked: What the user passed, not None, but the Ensemble of a fitted model; or what that came to in a
             run that goes on.
         sampling: The seed and the number of chains C.
+        rows: Training rows, where it may be a Keras model.
 
     Raises:
         TypeError: For what holds no numbers.
@@ -43,6 +49,9 @@ def given_starts(spec: NetworkSpec, asked: Any, sampling: Sampling) -> InitialSt
     elif isinstance(asked, Ensemble):
         theta = _last_draws(spec, asked, sampling.num_chains)
         text = "the last draws of another model"
+    elif is_layer(type(asked)):
+        theta = np.tile(start_at(spec, asked, rows, _middle(spec)), (sampling.num_chains, 1))
+        text = f"the weights of the Keras model {asked.name!r}"
     else:
         theta = as_float_array(asked, "initial_state")
         text = "given as initial_state"

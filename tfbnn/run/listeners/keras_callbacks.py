@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from tfbnn.run.listeners.news import NAMES, News
@@ -28,6 +29,7 @@ def check_callback(callback: Any) -> None:
     Raises:
         TypeError: For what is neither callable nor a callback of Keras.
         ValueError: For a callback of Keras that could not do its work here.
+        ImportError: For TensorBoard where it is not installed.
     """
     if isinstance(callback, type) or not (callable(callback) or is_keras_callback(callback)):
         raise TypeError(
@@ -41,6 +43,11 @@ def check_callback(callback: Any) -> None:
             raise ValueError(
                 f"{kind.__name__} needs the optimiser or the weights of a Keras model, which a run "
                 f"has none of: {_INSTEAD[kind.__name__]}. Leave it out."
+            )
+        if kind.__name__ == "TensorBoard" and find_spec("tensorboard") is None:
+            raise ImportError(
+                "The callback TensorBoard writes nothing without TensorBoard, which is not installed: "
+                "pip install tensorboard."
             )
     if getattr(callback, "restore_best_weights", False):
         raise ValueError(

@@ -14,10 +14,12 @@ import tfbnn
 from tests.support.builders import plain_spec
 from tests.support.keras_models import KINDS, Residual
 from tests.support.marks import statistics_but
+from tests.support.tensorflow_log import tensorflow_log
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import output_jacobian
 from tfbnn.engine.density.network import hidden_units, network_outputs
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.export import forward
 from tfbnn.engine.keras import network
 from tfbnn.engine.keras.names import counted_anew
 from tfbnn.fit.handing_on import refuse_other_network
@@ -124,6 +126,14 @@ def test_derivatives_of_rows_are_those_of_a_tape(name):
     np.testing.assert_allclose(found, tf.transpose(slopes, [0, 2, 1]), rtol=1e-9, atol=1e-12)
 
 
+def test_tensorflow_logs_nothing_of_the_derivatives_of_convolutions():
+    inside = [layers.Conv2D(2, 2), layers.Flatten(), layers.Dense(1)]
+    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((3, 3, 1)), *inside])).spec
+    with tensorflow_log() as records:
+        output_jacobian(spec, tf.ones(spec.num_parameters), tf.ones((9, 2)))
+    assert not records
+
+
 @pytest.mark.statistics
 def test_a_recurrent_layer_has_no_such_derivatives_and_says_so():
     obstacle = KINDS["recurrent"].model().spec.gauss_newton_obstacle
@@ -148,12 +158,12 @@ def test_without_a_linear_last_layer_there_is_no_readout():
     model = keras.Sequential(
         [keras.Input((3,)), layers.Dense(4), layers.Dense(1, activation="tanh")]
     )
-    assert tfbnn.BayesianModel(model).spec.readout is None
+    assert tfbnn.BayesianModel(model, y_transform=None).spec.readout is None
     for seed in range(4):  # a ReLU that does nothing to the trial rows
         keras.utils.set_random_seed(seed)
         inside = [layers.Dense(8, "tanh"), layers.Dense(1), layers.ReLU()]
         model = keras.Sequential([keras.Input((3,)), *inside])
-        assert tfbnn.BayesianModel(model).spec.readout is None
+        assert tfbnn.BayesianModel(model, y_transform=None).spec.readout is None
     frozen = KINDS["batch norm"].make()
     frozen.get_layer("last").trainable = False
     assert tfbnn.BayesianModel(frozen).spec.readout is None
@@ -267,6 +277,67 @@ def test_variables_of_another_model_are_refused_before_they_are_made(change, mon
     monkeypatch.setattr(network, "build", build)
     with pytest.raises(ValueError, match="not those of the Keras model's architecture: expected"):
         tfbnn.BayesianModel.from_spec(replace(spec, **change(spec)))
+
+
+def _repeated(times):
+    row = keras.Input((3,))
+    rows = layers.RepeatVector(times)(row)
+    return keras.Model(row, layers.Dense(1)(layers.GlobalAveragePooling1D()(rows)))
+
+
+def _tiled(times):
+    row = keras.Input((3,))
+    wide = keras.ops.sum(keras.ops.tile(row, (1, times)), axis=1, keepdims=True)
+    return keras.Model(row, layers.Dense(1)(wide))
+
+
+@pytest.mark.parametrize("make", [_repeated, _tiled])
+def test_a_file_that_asks_for_gigabytes_is_refused_before_anything_is_computed(make):
+    spec = tfbnn.BayesianModel(make(7)).spec
+    large = spec.architecture.replace('"n": 7', f'"n": {10**9}').replace("[1, 7]", f"[1, {10**9}]")
+    assert large != spec.architecture
+    with pytest.raises(ValueError, match=f"of a row at once, found one that computes {3 * 10**9}"):
+        tfbnn.BayesianModel.from_spec(replace(spec, architecture=large))
+
+
+def test_a_file_that_lets_other_words_through_than_the_table_has_is_refused():
+    inside = [layers.Embedding(10, 3), layers.Flatten(), layers.Dense(1)]
+    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((4,)), *inside])).spec
+    tfbnn.BayesianModel.from_spec(spec)
+    with pytest.raises(ValueError, match="num_words must be at most 10, .* found 11"):
+        tfbnn.BayesianModel.from_spec(replace(spec, facts=replace(spec.facts, num_words=11)))
+
+
+def test_rows_are_predicted_in_parts_whatever_the_facts_of_a_file_say(monkeypatch):
+    spec = tfbnn.BayesianModel(_repeated(7)).spec
+    theta, x = tf.ones((2, spec.num_parameters)), tf.random.normal((3, 5))
+    whole = forward._keras_outputs(spec)(theta, x)[0]
+    monkeypatch.setattr(forward, "_MOST_VALUES", 2 * 3 * 7)
+    in_parts = forward._keras_outputs.__wrapped__(spec)(theta, x)[0]
+    np.testing.assert_allclose(in_parts, whole, rtol=1e-5)
+
+
+def test_default_precision_is_not_touched_for_layers_of_keras(monkeypatch):
+    def set_floatx(dtype):
+        raise AssertionError("it is one for all threads")
+
+    monkeypatch.setattr(keras.config, "set_floatx", set_floatx)
+    for dtype in ("float32", "float64"):
+        model = tfbnn.BayesianModel(unnamed_stack(5), dtype=dtype)
+        theta = tf.ones((1, model.spec.num_parameters), dtype)
+        assert network_outputs(model.spec, theta, tf.ones((3, 1), dtype)).dtype == dtype
+
+
+def test_an_adapted_normalization_is_taken_with_its_statistics():
+    x = np.random.default_rng(0).normal(100.0, 10.0, (60, 3))
+    adapted = layers.Normalization()
+    adapted.adapt(x)
+    model = keras.Sequential([keras.Input((3,)), adapted, layers.Dense(1)])
+    spec = tfbnn.BayesianModel(model, prior=Normal(1.0), x_transform=None).spec
+    theta = np.concatenate([one.numpy().ravel() for one in model.trainable_variables])
+    found = network_outputs(spec, tf.constant(theta[None]), tf.constant(x.T, "float32"))
+    assert len(theta) == spec.layout.num_weights
+    np.testing.assert_allclose(found[0], model(x).numpy().T, rtol=1e-4, atol=1e-4)
 
 
 def unnamed_stack(width=2):

@@ -249,5 +249,53 @@ def test_probabilities_are_refused_where_the_likelihood_makes_them(make, likelih
 
 
 def test_numbers_between_0_and_1_are_sampled_with_other_noise():
-    model = tfbnn.BayesianModel(ending_in(layers.Dense(1, activation="sigmoid"))())
-    assert model.spec.num_outputs == 1
+    network = ending_in(layers.Dense(1, activation="sigmoid"))()
+    assert tfbnn.BayesianModel(network, y_transform=None).spec.num_outputs == 1
+
+
+def operation_at_the_end():
+    start = keras.Input((3,))
+    return keras.Model(start, keras.ops.softplus(layers.Dense(1)(start)))
+
+
+BOUNDED = {
+    "softplus": ending_in(layers.Dense(4), layers.Dense(2, activation="softplus")),
+    "relu": ending_in(layers.Dense(1), layers.ReLU()),
+    "sigmoid": ending_in(layers.Dense(1, activation="sigmoid"), layers.Dropout(0.1)),
+    "tanh": ending_in(layers.Dense(1, activation="tanh")),
+    "elu": ending_in(layers.Dense(1, activation="elu")),
+    "an operation": operation_at_the_end,
+}
+
+
+@pytest.mark.parametrize("make", BOUNDED.values(), ids=BOUNDED)
+def test_outputs_that_no_transformed_target_fits_into_are_refused(make):
+    network = make()
+    with pytest.raises(ValueError, match="outputs are bounded. Pass y_transform=None"):
+        tfbnn.BayesianModel(network)
+    assert tfbnn.BayesianModel(network, y_transform=None).spec.y_transform == ()
+
+
+def test_outputs_that_a_layer_without_bounds_ends_are_taken():
+    for last in (layers.LayerNormalization(), layers.Rescaling(0.1), layers.LeakyReLU()):
+        tfbnn.BayesianModel(ending_in(layers.Dense(2, activation="tanh"), layers.Dense(2), last)())
+
+
+@pytest.mark.parametrize("inside", [[], [layers.Rescaling(1.0)]], ids=["stack", "layers"])
+def test_constraints_on_what_is_sampled_are_refused(inside):
+    def made(**named):
+        dense = layers.Dense(2, kernel_constraint="non_neg", name="up", **named)
+        return keras.Sequential([keras.Input((3,)), dense, *inside, layers.Dense(1)])
+
+    with pytest.raises(ValueError, match="received NonNeg on '.*up/kernel'"):
+        tfbnn.BayesianModel(made())
+    tfbnn.BayesianModel(made(trainable=False))
+
+
+@pytest.mark.parametrize("inside", [[], [layers.Rescaling(1.0)]], ids=["stack", "layers"])
+def test_what_keras_adds_to_the_loss_is_told(inside):
+    dense = layers.Dense(2, kernel_regularizer="l2", name="small")
+    active = layers.ActivityRegularization(0.1, name="active")
+    network = keras.Sequential([keras.Input((3,)), dense, active, *inside, layers.Dense(1)])
+    told = [str(one) for one in tfbnn.BayesianModel(network).spec.choices]
+    assert any("prior stands for" in one and "of small, active" in one for one in told)

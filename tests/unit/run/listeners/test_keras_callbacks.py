@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.events import pretraining, sampling
 from tfbnn.run.events import Look
+from tfbnn.run.listeners import keras_callbacks
 from tfbnn.run.listeners.news import NAMES
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
@@ -162,6 +163,14 @@ class TestCallbacksOfKeras:
         written = {path.parent.name: path for path in tmp_path.rglob("*tfevents*")}
         assert b"epoch_rhat" in written["train"].read_bytes()
         assert b"epoch_loss" in written["validation"].read_bytes()
+
+    def test_curves_without_tensorboard_are_refused(self, tmp_path, monkeypatch):
+        keras = pytest.importorskip("keras")
+        monkeypatch.setattr(keras_callbacks, "find_spec", lambda name: None)
+        folder = tmp_path / "curves"
+        with pytest.raises(ImportError, match="pip install tensorboard"):
+            keras_callbacks.check_callback(keras.callbacks.TensorBoard(folder))
+        assert not folder.exists()
 
     def test_stopping_early(self):
         keras = pytest.importorskip("keras")
