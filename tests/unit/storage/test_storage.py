@@ -160,10 +160,13 @@ def pretrained(synthetic_ensemble, path):
 def test_networks_that_are_no_draws_say_so_wherever_they_are_used(pretrained):
     model = tfbnn.load(pretrained)
     x, y = make_rows(9, 2, 1)
+    for refused in (lambda: model.predict(x), lambda: model.evaluate(x, y)):
+        with pytest.raises(tfbnn.NotFittedError, match=f"before its first draw .{NOT_SAMPLED}"):
+            refused()
     with pytest.warns(UserWarning, match=f"not draws of the posterior.*{NOT_SAMPLED}") as caught:
-        mean, _ = model.predict(x)
+        mean, _ = model.predict(x, allow_unsampled=True)
     assert len(caught) == 1 and np.isfinite(mean).all()
-    assert np.isnan(model.evaluate(x, y)["n_effective"])  # once is enough
+    model.predict(x, allow_unsampled=True)  # once is enough
     with pytest.raises(ValueError, match=f"none of. The networks .*{NOT_SAMPLED}"):
         model.diagnose()
 

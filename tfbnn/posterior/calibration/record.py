@@ -151,7 +151,7 @@ class Calibration:
             before,
             after,
             misfit,
-            entries.get("num_groups"),
+            num_groups=entries.get("num_groups"),
         )
 
     def to_json(self) -> dict[str, Any]:
