@@ -17,7 +17,7 @@ from tfbnn.spec.rows import Rows
 _MOST_ROWS = 2**16
 # Of the time that this and the diagnosis of so many rows take on two cores.
 _MOST_SEEN = 2000
-_LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 1.5, 5e-8, 5e-11
+_LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 1.5, 5e-8, 1.2e-11
 
 
 def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tuple[str, ...]]:

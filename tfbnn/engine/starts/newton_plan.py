@@ -15,7 +15,7 @@ _BUDGET = 1.5e12
 _BUDGET_OF_A_SAMPLE = 6e12
 _MOST_ITERATIONS = 200
 # Fewer exact iterations than this do not reach a mode; approximate ones are cheaper then.
-_FEWEST_EXACT, _FEWEST_APPROXIMATE = 25, 10
+_FEWEST_EXACT, FEWEST_APPROXIMATE = 25, 10
 # Asked for by number, exact iterations may cost so many times more than approximate ones.
 _WORTH_OF_EXACT = 10.0
 # After those on a sample of the rows so many on all of them: the mode of all is next to that of the
@@ -68,7 +68,7 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
     budget = _BUDGET_OF_A_SAMPLE if is_sample else _BUDGET
     if settings.early_stopping and not settings.validation_split:
         return NewtonPlan(0, "products", "auto: early stopping chose the point")
-    for method, fewest in ((exact, _FEWEST_EXACT), ("products", _FEWEST_APPROXIMATE)):
+    for method, fewest in ((exact, _FEWEST_EXACT), ("products", FEWEST_APPROXIMATE)):
         affordable = int(budget / costs[method]) if method else 0
         if affordable >= fewest:
             count = min(affordable, _MOST_ITERATIONS)

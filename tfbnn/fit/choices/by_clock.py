@@ -17,7 +17,7 @@ from tfbnn.engine.density.value_and_gradient import seconds_per_gradient
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.engine.starts.newton_plan import plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.newton_plan import FEWEST_APPROXIMATE, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.turns import Turns
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.rules import Sizes
@@ -34,6 +34,8 @@ from tfbnn.system.threads import num_cores
 _COMPILE_SECONDS = 3.0
 # Fewer leapfrog steps hardly move a chain, and fewer transitions tune neither step size nor scales.
 _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
+# Times the usual epochs, where ADAM has the time of Levenberg-Marquardt.
+_MORE_EPOCHS = 4
 # Of the planned time, as machines slow down; and draws per chain to aim at, at most.
 _MARGIN, _MOST_DRAWS = 0.85, 5000
 
@@ -130,22 +132,12 @@ def plan_by_clock(
         elif usual != options.num_burnin_steps:
             settle("num_burnin_steps", usual, chosen["num_burnin_steps"].why)
     pretraining = options.settled_pretraining
-    if "pretraining" in chosen and pretraining is not None and pretraining.num_starts is not None:
-        num_rows, num_chains = sizes.num_rows, sizes.num_chains
-        at_once = num_chains / min(num_chains, num_cores())
-        slowness = gradient / (
-            estimated_seconds(spec, HMC(), num_rows, 1) / HMC().work(spec) * at_once
-        )
-        if (
-            slowness * search_seconds(spec, pretraining, num_rows, num_chains)
-            > deadline.for_search()
-        ):
-            settle(
-                "pretraining",
-                replace(pretraining, num_starts=None),
-                f"{chosen['pretraining'].why}; one start a chain, as {limit} "
-                f"{deadline.for_search():.0f} s",
-            )
+    if "pretraining" in chosen and pretraining is not None:
+        search = deadline.for_search()
+        shorter, what = _in_time(pretraining, spec, sizes, gradient, search)
+        if shorter != pretraining:
+            why = f"{chosen['pretraining'].why}; {what}, as {limit} {search:.0f} s"
+            settle("pretraining", shorter, why)
     if is_auto(options.num_steps_between_results) and is_auto(options.num_results):
         expected = (left - warmup) / transition
         stride = int(np.ceil(expected / _MOST_DRAWS))
@@ -153,3 +145,24 @@ def plan_by_clock(
             why = f"{limit} time for {expected:.2g} transitions"
             settle("num_steps_between_results", stride - 1, why)
     return replace(options, **settled), tuple(chosen.values())
+
+
+def _in_time(
+    pretraining: Pretraining, spec: NetworkSpec, sizes: Sizes, gradient: float, seconds: float
+) -> tuple[Pretraining, str]:
+    """(Settings of a search that is over in so many seconds, what differs)."""
+    num_rows, num_chains, cores = sizes.num_rows, sizes.num_chains, num_cores()
+    at_once = num_chains / min(num_chains, cores)
+    slowness = gradient / (estimated_seconds(spec, HMC(), num_rows, 1) / HMC().work(spec) * at_once)
+    differs = []
+    if slowness * search_seconds(spec, pretraining, num_rows, num_chains) > seconds:
+        if pretraining.num_starts is not None:
+            pretraining = replace(pretraining, num_starts=None)
+            differs.append("one start a chain")
+        polish = plan_newton(spec, sizes.rows_of_search, pretraining)
+        iteration = slowness * seconds_of(polish.flops) / cores
+        if polish.num_iterations and FEWEST_APPROXIMATE * num_chains * iteration > seconds / 2:
+            epochs = _MORE_EPOCHS * pretraining.epochs
+            pretraining = replace(pretraining, newton_iterations=0, epochs=epochs)
+            differs.append(f"ADAM in place of Levenberg-Marquardt, up to {epochs} epochs")
+    return pretraining, ", ".join(differs)
