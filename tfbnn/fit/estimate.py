@@ -49,14 +49,11 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
     path = _path(definition, settings)
     draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
     if until is None:
-        return f"This will take about {about(seconds)}, and some seconds to compile: {draws}.{path}"
+        return f"About {about(seconds)} after compiling: {draws}.{path}"
     enough = f"as soon as {str(replace(until, max_seconds=None)).replace(',', ', ')} is reached"
     if until.max_seconds is not None:
-        return f"This will end within {about(until.max_seconds)}, {enough}.{path}"
-    return (
-        f"This will take about {about(seconds)} at most, and some seconds to compile: up to {draws}, "
-        f"fewer {enough}.{path}"
-    )
+        return f"At most {about(until.max_seconds)}, {enough}.{path}"
+    return f"About {about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
 
 
 def _path(definition: FitDefinition, settings: Planned) -> str:

@@ -184,7 +184,7 @@ def test_the_first_line_says_how_long_it_may_take(capsys):
         warnings.simplefilter("ignore")
         fit(verbose=1, num_results=100, until=UNTIL)
     first = capsys.readouterr().err.splitlines()[0]
-    assert first.startswith("This will take about ") and "compile: up to 2 chains x 100" in first
+    assert first.startswith("About ") and "at most after compiling: up to 2 chains x 100" in first
     assert "ess=70, rhat=1.05 is reached" in first
     fit(verbose=0, num_results=100)
     assert capsys.readouterr().err == ""
