@@ -159,11 +159,12 @@ class CalibrationMethods(SampledModel):
             found = calibrate_by_rows(ensemble, rows, transformed, by, of_the_fit)
         self._ensemble = ensemble = replace(ensemble, calibration=found)
         # A run folder has its rows and no diagnosis, other models have one or neither.
-        known = None
+        known = row_groups = None
         if ensemble.diagnostics is None and self._training_rows is not None:
             known = ensemble.transform(self._training_rows)
+            row_groups = self._training_rows.groups
         if ensemble.no_chains is None and (known is not None or ensemble.diagnostics is not None):
-            told = diagnose_ensemble(ensemble, None, known, found.checked).to_dict()
+            told = diagnose_ensemble(ensemble, None, known, found.checked, row_groups).to_dict()
             self._ensemble = replace(ensemble, diagnostics=told)
         return found
 
