@@ -124,7 +124,7 @@ class Column:
             raise ValueError(
                 f"coding must say which values each column of texts has, found {entry!r:.99}."
             )
-        if len(set(values)) < len(values) or len(values) > MOST_VALUES:
+        if len(set(values)) < len(values) or len(values) > MOST_VALUES + ("fill" in entry):
             raise ValueError(
                 f"coding must have up to {MOST_VALUES} different values, found {entry!r:.99}."
             )

@@ -157,6 +157,12 @@ def test_a_fit_keeps_its_coding_in_the_file(engine, tmp_path):
         fake_fit(model, x, Y, missing="median")
 
 
+def test_the_most_values_and_gaps_are_read_again():
+    words = [f"w{row % 100}" for row in range(300)]
+    coding = learn_coding(pd.DataFrame({"a": [*words, None]}), "x", "indicator")
+    assert Coding.from_json(coding.to_json()) == coding
+
+
 def test_targets_may_not_be_missing():
     with pytest.raises(BadRowError, match="y must be finite.*row 3"):
         rows_to_fit(spec_of(1), FULL[["w"]], np.where(np.arange(24) == 3, np.nan, 1.0), None, None, missing="indicator")  # fmt: skip
