@@ -1,6 +1,7 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -190,10 +191,10 @@ def training_and_held_out(
     count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
     kept_back = np.isin(np.arange(len(table)), order[:count])
-    if groups is not None:  # with one of its rows a group is held out, up to so many rows
-        first = dict.fromkeys(groups[order].tolist())
-        sizes = np.cumsum([np.sum(groups == label) for label in first])
-        kept_back = np.isin(groups, [*first][: int(np.searchsorted(sizes, count, "right"))])
+    if groups is not None and count:  # whole groups, about as many rows: one at least, and not all
+        sizes = Counter(groups[order].tolist())
+        ends = np.cumsum([*sizes.values()])[: max(1, len(sizes) - 1)]
+        kept_back = np.isin(groups, [*sizes][: 1 + int(np.argmin(np.abs(ends - count)))])
     # A held-out value that no training row has would be refused: nothing was learned of it. A missing
     # one is such a value, too.
     words = [name for name in names if name in table.words]
