@@ -17,7 +17,7 @@ from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.own_folder import own_folder
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.data.frames import listed
-from tfbnn.data.numbers import other_notation
+from tfbnn.data.numbers import other_notation, told
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
@@ -161,7 +161,7 @@ def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
         name
         for name in words
         if len(values := set(table.column(name).astype(str))) == len(table)
-        and other_notation(values) is None  # which a fit refuses
+        and other_notation(told(values)) is None  # which a fit refuses
     ]
     if names:
         warn(
