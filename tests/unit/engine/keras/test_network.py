@@ -322,6 +322,12 @@ def test_outputs_of_the_tables_alone_are_kept_when_words_are_counted(monkeypatch
     assert kept == ["Embedding"]
 
 
+def test_weights_that_are_initialised_transposed_are_no_numbers_of_a_row():
+    model = keras.Sequential([keras.Input((5, 3)), layers.LSTM(8), layers.Dense(1)])
+    spec = tfbnn.BayesianModel(model).spec
+    assert network.network_of(spec, spec.dtype).largest < 8 * 32
+
+
 def test_rows_are_predicted_in_parts_whatever_the_facts_of_a_file_say(monkeypatch):
     spec = tfbnn.BayesianModel(_repeated(7)).spec
     theta, x = tf.ones((2, spec.num_parameters)), tf.random.normal((3, 5))
