@@ -223,6 +223,12 @@ def test_dates_in_files_are_refused_where_text_is_taken(tmp_path, ending):
         learn_coding(table, "x")
 
 
+def test_a_column_of_numbers_with_gaps_refuses_dates_by_column():
+    coding = learn_coding(FRAME[["age", "w"]], "x", "indicator")
+    with pytest.raises(TypeError, match="column 'age' of x .* dates"):
+        as_inputs(FRAME[["w"]].assign(age=DATES)[["age", "w"]], "x", 3, coding)
+
+
 def test_a_model_of_numbers_refuses_dates_by_column(fitted):
     frame = pd.DataFrame({"a": X[:, 0], "b": DATES[: len(X)]})
     with pytest.raises(TypeError, match=r"dates in row 0, column 1 \('b'\)"):
