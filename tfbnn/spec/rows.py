@@ -119,7 +119,7 @@ def rows_to_fit(
     refuse_other_order(x, groups, "groups")
     rows = prepare_rows(spec, x, y, noise_scale, "", earlier, missing)
     rows = replace(rows, groups=group_numbers(groups, len(rows.x)))
-    advice = "make NaN of them and fit with missing='indicator', or drop these rows."
+    advice = "make NaN of them and fit with missing='indicator' (--missing indicator), or drop these rows."
     warn_of_codes(rows.x, "x", advice, rows.feature_names)
     if rows.classes is None:
         warn_of_codes(rows.y, "y", "drop these rows.")
