@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from tfbnn.data.frames import refuse_other_order
 from tfbnn.data.labels import group_numbers
 from tfbnn.data.validation import check_choice
 from tfbnn.posterior.calibration.record import BY, METHODS, SCALES, Calibration
@@ -148,6 +149,7 @@ class CalibrationMethods(SampledModel):
             rows, transformed = checked_rows(
                 ensemble, x_calibration, y_calibration, noise_scale, "calibrate", "calibration "
             )
+            refuse_other_order(x_calibration, groups, "groups", "x_calibration")
             rows = replace(rows, groups=_groups(groups, rows))
             _require_new_rows(rows, num_known(ensemble.row_digests, rows))
             of_the_fit = None
