@@ -1,6 +1,7 @@
 """`tfbnn fit`: sample the posterior of a network given a table."""
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.own_folder import own_folder
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.data.frames import listed
-from tfbnn.data.numbers import other_notation
+from tfbnn.data.numbers import other_notation, told
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
@@ -160,7 +161,7 @@ def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
         name
         for name in words
         if len(values := set(table.column(name).astype(str))) == len(table)
-        and other_notation(values) is None  # which a fit refuses
+        and other_notation(told(values)) is None  # which a fit refuses
     ]
     if names:
         warn(
@@ -190,10 +191,10 @@ def training_and_held_out(
     count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
     kept_back = np.isin(np.arange(len(table)), order[:count])
-    if groups is not None:  # with one of its rows a group is held out, up to so many rows
-        first = dict.fromkeys(groups[order].tolist())
-        sizes = np.cumsum([np.sum(groups == label) for label in first])
-        kept_back = np.isin(groups, [*first][: int(np.searchsorted(sizes, count, "right"))])
+    if groups is not None and count:  # whole groups, about as many rows: one at least, and not all
+        sizes = Counter(groups[order].tolist())
+        ends = np.cumsum([*sizes.values()])[: max(1, len(sizes) - 1)]
+        kept_back = np.isin(groups, [*sizes][: 1 + int(np.argmin(np.abs(ends - count)))])
     # A held-out value that no training row has would be refused: nothing was learned of it. A missing
     # one is such a value, too.
     words = [name for name in names if name in table.words]

@@ -16,7 +16,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
-_OTHERS = {"output", "num_workers", "column_names"}
+_OTHERS = {"output", "num_workers", "column_names", "began"}
 
 
 def fit(
@@ -48,11 +48,12 @@ def fit(
         output: Run folder, on storage that all workers share under the same path and with file
             locks that hold between hosts.
         noise_scale, groups, validation_data: As in `fit_posterior`.
-        options: missing, kernel, num_chains, num_results, until, num_burnin_steps, num_steps_between_results,
-            pretraining, initial_state, likelihood_power, effort, restart, calibrate, seed, resume,
-            commit_interval, jit_compile, verbose, callbacks: As in `fit_posterior`, defaults too. The
-            kernel cannot be a callable; commit_interval is what the loss of a worker can cost;
-            callbacks are called here, once per commit_interval and after what was committed.
+        options: missing, kernel, num_chains, num_results, until, max_seconds, num_burnin_steps,
+            num_steps_between_results, pretraining, initial_state, likelihood_power, effort, restart,
+            calibrate, seed, resume, commit_interval, jit_compile, verbose, callbacks: As in
+            `fit_posterior`, defaults too. The kernel cannot be a callable; commit_interval is what the
+            loss of a worker can cost; callbacks are called here, once per commit_interval and after
+            what was committed.
 
     Returns:
         A `Run`; the draws are in `model.posterior`.

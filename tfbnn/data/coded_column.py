@@ -83,6 +83,8 @@ class Column:
         """
         what = f"column {self.name!r} of {argument}"
         if self.fill is not None and self.kind != TEXTS:
+            if entries.dtype.kind in "Mm":
+                as_float_array(entries, what)  # which says what to do about dates
             lacks = lacking(entries)
             entries = entries.astype(object) if self.kind == FLAGS else entries  # maybe texts
             filled = np.where(lacks, self.fill, entries)
@@ -124,7 +126,7 @@ class Column:
             raise ValueError(
                 f"coding must say which values each column of texts has, found {entry!r:.99}."
             )
-        if len(set(values)) < len(values) or len(values) > MOST_VALUES:
+        if len(set(values)) < len(values) or len(values) > MOST_VALUES + ("fill" in entry):
             raise ValueError(
                 f"coding must have up to {MOST_VALUES} different values, found {entry!r:.99}."
             )

@@ -129,7 +129,7 @@ class Coding:
             )
         if "log10" in transforms:
             raise ValueError(
-                "x_transform 'log10' takes positive inputs, received columns that become 0 and 1: "
+                "x_transform 'log10' takes positive inputs, received columns with inputs of 0 and 1: "
                 f"{listed([column.name for column in self.coded])}. Take the logarithm of the others "
                 "in the table, and leave 'log10' out."
             )

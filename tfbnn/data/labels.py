@@ -16,13 +16,20 @@ from tfbnn.system.arrays import Array
 Classes = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
 
 
-def as_labels(value: Any, name: str, *, num_targets: int) -> Array:
+def as_labels(
+    value: Any,
+    name: str,
+    *,
+    num_targets: int,
+    advice: str = "For numbers use a likelihood such as Gaussian().",
+) -> Array:
     """Converts labels given as [N, K], or as [N] where K is 1, to an array [N, K].
 
     Args:
         value: Anything array-like of text, integers, booleans, or floats that are whole numbers.
         name: What the user calls it, for messages.
         num_targets: K.
+        advice: What to do about numbers that are not whole, for messages.
 
     Returns:
         Array [N, K] of text, int64, uint64 or bool.
@@ -39,7 +46,7 @@ def as_labels(value: Any, name: str, *, num_targets: int) -> Array:
         advice="Pass labels, not one-hot columns.",
     )
     if array.dtype.kind == "f":
-        return _whole_numbers(array, name)
+        return _whole_numbers(array, name, advice)
     # Hashes may need the last bit of 64.
     return _as_int64(array, name) if array.dtype.kind in "iu" else array
 
@@ -103,7 +110,8 @@ def group_numbers(labels: Any, num_rows: int, name: str = "groups") -> Array | N
     """
     if labels is None:
         return None
-    values = as_labels(labels, name, num_targets=1)[:, 0]
+    advice = "Number the groups, or name them."
+    values = as_labels(labels, name, num_targets=1, advice=advice)[:, 0]
     if len(values) != num_rows:
         raise ValueError(f"{name} must have one label per row, {num_rows}, received {len(values)}.")
     _, first, places = np.unique(values, return_index=True, return_inverse=True)
@@ -135,7 +143,7 @@ def _plain_array(value: Any, name: str) -> Array:
         array = _from_objects(array, name)
     if array.dtype.kind not in "biufU":
         raise TypeError(
-            f"{name} must hold class labels, text or integers, received dtype {array.dtype}. "
+            f"{name} must hold labels, text or integers, received dtype {array.dtype}. "
             "Convert them to text."
         )
     return array
@@ -151,7 +159,7 @@ def _from_objects(array: Array, name: str) -> Array:
     numbers = (int, float, np.integer, np.floating)
     if any(issubclass(kind, others) or not issubclass(kind, numbers) for kind in kinds):
         raise TypeError(
-            f"{name} must hold class labels of one kind, text or integers, received a mixture or "
+            f"{name} must hold labels of one kind, text or integers, received a mixture or "
             f"missing values: {', '.join(sorted(kind.__name__ for kind in kinds))}. Drop missing "
             "labels, convert others to text."
         )
@@ -168,19 +176,19 @@ def _as_int64(array: Array, name: str) -> Array:
         if limits.min <= low and high <= limits.max:
             return array.astype(dtype)
     raise ValueError(
-        f"{name} must hold class labels, text or integers of 64 bits, received integers beyond. "
+        f"{name} must hold labels, text or integers of 64 bits, received integers beyond. "
         "Convert them to text."
     )
 
 
-def _whole_numbers(array: Array, name: str) -> Array:
+def _whole_numbers(array: Array, name: str, advice: str) -> Array:
     bad = np.argwhere(~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) >= 2**53))
     if len(bad):
         row, column = bad[0]
         raise BadRowError(
             name,
-            f"{name} must hold class labels, text or whole numbers, received {array[row, column]}",
-            "For numbers use a likelihood such as Gaussian().",
+            f"{name} must hold labels, text or whole numbers, received {array[row, column]}",
+            advice,
             int(row),
         )
     return array.astype(np.int64)

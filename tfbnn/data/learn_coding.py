@@ -18,7 +18,7 @@ from tfbnn.data.coded_column import (
 )
 from tfbnn.data.coding import Coding
 from tfbnn.data.frames import are_numbers, distinct_names, frame_columns, listed, plain_frame
-from tfbnn.data.numbers import decimal, is_missing, is_number, other_notation
+from tfbnn.data.numbers import decimal, is_missing, is_number, other_notation, told
 from tfbnn.data.table import Table
 from tfbnn.data.validation import (
     DATES,
@@ -154,15 +154,16 @@ def _check_values(values: list[str], num_rows: int, what: str, is_category: bool
             "numbers; or where they are names, to categories: astype('category'), on the command "
             "line --categories."
         )
-    notation = None if is_category else other_notation(values)
+    shown = told(values)
+    notation = None if is_category else other_notation(shown)
     if notation == "dates":
         raise ValueError(
-            f"{what} has dates, such as {values[0]!r}, which are neither numbers nor categories. Pass numbers, "
+            f"{what} has dates, such as {shown[0]!r}, which are neither numbers nor categories. Pass numbers, "
             "such as the year and the day of the year, or days since some date; or leave the column out."
         )
     if notation is not None:
         raise ValueError(
-            f"{what} has numbers in another notation, such as {values[0]!r}. Write digits with a decimal point "
+            f"{what} has numbers in another notation, such as {shown[0]!r}. Write digits with a decimal point "
             "and nothing else; or where they are names, convert them to categories: astype('category'), on the "
             "command line --categories."
         )

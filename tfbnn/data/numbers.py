@@ -29,7 +29,11 @@ _OTHER = re.compile(
     rf"(?P<before>{_SYMBOL}?)\s*{_NUMBER}(?:\s*(?:\+/?-|\u00b1)\s*[0-9.,]+)?"
     rf"(?:\s*(?P<behind>{_SYMBOL})|(?P<blank>\s*)(?P<unit>[^\W\d_]{{1,6}}(?:/[^\W\d_]{{1,6}})?))?"
 )
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?|[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{4}")
+# Two digits for a year with slashes alone, as 20.04.10 may be a version; 2010-21 is a season, no month.
+_DATE = re.compile(
+    r"(?:[0-9]{4}-(?:0[1-9]|1[0-2])|[0-9]{4}([./-])[0-9]{1,2}\1[0-9]{1,2}"
+    r"|[0-9]{1,2}([./-])[0-9]{1,2}\2[0-9]{4}|[0-9]{1,2}/[0-9]{1,2}/[0-9]{2})(?:[T ].*)?"
+)
 
 
 def is_number(text: str) -> bool:
@@ -55,18 +59,25 @@ def is_missing(entry: Any) -> bool:
     return entry is None or type(entry).__name__ in _MISSING_TYPES
 
 
-def is_gap(cell: str) -> bool:
-    """Whether a cell in a column of numbers says that there is none: empty, NA, NaN, null."""
-    return cell.strip().casefold() in _MISSING_WORDS
+def is_gap(cell: str, is_text: bool = False) -> bool:
+    """Whether a cell says that nothing is there: empty, NA, NaN, null; in a column of numbers, none."""
+    word = cell.strip().casefold()
+    return word in _MISSING_WORDS and not (is_text and word == "none")
+
+
+def told(texts: Iterable[str]) -> list[str]:
+    """The texts that do not stand for a missing value."""
+    return [text for text in texts if text not in ("-", "?") and not is_gap(text)]
 
 
 def other_notation(texts: Collection[str]) -> str | None:
-    """Say what all of the texts are, where that is dates or numbers in another notation; else None.
+    """Say what all of the texts are, where there are some and that is dates or numbers in another
+    notation; else None.
 
     Such as 10%, $100, 1.100,00 or 100+-2. With a unit, as 100 GeV, they are three numbers at least, as two
     may be names (2WD, 4WD), and units without a blank before are the same (not 1st, 2nd, 3rd).
     """
-    if any(len(text) > _LONGEST for text in texts):
+    if not texts or any(len(text) > _LONGEST for text in texts):
         return None
     if all(map(_DATE.fullmatch, texts)):
         return "dates"

@@ -14,7 +14,7 @@ from tfbnn.data.array_files import read_npy, read_npz, read_parquet
 from tfbnn.data.array_tables import table_of_arrays
 from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
 from tfbnn.data.frames import listed
-from tfbnn.data.numbers import decimal, is_number
+from tfbnn.data.numbers import decimal, is_gap, is_number
 from tfbnn.data.table import Table
 from tfbnn.data.wanted import Choice, Wanted
 from tfbnn.exceptions import DataWarning
@@ -58,7 +58,8 @@ def read_table(
         texts: Whether columns that hold text and no number, or flags, are read so, too.
         needed: Names of columns that have to be there, which is looked at before anything else.
         gaps: Whether values of others than those may be missing: NaN among numbers, None or "" among
-            text. In text files a number is missing where a cell is empty, NA, n/a, NaN, null or none.
+            text. In text files one is missing where a cell is empty, NA, n/a, NaN or null, and a number
+            where it is none.
 
     Returns:
         Table.
@@ -118,7 +119,11 @@ def _of_lines(
     of_numbers = [name for name in names if name not in words]
     numbers = rows.numbers(lines, of_numbers, list(map(wanted.may_lack, of_numbers)))
     of_words = [name for name in names if name in words]
-    written = rows.cells(lines, [name for name in of_words if wanted.may_lack(name)])
+    cells = rows.cells(lines, [name for name in of_words if wanted.may_lack(name)])
+    written = {
+        name: np.where([is_gap(cell, is_text=True) for cell in column], "", column)
+        for name, column in cells.items()
+    }
     written |= rows.texts(
         lines, [name for name in of_words if name not in written], are_labels=False
     )

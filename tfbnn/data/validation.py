@@ -25,7 +25,7 @@ Limit = float | None
 
 FILL_ADVICE = (
     "Drop or fill these rows (SimpleImputer of scikit-learn), or fit with missing='indicator', on the "
-    "command line --missing indicator."
+    "command line --missing indicator, to rows with such gaps."
 )
 # What entries are called that are no real numbers.
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)

@@ -79,7 +79,7 @@ def find_effects(fit: FitCheck | None) -> tuple[Problem, ...]:
 
 def _failing_bars(found: Predictions) -> Problem:
     """Error bars that do not hold on rows that calibrated nothing."""
-    is_wide = found.pull_width < 1.0
+    is_wide = found.coverage[1] > LEVELS[0]
     name = f" of {shown(found.target)}" if found.target else ""
     return Problem(
         f"The error bars{name} are too {'wide' if is_wide else 'narrow'} on {found.num_rows} "

@@ -59,7 +59,7 @@ class Interface:
         limit = re.search(r"max_seconds=([0-9.e+]+)", until or "")
         if limit is None:
             return self
-        is_over = re.search("max_seconds|out of time|time is over", ended or "", re.I) is not None
+        is_over = "max_seconds" in (ended or "")
         return replace(self, max_seconds=float(limit[1]), is_out_of_time=is_over)
 
     @property
@@ -96,7 +96,11 @@ class Interface:
 
     def _same_fit(self, options: dict[str, int]) -> str:
         if self.is_command_line:
-            return f"{self.command or 'the same command with'} {_as_options(options)}"
+            command = self.command or "the same command with"
+            if "max_seconds" in options:  # which may be said once
+                command = re.sub(r" --until[ =]max_seconds=[^ ,]+(?= |$)", "", command)
+                command = re.sub(r",max_seconds=[^ ,]+|max_seconds=[^ ,]+,", "", command)
+            return f"{command} {_as_options(options)}"
         return f"fit_posterior with {_as_arguments(options)}"
 
     def _resume(self, options: dict[str, int]) -> str:

@@ -15,9 +15,11 @@ from tfbnn.spec.rows import Rows
 # As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
 # draws of a short run of a million rows.
 _MOST_ROWS = 2**16
-# Of the time that this and the diagnosis of so many rows take on two cores.
-_MOST_SEEN = 2000
-_LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 1.5, 5e-8, 1.2e-11
+# Of the time that this and the diagnosis take on two cores, by draws and rows, weights and reference
+# inputs (benchmarks/results/limits.md): up to 8 s there.
+_MOST_SEEN, _NUM_REFERENCE = 1000, 200
+_SECONDS_OF_R_HAT = 5e-7
+_LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 0.5, 1e-7, 1.2e-11
 
 
 def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tuple[str, ...]]:
@@ -44,8 +46,9 @@ def seconds_to_end(definition: FitDefinition, num_results: int) -> float:
     draws = num_results * definition.sampling.num_chains
     calibrated = min(definition.num_rows, _MOST_ROWS) if definition.calibrate else 0
     seen = calibrated + min(definition.num_rows, _MOST_SEEN)
-    flops = 2.0 * definition.spec.num_products
-    return _LEAST_SECONDS + draws * seen * (_SECONDS_OF_A_VALUE + flops * _SECONDS_OF_A_FLOP)
+    judged = min(definition.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
+    of_a_row = _SECONDS_OF_A_VALUE + 2.0 * definition.spec.num_products * _SECONDS_OF_A_FLOP
+    return _LEAST_SECONDS + draws * (seen * of_a_row + judged * _SECONDS_OF_R_HAT)
 
 
 def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictions | None:

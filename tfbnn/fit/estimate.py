@@ -52,7 +52,7 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
         return f"About {about(seconds)} after compiling: {draws}.{path}"
     enough = f"as soon as {str(replace(until, max_seconds=None)).replace(',', ', ')} is reached"
     if until.max_seconds is not None:
-        return f"At most {about(until.max_seconds)}, {enough}.{path}"
+        return f"At most {about(until.max_seconds)}, less {enough}.{path}"
     return f"About {about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
 
 

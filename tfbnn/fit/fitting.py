@@ -210,17 +210,26 @@ def _settle(
 
     check_early_stopping(options.pretraining, validation)
     check_own_densities(spec)
-    spec, options, transformed, choices = choose(
-        spec, options, rows, validation, place.seconds_per_gradient
-    )
-    if isinstance(spec, KerasSpec):
-        from tfbnn.engine.export.forward import check_keras_forward
 
-        check_keras_forward(spec)
+    def checked_gradient(
+        spec: NetworkSpec, train: NetworkRows, options: FitOptions
+    ) -> float | None:
+        check(spec, options)
+        return place.seconds_per_gradient(spec, train, options)
+
+    def check(spec: NetworkSpec, options: FitOptions) -> None:
+        asked = resolve_kernel(options.kernel)
+        asked.check_model(spec, row_noise=rows.noise is not None)
+        asked.check_chains(options.num_chains)
+        if isinstance(spec, KerasSpec):
+            from tfbnn.engine.export.forward import check_keras_forward
+
+            check_keras_forward(spec)
+
+    spec, options, transformed, choices = choose(spec, options, rows, validation, checked_gradient)
+    check(spec, options)
     pretraining, given = options.settled_pretraining, None
     asked = resolve_kernel(options.kernel)
-    asked.check_model(spec, row_noise=rows.noise is not None)
-    asked.check_chains(options.num_chains)
     num_rows = len(rows.x) + spec.num_earlier
     settings, geometry = asked.resolve(spec, num_rows)
     environment = place.environment(options)

@@ -340,7 +340,7 @@ class SampledNetwork(
         if not run.num_results and self._ensemble is not None:
             pretrained = self._ensemble.provenance.not_sampled is not None
             has = (
-                "has the pretrained networks, which are no draws"
+                "has the networks that its chains started from, which are no draws"
                 if pretrained
                 else "keeps its earlier posterior"
             )

@@ -40,12 +40,12 @@ def read_run(
     begun = definition.sampling
     if until == "auto" and num_results is None:
         until = begun.until
+    if num_results is None and (until is None) == (begun.until is None):
+        num_results = begun.num_results
     if max_seconds is not None and isinstance(until, Until):
         until = replace(until, max_seconds=max_seconds)
     elif max_seconds is not None:
         until = Until(max_seconds=max_seconds)
-    if num_results is None and (until is None) == (begun.until is None):
-        num_results = begun.num_results
     return definition, FitOptions(
         kernel=kernel_from_json(definition.kernel),
         pretraining=definition.pretraining,

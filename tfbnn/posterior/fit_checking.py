@@ -34,8 +34,8 @@ from tfbnn.posterior.prediction import function_draws, function_of_chains, targe
 from tfbnn.posterior.row_scores import row_scores
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.priors.draws import draw_parameters
-from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced, evenly_spaced_groups
-from tfbnn.system.arrays import Array, rows_at
+from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
+from tfbnn.system.arrays import Array
 
 _MAX_ROWS = 1000
 _MAX_HELD_OUT = 1000
@@ -88,9 +88,9 @@ def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows"
     """The Predictions by at most 1000 rows, original units, that neither fit nor calibration has seen."""
     if ensemble.spec.has_classes:
         return _OF_CLASSES
-    chosen = evenly_spaced(len(rows.x), _MAX_HELD_OUT)
-    noise = None if rows.noise is None else rows_at(rows.noise, chosen)
-    rows = replace(rows, x=rows_at(rows.x, chosen), y=rows_at(rows.y, chosen), noise=noise)
+    if ensemble.provenance.is_unfinished:
+        return Predictions(why="the run ended before its first draw")
+    rows = rows.part(_MAX_HELD_OUT)
     scores = row_scores(ensemble, rows.y, ensemble.transform(rows))
     is_calibrated = ensemble.calibration is not None
     return Predictions.judge(scores.pit, scores.pull, source, is_calibrated, ensemble.target_names)
@@ -177,7 +177,8 @@ def _numbers(
     if np.any(np.mean(judged, axis=0) < FEWEST_JUDGED):
         return check, Predictions(why="most rows decide their own predictions")
     try:
-        require_moving_chains(ensemble, function, groups, num_rows)
+        num_left_out = num_rows if row_groups is None else len(np.unique(row_groups))
+        require_moving_chains(ensemble, function, groups, num_left_out)
     except ValueError:
         return check, Predictions(
             why="the chains are too short to tell what a row left out changes"

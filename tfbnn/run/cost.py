@@ -73,7 +73,7 @@ def most_results(
         numbers: Numbers of the run.
         num_rows: Training rows N.
         effort: Share of the budget, and of the largest number, to spend.
-        is_limited: Whether a limit in seconds is the budget, and memory alone bounds the draws.
+        is_limited: Whether a limit in seconds is the budget, in place of the gradients.
     """
     chain_seconds = effort * _BUDGET_SECONDS / numbers.num_chains
     second = estimated_seconds(spec, settings, num_rows, 1)

@@ -149,8 +149,8 @@ class Crew(ABC):
 
     def deal(self) -> Iterable[Sequence[int]]:
         """The lanes that are to advance now, those of one attempt together."""
-        counters, end = self.counters, self.aimed.end
-        return [[lane] for lane in self.healthy if counters[lane].transition < end]
+        counters, end = self.counters, self.aimed.end_of
+        return [[lane] for lane in self.healthy if counters[lane].transition < end(counters[lane])]
 
     def give_up(self, ended: Ended, in_vain: int) -> Exception:
         """The error of lanes for which nothing more can be done."""
@@ -173,15 +173,14 @@ class Crew(ABC):
 
     def is_warming_up(self) -> bool:
         """Whether a lane has not come to the end of its warm-up."""
-        end = self.plan.num_transitions("warmup")
-        return any(lane.transition < end for lane in self._healthy())
+        return any(self.plan.is_warming_up(lane) for lane in self._healthy())
 
     def compile(self) -> None:
         """Compiles what the first attempt would compile."""
         raise NotImplementedError
 
     def cut_warmup(self) -> None:
-        """Ends warm-up where the lane that is furthest can end it."""
+        """Ends the warm-up of each lane as soon as it may end."""
         raise NotImplementedError
 
     def phase(self) -> str:
@@ -203,7 +202,7 @@ class Crew(ABC):
     @property
     def num_kept(self) -> list[int]:
         """Draws per chain that each of them has."""
-        return [self.plan.num_kept(one.transition) for one in self._healthy()]
+        return [one.transitions["sampling"] // self.plan.stride for one in self._healthy()]
 
     def _healthy(self) -> list[Counters]:
         return [self.counters[lane] for lane in self.healthy]

@@ -63,12 +63,12 @@ class Deadline:
 
     def for_search(self) -> float:
         """Seconds that the search for starts may take from now on, compilation included."""
-        return min(_SEARCH * self.max_seconds, _SEARCH_OF_LEFT * self.left())
+        return max(0.0, min(_SEARCH * self.max_seconds, _SEARCH_OF_LEFT * self.left()))
 
     def for_warmup(self, left: float | None = None) -> float:
         """Seconds that warm-up may take, where so many are left when it begins; now by default."""
         left = self.left() if left is None else left
-        return min(_WARMUP * self.max_seconds, _WARMUP_OF_LEFT * left)
+        return max(0.0, min(_WARMUP * self.max_seconds, _WARMUP_OF_LEFT * left))
 
     def is_over(self, num_kept: int = 0) -> bool:
         """Whether the run has to end, with so many draws per chain."""

@@ -137,7 +137,7 @@ class SamplingEvent(Event):
             transition=int(done),
             num_transitions=total,
             num_chains=sum(len(lane.chains) for lane in lanes),
-            num_kept=min(plan.num_kept(lane.transition) for lane in lanes),
+            num_kept=min(lane.transitions["sampling"] for lane in lanes) // plan.stride,
             seconds=seconds,
             eta_seconds=pace * (total - done),
             total_eta_seconds=pace * (total - done + later),
@@ -188,11 +188,8 @@ class SamplingEvent(Event):
 
 def current_phase(lanes: Sequence[Counters], plan: Plan) -> str:
     """The first phase that some lane has not finished; the last at the end."""
-    for phase in PHASES:
-        end = plan.num_transitions(phase)
-        if any(lane.transitions[phase] < end for lane in lanes):
-            return phase
-    return PHASES[-1]
+    warms_up = any(plan.is_warming_up(lane) for lane in lanes)
+    return PHASES[0] if warms_up else PHASES[-1]
 
 
 def _known(average: Any, values: list[Any]) -> float:

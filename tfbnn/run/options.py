@@ -148,6 +148,11 @@ class FitOptions(Numbers):
             check_number("max_seconds", self.max_seconds, above=0)
             self._set("until", with_limit(self.until, self.max_seconds))
             self._set("max_seconds", None)
+        if self.restart is not None and self.limit is not None:
+            raise ValueError(
+                f"restart={self.restart!r} scouts for as long as it takes, received a limit of "
+                f"{self.limit:g} seconds besides. Leave one of them out."
+            )
         self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
         self._set("effort", check_number("effort", self.effort, above=0, maximum=1))
         self._check_pretraining()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tfbnn.engine.basis.adaptation import adaptation_windows
+from tfbnn.run.counters import Counters
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.spec.sampled import Sampled
 
@@ -100,12 +101,25 @@ class Plan:
     def warmup_cut_after(self, transition: int) -> int:
         """Where warm-up may be cut once a chain has made so many transitions of it.
 
-        Dual averaging forgets its first steps, which are too long, in some ten updates.
+        Dual averaging forgets its first steps, which are too long, in some ten updates. It gets no
+        more transitions for that than there were, as these may have taken all the time there is.
         """
         index, done = self.position(transition)
         settles = self.legs[index].adapt_step and done < _SETTLING
-        after = transition + (_SETTLING - done if settles else 1)
-        return min(after, self.num_transitions("warmup"))
+        more = min(_SETTLING - done, transition) if settles else 0
+        return min(transition + max(more, 1), self.num_transitions("warmup"))
+
+    def is_warming_up(self, lane: Counters) -> bool:
+        """Whether a lane has transitions of its warm-up left, which may have been cut."""
+        return lane.transitions["warmup"] < self._warmup_of(lane)
+
+    def end_of(self, lane: Counters) -> int:
+        """Transitions of a lane in all."""
+        return self._warmup_of(lane) + self.num_transitions("sampling")
+
+    def _warmup_of(self, lane: Counters) -> int:
+        whole = self.num_transitions("warmup")
+        return whole if lane.warmup_cut is None else lane.warmup_cut
 
     def num_transitions(self, phase: str) -> int:
         """Transitions of a chain in a phase."""

@@ -59,7 +59,8 @@ class SamplingResult(Ending):
         num_gradients: Dict phase -> gradients per chain [C].
         step_size: Step size per chain [C].
         start_log_prob: Log density at the starts of all chains.
-        warmup_cut: Transitions of warm-up where a limit in seconds has cut it short, else None.
+        warmup_cut: The fewest transitions of warm-up where a limit in seconds has cut it short, else
+            None.
         seconds: Seconds of compilation, warm-up, sampling and the start of workers.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
         rung_draws: Draws of every rung [C, S, m, P], or None where they are not kept.
@@ -109,7 +110,7 @@ def gather_result(
         },
         step_size=np.concatenate([lane.step_size for lane in lanes]),
         start_log_prob=start_log_prob,
-        warmup_cut=max((lane.warmup_cut for lane in lanes if lane.warmup_cut), default=None),
+        warmup_cut=min((lane.warmup_cut for lane in lanes if lane.warmup_cut), default=None),
         seconds=seconds,
         **vars(ending),
     )

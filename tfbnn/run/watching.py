@@ -23,10 +23,9 @@ def committed_event(folder: RunFolder) -> SamplingEvent:
     """
     sampling, layout = read_definition(folder).sampling, read_beginning(folder).layout
     lanes = committed_counters(folder, range(folder.num_lanes))
-    cuts = [lane.warmup_cut for lane in lanes if lane.warmup_cut is not None]
     # The legs of warm-up belong to the kernel; here only its length matters.
     legs = [
-        Leg("warmup", max(cuts, default=sampling.num_burnin_steps)),
+        Leg("warmup", sampling.num_burnin_steps),
         Leg("sampling", sampling.num_results * sampling.stride),
     ]
     is_open = sampling.until is not None

@@ -112,13 +112,17 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         updated: Self = super().set_params(**params)
         return updated
 
-    def _rows(self, X: Any, y: Any, **checks: Any) -> tuple[Any, int, Array]:
+    def _rows(
+        self, X: Any, y: Any, beside: Mapping[str, Any], **checks: Any
+    ) -> tuple[Any, int, Array]:
         """Checked rows of a fit: (inputs as `fit_posterior` takes them, their number D, targets).
 
-        A frame with columns of text stays one, so that the model learns their code.
+        A frame with columns of text stays one, so that the model learns their code. What comes `beside`,
+        by its name, is held to the order of X, which may lose its index here.
         """
         check_choice("missing", self.missing, get_args(Missing))
-        refuse_other_order(X, y, "y", "X")
+        for what, value in {"y": y, **beside}.items():
+            refuse_other_order(X, value, what, "X")
         refuse_units(y, "y")
         _refuse_dates(X)
         with places_named(X):
@@ -246,9 +250,17 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 def _refuse_dates(X: Any) -> None:
     """Refuses inputs that are dates or have units, whose numbers scikit-learn would take."""
     refuse_units(X, "X")
-    kinds = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
-    if any(getattr(kind, "kind", None) in ("M", "m") for kind in kinds):
-        as_float_array(X, "X", names=column_names(X))
+    if _are_dates(getattr(X, "dtype", None)):
+        as_float_array(X, "X")
+    kinds = () if column_names(X) is None else getattr(X, "dtypes", ())
+    for place, kind in enumerate(kinds):
+        if _are_dates(kind):
+            name = X.columns[place]
+            as_float_array(np.asarray(X[[name]])[:, 0], f"column {name!r} of X")
+
+
+def _are_dates(kind: Any) -> bool:
+    return getattr(kind, "kind", None) in ("M", "m")
 
 
 def explains_settings(cls: Estimator) -> Estimator:
@@ -263,9 +275,9 @@ def named(given: Any, checked: Array) -> Any:
     return given if column_names_of(given) else checked
 
 
-def refuse_more(fit: str, unsupported: Mapping[str, Any]) -> None:
+def refuse_more(fit: str, known: Sequence[str], unsupported: Mapping[str, Any]) -> None:
     """Refuses what `fit` has no use for, by the name of which messages speak; a `sample_weight` of None
-    is none.
+    is none. The `known` keywords are what may have been meant.
 
     Raises:
         TypeError: Where there is one.
@@ -273,4 +285,4 @@ def refuse_more(fit: str, unsupported: Mapping[str, Any]) -> None:
     for name, value in unsupported.items():
         if name != "sample_weight" or value is not None:
             message = f"{fit}() got an unexpected keyword argument {name!r}."
-            raise TypeError(message + hint(name, ("noise_scale", "groups")))
+            raise TypeError(message + hint(name, known))

@@ -57,8 +57,9 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             TypeError: For `sample_weight`, and arguments that are not known.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
-        refuse_more("BayesianMLPClassifier.fit", unsupported)
-        inputs, num_inputs, labels = self._rows(X, y)
+        beside = {"groups": groups}
+        refuse_more("BayesianMLPClassifier.fit", [*beside], unsupported)
+        inputs, num_inputs, labels = self._rows(X, y, beside)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         num_classes = len(self.classes_)
@@ -76,7 +77,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             likelihood,
             num_outputs,
             of_model={},
-            of_fit={"groups": groups},
+            of_fit=beside,
         )
         return self
 

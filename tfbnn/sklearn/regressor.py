@@ -112,9 +112,10 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             TypeError: For `sample_weight`, and arguments that are not known.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
-        refuse_more("BayesianMLPRegressor.fit", unsupported)
+        beside = {"noise_scale": noise_scale, "groups": groups}
+        refuse_more("BayesianMLPRegressor.fit", [*beside], unsupported)
         likelihood = self._likelihood()
-        inputs, num_inputs, targets = self._rows(X, y, y_numeric=True, multi_output=True)
+        inputs, num_inputs, targets = self._rows(X, y, beside, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
         self._sample(
             inputs,
@@ -123,11 +124,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             likelihood,
             likelihood.num_outputs(num_targets),
             of_model={"y_transform": self.y_transform},
-            of_fit={
-                "calibrate": self.calibrate,
-                "noise_scale": noise_scale,
-                "groups": groups,
-            },
+            of_fit={"calibrate": self.calibrate, **beside},
         )
         return self
 

@@ -71,8 +71,8 @@ def check_config(config: Any, custom: Iterable[type] = ()) -> None:
     modules = {kind.__name__: kind.__module__ for kind in custom}
     for name, module, registered in _named(config, _MOST_LEVELS):
         if name in modules:
-            is_harmless = module in (None, modules[name])
-            registered = str(registered or name).rpartition(">")[2]
+            # Keras is given the class by its name alone, whatever it is registered by.
+            is_harmless, registered = module in (None, modules[name]), None
         else:
             # With "package>name" Keras would take a class that this process has registered.
             is_operation = module in _OPERATIONS and bool(_CLASS.fullmatch(str(name)))

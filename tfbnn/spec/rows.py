@@ -111,14 +111,15 @@ def rows_to_fit(
         x, y, noise_scale, validation_data: What the user passed.
         earlier: What is Known of the rows, or None: they say themselves.
         missing: As in `learn_coding`.
-        groups: As x.
+        groups: Labels [N] of rows that belong together, or None; see `group_numbers`.
 
     Raises:
         TypeError, ValueError: Where the model cannot take them.
     """
+    refuse_other_order(x, groups, "groups")
     rows = prepare_rows(spec, x, y, noise_scale, "", earlier, missing)
     rows = replace(rows, groups=group_numbers(groups, len(rows.x)))
-    advice = "make NaN of them and fit with missing='indicator', or drop these rows."
+    advice = "make NaN of them and fit with missing='indicator' (--missing indicator), or drop these rows."
     warn_of_codes(rows.x, "x", advice, rows.feature_names)
     if rows.classes is None:
         warn_of_codes(rows.y, "y", "drop these rows.")

@@ -1,5 +1,6 @@
 """Runs with a limit in seconds: warm-up that is cut short, runs without a draw, and going on."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -9,8 +10,11 @@ import tfbnn
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, calm_model
 from tfbnn.fit.choices import by_clock
 from tfbnn.fit.fitting import Place
+from tfbnn.fit.resuming import read_run
+from tfbnn.run.counters import Counters
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
+from tfbnn.run.plan import Leg, Plan
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.storage import RunFolder
 
@@ -118,3 +122,23 @@ def test_a_gradient_of_all_chains_is_measured_and_takes_longer_of_more_rows():
         return by_clock.measured_seconds(spec, NetworkRows(x, x[:, :1], None), options)
 
     assert 0 < seconds(10) < seconds(20_000)
+
+
+def test_a_limit_leaves_a_fixed_number_of_draws_as_it_is(tmp_path):
+    folder = tmp_path / "run"
+    fit(output=folder, until=None, num_results=30)
+    _, options = read_run(folder, max_seconds=60)
+    assert options.num_results == 30 and options.limit == 60
+
+
+def test_each_lane_ends_a_cut_warmup_by_itself():
+    legs = [Leg("warmup", 75, True), Leg("warmup", 100, True, True), Leg("warmup", 25, True)]
+    plan = Plan([[0], [1]], 16, [*legs, Leg("sampling", 50)], 50, 1)
+    # Just after a renewal a step size is sought for ten transitions, unless there were fewer.
+    assert [plan.warmup_cut_after(n) for n in (0, 3, 60, 80, 176, 199)] == [1, 6, 61, 85, 185, 200]
+    cut = plan.with_warmup_cut(85)
+    assert [(leg.length, leg.renew) for leg in cut.legs] == [(75, False), (10, False), (50, False)]
+    lane = dataclasses.replace(Counters.nothing([0]), transitions={"warmup": 85, "sampling": 0})
+    assert plan.is_warming_up(lane)
+    lane = dataclasses.replace(lane, warmup_cut=85)
+    assert not plan.is_warming_up(lane) and plan.end_of(lane) == 135

@@ -12,6 +12,7 @@ from tests.support.coded import FRAME, NUM_ROWS, TARGETS, coded_ensemble
 from tests.support.commands import QUICK, check_refusal
 from tfbnn.cli.fit import training_and_held_out
 from tfbnn.data.coded_column import lacking
+from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
@@ -96,6 +97,17 @@ def test_the_only_gaps_of_a_column_are_never_held_out(column):
 
 def read_table_of(frame):
     return Table.of_columns({name: frame[name].to_numpy() for name in frame})
+
+
+def test_words_for_missing_values_are_gaps_in_text_too(tmp_path):
+    words = ["red", "NA", "blue", "n/a", "none", "null"] * 4
+    lines = (f"{row},{word},{word == 'red'}" for row, word in enumerate(words))
+    (tmp_path / "t.csv").write_text("\n".join(["a,colour,ok", *lines]))
+    table = read_table(tmp_path / "t.csv", texts=True, gaps=True)
+    (_, colour, _) = learn_coding(table, "x", "indicator").columns
+    assert colour.values == ("blue", "missing", "none", "red") and colour.fill == "missing"
+    with pytest.raises(ValueError, match="'colour' of x must have a value in every row, 12 have"):
+        learn_coding(table, "x")
 
 
 def test_labels_that_spreadsheets_compute_are_said(run, folder):

@@ -193,7 +193,7 @@ def test_categories_of_numbers(read_only, folder):
         ("gap.csv", "column 'kind' of x must have a value in every row, 1 have none, received ''"),
         ("gap.csv", "(gap.csv, line 5)"),
         ("t.csv --noise-column colour", "column colour: expected numbers"),
-        ("t.csv --x-transform log10", "columns that become 0 and 1: 'colour', 'ok', 'kind'"),
+        ("t.csv --x-transform log10", "columns with inputs of 0 and 1: 'colour', 'ok', 'kind'"),
     ],
 )
 def test_fit_refuses(run, folder, monkeypatch, options, words):

@@ -125,5 +125,15 @@ def test_a_column_of_groups_is_no_input_and_keeps_its_rows_together(tmp_path):
     sides = fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), groups)
     found = [set(fit_command._groups(args, side)) for side in sides]
     assert [len(side) for side in sides] == [28, 12] and not found[0] & found[1]
+    for fraction, held_out in ((0.02, 4), (0.13, 4), (0.99, 36)):
+        args.validation_fraction = fraction
+        sides = fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), groups)
+        assert len(sides[1]) == held_out
+    args.validation_fraction = 1.5
+    with pytest.raises(ValueError, match="--validation-fraction must leave rows"):
+        fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), groups)
+    same, args.validation_fraction = np.zeros(len(table)), 0.5
+    with pytest.raises(ValueError, match="--validation-fraction must leave rows"):
+        fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), same)
     with pytest.raises(ValueError, match="only one of feature, target, noise and groups"):
         fit_command._read(parser.parse_args([*given[:4], "y"]), ())

@@ -223,7 +223,7 @@ def test_rows_of_validation_are_found_in_their_own_file():
             raise BadRowError(argument, "bad", "Drop it.", 5)
 
 
-@pytest.mark.parametrize("name", ["y", "noise_scale", "validation y"])
+@pytest.mark.parametrize("name", ["y", "noise_scale", "validation y", "groups"])
 def test_rows_with_the_same_labels_in_another_order_are_refused(name):
     """They are paired by place, and one of them was sorted or merged."""
     x, y = pd.DataFrame(X), pd.Series(Y[:, 0])
@@ -232,6 +232,7 @@ def test_rows_with_the_same_labels_in_another_order_are_refused(name):
         "y": (x, turned, None, None),
         "noise_scale": (x, y, turned, None),
         "validation y": (x, y, None, (x, turned)),
+        "groups": (x, y, None, None, None, "refuse", turned.rank().astype(int)),
     }
     spec = BayesianMLP([2, 5, 1]).spec
     with pytest.raises(ValueError, match=rf"{name} has the index of .*\.loc\[.*to_numpy\(\)"):

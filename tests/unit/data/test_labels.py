@@ -59,3 +59,7 @@ def test_groups_are_numbered_as_they_first_occur_whatever_they_are_called():
         group_numbers(["a", "b", "c"], 4)
     with pytest.raises(TypeError, match="groups must hold .* missing values"):
         group_numbers(["a", None, "b", "c"], 4)
+    with pytest.raises(
+        ValueError, match="groups must hold labels, .* received 1.5.* Number the groups"
+    ):
+        group_numbers([1.5, 1.5, 2.0, 2.0], 4)

@@ -123,7 +123,7 @@ def test_a_column_that_had_no_gaps_may_not_have_one_later(column):
     coding = learn_coding(FRAME.assign(**{column: FULL[column]}), "x", "indicator")
     assert as_inputs(FRAME.assign(**{column: FULL[column]}), "x", 8, coding).values.shape[0] == 24
     row = int(np.argmax(FRAME[column].isna()))
-    with pytest.raises(BadRowError, match=f"'{column}'") as caught:
+    with pytest.raises(BadRowError, match=f"'{column}'.*to rows with such gaps") as caught:
         as_inputs(FRAME, "x", coding.num_inputs, coding)
     assert caught.value.row == row
 
@@ -155,6 +155,12 @@ def test_a_fit_keeps_its_coding_in_the_file(engine, tmp_path):
     np.testing.assert_array_equal(tfbnn.load(tmp_path / "m.h5").predict(x).mean, expected)
     with pytest.raises(ValueError, match="missing must be one of"):
         fake_fit(model, x, Y, missing="median")
+
+
+def test_the_most_values_and_gaps_are_read_again():
+    words = [f"w{row % 100}" for row in range(300)]
+    coding = learn_coding(pd.DataFrame({"a": [*words, None]}), "x", "indicator")
+    assert Coding.from_json(coding.to_json()) == coding
 
 
 def test_targets_may_not_be_missing():
@@ -215,6 +221,12 @@ def test_dates_in_files_are_refused_where_text_is_taken(tmp_path, ending):
     table = read_table(path, texts=True, gaps=True)
     with pytest.raises((TypeError, ValueError), match="column 'd' of x .*dates"):
         learn_coding(table, "x")
+
+
+def test_a_column_of_numbers_with_gaps_refuses_dates_by_column():
+    coding = learn_coding(FRAME[["age", "w"]], "x", "indicator")
+    with pytest.raises(TypeError, match="column 'age' of x .* dates"):
+        as_inputs(FRAME[["w"]].assign(age=DATES)[["age", "w"]], "x", 3, coding)
 
 
 def test_a_model_of_numbers_refuses_dates_by_column(fitted):

@@ -37,6 +37,7 @@ def column_of(values):
         ["100+-2", "120 ± 3"],
         ["900 GeV", "1 TeV", "2.5 TeV"],
         ["$5", "6 €"],
+        ["-", "10%", "20%", "?"],
     ],
 )
 def test_other_notations_are_refused_by_column_and_value(values, tmp_path):
@@ -49,10 +50,26 @@ def test_other_notations_are_refused_by_column_and_value(values, tmp_path):
     assert set(coding.columns[0].values) == set(values)
 
 
+@pytest.mark.parametrize("gap", [[], ["NA"], ["-"], ["n/a", "none"]])
+@pytest.mark.parametrize(
+    "values",
+    [["2020/01/15", "2021/1/5"], ["2020.01.15"], ["01/02/20", "12/31/19"], ["2020-01", "2020-12"]],
+)
+def test_dates_are_refused_in_any_notation_and_with_gaps(values, gap):
+    for written in (values, [f"{value} 10:30" for value in values]):
+        frame = pd.DataFrame({"m": column_of([*gap, *written])})
+        with pytest.raises(ValueError, match="column 'm' of x has dates, such as '[0-9]"):
+            learn_coding(frame, "x")
+
+
 @pytest.mark.parametrize(
     "values",
     [
         ["2WD", "4WD"],
+        ["2010-11", "2011-12", "2012-13"],
+        ["20.04.10", "22.04.11"],
+        ["-", "NA"],
+        ["2WD", "4WD", "-"],
         ["1st", "2nd", "3rd", "4th"],
         ["18-25", "26-35", "36+"],
         ["<=50K", ">50K"],

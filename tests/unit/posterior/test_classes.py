@@ -270,7 +270,7 @@ def test_labels(layer_sizes, likelihood, y, classes):
         ([1, 2], Categorical(), [0.0, np.nan, 1.0], ValueError, "received nan in row 1"),
         ([1, 2], Categorical(), ["a", None, "b"], TypeError, "one kind.*NoneType, str"),
         ([1, 2], Categorical(), ["a", 1, "b"], TypeError, "one kind.*int, str"),
-        ([1, 2], Categorical(), [1j, 0, 1], TypeError, "class labels"),
+        ([1, 2], Categorical(), [1j, 0, 1], TypeError, "labels, text or integers"),
         ([1, 2], Categorical(), [[0, 1]] * 3, ValueError, r"shape \[N, 1\] or \[N\].*one-hot"),
         ([1, 2], Categorical(), [0, 1], ValueError, "same number of rows"),
         ([1, 2], Categorical(), [["a"], ["b", "c"], ["a"]], TypeError, "rectangular"),

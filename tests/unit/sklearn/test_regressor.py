@@ -293,6 +293,13 @@ def test_what_numpy_would_take_the_numbers_of_is_refused(fits):
         BayesianMLPRegressor().fit(X, Y.view(Quantity))
     with pytest.raises(ValueError, match="y has the index of X in another order"):
         BayesianMLPRegressor().fit(pd.DataFrame(X), pd.Series(Y)[::-1])
+    turned = pd.Series(np.arange(len(Y)) + 1)[::-1]
+    for name in ("noise_scale", "groups"):
+        with pytest.raises(ValueError, match=f"{name} has the index of X in another order"):
+            BayesianMLPRegressor().fit(pd.DataFrame(X), Y, **{name: turned})
+    words = frame.assign(a=["u", "v"] * (len(Y) // 2))
+    with pytest.raises(TypeError, match="column 'd' of X .* dates"):
+        BayesianMLPRegressor().fit(words, Y)
     assert not fits.calls
 
 

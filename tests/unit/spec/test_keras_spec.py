@@ -164,7 +164,8 @@ class Mine:
 def test_arithmetic_and_classes_of_ones_own_pass():
     plus = {"module": "keras.src.ops.numpy", "class_name": "Add", "registered_name": "Add"}
     mine = {"module": __name__, "class_name": "Mine", "registered_name": "package>Mine"}
-    check_config([plus, mine], custom=[Mine])
+    for name in ("package>Mine", "package>Other"):
+        check_config([plus, mine | {"registered_name": name}], custom=[Mine])
     for entry, custom in ((mine, []), (mine | {"module": "evil"}, [Mine])):
         with pytest.raises(ValueError, match="'Mine'"):
             check_config([plus, entry], custom)

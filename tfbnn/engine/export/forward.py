@@ -62,7 +62,7 @@ def _explained(kind):
     """Makes ValueErrors of errors of this kind."""
     try:
         yield
-    except ValueError:
+    except (ValueError, tf.errors.ResourceExhaustedError):  # no memory is no fault of a layer
         raise
     except kind as error:
         reason = " ".join(without_controls(str(error)).split())

@@ -104,7 +104,7 @@ class Samples:
             step_size=result.step_size,
             num_divergent=result.num_divergent,
             num_gradients=result.num_gradients,
-            num_burnin_steps=sampling.num_burnin_steps,
+            num_burnin_steps=result.warmup_cut or sampling.num_burnin_steps,
             num_steps_between_results=sampling.num_steps_between_results,
             seed=sampling.seed,
             seconds=asdict(result.seconds),

@@ -106,10 +106,11 @@ def outline(architecture: str, input_shape: Sequence[int], dtype: str) -> Outlin
             traced = compiled(
                 lambda x: model(x, training=False), jit_compile=False, signature=signature
             ).get_concrete_function()
-    variables = {tuple(one.shape) for one in model.variables}
+    # Initialisers make some of them transposed, such as Orthogonal.
+    variables = {tuple(sorted(one.shape)) for one in model.variables}
     tensors = [one for operation in traced.graph.get_operations() for one in operation.outputs]
     shapes = [tuple(one.shape) for one in tensors if one.shape.rank is not None]
-    sizes = (prod(size or 1 for size in shape) for shape in shapes if shape not in variables)
+    sizes = (prod(size or 1 for size in s) for s in shapes if tuple(sorted(s)) not in variables)
     return Outline(model, max(sizes))
 
 

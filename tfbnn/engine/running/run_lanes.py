@@ -60,10 +60,9 @@ class _Threads(Crew):
         self._clock, self._phase, self._is_compiled = clock, "", False
         self._num_threads = min(len(lanes), num_cores())
         self._affordable = dict.fromkeys(self._lanes, pace.FIRST)
-        # A process that was killed may have told only some of the lanes.
-        cuts = [one.warmup_cut for one in self.counters.values() if one.warmup_cut is not None]
-        if cuts:
-            self._cut_warmup(max(cuts))
+        # A process that was killed may have cut only some of the lanes.
+        if any(one.warmup_cut is not None for one in self.counters.values()):
+            self._cut_warmup()
 
     def aim(self, num_results: int) -> None:
         super().aim(num_results)
@@ -79,15 +78,17 @@ class _Threads(Crew):
         self._is_compiled = True
 
     def cut_warmup(self) -> None:
-        furthest = max(self.counters[lane].transition for lane in self.healthy)
-        self._cut_warmup(self.plan.warmup_cut_after(furthest))
+        self._cut_warmup()
         for lane in self.healthy:
             self._lanes[lane].sink.commit(self._lanes[lane])
 
-    def _cut_warmup(self, length: int) -> None:
-        self.plan = self.plan.with_warmup_cut(length)
+    def _cut_warmup(self) -> None:
         for lane in self._lanes.values():
-            lane.cut_warmup(length)
+            if lane.is_in("warmup") and lane.counters.warmup_cut is None:
+                length = self.plan.warmup_cut_after(lane.counters.transition)
+                if length < self.plan.num_transitions("warmup"):
+                    lane.cut_warmup(length)
+        self._count()
 
     def deal(self) -> list[list[int]]:
         return [[number] for number in self.next_turns()]

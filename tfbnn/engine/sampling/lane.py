@@ -60,7 +60,7 @@ class Lane:
             theta: Their starts [len(chains), P]; all rungs of a chain start there.
             sink: Where kept theta goes.
         """
-        self.program, self.plan = program, program.plan
+        self.program, self.plan, self._whole = program, program.plan, program.plan
         # Chains that share a lane share its keys, and no lane those of another.
         self.key_chain = chains[0] if len(chains) == 1 else -1 - chains[0]
         self.sink = sink
@@ -131,13 +131,11 @@ class Lane:
 
     def aim(self, num_results: int) -> None:
         """Has the lane go on until it has kept so many draws per chain."""
-        self.plan = self.program.plan.cut_to(num_results)
+        self.plan = self._whole.cut_to(num_results)
 
     def cut_warmup(self, length: int) -> None:
         """Ends warm-up after so many transitions, now and whenever the lane is restored."""
-        plan = self.program.plan.with_warmup_cut(length)
-        self.program = replace(self.program, plan=plan)
-        self.plan = plan
+        self.plan = self._whole = self.program.plan.with_warmup_cut(length)
         self.counters = replace(self.counters, warmup_cut=length)
 
     def leave(self) -> None:

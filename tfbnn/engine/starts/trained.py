@@ -20,6 +20,8 @@ from tfbnn.system.arrays import Array
 _MOST_ROWS, _LEAST_NOISE = 4096, 1e-3
 # Times its prior's median by which a scale may start larger or smaller.
 _FARTHEST = 10.0
+# Times the variance of targets that a network on their scale may miss them by, squared, however weak.
+_LARGEST_MISFIT = 4.0
 
 
 def trained_weights(spec: NetworkSpec, model: Any) -> list[Array]:
@@ -97,10 +99,11 @@ def _start_noise(spec: NetworkSpec, model: Any, rows: NetworkRows, theta: Array)
     given = model(x.reshape(-1, *shape).astype(model.dtype), training=False).numpy()
     residuals = y - given[:, : y.shape[1]]
     squares = np.mean(residuals**2, axis=0)
-    if (spec.x_transform or spec.y_transform) and squares.sum() > y.var(axis=0).sum():
+    largest = _LARGEST_MISFIT * y.var(axis=0).sum()
+    if (spec.x_transform or spec.y_transform) and squares.sum() > largest:
         raise ValueError(
             "initial_state must fit rows as the network sees them, received a Keras model that misses "
-            f"them by more than their mean does: x_transform is {list(spec.x_transform)}, y_transform "
+            f"them by far more than their mean does: x_transform is {list(spec.x_transform)}, y_transform "
             f"{list(spec.y_transform)}. Train it on such rows, or make both transforms None."
         )
     place = theta[spec.layout.log_noise_scale]  # a view

@@ -121,16 +121,13 @@ def plan_by_clock(
     settings, _ = resolve_kernel(kernel).resolve(spec, sizes.num_rows)
     transition = gradient * max(settings.work(spec), 1) * len(settings.temperatures)
     if "num_burnin_steps" in chosen:
-        usual, _ = rules.num_burnin_steps(sizes, settings.gradients_per_transition)
+        usual, why = rules.num_burnin_steps(sizes, settings.gradients_per_transition)
         affordable = int(_MARGIN * warmup / transition)
         if affordable < usual:
-            settle(
-                "num_burnin_steps",
-                max(_LEAST_WARMUP, affordable),
-                f"{limit} {warmup:.0f} s for warm-up, {1e3 * transition:.3g} ms a step",
-            )
+            why = f"{limit} {warmup:.0f} s for warm-up, {1e3 * transition:.3g} ms a step"
+            settle("num_burnin_steps", max(_LEAST_WARMUP, affordable), why)
         elif usual != options.num_burnin_steps:
-            settle("num_burnin_steps", usual, chosen["num_burnin_steps"].why)
+            settle("num_burnin_steps", usual, why)
     pretraining = options.settled_pretraining
     if "pretraining" in chosen and pretraining is not None:
         search = deadline.for_search()
@@ -142,8 +139,11 @@ def plan_by_clock(
         expected = (left - warmup) / transition
         stride = int(np.ceil(expected / _MOST_DRAWS))
         if stride > 1:
-            why = f"{limit} time for {expected:.2g} transitions"
-            settle("num_steps_between_results", stride - 1, why)
+            settle(
+                "num_steps_between_results",
+                stride - 1,
+                f"{limit} time for {expected:.2g} transitions",
+            )
     return replace(options, **settled), tuple(chosen.values())
 
 

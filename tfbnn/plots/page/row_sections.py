@@ -20,6 +20,7 @@ from tfbnn.posterior.score_rows import score_rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_NO_DRAWS = "The run ended before its first draw: its networks have no error bars."
 # The least share of a slice outside the training inputs that its caption tells.
 _LEAST_OUTSIDE = 0.1
 _TWO = Grid(2, 1, {"height_ratios": [3, 1], "sharex": "col"})
@@ -28,6 +29,8 @@ _TWO = Grid(2, 1, {"height_ratios": [3, 1], "sharex": "col"})
 def predictions(subject: Subject) -> Section:
     """Scores, and predictions against targets."""
     anchor, title = "predictions", "Predictions against targets"
+    if subject.ensemble.provenance.is_unfinished:
+        return Section(anchor, title, [_NO_DRAWS])
     if subject.rows is None:
         return Section(anchor, title, [_no_rows(subject)])
     rows, ensemble = subject.rows, subject.ensemble
@@ -128,6 +131,8 @@ def _reliability(subject: Subject) -> Section:
 def slices(subject: Subject) -> Section:
     """Predictions along one input at a time."""
     anchor, title = "slices", "Predictions along the inputs"
+    if subject.ensemble.provenance.is_unfinished:
+        return Section(anchor, title, [_NO_DRAWS])
     ranges, rows = subject.ensemble.training_inputs, subject.rows
     if not (ranges.high > ranges.low).any():
         return Section(anchor, title, ["All inputs of the fit were constant."])

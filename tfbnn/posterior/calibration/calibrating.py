@@ -83,8 +83,8 @@ def calibrate_by_leaving_out(
         row_groups: Which rows are left out together [N], numbered from 0; None: each by itself.
 
     Raises:
-        ValueError: For too few rows, for a misfit of rows in groups, and where more than half of them have so much leverage that
-            nothing can be said of what they would have been without themselves.
+        ValueError: For too few rows, for a misfit of rows in groups, and where more than half of the rows
+            have so much leverage that nothing can be said of what they would have been without themselves.
     """
     if row_groups is not None and scale == "misfit":
         raise ValueError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from tfbnn.data.frames import refuse_other_order
 from tfbnn.data.labels import group_numbers
 from tfbnn.data.validation import check_choice
 from tfbnn.posterior.calibration.record import BY, METHODS, SCALES, Calibration
@@ -148,6 +149,7 @@ class CalibrationMethods(SampledModel):
             rows, transformed = checked_rows(
                 ensemble, x_calibration, y_calibration, noise_scale, "calibrate", "calibration "
             )
+            refuse_other_order(x_calibration, groups, "groups", "x_calibration")
             rows = replace(rows, groups=_groups(groups, rows))
             _require_new_rows(rows, num_known(ensemble.row_digests, rows))
             of_the_fit = None
@@ -159,11 +161,12 @@ class CalibrationMethods(SampledModel):
             found = calibrate_by_rows(ensemble, rows, transformed, by, of_the_fit)
         self._ensemble = ensemble = replace(ensemble, calibration=found)
         # A run folder has its rows and no diagnosis, other models have one or neither.
-        known = None
+        known = row_groups = None
         if ensemble.diagnostics is None and self._training_rows is not None:
             known = ensemble.transform(self._training_rows)
+            row_groups = self._training_rows.groups
         if ensemble.no_chains is None and (known is not None or ensemble.diagnostics is not None):
-            told = diagnose_ensemble(ensemble, None, known, found.checked).to_dict()
+            told = diagnose_ensemble(ensemble, None, known, found.checked, row_groups).to_dict()
             self._ensemble = replace(ensemble, diagnostics=told)
         return found
 

@@ -44,12 +44,6 @@ _KINDS: Mapping[str, Kind] = {
     "coverage_before": _ROWS_OF_NUMBERS,
     "coverage_after": _ROWS_OF_NUMBERS,
 }
-# What groups by standard deviation are called, by how many there are.
-_LENGTHS: Mapping[int, tuple[str, ...]] = {
-    1: ("only group",),
-    2: ("shorter half", "longer half"),
-    3: ("shortest third", "middle third", "longest third"),
-}
 # Where rows were left out, or judged, in groups.
 _OF_GROUPS: Mapping[str, Kind] = {"num_groups": POSITIVE}
 

@@ -3,9 +3,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
 
 import tfbnn
+from tfbnn.engine.export import forward
 from tfbnn.engine.keras.network import network_of
 
 
@@ -32,3 +34,8 @@ def test_a_model_that_could_not_predict_is_refused_before_it_is_sampled(monkeypa
     for fit in fits:
         with pytest.raises(ValueError, match=r"program that predicts .*\[BiasAdd,Add\]"):
             fit()
+
+
+def test_a_lack_of_memory_is_no_fault_of_a_layer():
+    with pytest.raises(tf.errors.ResourceExhaustedError), forward._explained(Exception):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")

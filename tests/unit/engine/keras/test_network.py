@@ -20,7 +20,7 @@ from tfbnn.engine.density.gauss_newton import output_jacobian
 from tfbnn.engine.density.network import hidden_units, network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.export import forward
-from tfbnn.engine.keras import network
+from tfbnn.engine.keras import network, trial
 from tfbnn.engine.keras.names import counted_anew
 from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.priors import HierarchicalNormal, Normal
@@ -306,6 +306,26 @@ def test_a_file_that_lets_other_words_through_than_the_table_has_is_refused():
     tfbnn.BayesianModel.from_spec(spec)
     with pytest.raises(ValueError, match="num_words must be at most 10, .* found 11"):
         tfbnn.BayesianModel.from_spec(replace(spec, facts=replace(spec.facts, num_words=11)))
+
+
+def test_outputs_of_the_tables_alone_are_kept_when_words_are_counted(monkeypatch):
+    inside = [layers.Embedding(10, 3), layers.LSTM(2), layers.Dense(1)]
+    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((4,)), *inside])).spec
+    kept, original = [], trial.recorded_calls
+
+    def recorded_calls(inner):
+        kept.extend(type(layer).__name__ for layer in inner)
+        return original(inner)
+
+    monkeypatch.setattr(trial, "recorded_calls", recorded_calls)
+    tfbnn.BayesianModel.from_spec(spec)
+    assert kept == ["Embedding"]
+
+
+def test_weights_that_are_initialised_transposed_are_no_numbers_of_a_row():
+    model = keras.Sequential([keras.Input((5, 3)), layers.LSTM(8), layers.Dense(1)])
+    spec = tfbnn.BayesianModel(model).spec
+    assert network.network_of(spec, spec.dtype).largest < 8 * 32
 
 
 def test_rows_are_predicted_in_parts_whatever_the_facts_of_a_file_say(monkeypatch):

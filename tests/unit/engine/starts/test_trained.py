@@ -99,6 +99,7 @@ def test_weights_for_rows_of_another_scale_are_refused():
     spec = tfbnn.BayesianModel(model, y_transform="standardize").spec
     data = rows(model, noise=0.0)
     assert "make both transforms None" in refused(spec, model, data._replace(y=data.y + 50.0))
+    started(spec, model, data._replace(y=data.y + 1.5 * data.y.std()))  # weak, but on their scale
 
 
 def test_a_fit_starts_there():

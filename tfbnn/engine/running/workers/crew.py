@@ -76,7 +76,8 @@ class _Workers(Crew):
     def unfinished(self, lanes: Sequence[int]) -> list[int]:
         """Those of some lanes that have a way to go; takes down what all of them have committed."""
         self.read(self._store.folder, lanes)
-        return [lane for lane in lanes if self.counters[lane].transition < self.aimed.end]
+        counters, end = self.counters, self.aimed.end_of
+        return [lane for lane in lanes if counters[lane].transition < end(counters[lane])]
 
     def deal(self) -> list[list[int]]:
         """Lanes stay with the worker that has them; the others are dealt out."""
