@@ -344,6 +344,8 @@ class Run:
         return f"{counts}; {self.milliseconds_per_gradient:.3f} ms each"
 
     def _acceptance(self, details: bool) -> str:
+        if not self.num_results:
+            return "not known, as nothing was sampled"
         low, high = np.min(self.acceptance_rate), np.max(self.acceptance_rate)
         if np.isnan(low):
             return "not known of this kernel"

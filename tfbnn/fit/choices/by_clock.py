@@ -34,6 +34,8 @@ from tfbnn.system.threads import num_cores
 _COMPILE_SECONDS = 3.0
 # Fewer leapfrog steps hardly move a chain, and fewer transitions tune neither step size nor scales.
 _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
+# Seconds that a plan needs, and those of sampling with warm-up, warm-up and search where there are fewer.
+_LEAST_LEFT, _PLANNED = 3.0, (10.0, 5.0, 5.0)
 # Times the usual epochs, where ADAM has the time of Levenberg-Marquardt.
 _MORE_EPOCHS = 4
 # Of the planned time, as machines slow down; and draws per chain to aim at, at most.
@@ -96,11 +98,12 @@ def plan_by_clock(
         deadline: The limit.
     """
     chosen = {choice.what: choice for choice in choices}
-    left = deadline.left() - _COMPILE_SECONDS
-    if options.settled_pretraining is not None:
-        left -= deadline.for_search()
-    warmup = deadline.for_warmup(left)
-    limit = f"max_seconds={deadline.max_seconds:g} leaves"
+    search = 0.0 if options.settled_pretraining is None else deadline.for_search()
+    left = deadline.left() - _COMPILE_SECONDS - search
+    warmup, limit = deadline.for_warmup(left), f"max_seconds={deadline.max_seconds:g} leaves"
+    if left < _LEAST_LEFT:  # no plan fits, and whoever goes on with the run needs one
+        left, warmup, search = _PLANNED
+        limit = f"{limit} too little time, and a plan for some seconds has"
     settled: dict[str, Any] = {}
 
     def settle(what: str, setting: Any, why: str) -> None:
@@ -130,7 +133,6 @@ def plan_by_clock(
             settle("num_burnin_steps", usual, why)
     pretraining = options.settled_pretraining
     if "pretraining" in chosen and pretraining is not None:
-        search = deadline.for_search()
         shorter, what = _in_time(pretraining, spec, sizes, gradient, search)
         if shorter != pretraining:
             why = f"{chosen['pretraining'].why}; {what}, as {limit} {search:.0f} s"
