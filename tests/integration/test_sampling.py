@@ -286,7 +286,7 @@ class TestStops:
 
         settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=5)
         model = linear_model()
-        with pytest.warns(UserWarning, match="before its first draw; the model has the pretrained"):
+        with pytest.warns(UserWarning, match="before its first draw; the model has the networks"):
             run = short_fit(model, *linear_rows(), pretraining=settings, callbacks=[callback])
         assert phases == ["pretraining"] and run.num_results == 0
 

@@ -160,8 +160,9 @@ def test_what_cannot_be_made_says_so():
         shell = Interface(is_command_line=True, folder="bnn.h5.run")
         found = model_sections.verdict(Subject(late, interface=shell))
     ended = Subject(model_of(provenance={"not_sampled": "pretrained networks: stopped"}))
-    for make in (row_sections.predictions, row_sections.slices):
-        assert make(ended).notes == [row_sections._NO_DRAWS]
+    with pytest.warns(UserWarning, match="not sampled"):
+        for make in (row_sections.predictions, row_sections.slices):
+            assert make(ended).notes == [row_sections._NO_DRAWS]
     assert found.headline == "not sampled"
     assert found.findings[0].remedy == "tfbnn resume bnn.h5.run --max-seconds 30 -o bnn.h5"
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import h5py
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -421,9 +420,6 @@ def test_what_cannot_be_calibrated_is_refused():
         case.model.calibrate(case.x, case.y, by="inputs")
     with pytest.raises(ValueError, match="needs x_calibration and y_calibration"):
         case.model.calibrate(case.x)
-    turned = pd.Series(range(len(case.x)))[::-1]
-    with pytest.raises(ValueError, match="groups has the index of x_calibration in another order"):
-        case.model.calibrate(pd.DataFrame(case.x), case.y, groups=turned)
     with pytest.raises(ValueError, match="method='loo' takes the rows of the fit"):
         case.model.calibrate(case.x, case.y, method="loo")
     with pytest.raises(ValueError, match="method='loo' needs the training rows"):

@@ -1,6 +1,7 @@
 """Rows of a fit as if they had been left out of it, by their leverage."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tfbnn
@@ -131,6 +132,9 @@ def test_rows_of_a_group_are_one_where_rows_are_counted(tmp_path):
     model = BayesianMLP.from_ensemble(ensemble)
     with pytest.raises(ValueError, match="at least 20 groups of rows .* received 12"):
         model.calibrate(x, y, groups=np.repeat(np.arange(12), 5))
+    turned = pd.Series(range(60))[::-1]
+    with pytest.raises(ValueError, match="groups has the index of x_calibration in another order"):
+        model.calibrate(pd.DataFrame(x, columns=["a", "b"]), y, groups=turned)
     record = model.calibrate(x, y, groups=np.repeat(np.arange(30), 2))
     assert (record.num_groups, record.by, record.num_rows) == (30, None, 60)
     model.save(tmp_path / "model.h5")
