@@ -127,7 +127,7 @@ def report(rows):
 
 
 def _missing(row, without):
-    return without[row["table"], row["network"]] - row["lpd"]
+    return without.get((row["table"], row["network"]), np.nan) - row["lpd"]
 
 
 def _bars(rows, without):
@@ -157,7 +157,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     if options.quick:
-        options.tables, options.networks, options.limits = [EXAMPLE], ["50"], [15]
+        options.tables, options.networks, options.limits = [EXAMPLE], ["50"], [60]
     store = Store("limits", options.fresh, folder)
     with tempfile.TemporaryDirectory() as scratch:
         for job in jobs(options):

@@ -27,6 +27,7 @@ from tfbnn.engine.running.workers.process import WorkerProcess, error_from_json,
 from tfbnn.exceptions import RunLockedError, StartError
 from tfbnn.kernels import HMC
 from tfbnn.run.counters import Counters
+from tfbnn.run.options import Sampling
 from tfbnn.run.plan import Leg, Plan
 from tfbnn.run.stores import FolderStore
 from tfbnn.spec.model_spec import ModelSpec
@@ -312,12 +313,21 @@ def count(monkeypatch):
     monkeypatch.setattr("tfbnn.engine.running.driver.num_cores", lambda: 2)
     spec = tfbnn.BayesianMLP([5, 20, 20, 1], prior=tfbnn.priors.Normal(1.0)).spec
 
-    def count(num_workers, lanes=4, begun=None, num_results=10**6, kernel=None, in_pieces=False):
+    def count(
+        num_workers,
+        lanes=4,
+        begun=None,
+        num_results=10**6,
+        kernel=None,
+        in_pieces=False,
+        limit=None,
+    ):
         legs = [Leg("warmup", 10), Leg("sampling", num_results)]
         plan = Plan([[lane] for lane in range(lanes)], 1, legs, num_results, 1)
         found = None if begun is None else SimpleNamespace(in_workers=begun)
         session = SimpleNamespace(num_workers=num_workers, found=found)
-        definition = SimpleNamespace(spec=spec, num_rows=1000)
+        sampling = Sampling(until=None if limit is None else tfbnn.Until(max_seconds=limit))
+        definition = SimpleNamespace(spec=spec, num_rows=1000, sampling=sampling)
         program = SimpleNamespace(settings=kernel or HMC(), plan=plan, keeps_all_cores=in_pieces)
         return count_workers(session, definition, program)
 
@@ -326,7 +336,7 @@ def count(monkeypatch):
 
 def test_only_long_runs_use_processes_unless_told_to(count):
     assert count("auto") == 2 and count("auto", lanes=1) == 0
-    assert count("auto", num_results=1000) == 0
+    assert count("auto", num_results=1000) == 0 and count("auto", limit=60) == 0
     assert count("auto", num_results=1000, begun=True) == 2 and count("auto", begun=False) == 0
     assert count("auto", begun=True, lanes=1) == 1
     assert count(3) == 3 and count(9) == 4 and count(1) == 0
