@@ -136,8 +136,8 @@ def run(args: argparse.Namespace) -> int:
         model.predict, include_noise=args.include_noise, quantiles=args.quantiles or None
     )
     predict = partial(predict, space=args.space, return_trust=args.trust)
-    predict = partial(predict, calibrated=False if args.uncalibrated else "auto")
-    predict = partial(predict, allow_unsampled=args.unsampled)
+    calibrated = False if args.uncalibrated else "auto"
+    predict = partial(predict, calibrated=calibrated, allow_unsampled=args.unsampled)
     with (
         _pieces(args.points, model.posterior, noise, args.keep) as pieces,
         written_table(args.output, [*args.keep, *columns]) as write,

@@ -26,8 +26,8 @@ class BayesianModel(SampledNetwork):
     becomes a perceptron, with its speed, its exports and files that load without TensorFlow.
 
     Dropout and noise layers are off, and state such as moving statistics stays at its values: the
-    report of a fit says so. The prior stands for regularizers. Weights that are not trainable keep their values, so that a part of a
-    network can be sampled (`layer.trainable = False`). Scales and shifts of normalisation layers keep
+    report of a fit says so. The prior stands for regularizers. Weights that are not trainable keep
+    their values, so that a part of a network can be sampled (`layer.trainable = False`). Scales and shifts of normalisation layers keep
     theirs too, unless `prior` says otherwise. Those that are frozen are kept as text in files and run
     folders, up to 64 MiB: about twelve million float32 numbers.
 

@@ -42,10 +42,9 @@ def read_run(
         until = begun.until
     if num_results is None and (until is None) == (begun.until is None):
         num_results = begun.num_results
-    if max_seconds is not None and isinstance(until, Until):
-        until = replace(until, max_seconds=max_seconds)
-    elif max_seconds is not None:
-        until = Until(max_seconds=max_seconds)
+    if max_seconds is not None:
+        begun_until = until if isinstance(until, Until) else Until()
+        until = replace(begun_until, max_seconds=max_seconds)
     return definition, FitOptions(
         kernel=kernel_from_json(definition.kernel),
         pretraining=definition.pretraining,

@@ -121,10 +121,7 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
         dtypes["rung_draws"] = np.dtype(spec.dtype)
     potential = settings.potential(spec)
     dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
-    num_rows = int(data.num_rows)
-    jit_compile = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
-    splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
-    data = data._replace(num_pieces=num_pieces(num_rows, splits_rows))
+    data, jit_compile = rows_of_program(settings, spec, data, sampling.jit_compile)
     length = -(-plan.block_length // plan.stride) + 1
     return Program(
         spec=spec,
@@ -133,11 +130,29 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
         seed=sampling.seed,
         plan=plan,
         dtypes=dtypes,
-        block=make_block(spec, settings, length, jit_compile and not in_pieces(data)),
+        block=make_block(spec, settings, length, jit_compile),
         potential=potential,
         value_and_gradient=make_value_and_gradient(potential, data, settings.temperatures),
         complete=make_completion(potential, data, sampling.seed),
     )
+
+
+def rows_of_program(
+    settings: Kernel, spec: Sampled, data: Data, jit_compile: bool
+) -> tuple[Data, bool]:
+    """(The rows of a program, in pieces where they are very many; whether XLA compiles what is around).
+
+    Args:
+        settings: Kernel settings.
+        spec: What is sampled.
+        data: Tensors of the training rows, not in pieces yet.
+        jit_compile: Whether XLA may compile.
+    """
+    num_rows = int(data.num_rows)
+    splits_rows = settings.splits_rows(spec, num_rows, jit_compile)
+    data = data._replace(num_pieces=num_pieces(num_rows, splits_rows))
+    gains = jit_compile and settings.gains_from_xla(spec, num_rows)
+    return data, gains and not in_pieces(data)
 
 
 def check_starts(program: Program, theta: Array) -> Array:

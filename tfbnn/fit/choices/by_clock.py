@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from tfbnn.engine.basis.compile import chain_groups
-from tfbnn.engine.density.data import make_data, num_pieces
+from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.row_blocks import in_pieces
 from tfbnn.engine.density.value_and_gradient import seconds_per_gradient
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.sampling.program import rows_of_program
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.newton_plan import FEWEST_APPROXIMATE, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.turns import Turns
@@ -45,20 +46,13 @@ _MARGIN, _MOST_DRAWS = 0.85, 5000
 def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) -> float:
     """Wall-clock seconds in which every chain of a run makes a gradient."""
     settings, _ = resolve_kernel(options.kernel).resolve(spec, len(rows.x))
-    num_rows, num_chains = len(rows.x), options.num_chains
-    groups = chain_groups(num_chains)
-    splits_rows = settings.splits_rows(spec, num_rows, options.jit_compile)
-    data = make_data(*rows, spec.dtype)._replace(num_pieces=num_pieces(num_rows, splits_rows))
-    compiles = options.jit_compile and settings.gains_from_xla(spec, num_rows)
+    groups = chain_groups(options.num_chains)
+    data = make_data(*rows, spec.dtype)
+    data, jit_compile = rows_of_program(settings, spec, data, options.jit_compile)
     num_threads = 1 if in_pieces(data) else min(len(groups), num_cores())
     potential, theta = settings.potential(spec), draw_prior(spec, options.seed, len(groups[0]))
-    seconds = seconds_per_gradient(
-        potential,
-        potential.coordinates(theta, data),
-        data,
-        num_threads,
-        compiles and not in_pieces(data),
-    )
+    start = potential.coordinates(theta, data)
+    seconds = seconds_per_gradient(potential, start, data, num_threads, jit_compile)
     return seconds * len(groups) / num_threads
 
 
