@@ -183,7 +183,7 @@ def _settle(
     from tfbnn.engine.density.own_classes import check_own_densities
 
     check_own_densities(spec)
-    spec, options, transformed, choices = choose(spec, options, rows, validation)
+    spec, options, transformed, choices, _ = choose(spec, options, rows, validation)
     pretraining = options.settled_pretraining
     from tfbnn.engine.basis.environment import describe_environment
 

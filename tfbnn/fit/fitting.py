@@ -19,7 +19,7 @@ from tfbnn.fit.assemble import (
     rungs_of,
     unsampled_ensemble,
 )
-from tfbnn.fit.choices.choose import choose
+from tfbnn.fit.choices.choose import choose, choose_by_clock
 from tfbnn.fit.ending import calibrated_at_the_end, judged_predictions
 from tfbnn.fit.estimate import time_to_take
 from tfbnn.fit.goal import make_goal
@@ -210,24 +210,16 @@ def _settle(
 
     check_early_stopping(options.pretraining, validation)
     check_own_densities(spec)
+    chosen = choose(spec, options, rows, validation)
+    asked = resolve_kernel(chosen.options.kernel)
+    asked.check_model(chosen.spec, row_noise=rows.noise is not None)
+    asked.check_chains(options.num_chains)
+    if isinstance(chosen.spec, KerasSpec):
+        from tfbnn.engine.export.forward import check_keras_forward
 
-    def checked_gradient(
-        spec: NetworkSpec, train: NetworkRows, options: FitOptions
-    ) -> float | None:
-        check(spec, options)
-        return place.seconds_per_gradient(spec, train, options)
-
-    def check(spec: NetworkSpec, options: FitOptions) -> None:
-        asked = resolve_kernel(options.kernel)
-        asked.check_model(spec, row_noise=rows.noise is not None)
-        asked.check_chains(options.num_chains)
-        if isinstance(spec, KerasSpec):
-            from tfbnn.engine.export.forward import check_keras_forward
-
-            check_keras_forward(spec)
-
-    spec, options, transformed, choices = choose(spec, options, rows, validation, checked_gradient)
-    check(spec, options)
+        check_keras_forward(chosen.spec)
+    chosen = choose_by_clock(chosen, place.seconds_per_gradient)
+    spec, options, transformed, choices, _ = chosen
     pretraining, given = options.settled_pretraining, None
     asked = resolve_kernel(options.kernel)
     num_rows = len(rows.x) + spec.num_earlier

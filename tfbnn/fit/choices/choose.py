@@ -37,29 +37,23 @@ class Chosen(NamedTuple):
         options: FitOptions.
         transformed: The rows on the scale the network sees.
         choices: What was open in model and options.
+        is_begun: Whether they are those of a run that goes on.
     """
 
     spec: NetworkSpec
     options: FitOptions
     transformed: TransformedRows
     choices: tuple[Choice, ...]
+    is_begun: bool
 
 
-def choose(
-    spec: NetworkSpec,
-    options: FitOptions,
-    rows: Rows,
-    validation: Rows | None,
-    gradient: Callable[[NetworkSpec, NetworkRows, FitOptions], float | None] = lambda *_: None,
-) -> Chosen:
+def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows | None) -> Chosen:
     """Settles what is open, as the run in the folder has it where the fit goes on with one.
 
     Args:
         spec: NetworkSpec, as the user asked for it; the power of its likelihood is that of the options.
         options: FitOptions.
         rows, validation: Rows; the latter may be None.
-        gradient: Measures the seconds in which every chain makes a gradient, for a fit with a limit.
-            Where it gives None, the fit is planned by sizes alone.
 
     Raises:
         TypeError, ValueError: For rows that the transforms do not exist for.
@@ -71,19 +65,39 @@ def choose(
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
     transformed = TransformedRows.learn(spec, rows, validation)
-    sizes = sizes_of(spec, len(rows.x), options)
-    options, choices = settle_options(options, sizes, partial(pilot_of, spec, transformed.train))
-    if begun is None and options.limit is not None:
-        seconds = gradient(spec, transformed.train, options)
-        if seconds is not None:
-            deadline = Deadline(options.limit, options.began)
-            options, choices = plan_by_clock(options, choices, sizes, spec, seconds, deadline)
+    options, choices = settle_options(
+        options,
+        sizes_of(spec, len(rows.x), options),
+        partial(pilot_of, spec, transformed.train),
+    )
     options, of_bars = settle_calibration(options, spec, len(rows.x))
     if begun is None:
         choices = (*spec.choices, *choices, *of_bars)
     else:  # what it says of itself, which is all there is where nothing is open here
         choices = begun.provenance.choices or ()
-    return Chosen(spec, options, transformed, choices)
+    return Chosen(spec, options, transformed, choices, begun is not None)
+
+
+def choose_by_clock(
+    chosen: Chosen, gradient: Callable[[NetworkSpec, NetworkRows, FitOptions], float | None]
+) -> Chosen:
+    """What was chosen for a fit, planned by its limit in seconds where it has one and is not begun yet.
+
+    Args:
+        chosen: Chosen.
+        gradient: Measures the seconds in which every chain makes a gradient; None is no measurement,
+            and leaves the fit planned by its sizes.
+    """
+    spec, options, transformed, choices, is_begun = chosen
+    if is_begun or options.limit is None:
+        return chosen
+    seconds = gradient(spec, transformed.train, options)
+    if seconds is None:
+        return chosen
+    sizes = sizes_of(spec, len(transformed.train.x), options)
+    deadline = Deadline(options.limit, options.began)
+    options, choices = plan_by_clock(options, choices, sizes, spec, seconds, deadline)
+    return chosen._replace(options=options, choices=choices)
 
 
 def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> NetworkSpec:
