@@ -151,7 +151,7 @@ class Place:
                 return starts, result
             data = make_data(*job.transformed.train, definition.spec.dtype)
             notify = job.notifier()
-            if session.spent == 0:
+            if session.is_new:
                 notify.progress.say(time_to_take(definition, job.settings))
             try:
                 # With more, the last bits of a factorisation would depend on what other chains are

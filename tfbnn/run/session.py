@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Beginning, RunDefinition
 from tfbnn.run.description import (
     check_same_run,
@@ -29,7 +28,6 @@ from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import (
     FolderStore,
     MemoryStore,
-    committed_counters,
     committed_result,
     finished_result,
 )
@@ -46,14 +44,14 @@ class MemorySession:
         num_workers: As in `fit_posterior`.
         found: How an earlier process began the run, or None where this one is to begin it.
         search: Search, which commits on the way to the beginning.
-        spent: Seconds that earlier processes have spent on the run.
+        is_new: Whether no earlier process has worked on the run.
         ended: Why the run has ended though it might go on, in words, to be taken down; else None.
     """
 
     num_workers = 1
     found = None
     search = Search()
-    spent = 0.0
+    is_new = True
     ended: str | None = None
 
     def begin(self, plan: Plan, beginning: Beginning) -> MemoryStore:
@@ -96,12 +94,8 @@ class FolderSession:
         self.found = None if folder is None else read_beginning(folder)
 
     @property
-    def spent(self) -> float:
-        if self._folder is None or self.found is None:
-            stand = self.search.found
-            return 0.0 if stand is None else Seconds(**stand.content["seconds"]).total
-        lanes = committed_counters(self._folder, range(self._folder.num_lanes))
-        return (self.found.starts.seconds + Seconds.committed(lanes)).total
+    def is_new(self) -> bool:
+        return self.found is None and self.search.found is None
 
     def begin(self, plan: Plan, beginning: Beginning) -> FolderStore:
         del plan
