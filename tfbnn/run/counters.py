@@ -117,11 +117,6 @@ class Seconds:
         return Seconds(*(a + b for a, b in zip(self._values(), other._values())))
 
     @property
-    def total(self) -> float:
-        """All of them."""
-        return sum(self._values())
-
-    @property
     def phases(self) -> dict[str, float]:
         """Dict phase -> the seconds spent in it."""
         return {phase: getattr(self, phase) for phase in PHASES}
