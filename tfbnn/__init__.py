@@ -56,9 +56,9 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"tfbnn.{_EXPORTS[name]}"), name)
     if name in _SUBMODULES:
         return importlib.import_module(f"tfbnn.{name}")
-    from tfbnn.system.words import did_you_mean
+    from tfbnn.spec.habits import absent
 
-    raise AttributeError(f"module 'tfbnn' has no attribute {name!r}.{did_you_mean(name, __all__)}")
+    raise absent("tfbnn", name, __all__)
 
 
 def __dir__() -> list[str]:

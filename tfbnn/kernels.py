@@ -3,6 +3,7 @@
 from typing import Any
 
 from tfbnn.engine.kernels import available, kernel_classes
+from tfbnn.spec.habits import absent
 
 __all__ = ["available", *kernel_classes()]
 
@@ -10,7 +11,7 @@ __all__ = ["available", *kernel_classes()]
 def __getattr__(name: str) -> Any:
     if name in kernel_classes():
         return kernel_classes()[name]
-    raise AttributeError(f"module 'tfbnn.kernels' has no attribute {name!r}.")
+    raise absent("tfbnn.kernels", name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,9 @@ from tfbnn.system.words import did_you_mean
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
+# What has ended, and what stands in its place: said for one release. "restart" is `restart=` and `--restart`.
+FORMER: dict[str, str] = {}
+
 # What an entrance has under the first name, or another one, of a line is called by all of them elsewhere.
 _SYNONYMS = (
     ("num_results", "draws", "num_samples", "n_samples", "samples"),
@@ -96,6 +99,8 @@ def hint(name: str, known: Collection[str] = ()) -> str:
         name: What an entrance does not have.
         known: What it has.
     """
+    if name in FORMER:
+        return " " + FORMER[name]
     here = called(name, known)
     if here is not None:
         return f" It is called {here} here."
@@ -103,6 +108,11 @@ def hint(name: str, known: Collection[str] = ()) -> str:
     setting = _SETTINGS.get(first, first)
     text = HINTS.get(first) or HINTS.get(setting)
     return did_you_mean(name, known) if text is None else " " + text.replace("{name}", setting)
+
+
+def absent(module: str, name: str, known: Collection[str]) -> AttributeError:
+    """The error about a name that a module does not have, with what stands in its place."""
+    return AttributeError(f"module {module!r} has no attribute {name!r}.{hint(name, known)}")
 
 
 def explains_keywords(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
@@ -135,7 +145,7 @@ class ExplainsAttributes:
 
         def __getattr__(self, name: str) -> Any:
             """AttributeError for what there is not, as without; of known habits with a remedy."""
-            if name in HINTS:
+            if name in HINTS or name in FORMER:
                 message = f"A {type(self).__name__} has no {name!r}.{hint(name)}"
                 raise AttributeError(message, name=name, obj=self)
             # Raises again what brought us here, which of a property may be a NotFittedError.

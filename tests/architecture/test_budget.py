@@ -1,0 +1,19 @@
+"""How much code there may be: whoever adds a capability takes something needless away."""
+
+from tests.architecture.code_lines import counts, num_code_lines
+
+MOST_LINES = 36_000
+MOST_FILES = 470
+MOST_LINES_OF_A_ROOM = 4_000
+
+
+def test_the_package_stays_within_its_budget():
+    found = counts()
+    assert sum(lines for lines, _ in found.values()) <= MOST_LINES
+    assert sum(files for _, files in found.values()) <= MOST_FILES
+    assert max(lines for lines, _ in found.values()) <= MOST_LINES_OF_A_ROOM
+
+
+def test_docstrings_comments_and_blank_lines_are_not_code():
+    source = '"""What it is."""\n\n# Why.\nx = """\n\n"""\n\ndef f():\n    """Says it."""\n    return (\n        x\n    )\n'
+    assert num_code_lines(source) == 3 + 1 + 3
