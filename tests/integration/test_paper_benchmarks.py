@@ -178,19 +178,6 @@ def test_pcn(run_quickly):
     assert all(len(row["outputs"]["ess"]) == 100 for row in tuned.values())
 
 
-@pytest.mark.slow
-def test_sms_ubu(run_quickly):
-    table, rows = run_quickly("sms_ubu")
-    assert "## Beside full-batch HMC" in table and "## Beside the tolerance" in table
-    (hmc,) = (row for row in rows if row["key"] == "hmc")
-    sweeps = [row for row in rows if row["key"].startswith("sms_ubu")]
-    assert len(sweeps) == 7 and len(hmc["mean"]) == 500
-    for row in sweeps:
-        # In passes over the rows, of which there are to be a tenth.
-        assert 0.05 < row["gradients"]["sampling"] / hmc["gradients"]["sampling"] < 0.11
-        assert min(row["step_size"]) > 0.0 and min(row["sd"]) > 0.0
-
-
 def test_digits_networks(run_quickly, tmp_path):
     table, rows = run_quickly("digits_networks")
     assert table.count("| flattened, 2 |") == 3 and "nan" not in table

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tfbnn.run.options import Numbers
-from tfbnn.run.plan import LONGEST_BLOCK, Planned, make_legs, power_of_two
+from tfbnn.run.plan import LONGEST_BLOCK, Planned, power_of_two
 from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 
@@ -37,20 +37,6 @@ def estimated_seconds(
 ) -> float:
     """About how long so many transitions of a chain take on one core, from settings alone."""
     return seconds_of(num_transitions * _flops_per_transition(spec, settings, num_rows))
-
-
-def gradients_of_starts(spec: Sampled, settings: Planned, num_burnin_steps: int) -> float:
-    """About how many gradients the kernel takes to start a chain, and again after every window."""
-    legs = make_legs(settings, num_burnin_steps, 0, 1)
-    return settings.work_of_a_start(spec) * (1 + sum(leg.renew for leg in legs))
-
-
-def estimated_seconds_of_starts(
-    spec: Sampled, settings: Planned, num_rows: int, num_burnin_steps: int
-) -> float:
-    """About how long `gradients_of_starts` take on one core."""
-    gradients = gradients_of_starts(spec, settings, num_burnin_steps)
-    return seconds_of(gradients * _flops_per_gradient(spec, settings, num_rows))
 
 
 def most_results(

@@ -15,7 +15,10 @@ _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 # What has ended, and what stands in its place: said for one release. "restart" is `restart=` and `--restart`.
-FORMER: dict[str, str] = {}
+FORMER = {
+    "SMSUBU sms_ubu": "Kernels see all rows: use kernel='hmc', or a sample of the rows.",
+}
+FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
 
 # What an entrance has under the first name, or another one, of a line is called by all of them elsewhere.
 _SYNONYMS = (

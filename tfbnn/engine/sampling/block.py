@@ -177,26 +177,22 @@ def make_block(
     return compiled(block, jit_compile=jit_compile)
 
 
-def bootstrap(spec, settings, data, z, centre, linear_map, reference, step):
+def bootstrap(spec, settings, data, z, linear_map, reference, step):
     """Kernel results at z: mostly one gradient, by a program that is there already.
 
     What kernels need besides is worth a compilation only where there are many blocks of rows.
-    Kernels that compare batches do so around `centre`, another position [C, P].
     """
     function = _bootstrap(spec, settings)
-    if settings.compares_batches or data.length > rows_per_block(spec, len(z)):
+    if data.length > rows_per_block(spec, len(z)):
         function = _compiled_bootstrap(spec, settings)
-    z, centre = tf.convert_to_tensor(z), tf.convert_to_tensor(centre)
-    return function(z, centre, data, as_tensors(linear_map), reference, step)
+    return function(tf.convert_to_tensor(z), data, as_tensors(linear_map), reference, step)
 
 
 def _bootstrap(spec, settings):
     potential = settings.potential(spec)
 
-    def results(z, centre, data, linear_map, reference, step):
+    def results(z, data, linear_map, reference, step):
         kernel = _kernel(potential, settings, data, linear_map, reference, step)
-        if settings.compares_batches:
-            return kernel.bootstrap_results(z, centre)
         return kernel.bootstrap_results(z)
 
     return results
