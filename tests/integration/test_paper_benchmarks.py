@@ -71,17 +71,6 @@ def test_relu_energy_error(run_quickly):
 
 
 @pytest.mark.realdata
-def test_coarsening(run_quickly, tmp_path):
-    table, rows = run_quickly("coarsening", "--only", "airfoil")
-    assert "## airfoil, 100 training rows" in table and "nan" not in table
-    assert (tmp_path / "coarsening.png").stat().st_size > 10_000
-    (row,) = rows
-    assert len(row["powers"]) == 13 and row["powers"][-1] == 1.0
-    # Much data and little noise: with next to none of the likelihood errors are larger.
-    errors = row["scores"]["rmse_transformed"]
-    assert errors[0] > 1.2 * errors[-1]
-
-
 def test_xor(run_quickly, tmp_path):
     table, rows = run_quickly("xor_iris", "--only", "xor", "--samplers", "random walk", "MALA")
     assert "2-2-1 on XOR: 9 weights, 10 chains" in table and "nan" not in table

@@ -65,7 +65,6 @@ def most_results(
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
     draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize
-    draw_bytes *= len(settings.temperatures) if settings.keep_rungs else 1
     most = min(
         math.inf if is_limited else affordable,
         _DRAWS_BYTES / draw_bytes,

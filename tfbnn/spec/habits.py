@@ -14,8 +14,11 @@ from tfbnn.system.words import did_you_mean
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
-# What has ended, and what stands in its place: said for one release. "restart" is `restart=` and `--restart`.
+# What has ended, and what stands in its place: said for one release, of options in either spelling.
 FORMER = {
+    "restart": "Fit again with another seed, or start chains where others are: initial_state=. model.basins() "
+    "says which share one.",
+    "keep_rungs coarsening": "Fit with one likelihood_power after the other, and compare model.evaluate(x, y).",
     "SMSUBU sms_ubu": "Kernels see all rows: use kernel='hmc', or a sample of the rows.",
 }
 FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
@@ -85,6 +88,16 @@ _HINTS = {
 HINTS = {word: text for words, text in _HINTS.items() for word in words.split()}
 # What a setting is called where the sentence about it speaks of its own name.
 _SETTINGS = {"max_iter": "epochs", "target_accept": "target_accept_prob"}
+
+
+def without_former(entry: dict[str, Any]) -> dict[str, Any]:
+    """Settings in a file without those that have ended, which decide no draw that is still to come."""
+    return {name: value for name, value in entry.items() if name not in FORMER}
+
+
+def without_former_defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    """Settings in a file without those that have ended and asked for nothing."""
+    return {name: value for name, value in entry.items() if value or name not in FORMER}
 
 
 def called(name: str, known: Collection[str]) -> str | None:

@@ -125,11 +125,6 @@ class Kernel(ABC):
         return (1.0,)
 
     @property
-    def keep_rungs(self) -> bool:
-        """Whether the draws of all `temperatures` are kept, not only those of the last."""
-        return False
-
-    @property
     def rung_obstacle(self) -> str | None:
         """Why PowerPosterior cannot move its rungs with this kernel, or None."""
         if self.couples_chains:

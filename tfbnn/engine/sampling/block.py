@@ -17,7 +17,7 @@ from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.row_blocks import rows_per_block
-from tfbnn.engine.density.rungs import by_chain, of_posterior
+from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
@@ -80,7 +80,7 @@ class BlockOutput(NamedTuple):
             that took most, because rows are moved together and all wait for that one.
         draws: Kept coordinates [slots, C, P].
         statistics: Dict of the kept draws' statistics, [slots, C] each; with several rungs also
-            rung_log_likelihood [slots, C, m], and where rungs are kept rung_draws [slots, C, m, P].
+            rung_log_likelihood [slots, C, m].
         acceptance_sum: Sum of the acceptance rates of all transitions [C], float64, each rounded to
             a multiple of 2^-30: sums of these are exact, however transitions are split into blocks.
         num_divergent: Number of divergent transitions [C].
@@ -145,8 +145,6 @@ def make_block(
                 ),
             )
             kept = _kept(settings, state, statistics, step_size)
-            if settings.keep_rungs:
-                kept["rung_draws"] = by_chain(coordinates, settings.temperatures)
             num_gradients = tf.reshape(statistics.n_steps, [-1, len(settings.temperatures)])
             # Every transition writes to its slot; the last one before the slot changes is kept.
             slot = (control.first + index) // control.stride - control.first // control.stride
@@ -250,8 +248,6 @@ def _empty_output(z: Tensor, settings: Kernel, num_slots: int) -> BlockOutput:
     }
     if num_rungs > 1:
         statistics["rung_log_likelihood"] = slots(tf.float64, [*chains, num_rungs])
-    if settings.keep_rungs:
-        statistics["rung_draws"] = slots(z.dtype, [*chains, num_rungs, z.shape[1]])
     return BlockOutput(
         num_transitions=tf.constant(0),
         num_sequential=tf.constant(0),
