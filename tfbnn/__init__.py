@@ -38,7 +38,6 @@ _SUBMODULES = (
     "priors",
     "likelihoods",
     "kernels",
-    "networks",
     "datasets",
     "storage",
     "plots",
