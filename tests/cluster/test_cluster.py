@@ -378,19 +378,19 @@ class TestTasks:
             3: (lambda: raise_error(wrong),),
         }
         crew = Stopped(FOUR, FakeClient(), calls, str(tmp_path))
-        ending = crew.run([[lane] for lane in calls], notify=lambda event: True)
+        ending = crew.run(calls, notify=lambda event: True)
         assert ending.failures == {(3,): wrong} and not crew.repeated and not ending.interrupted
         assert not os.listdir(tmp_path)
 
     def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
         crew = Stopped(FOUR, FakeClient("connecting"), {0: (lambda: False,)}, str(tmp_path))
-        crew.run([[0]], notify=lambda event: True)
+        crew.run([0], notify=lambda event: True)
         assert len(list(tmp_path.glob("stop-*"))) == 1 and not crew.failures
 
     def test_attempts_in_vain_end_with_advice(self, tmp_path):
         crew = Tasks(FOUR, FakeClient(), {0: (lambda: False,)}, str(tmp_path))
         Path(crew._sign).touch()
-        crew.run([[0]], notify=lambda event: False)
+        crew.run([0], notify=lambda event: False)
         assert "5 times in a row" in str(crew.failures[0])
         assert str(crew.failures[0]).endswith("a longer lifetime of workers.")
         assert crew.repeated == {(0, "worker closed"): 4}

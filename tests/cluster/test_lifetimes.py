@@ -54,7 +54,7 @@ def test_each_attempt_gets_further(tmp_path, monkeypatch):
         attempts += 1
         crew = PreparationTask(plan, client, folder, path, 0)
         crew.running[Closed()] = 0
-        assert [ended.left for ended in crew.reports()] == [[0]]
+        assert not list(crew.reports()) and crew._waiting
         reached.append(crew.counters[0].transition)
     assert attempts == 3 + 2 * 2 and reached == sorted(set(reached))
     assert_same_draws(tfbnn.resume(path, verbose=0)[0], expected)

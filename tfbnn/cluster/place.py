@@ -88,7 +88,7 @@ class Cluster(Place):
         folder = folder or make_preparation(path, definition)
         plan = make_plan(job.settings, definition, [chains])
         crew = PreparationTask(plan, self._client, folder, path, options.commit_interval)
-        ending = crew.run([[0]], lambda event: False)
+        ending = crew.run([0], lambda event: False)
         if ending.interrupted:
             raise KeyboardInterrupt
         for error in ending.failures.values():

@@ -204,7 +204,6 @@ def _settle(
     """
     from tfbnn.engine.density.own_classes import check_own_densities
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
-    from tfbnn.engine.running.driver import check_workers
     from tfbnn.engine.running.scouting import check_restart
     from tfbnn.engine.starts.given import given_starts
 
@@ -258,7 +257,6 @@ def _settle(
         initial_state=given,
     )
     check_can_be_saved(definition, transformed)
-    check_workers(options.num_workers, spec, settings)
     if options.restart is not None:
         check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)

@@ -114,7 +114,6 @@ class SampledNetwork(
         output: StrPath | None = None,
         resume: bool = False,
         commit_interval: float = 30.0,
-        num_workers: int | str = "auto",
         jit_compile: bool = True,
         restart: Restart | None = None,
         verbose: int | str = "auto",
@@ -220,20 +219,6 @@ class SampledNetwork(
             commit_interval: Seconds after which the next block of transitions, or the next steps of
                 pretraining, end with a commit, default 30: what a kill can lose at most, besides
                 one block. Phases of the chains end with one.
-            num_workers: Processes that advance the chains on a CPU, each with one thread per
-                operation; 1: none, all chains run in threads of this process, on all its cores. A
-                larger number: a process that crashes is replaced, up to three times without a
-                commit between, and goes on from its last commit without disturbing the others;
-                without `output` they write to a temporary folder. "auto" (default): one per core,
-                or one in all where each chain keeps all cores (of 2^18 rows and more), for runs with
-                `output` that will take ten minutes or more (estimated from the settings), because
-                there a crash must not end everything; else 1, because threads start at once and are
-                faster (by a sixth: benchmarks/results/workers.md). A resumed run goes on as it was
-                begun. Chains that advance in one program stay in this
-                process: on a GPU, of a kernel whose chains learn from each other, and eight or more
-                of a tiny network. So do, with "auto", those of a prior or noise of your own in a
-                script or notebook, which processes could not import. With one thread per operation
-                either way the draws have the same bits.
             jit_compile: Compile with XLA, default True.
             restart: "best": move chains that a first, short part of the run shows to be hopeless to
                 where the best ones are. None (default): every chain stays where its own start leads
@@ -274,9 +259,8 @@ class SampledNetwork(
             RunFolderError: When `output` holds something else, a run that is not to be resumed, or
                 one that was begun with other rows, settings or versions, which are named;
                 RunLockedError when another process is at work there.
-            ChainError: When a chain failed on the way, or its worker processes crashed four times
-                in a row without a commit; the draws of the others are in `model.posterior`, and
-                what the chain had committed is in `output`.
+            ChainError: When a chain failed on the way; the draws of the others are in
+                `model.posterior`, and what the chain had committed is in `output`.
             KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler, within
                 seconds: a block that takes longer is left behind. What was kept so far is in
                 `model.posterior`, as after a callback's stop, and committed. Chains that failed
@@ -308,7 +292,6 @@ class SampledNetwork(
             output=output,
             resume=resume,
             commit_interval=commit_interval,
-            num_workers=num_workers,
             column_names=column_names_of(y, earlier and earlier.target_names),
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
@@ -601,7 +584,6 @@ def resume(
     until: Until | str | None = "auto",
     max_seconds: float | None = None,
     commit_interval: float = 30.0,
-    num_workers: int | str = "auto",
     verbose: int | str = "auto",
     callbacks: Sequence[Any] = (),
     custom: Sequence[type] = (),
@@ -615,7 +597,7 @@ def resume(
             unless num_results is given.
         max_seconds: Wall-clock seconds from this call to the end, as in `fit_posterior`. Default
             None: the limit that the run was begun with, if any, counted from now.
-        commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
+        commit_interval, verbose, callbacks: As in `fit_posterior`.
         custom: Classes of your own that the model may have, as in `load`.
 
     Returns:
@@ -635,7 +617,6 @@ def resume(
         until=until,
         max_seconds=max_seconds,
         commit_interval=commit_interval,
-        num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
         custom=check_custom(without_layers(custom)),

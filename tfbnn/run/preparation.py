@@ -95,7 +95,7 @@ def opened_search(path: StrPath, definition: RunDefinition, options: Any) -> Ite
 
         def writer() -> LaneWriter:
             if not opened:
-                folder = found or make_preparation(path, definition, options.num_workers)
+                folder = found or make_preparation(path, definition)
                 opened.append(stack.enter_context(folder.writer(0)))
             return opened[0]
 
@@ -137,14 +137,11 @@ def has_begun(path: StrPath) -> bool:
     return RunFolder.around(path) is not None or os.path.isdir(_place(path))
 
 
-def make_preparation(
-    path: StrPath, definition: RunDefinition, num_workers: int | str = "auto"
-) -> RunFolder:
-    """Makes the RunFolder for a search; `tfbnn.resume` goes on with so many workers."""
+def make_preparation(path: StrPath, definition: RunDefinition) -> RunFolder:
+    """Makes the RunFolder for a search."""
     from tfbnn.storage import RunFolder
 
-    content = definition_to_json(definition) | {"num_workers": num_workers}
-    arrays = definition_to_arrays(definition)
+    content, arrays = definition_to_json(definition), definition_to_arrays(definition)
     return RunFolder.create(_place(path), content, arrays, 1)
 
 

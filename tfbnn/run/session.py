@@ -6,7 +6,6 @@ when a run goes on, so that a run is finished as it was begun or not at all.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -41,14 +40,12 @@ class MemorySession:
     """A run whose draws stay in the memory of this process.
 
     Attributes:
-        num_workers: As in `fit_posterior`.
         found: How an earlier process began the run, or None where this one is to begin it.
         search: Search, which commits on the way to the beginning.
         is_new: Whether no earlier process has worked on the run.
         ended: Why the run has ended though it might go on, in words, to be taken down; else None.
     """
 
-    num_workers = 1
     found = None
     search = Search()
     is_new = True
@@ -90,7 +87,6 @@ class FolderSession:
         self.search, self.ended = search, MemorySession.ended
         self._folder, self._begin = folder, begin
         self._commit_interval = options.commit_interval
-        self.num_workers = options.num_workers
         self.found = None if folder is None else read_beginning(folder)
 
     @property
@@ -122,7 +118,6 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
     """Yields the Session of a fit in this process.
 
     While it is open, no other process begins a run in a folder where this one has not begun yet.
-    Without `options.output`, worker processes write to a folder that is removed at the end.
 
     Raises:
         RunFolderError: When the folder holds a run and this is not to go on with it, or when it was
@@ -132,13 +127,11 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
     """
     from tfbnn.storage import RunFolder
 
-    if options.output is None and options.num_workers in ("auto", 1):
+    path = options.output
+    if path is None:
         yield MemorySession()
         return
     with ExitStack() as stack:
-        path = options.output or stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="tfbnn-", ignore_cleanup_errors=True)
-        )
         folder = find_run(path, definition, options.resume)
         if folder is not None:
             go_on = partial(extend_run, folder, definition.sampling)
@@ -154,8 +147,7 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
 
             session = FolderSession(options, None, begin, search)
         yield session
-    if options.output is not None:
-        session.take_down_end()
+    session.take_down_end()
 
 
 def find_run(path: StrPath, definition: RunDefinition, resume: bool) -> RunFolder | None:

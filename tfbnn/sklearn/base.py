@@ -85,7 +85,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
     likelihood_power: float = 1.0
     effort: float = _EFFORT
     restart: Restart | None = None
-    num_workers: int | str = AUTO
     jit_compile: bool = True
     random_state: Any = None
     verbose: int | str = 0
@@ -189,7 +188,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                 likelihood_power=self.likelihood_power,
                 effort=self.effort,
                 seed=seed,
-                num_workers=self.num_workers,
                 jit_compile=self.jit_compile,
                 restart=self.restart,
                 verbose=self.verbose,

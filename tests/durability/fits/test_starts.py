@@ -14,7 +14,6 @@ from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, sm
 from tests.support.starts import SEARCHES
 from tfbnn.engine.starts import adam
 from tfbnn.exceptions import NotFittedError, RunFolderError
-from tfbnn.fit.resuming import read_run
 from tfbnn.run.preparation import preparation_in
 from tfbnn.storage import RunFolder
 
@@ -160,13 +159,3 @@ def test_a_killed_search_goes_on_bitwise(tmp_path, whole):
     assert stand["stage"] == "newton" and stand["done"] == 1
     model, _ = small_fit(output=path, resume=True, **SEARCHES["mini-batches"])
     np.testing.assert_allclose(model.posterior.draws, whole["mini-batches"][0].posterior.draws)
-
-
-def test_resume_has_the_workers_of_the_beginning(tmp_path):
-    """With others the last bits of the draws might differ."""
-    for number in (1, 2):
-        path = tmp_path / f"run{number}"
-        options = SEARCHES["mini-batches"] | {"num_workers": number}
-        small_fit(output=path, callbacks=[stop_at("pretraining", 2)], **options)
-        assert read_run(path)[1].num_workers == number
-        assert read_run(path, num_workers=3)[1].num_workers == 3

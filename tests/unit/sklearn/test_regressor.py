@@ -50,7 +50,6 @@ def test_settings_reach_the_model_and_its_fit(fits):
         effort=0.1,
         calibrate=False,
         restart="best",
-        num_workers=2,
         jit_compile=False,
         verbose=1,
     )
