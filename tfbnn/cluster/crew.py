@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from tfbnn.run.crew import Crew
 from tfbnn.run.events import Event
 from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore
-from tfbnn.storage import RunFolder
 from tfbnn.storage.run.folder import STOP
 
 _POLL_SECONDS = 0.1
@@ -142,32 +140,6 @@ class Tasks(Crew):
         for future in waiting:
             del self.running[future]
             future.cancel()
-
-
-class PreparationTask(Tasks):
-    """The task that finds the starts of a run; what it has committed counts as transitions."""
-
-    def __init__(
-        self, plan: Plan, client: Any, preparation: RunFolder, path: str, interval: float
-    ) -> None:
-        """
-        Args:
-            plan: Plan of one lane.
-            client: As in `Tasks`.
-            preparation: RunFolder of the search.
-            path: The run folder to be made.
-            interval: Seconds between commits.
-        """
-        call = tasks.prepare, preparation.path, preparation.run_id, path, interval
-        super().__init__(plan, client, {0: call}, path)
-        self._preparation = preparation
-
-    def look(self) -> None:
-        # The next attempt says what is wrong.
-        with contextlib.suppress(OSError, RunFolderError):
-            found = self._preparation.checkpoint(0)
-            generation = 0 if found is None else found.generation
-            self.counters[0] = replace(self.counters[0], transition=generation)
 
 
 class LaneTasks(Tasks):

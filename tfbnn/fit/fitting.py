@@ -151,15 +151,13 @@ class Place:
                 return starts, result
             data = make_data(*job.transformed.train, definition.spec.dtype)
             notify = job.notifier()
-            if session.is_new:
+            if session.found is None:
                 notify.progress.say(time_to_take(definition, job.settings))
             try:
                 # With more, the last bits of a factorisation would depend on what other chains are
                 # doing.
                 with single_threaded_blas():
-                    starts = starts or starts_of(
-                        definition, job.transformed, data, notify, session.search
-                    )
+                    starts = starts or starts_of(definition, job.transformed, data, notify)
                     result = run_chains(
                         definition, job.settings, data, starts, session, notify, job.goal
                     )

@@ -216,9 +216,9 @@ class SampledNetwork(
                 missing, default False. The run must have been begun with the same rows and
                 arguments, on the same versions; `until` may be another one, and `num_results`
                 larger than it was. What comes out has the bits of a run that nothing interrupted.
-            commit_interval: Seconds after which the next block of transitions, or the next steps of
-                pretraining, end with a commit, default 30: what a kill can lose at most, besides
-                one block. Phases of the chains end with one.
+            commit_interval: Seconds after which the next block of transitions ends with a commit,
+                default 30: what a kill can lose at most, besides one block. Phases of the chains end
+                with one, and so does the search for starts; a kill before begins that again.
             jit_compile: Compile with XLA, default True.
             restart: "best": move chains that a first, short part of the run shows to be hopeless to
                 where the best ones are. None (default): every chain stays where its own start leads

@@ -6,7 +6,6 @@ from typing import Any
 
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions
-from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.until import Until
 from tfbnn.system.paths import StrPath
@@ -31,9 +30,7 @@ def read_run(
     from tfbnn.engine.kernels import kernel_from_json
     from tfbnn.storage import RunFolder
 
-    # A run that was stopped before it began is described by the search for its starts.
-    search = preparation_in(folder)
-    definition = read_fit_definition(search or RunFolder.open(folder), custom)
+    definition = read_fit_definition(RunFolder.open(folder), custom)
     begun = definition.sampling
     if until == "auto" and num_results is None:
         until = begun.until

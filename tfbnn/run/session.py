@@ -22,7 +22,6 @@ from tfbnn.run.description import (
 )
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Plan
-from tfbnn.run.preparation import Search, opened_search, remove_preparation
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import (
     FolderStore,
@@ -41,14 +40,10 @@ class MemorySession:
 
     Attributes:
         found: How an earlier process began the run, or None where this one is to begin it.
-        search: Search, which commits on the way to the beginning.
-        is_new: Whether no earlier process has worked on the run.
         ended: Why the run has ended though it might go on, in words, to be taken down; else None.
     """
 
     found = None
-    search = Search()
-    is_new = True
     ended: str | None = None
 
     def begin(self, plan: Plan, beginning: Beginning) -> MemoryStore:
@@ -75,23 +70,17 @@ class FolderSession:
         options: FitOptions,
         folder: RunFolder | None,
         begin: Callable[[Beginning], RunFolder],
-        search: Search = MemorySession.search,
     ) -> None:
         """
         Args:
             options: Those of the fit.
             folder: RunFolder of a run that has begun, or None.
             begin: Makes the folder of one that has not, or extends it, and returns it.
-            search: Search of a run that has not begun.
         """
-        self.search, self.ended = search, MemorySession.ended
+        self.ended = MemorySession.ended
         self._folder, self._begin = folder, begin
         self._commit_interval = options.commit_interval
         self.found = None if folder is None else read_beginning(folder)
-
-    @property
-    def is_new(self) -> bool:
-        return self.found is None and self.search.found is None
 
     def begin(self, plan: Plan, beginning: Beginning) -> FolderStore:
         del plan
@@ -138,14 +127,7 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
             session = FolderSession(options, folder, lambda beginning: go_on())
         else:
             make = stack.enter_context(RunFolder.reserved(path))
-            search = stack.enter_context(opened_search(path, definition, options))
-
-            def begin(beginning: Beginning) -> RunFolder:
-                begun = make_run(make, definition, beginning)
-                remove_preparation(path)
-                return begun
-
-            session = FolderSession(options, None, begin, search)
+            session = FolderSession(options, None, partial(make_run, make, definition))
         yield session
     session.take_down_end()
 

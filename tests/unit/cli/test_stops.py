@@ -202,19 +202,6 @@ def test_what_else_is_in_the_folder_stays(tmp_path, model, capsys):
     assert "could not be removed" in capsys.readouterr().err
 
 
-def test_a_search_that_cannot_end_well_is_not_kept(tmp_path, model):
-    path = str(tmp_path / "bnn.h5")
-    os.mkdir(f"{path}.run")
-    RunFolder.create(f"{path}.run/preparation", {}, {}, 1)
-
-    def go_on():
-        raise tfbnn.StartError("the density is not finite")
-
-    with pytest.raises(tfbnn.StartError):
-        end(model, go_on, f"{path}.run", path)
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_folder_of_the_user_has_another_name(run, folder):
     code, _, err = run("fit rows.csv --target y --layers 5 --output any.h5.run")
     assert code == 2 and "choose another name" in err

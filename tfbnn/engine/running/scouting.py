@@ -7,7 +7,7 @@ It is a resampling step of sequential Monte Carlo (Del Moral, Doucet and Jasra 2
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.options import Sampling
-from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Failures
 from tfbnn.run.session import MemorySession
@@ -33,7 +32,6 @@ from tfbnn.spec.rows import TransformedRows, reference_rows
 from tfbnn.spec.symmetries import random_copies
 from tfbnn.system.arrays import Array
 
-_STAGE = "scouting"
 # Basins with less than e^-20 of the mass of the best would get no draw of any run.
 HOPELESS_NATS = 20.0
 # Of the transitions of warm-up; and the draws that they are followed by.
@@ -60,22 +58,12 @@ def check_restart(spec: NetworkSpec, settings: Kernel) -> None:
         raise ValueError(f"restart='best' does not go with {what}. Use restart=None.")
 
 
-def scouted_starts(search: Search) -> Starts | None:
-    """The starts that an earlier process was about to scout from, or None."""
-    found = search.found_in(_STAGE)
-    if found is None:
-        return None
-    content = found.content
-    return Starts(found.arrays["theta"], content["text"], Seconds(**content["seconds"]))
-
-
 def restarted(
     definition: FitDefinition,
     transformed: TransformedRows,
     data: Data,
     starts: Starts,
     notify: Notifier,
-    search: Search,
 ) -> Starts:
     """The Starts after scouting: where chains got to, hopeless ones at draws of the best basin.
 
@@ -85,11 +73,8 @@ def restarted(
         data: Tensors of the training rows.
         starts: Starts to scout from.
         notify: Notifier; when it asks to stop, the starts stay as they are.
-        search: Where the starts are committed before.
     """
     began, spec, sampling = time.perf_counter(), definition.spec, definition.sampling
-    content = {"stage": _STAGE, "text": starts.text, "seconds": asdict(starts.seconds)}
-    search.keep(lambda: Stand(content, {"theta": starts.theta}), now=True)
     settings, _ = kernel_from_json(definition.kernel).resolve(spec, definition.num_rows)
     scouts = replace(definition, sampling=_scouting(sampling))
     try:

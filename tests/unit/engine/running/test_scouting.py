@@ -20,7 +20,6 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.priors import Normal
 from tfbnn.run.definition import Starts
 from tfbnn.run.options import FitOptions
-from tfbnn.run.preparation import preparation_in
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
@@ -183,22 +182,6 @@ def test_a_run_folder_has_the_same_bits_and_says_the_same(starting, tmp_path):
     np.testing.assert_array_equal(more.posterior.draws[:, :16], expected.posterior.draws)
     with pytest.raises(RunFolderError, match="restart is 'best' there and None here"):
         fit(output=tmp_path / "run", resume=True, **chains | {"restart": None})
-
-
-@pytest.mark.statistics
-def test_a_run_that_is_stopped_while_it_scouts_goes_on_bitwise(starting, tmp_path):
-    path, chains = tmp_path / "run", starting(RIGHT, LEFT) | {"restart": "best"}
-    expected, _ = fit(**chains)
-    fit(output=path, callbacks=[lambda event: event["phase"] == "warmup"], **chains)
-    assert preparation_in(path) is not None
-
-    def searched_again(*arguments):
-        raise AssertionError("the starts were there")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(begin_elsewhere, "find_starts", searched_again)
-        found, _ = tfbnn.resume(path, verbose=0)
-    assert_same_draws(found, expected)
 
 
 @pytest.mark.parametrize(
