@@ -116,7 +116,6 @@ def chain(case, problem, folder, seconds):
             verbose=0,
             output=folder,
             resume=True,
-            num_workers=1,
             callbacks=[Deadline(seconds)],
         )
     if run.num_results < case["num_results"]:

@@ -16,7 +16,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
-_OTHERS = {"output", "num_workers", "column_names", "began"}
+_OTHERS = {"output", "column_names", "began"}
 
 
 def fit(
@@ -98,7 +98,7 @@ def _check_classes(spec: NetworkSpec) -> None:
     if names:
         raise ValueError(
             "Tasks on a cluster import no code of a run's author, received a model with "
-            f"{', '.join(names)} of your own. Use fit_posterior, with num_workers for several processes."
+            f"{', '.join(names)} of your own. Use fit_posterior."
         )
 
 

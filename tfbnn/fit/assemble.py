@@ -16,7 +16,6 @@ from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
-from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
@@ -214,11 +213,6 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
     from tfbnn.storage import RunFolder
     from tfbnn.storage.model.contents import from_arrays, to_arrays
 
-    if preparation_in(path) is not None:
-        raise NotFittedError(
-            f"The run in {path!r} has not begun to sample: its chains have no starts yet. Wait for "
-            "it, or go on with it: tfbnn resume."
-        )
     folder = RunFolder.open(path)
     try:
         definition = read_fit_definition(folder, custom)

@@ -148,15 +148,13 @@ class Place:
                 return starts, result
             data = make_data(*job.transformed.train, definition.spec.dtype)
             notify = job.notifier()
-            if session.is_new:
+            if session.found is None:
                 notify.progress.say(time_to_take(definition, job.settings))
             try:
                 # With more, the last bits of a factorisation would depend on what other chains are
                 # doing.
                 with single_threaded_blas():
-                    starts = starts or starts_of(
-                        definition, job.transformed, data, notify, session.search
-                    )
+                    starts = starts or starts_of(definition, job.transformed, data, notify)
                     result = run_chains(
                         definition, job.settings, data, starts, session, notify, job.goal
                     )
@@ -201,7 +199,6 @@ def _settle(
     """
     from tfbnn.engine.density.own_classes import check_own_densities
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
-    from tfbnn.engine.running.driver import check_workers
     from tfbnn.engine.starts.given import given_starts
 
     check_early_stopping(options.pretraining, validation)
@@ -254,7 +251,6 @@ def _settle(
         initial_state=given,
     )
     check_can_be_saved(definition, transformed)
-    check_workers(options.num_workers, spec, settings)
     goal = make_goal(definition, transformed, settings)
     return Job(definition, transformed, settings, geometry, options, goal, History())
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions
-from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.until import Until
 from tfbnn.system.paths import StrPath
@@ -26,17 +25,12 @@ def read_run(
     Args:
         folder: The run folder.
         num_results, until, max_seconds, custom: As in `tfbnn.resume`.
-        options: Fields of FitOptions that decide no draw: commit_interval, num_workers, verbose,
-            callbacks.
+        options: Fields of FitOptions that decide no draw: commit_interval, verbose, callbacks.
     """
     from tfbnn.engine.kernels import kernel_from_json
     from tfbnn.storage import RunFolder
 
-    # A run that was stopped before it began is described by the search for its starts.
-    search = preparation_in(folder)
-    definition = read_fit_definition(search or RunFolder.open(folder), custom)
-    if search is not None and options.get("num_workers", "auto") == "auto":
-        options["num_workers"] = search.description.get("num_workers", "auto")
+    definition = read_fit_definition(RunFolder.open(folder), custom)
     begun = definition.sampling
     if until == "auto" and num_results is None:
         until = begun.until

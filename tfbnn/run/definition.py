@@ -113,10 +113,10 @@ class Beginning(NamedTuple):
         starts: Where its chains start.
         start_log_prob: The log densities there [C].
         layout: Which chains advance together, and in which blocks.
-        in_workers: Whether worker processes advance them.
+        in_workers: Whether they advance with one thread per operation, as on a cluster.
     """
 
     starts: Starts
     start_log_prob: Array
     layout: Layout
-    in_workers: bool
+    in_workers: bool = False

@@ -120,7 +120,6 @@ class FitOptions(Numbers):
     output: StrPath | None = None
     resume: bool = False
     commit_interval: float = 30.0
-    num_workers: int | str = "auto"
     verbose: int | str = "auto"
     callbacks: Sequence[Any] = ()
     column_names: dict[str, list[str]] = field(default_factory=dict)
@@ -147,13 +146,6 @@ class FitOptions(Numbers):
             )
         self._check_initial_state()
         self._set("resume", check_flag("resume", self.resume))
-        if isinstance(self.num_workers, str):
-            if self.num_workers != "auto":
-                raise ValueError(
-                    f"num_workers must be 'auto' or an integer, received {self.num_workers!r}."
-                )
-        else:
-            check_integer("num_workers", self.num_workers, minimum=1)
         self._check_output()
         if self.verbose not in ("auto", 0, 1, 2):
             raise ValueError(f"verbose must be 'auto', 0, 1 or 2, received {self.verbose!r}.")

@@ -20,7 +20,7 @@ class Ending:
     Attributes:
         interrupted: Whether a KeyboardInterrupt ended it.
         failures: Dict tuple of chains -> the exception that ended them.
-        notes: Lines on what happened to worker processes.
+        notes: Lines on tasks of a cluster that were tried again.
         ended: Why the run was over before its last draw, or there, by what its draws are worth;
             None where nobody asked, or it was stopped.
     """

@@ -83,7 +83,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
     pretraining: Any = AUTO
     likelihood_power: float = 1.0
     effort: float = _EFFORT
-    num_workers: int | str = AUTO
     jit_compile: bool = True
     random_state: Any = None
     verbose: int | str = 0
@@ -187,7 +186,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                 likelihood_power=self.likelihood_power,
                 effort=self.effort,
                 seed=seed,
-                num_workers=self.num_workers,
                 jit_compile=self.jit_compile,
                 verbose=self.verbose,
                 **of_fit,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
-
-from tfbnn.spec.own.importing import import_obstacle
 
 # Batches of positions, tensors [C, P], -> log density, tensor [C].
 Function = Callable[[Any], Any]
@@ -62,20 +60,6 @@ class DensitySpec:
         """Whether this is what `to_json` of such a spec writes, and not that of a model."""
         return _KEYS[0] in entry
 
-    def bringing(self, names: Sequence[str], functions: Sequence[Function]) -> DensitySpec:
-        """The same with its functions, which the caller names because it trusts them.
-
-        Raises:
-            ValueError: When the spec has others.
-        """
-        if tuple(names) != self.names:
-            raise ValueError(f"The log density is {self.names}, received {tuple(names)}.")
-        return replace(self, functions=tuple(functions), identity=object())
-
     @property
     def own_names(self) -> tuple[str, ...]:
         return self.names
-
-    @property
-    def import_obstacle(self) -> str | None:
-        return import_obstacle(self.functions)

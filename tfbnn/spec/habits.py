@@ -16,6 +16,9 @@ _Result = TypeVar("_Result")
 
 # What has ended, and what stands in its place: said for one release, of options in either spelling.
 FORMER = {
+    "num_workers": "Chains run in threads on all cores; tfbnn.cluster.fit has several processes.",
+    "WorkerError": "There are no worker processes any more; a task of tfbnn.cluster raises its own error.",
+    "WorkerWarning": "There are no worker processes any more: tfbnn.cluster.fit reports on its tasks.",
     "restart": "Fit again with another seed, or start chains where others are: initial_state=. model.basins() "
     "says which share one.",
     "keep_rungs coarsening": "Fit with one likelihood_power after the other, and compare model.evaluate(x, y).",
@@ -32,7 +35,6 @@ _SYNONYMS = (
     ("num_results", "draws", "num_samples", "n_samples", "samples"),
     ("num_burnin_steps", "tune", "warmup", "num_warmup", "burnin"),
     ("num_steps_between_results", "thin", "thinning"),
-    ("num_workers", "cores", "n_jobs", "workers"),
     ("seed", "random_state", "random_seed", "rng"),
     ("verbose", "progressbar", "progress_bar", "quiet", "silent"),
     ("initial_state", "initvals", "init"),
@@ -84,8 +86,9 @@ _HINTS = {
     "fit_posterior(pretraining=tfbnn.Pretraining({name}=..)).",
     "step_size num_leapfrog_steps target_accept_prob preconditioner": "It is a setting of the kernel, for "
     "example kernel=tfbnn.kernels.HMC({name}=..).",
-    "num_results num_burnin_steps num_steps_between_results num_workers seed verbose": "It is one of a fit: "
+    "num_results num_burnin_steps num_steps_between_results seed verbose": "It is one of a fit: "
     "fit_posterior({name}=..).",
+    "cores n_jobs workers": "Chains run in threads on all cores by themselves.",
     "max_seconds": "A limit of time is one of a fit: until=tfbnn.Until(max_seconds=60).",
 }
 # The same with an entry for each word.

@@ -33,7 +33,6 @@ from tfbnn.spec.network_spec import (
     check_scales,
 )
 from tfbnn.spec.own.classes import check_known_settings, check_own, with_custom
-from tfbnn.spec.own.importing import import_obstacle
 from tfbnn.spec.own.layers import known_layers
 from tfbnn.spec.priors import LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
@@ -151,10 +150,6 @@ class KerasSpec(NetworkSpec):
     def own_names(self) -> tuple[str, ...]:
         """As in `NetworkSpec`, with the classes of layers."""
         return (*super().own_names, *self.facts.custom)
-
-    @property
-    def import_obstacle(self) -> str | None:
-        return super().import_obstacle or import_obstacle(self.layer_classes)
 
     @property
     def architecture_text(self) -> str:

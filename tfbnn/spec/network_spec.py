@@ -18,7 +18,7 @@ from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import LayerSlot
 from tfbnn.spec.other_libraries import dtype_name
 from tfbnn.spec.own.classes import own_classes_in, with_custom
-from tfbnn.spec.own.importing import import_name, import_obstacle
+from tfbnn.spec.own.importing import import_name
 from tfbnn.spec.own.noise import CustomNoise
 from tfbnn.spec.priors import EarlierRows, LayerPrior, ScalePrior, WeightPrior
 
@@ -184,11 +184,6 @@ class NetworkSpec(ABC):
     def own_names(self) -> tuple[str, ...]:
         """Names of the classes that its user defined, "module:name" each."""
         return tuple(map(import_name, own_classes_in(self)))
-
-    @property
-    def import_obstacle(self) -> str | None:
-        """Why another process cannot import them by these names, or None."""
-        return import_obstacle(own_classes_in(self))
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

@@ -18,7 +18,6 @@ class Sampled(Protocol):
         gauss_newton_obstacle: Why there is no Gauss-Newton matrix to whiten coordinates by; None where
             there is one.
         own_names: Names of the functions or classes that its user defined, "module:name" each.
-        import_obstacle: Why another process cannot import them by these names, or None.
     """
 
     @property
@@ -39,8 +38,6 @@ class Sampled(Protocol):
     def gauss_newton_obstacle(self) -> str | None: ...
     @property
     def own_names(self) -> tuple[str, ...]: ...
-    @property
-    def import_obstacle(self) -> str | None: ...
     def parameter_name(self, index: int) -> str:
         """A readable name of one of the numbers, for messages."""
 
