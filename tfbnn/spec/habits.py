@@ -15,7 +15,9 @@ _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 # What has ended, and what stands in its place: said for one release. "restart" is `restart=` and `--restart`.
-FORMER: dict[str, str] = {}
+FORMER: dict[str, str] = {
+    "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
+}
 
 # What an entrance has under the first name, or another one, of a line is called by all of them elsewhere.
 _SYNONYMS = (
