@@ -132,7 +132,7 @@ inputs = {{a = "MASS 1000022", b = "NMIX 1 1"}}
 [[process]]
 pids = [1000022, 1000022]
 """)
-    monkeypatch.setattr("tfbnn.cli.own_folder._LONG_SECONDS", 0.0)
+    monkeypatch.setattr("tfbnn.cli.runs._LONG_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         stop_in("sampling", patch)
         code, _, err = run("slha make made.toml -o made")
@@ -173,8 +173,7 @@ def test_fit_refuses(run, options, word):
 
 def test_a_kernel_inside_another_has_its_options():
     from tfbnn import kernels
-    from tfbnn.cli.fit_options import add_options
-    from tfbnn.cli.kernel_options import kernel_argument
+    from tfbnn.cli.fit_options import add_options, kernel_argument
 
     parser = argparse.ArgumentParser()
     add_options(parser)

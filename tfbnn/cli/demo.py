@@ -1,4 +1,7 @@
-"""`tfbnn demo`: the whole story on data that the package computes itself."""
+"""Fit a small network to cross sections that are computed on the spot, and show what comes after.
+
+That is report, test, saved model, one prediction, figures. Takes some minutes on two cores.
+"""
 
 import argparse
 import dataclasses
@@ -23,11 +26,6 @@ from tfbnn.datasets import Dataset, neutralino_pairs
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.fit.model import BayesianMLP, load
-
-HELP = "the whole story in some minutes, on generated data"
-DESCRIPTION = """\
-Fit a small network to cross sections that are computed on the spot, and show all that comes after:
-report, test, saved model, one prediction, figures. Takes some minutes on two cores."""
 
 # As large as the statistical error of a very short Monte Carlo run.
 _SMEARING = 0.2
@@ -153,7 +151,7 @@ def _fit(path: str, target: str) -> BayesianMLP:
 def _show_test(model: BayesianMLP, data: Dataset, exact: Dataset) -> None:
     _heading("4. The test, on rows the network has not seen")
     x, y = data.test
-    print(scores_text(model.evaluate(x, y), [data.target_name]))
+    print(scores_text(model.evaluate(x, y), [data.target_name], {}))
     print()
     pipeline = model.posterior.y_pipeline
     # At y = 1 fb the derivative of the transform turns its units into relative ones.

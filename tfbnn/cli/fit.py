@@ -1,4 +1,23 @@
-"""`tfbnn fit`: sample the posterior of a network given a table."""
+r"""Sample the posterior of a Bayesian neural network given a table of features and targets.
+
+All columns other than targets and noise are features, unless --features or --ignore name some.
+Columns of text become an input of 0 and 1 for each of their values, one for two values; the model
+knows these values, and refuses others. Text that differs in every row names rows and is left out.
+With --missing indicator, missing values (empty cells, NA, NaN) become inputs of their own.
+With --likelihood bernoulli or categorical the target holds class labels: integers or text. Of tables
+in text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines that begin with # are
+comments, but may name them too.
+Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws go to
+the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. Without, a run that takes
+more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model.
+
+examples:
+  tfbnn fit train.csv --target xsec_fb -o bnn.h5     # what is not given is chosen; the report says why
+  tfbnn fit train.csv --target xsec_fb --max-seconds 60 -o bnn.h5    # within a minute
+  tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \
+      --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \
+      --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5
+"""
 
 import argparse
 from collections import Counter
@@ -11,11 +30,9 @@ import numpy as np
 from tfbnn.cli.columns import Labels, as_noise, coding_of, fit_columns, one_as_vector
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options as add_options
-from tfbnn.cli.fit_options import fit_arguments, make_model
-from tfbnn.cli.kernel_options import kernel_argument
+from tfbnn.cli.fit_options import fit_arguments, kernel_argument, make_model
 from tfbnn.cli.outputs import MODEL, check_output
-from tfbnn.cli.own_folder import own_folder
-from tfbnn.cli.runs import run_to_the_end
+from tfbnn.cli.runs import own_folder, run_to_the_end
 from tfbnn.data.frames import listed
 from tfbnn.data.numbers import other_notation, told
 from tfbnn.data.table import Table
@@ -27,30 +44,6 @@ from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
 from tfbnn.system.warn import warn
-
-HELP = "sample a network given a table"
-DESCRIPTION = """\
-Sample the posterior of a Bayesian neural network given a table of features and targets.
-
-All columns other than targets and noise are features, unless --features or --ignore name some.
-Columns of text become an input of 0 and 1 for each of their values, one for two values; the model
-knows these values, and refuses others. Text that differs in every row names rows and is left out.
-With --missing indicator, missing values (empty cells, NA, NaN) become inputs of their own.
-With --likelihood bernoulli or categorical the target holds class labels: integers or text. Of tables
-in text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines that begin with # are
-comments, but may name them too.
-Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws \
-go to
-the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. Without, a run that
-takes more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model."""
-
-EPILOG = """\
-examples:
-  tfbnn fit train.csv --target xsec_fb -o bnn.h5     # what is not given is chosen; the report says why
-  tfbnn fit train.csv --target xsec_fb --max-seconds 60 -o bnn.h5    # within a minute
-  tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \\
-      --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \\
-      --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5"""
 
 
 def run(args: argparse.Namespace) -> int:

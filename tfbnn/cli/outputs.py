@@ -4,14 +4,19 @@ An output never replaces an input, a table never a model, a model nothing but a 
 nothing but a report; the ending of its name says what it is.
 """
 
+import argparse
 import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tfbnn.cli.console import DONE, print_json
 from tfbnn.data.table_files import ENDINGS, Writer, csv_writer, ending_of, table_writer
+from tfbnn.diagnostics.wording import megabytes
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.storage import RunFolder
 from tfbnn.storage.format.sealing import is_sealed
 from tfbnn.system.atomic import check_writable, open_text
@@ -95,6 +100,28 @@ def written_table(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
     else:
         with table_writer(path, columns) as write:
             yield write
+
+
+def save_and_tell(
+    model: SampledNetwork, args: argparse.Namespace, summary: str, record: dict[str, Any]
+) -> int:
+    """Saves a model that was made of another, and prints what was done.
+
+    Args:
+        model: What was made.
+        args: Arguments with `SavingOptions`.
+        summary: Aligned lines, for people.
+        record: The same as a dict.
+
+    Returns:
+        The exit code.
+    """
+    size = model.save(args.output)
+    if args.json:
+        print_json(record | {"saved": args.output, "bytes": size})
+    else:
+        print(f"{summary}\n{'saved':<13}{args.output}, {megabytes(size)}")
+    return DONE
 
 
 def is_device(path: str) -> bool:

@@ -1,16 +1,27 @@
 """The parser of the command line: errors in two lines, which say what may have been meant."""
 
 import argparse
+import inspect
 import os
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
-from tfbnn.cli.help_text import HelpFormatter
-from tfbnn.cli.options import flag
 from tfbnn.spec.habits import called, hint
 from tfbnn.system.words import did_you_mean
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Fills descriptions as argparse does, but leaves empty and indented lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for stays, found in groupby(text.splitlines(), lambda line: line[:1] in ("", " ")):
+            block = list(found)
+            lines += block if stays else textwrap.wrap(" ".join(block), width)
+        return textwrap.indent("\n".join(lines), indent)
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,6 +50,17 @@ class Parser(argparse.ArgumentParser):
                 f"invalid choice: {value!r}.{did_you_mean(value, choices)} Choose from "
                 f"{', '.join(choices)}.",
             )
+
+
+def flag(name: str) -> str:
+    """The option of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def texts_of(docstring: str | None) -> dict[str, Any]:
+    """What argparse shows of a docstring: the description, and from the examples on the epilog."""
+    description, example, rest = inspect.cleandoc(docstring or "").partition("\n\nexample")
+    return {"description": description, "epilog": (example + rest).strip()}
 
 
 def parse(

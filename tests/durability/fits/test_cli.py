@@ -69,7 +69,7 @@ def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, stopped, tmp_path
 def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, monkeypatch):
     """With the draws of a run that keeps none, whether it is stopped or not."""
     assert run(f"{FIT} -o short.h5")[0] == 0 and not (folder / "short.h5.run").exists()
-    monkeypatch.setattr("tfbnn.cli.own_folder._LONG_SECONDS", 0.0)
+    monkeypatch.setattr("tfbnn.cli.runs._LONG_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "__call__", stop)
         code, out, err = run(f"{FIT} -o long.h5")

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from tests.support.commands import check_refusal
-from tfbnn.cli.help_text import HelpFormatter
+from tfbnn.cli.parsing import HelpFormatter
 
 FIT = "fit rows.csv --target y --layers 3"
 

@@ -1,16 +1,14 @@
-"""`tfbnn slha`: what its commands are."""
+"""Make and evaluate folders of networks for the cross sections of new-physics models.
+
+'make' fits one network per process and puts them into a folder with what they mean; 'eval' reads SLHA
+spectra, or a table of points, and gives the cross sections of all processes with errors and trust. Python
+and GAMBIT read the same folder by tfbnn.hep.CrossSectionPredictor.
+"""
 
 import argparse
 from types import ModuleType
 
 from tfbnn.cli.slha import evaluation, info, make
-
-HELP = "cross sections of SLHA spectra: make folders of networks, evaluate them"
-DESCRIPTION = """\
-Cross sections of new-physics models: 'make' fits one network per process and puts them into a folder
-with what they mean; 'eval' reads SLHA spectra, or a table of points, and gives the cross sections of
-all processes with errors and trust. Python and GAMBIT read the same folder by
-tfbnn.hep.CrossSectionPredictor."""
 
 _COMMANDS: dict[str, ModuleType] = {"make": make, "info": info, "eval": evaluation}
 

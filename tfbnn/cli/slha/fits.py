@@ -15,7 +15,7 @@ import os
 import shlex
 from typing import NoReturn
 
-from tfbnn.cli import fit, resuming
+from tfbnn.cli import fit, resume
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, FAILED, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.cli.parsing import Parser, parse_options
@@ -85,9 +85,9 @@ class Fit:
 
     def _resume(self) -> int:
         parser = _FitParser(prog="tfbnn resume")
-        resuming.add_options(parser)
+        resume.add_options(parser)
         options = [self._run_folder, "-o", self.path, *(["--strict"] if self._args.strict else [])]
-        return resuming.run(parse_options(parser, options))
+        return resume.run(parse_options(parser, options))
 
     def remove(self) -> None:
         """Removes the model."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.cross_sections import NEUTRALINOS
-from tfbnn.cli import fit, resuming
+from tfbnn.cli import fit, resume
 from tfbnn.diagnostics.verdict import USABLE
 from tfbnn.exceptions import ChainError
 from tfbnn.fit.model import BayesianMLP, load
@@ -54,7 +54,7 @@ class Fits:
         self.calls.append((name, args))
         code = self.codes.pop(0) if self.codes else 0
         self._model.save(args.model_file)  # what there is, whatever the end
-        if name == "resuming":
+        if name == "resume":
             RunFolder.remove(args.folder)
         elif code == 85 and self.keeps_run:
             RunFolder.create(f"{args.model_file}.run", {}, {}, 1)
@@ -66,7 +66,7 @@ class Fits:
 @pytest.fixture
 def fits(monkeypatch, folder):
     fits = Fits(load(folder / "named.h5"))
-    for module in (fit, resuming):
+    for module in (fit, resume):
         name = module.__name__.rpartition(".")[2]
         monkeypatch.setattr(module, "run", partial(fits.run, name))
     return fits
@@ -119,7 +119,7 @@ def test_a_stopped_fit_is_gone_on_with(run, folder, fits, monkeypatch):
     )
     code, _, err = run("slha make two.toml -o made --strict")
     assert code == 0 and "is there already: the same rows" in err
-    assert [name for name, _ in fits.calls] == ["fit", "fit", "resuming"]
+    assert [name for name, _ in fits.calls] == ["fit", "fit", "resume"]
     resumed = fits.calls[-1][1]
     assert resumed.folder == f"{resumed.model_file}.run" and resumed.strict
     assert pids_in(folder / "made") == [(1, 2), (3, 4)]
