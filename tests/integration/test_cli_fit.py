@@ -14,8 +14,6 @@ import pytest
 import tfbnn
 from tests.support.commands import QUICK, write_tables_and_models
 from tfbnn.cli import demo, main
-from tfbnn.kernels import HMC
-from tfbnn.spec.settings_json import Pretraining
 
 
 @pytest.fixture(scope="module")
@@ -194,12 +192,10 @@ def test_a_kernel_inside_another_has_its_options():
 
 def test_demo(run, monkeypatch, folder):
     pytest.importorskip("matplotlib")
-    # As with QUICK.
-    quick = dict(num_chains=2, verbose=0)
-    start = Pretraining(epochs=2, newton_iterations=0)
-    options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=start, jit_compile=False)
-    size = demo.Size(60, num_burnin_steps=12, num_results=12, options=quick | options)
-    monkeypatch.setattr(demo, "SIZE", size)
+    lengths = "--num-chains 2 --num-burnin-steps 12 --num-results 12 --verbose 0"
+    quick = "--kernel hmc --num-leapfrog-steps 2 --epochs 2 --newton-iterations 0 --no-jit-compile"
+    monkeypatch.setattr(demo, "NUM_ROWS", 60)
+    monkeypatch.setattr(demo, "LENGTHS", (*lengths.split(), *quick.split()))
     code, out, err = run("demo -o story")
     assert code == 0, err
     for words in ("GeV", "R-hat", "Within 2 sigma", "+-", "exact", "What next?"):
@@ -211,14 +207,12 @@ def test_demo(run, monkeypatch, folder):
     told = run("evaluate story/demo.h5 story/test.csv")
     assert told[0] == 0
 
-    # The command under "What next?" has its scores.
-    (command,) = re.findall("tfbnn (fit story.* -o mine.h5)", out)
-    more = "--kernel hmc --num-leapfrog-steps 2 --epochs 2 --newton-iterations 0 --no-jit-compile"
-    more = [*more.split(), *"--num-chains 2".split()]
-    assert run(command, *more)[0] == 0
+    # The command that is shown has its scores.
+    (command,) = re.findall(r"\$ tfbnn (fit story.* -o) ", out)
+    assert run(f"{command} mine.h5")[0] == 0
     assert run("evaluate mine.h5 story/test.csv") == told
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(demo, "_fit", lambda *_: tfbnn.load("story/demo.h5"))
+    monkeypatch.setattr(demo, "_fit", lambda *_: 0)
     code, out, _ = run("demo -o story")
     assert code == 0 and "No figures:" in out and "tfbnn[plots]" in out

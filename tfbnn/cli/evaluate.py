@@ -6,9 +6,9 @@ predictive density. Use rows that the fit has not seen.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, print_json
@@ -50,26 +50,15 @@ def run(args: argparse.Namespace) -> int:
         weights = {"chain_weights": model.posterior.chain_weights, "weighting": note}
         print_json(scores | weights | {"calibration": told})
     else:
+        # Observed against nominal coverage comes last.
+        lines = [_line(*row) for row in score_rows(scores)]
         names = args.target or model.posterior.provenance.target_names or ()
-        print(scores_text(scores, names, {"Chains": note, "Calibrated": told}))
+        if len(names) > 1:
+            lines.insert(0, _line("", names))
+        for label, text in (("Chains", note), ("Calibrated", told)):
+            lines += [] if text is None else [f"{label:<24}{text}"]
+        print("\n".join(lines))
     return DONE
-
-
-def scores_text(
-    scores: Mapping[str, Any], names: Sequence[str], notes: Mapping[str, str | None]
-) -> str:
-    """Scores as aligned lines, observed against nominal coverage at the end.
-
-    Args:
-        scores: Dict from `BayesianMLP.evaluate`.
-        names: Names of the targets.
-        notes: Further lines by their labels; None for those that are left out.
-    """
-    lines = [_line(*row) for row in score_rows(scores)]
-    if len(names) > 1:
-        lines.insert(0, _line("", names))
-    lines += [f"{label:<24}{text}" for label, text in notes.items() if text is not None]
-    return "\n".join(lines)
 
 
 def _line(label: str, cells: Sequence[str], note: str = "") -> str:
