@@ -13,7 +13,7 @@ from tfbnn.cli.options import (
     add_uncalibrated_option,
     load_model,
 )
-from tfbnn.posterior.score_rows import score_rows
+from tfbnn.posterior.facts import score_rows
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 HELP = "score a saved model on rows with known targets"

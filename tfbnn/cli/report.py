@@ -11,7 +11,7 @@ from tfbnn.diagnostics.wording import megabytes
 HELP = "write a report as one HTML page"
 DESCRIPTION = """\
 Write a report as one HTML page that needs nothing but itself: the verdict and what to do next, what
-was fitted, convergence, traces, relevance of the inputs, calibration, basins, settings; with a table
+was fitted, convergence, relevance of the inputs, calibration, basins, settings; with a table
 of rows with known targets also scores, pulls and coverage, of a classifier reliability. It opens
 offline in any browser, light or dark, and on a phone.
 With --follow of a run that is going on or has yet to begin: the page is kept up to date, and reads

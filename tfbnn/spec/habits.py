@@ -15,7 +15,12 @@ _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 # What has ended, and what stands in its place: said for one release. "restart" is `restart=` and `--restart`.
-FORMER: dict[str, str] = {}
+FORMER: dict[str, str] = {
+    "plot_traces": "ArviZ draws them: az.plot_trace(model.posterior.to_arviz()).",
+    "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
+    "kind='evolution').",
+    "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
+}
 
 # What an entrance has under the first name, or another one, of a line is called by all of them elsewhere.
 _SYNONYMS = (
