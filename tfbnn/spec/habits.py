@@ -20,6 +20,7 @@ FORMER: dict[str, str] = {
     "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
     "kind='evolution').",
     "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
+    "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
 }
 
 # What an entrance has under the first name, or another one, of a line is called by all of them elsewhere.
