@@ -64,15 +64,12 @@ CALLS = {
     "tfbnn.networks.residual_convolutional": lambda model, path: (
         tfbnn.networks.residual_convolutional((2, 2, 1), 1)
     ),
-    "tfbnn.plots.plot_autocorrelation": lambda model, path: tfbnn.plots.plot_autocorrelation(model),
     "tfbnn.plots.plot_convergence": lambda model, path: tfbnn.plots.plot_convergence(model),
     "tfbnn.plots.plot_coverage": lambda model, path: tfbnn.plots.plot_coverage(model, X, Y),
     "tfbnn.plots.plot_pulls": lambda model, path: tfbnn.plots.plot_pulls(model, X, Y),
     "tfbnn.plots.plot_relevance": lambda model, path: tfbnn.plots.plot_relevance(model),
     "tfbnn.plots.plot_reliability": lambda model, path: tfbnn.plots.plot_reliability(model, X, Y),
-    "tfbnn.plots.plot_running_means": lambda model, path: tfbnn.plots.plot_running_means(model),
     "tfbnn.plots.plot_slices": lambda model, path: tfbnn.plots.plot_slices(model),
-    "tfbnn.plots.plot_traces": lambda model, path: tfbnn.plots.plot_traces(model),
     "tfbnn.plots.plot_truth": lambda model, path: tfbnn.plots.plot_truth(model, X, Y),
     "tfbnn.plots.plot_weight_planes": lambda model, path: tfbnn.plots.plot_weight_planes(model),
     "tfbnn.priors.check_prior": lambda model, path: tfbnn.priors.check_prior(None),

@@ -21,7 +21,7 @@ from tfbnn.cli.options import (
     argument,
     load_model,
 )
-from tfbnn.posterior.score_rows import score_rows
+from tfbnn.posterior.facts import score_rows
 from tfbnn.posterior.stacking.stacking import weighting_note
 
 

@@ -1,8 +1,8 @@
 """Draw figures of a saved model.
 
-These are traces of the chains, their running means and autocorrelations, convergence of the predictions,
-predictions along each input, and which inputs matter; with a table of rows also predictions against
-truth, pulls and coverage, of a classifier reliability. Needs Matplotlib (tfbnn[plots]).
+These are convergence of the predictions, predictions along each input, and which inputs matter; with a
+table of rows also predictions against truth, pulls and coverage, of a classifier reliability. Needs
+Matplotlib (tfbnn[plots]).
 """
 
 import argparse
@@ -96,9 +96,6 @@ def _figures(
 
     ensemble, (x, y, noise) = model.posterior, rows or (None, None, None)
     if ensemble.no_chains is None:
-        yield "traces", plots.plot_traces(model)
-        yield "running_means", plots.plot_running_means(model)
-        yield "autocorrelation", plots.plot_autocorrelation(model)
         yield "convergence", plots.plot_convergence(model)
     ranges = ensemble.training_inputs
     if (ranges.high > ranges.low).any():

@@ -1,6 +1,6 @@
 """Write a report as one HTML page that needs nothing but itself.
 
-It has the verdict and what to do next, what was fitted, convergence, traces, relevance of the inputs,
+It has the verdict and what to do next, what was fitted, convergence, relevance of the inputs,
 calibration, basins, settings; with a table of rows with known targets also scores, pulls and coverage, of
 a classifier reliability. It opens offline in any browser, light or dark, and on a phone. Needs Matplotlib
 and Jinja2 (tfbnn[plots]).

@@ -385,7 +385,7 @@ class SampledNetwork(
         noise_scale: Any = None,
         unit: str | Sequence[str] | None = None,
     ) -> None:
-        """Writes a report as one HTML page: verdict, convergence, traces, predictions and more.
+        """Writes a report as one HTML page: verdict, convergence, predictions and more.
 
         The page needs nothing but itself and runs no script: it opens from the disk, offline, in
         light or dark, on a phone and on paper. Needs Matplotlib and Jinja2, the extra `plots`.
@@ -407,7 +407,7 @@ class SampledNetwork(
         Example:
             model.save_report("report.html", x_test, y_test)
         """
-        from tfbnn.plots.page.saving import save_report
+        from tfbnn.plots.page.making import save_report
 
         save_report(self, path, x, y, noise_scale, unit)
 

@@ -16,6 +16,10 @@ _Result = TypeVar("_Result")
 
 # What has ended, and what stands in its place: said for one release. "restart" is `restart=` and `--restart`.
 FORMER: dict[str, str] = {
+    "plot_traces": "ArviZ draws them: az.plot_trace(model.posterior.to_arviz()).",
+    "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
+    "kind='evolution').",
+    "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
     "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
 }
 

@@ -337,11 +337,11 @@ def test_info(run):
 def test_plot(run, folder):
     pytest.importorskip("matplotlib")
     code, out, _ = run("plot named.h5 -o figures")
-    names = ("traces", "running_means", "autocorrelation", "convergence", "slices")
+    names = ("convergence", "slices")
     assert code == 0 and out.split() == [f"figures/{name}.png" for name in names]
     code, out, _ = run("plot named.h5 rows.csv -o figures --format svg")
     paths = out.splitlines()
-    assert code == 0 and len(paths) == 8
+    assert code == 0 and len(paths) == 5
     assert all((folder / path).stat().st_size > 1000 for path in paths)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.pages import check_page
-from tfbnn.plots.page import model_sections, row_sections
+from tfbnn.plots.page import making, sections
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -16,9 +16,8 @@ pytest.importorskip("jinja2")
 def folder(tmp_path, monkeypatch):
     """Tables and models; pages have no figures, which have tests of their own."""
     write_tables_and_models(tmp_path)
-    sections = model_sections.fitted, row_sections.predictions
-    monkeypatch.setattr("tfbnn.plots.page.making._SECTIONS", sections)
-    monkeypatch.setattr("tfbnn.plots.page.row_sections.find_truths", lambda *_: [])
+    monkeypatch.setattr(making, "_SECTIONS", (sections.fitted, sections.predictions))
+    monkeypatch.setattr(sections, "find_truths", lambda *_: [])
     return tmp_path
 
 
@@ -48,10 +47,8 @@ def test_rows_are_refused_as_elsewhere(run, folder):
 
 @pytest.mark.parametrize("library, told", [("matplotlib", "Matplotlib"), ("jinja2", "Jinja2")])
 def test_what_is_not_installed_is_named(run, folder, monkeypatch, library, told):
-    from tfbnn.plots.page import making
-
     making._template.cache_clear()
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr("tfbnn.plots.page.making._SECTIONS", (row_sections.slices,))
+    monkeypatch.setattr(making, "_SECTIONS", (sections.slices,))
     check_refusal(run("report named.h5 -o new.html"), told, "tfbnn[plots]")
     assert not (folder / "new.html").exists()
