@@ -21,7 +21,7 @@ from tfbnn.storage import RunFolder
 from tfbnn.storage.format.sealing import is_sealed
 from tfbnn.system.atomic import check_writable, open_text
 from tfbnn.system.pages import is_page
-from tfbnn.system.streams import data_output
+from tfbnn.system.terminals import data_output
 
 # Standard output.
 STREAM = "-"
