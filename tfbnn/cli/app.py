@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        args = parse(*parsers(argv), argv)
+        args = parse(parsers(argv)[0], argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     if args.command == "fit":

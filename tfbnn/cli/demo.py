@@ -16,7 +16,7 @@ import numpy as np
 from tfbnn.cli import evaluate, fit
 from tfbnn.cli.console import DONE
 from tfbnn.cli.outputs import FOLDER, MODEL, check_output
-from tfbnn.cli.parsing import Parser, parse_options
+from tfbnn.cli.parsing import Parser, parse
 from tfbnn.cli.plot import save_figures
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.datasets import Dataset, neutralino_pairs
@@ -133,7 +133,7 @@ def _run_command(module: ModuleType, *words: str) -> int:
     print(f"$ {line}", flush=True)
     parser = Parser(prog=f"tfbnn {name}")
     module.add_options(parser)
-    args = parse_options(parser, words)
+    args = parse(parser, words)
     args.fitted_by = line
     code: int = module.run(args)
     print()

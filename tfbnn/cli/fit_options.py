@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from tfbnn.cli.options import (
+    ARGUMENTS,
     Group,
     ResultOptions,
     Words,
@@ -22,18 +23,18 @@ from tfbnn.cli.options import (
     comma_list,
     described,
     given,
-    kernel_words,
     number,
 )
 from tfbnn.cli.parsing import flag
 from tfbnn.data.transforms import TRANSFORMS
-from tfbnn.engine.kernels import available, resolve_kernel
+from tfbnn.engine.kernels import available, kernel_named, resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
+from tfbnn.run.until import Until, until_of_text
 from tfbnn.spec import likelihoods
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, is_auto
@@ -103,6 +104,25 @@ class _HeldOut:
 
     validation: Annotated[str | None, {"metavar": "FILE"}] = None
     validation_fraction: float | None = None
+
+
+def _until(text: str) -> Until | str | None:
+    try:
+        return until_of_text(text)
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _kernel_words(*others: str) -> Words:
+    """The names of kernels, and others; names of their classes will do as well."""
+    known = Words((*others, *available()))
+    return Words(known.known, lambda text: text if kernel_named(text) else known(text))
+
+
+ARGUMENTS |= {
+    (Kernel,): {"metavar": "NAME", "type": _kernel_words()},
+    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words((AUTO, "none"), _until)},
+}
 
 
 def _one_or_all(entries: list[Any]) -> Any:
@@ -217,7 +237,7 @@ def add_fit_arguments(group: Group, names: Sequence[str]) -> None:
 def add_kernel_options(group: Group) -> None:
     """Adds --kernel and the settings of all kernels."""
     text = f"auto (default) or {', '.join(available())}"
-    add_option(group, "kernel", {"metavar": "NAME", "type": kernel_words(AUTO)}, text, AUTO)
+    add_option(group, "kernel", {"metavar": "NAME", "type": _kernel_words(AUTO)}, text, AUTO)
     for name, owners in _kernel_settings().items():
         texts: dict[str, list[str]] = {}
         for owner, kernels in owners.items():

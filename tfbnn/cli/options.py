@@ -16,10 +16,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from tfbnn.cli.parsing import flag
-from tfbnn.engine.kernels import available, kernel_named
-from tfbnn.engine.kernels.base import Kernel
 from tfbnn.fit.model import SampledNetwork, load
-from tfbnn.run.until import Until, until_of_text
 from tfbnn.spec.choices import AUTO
 from tfbnn.system.paths import StrPath
 from tfbnn.system.words import did_you_mean
@@ -69,31 +66,17 @@ def number(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
         raise argparse.ArgumentTypeError(f"expected {wanted}, received {text!r}") from None
 
 
-def kernel_words(*others: str) -> Words:
-    """The names of kernels, and others; names of their classes will do as well."""
-    known = Words((*others, *available()))
-    return Words(known.known, lambda text: text if kernel_named(text) else known(text))
-
-
 def _auto_or_int(text: str) -> str | int:
     return text if text == AUTO else number(text, int, "auto or a whole number")
 
 
-def _until(text: str) -> Until | str | None:
-    try:
-        return until_of_text(text)
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-# What argparse is told of the types that an annotation allows besides None.
-_ARGUMENTS: dict[tuple[Any, ...], dict[str, Any]] = {
+# What argparse is told of the types that an annotation allows besides None; `fit_options` knows more.
+ARGUMENTS: dict[tuple[Any, ...], dict[str, Any]] = {
     (int,): {"metavar": "N", "type": int},
     (float,): {"metavar": "X", "type": float},
     (str,): {"metavar": "NAME"},
     (int, str): {"metavar": "N|auto", "type": Words((AUTO,), _auto_or_int)},
     get_args(StrPath): {"metavar": "PATH"},
-    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words((AUTO, "none"), _until)},
 }
 # What the docstrings say of settings whose default is None, in a sentence of its own.
 _NONE = "None (default): "
@@ -147,11 +130,9 @@ def argument_of(owners: Sequence[type], name: str) -> dict[str, Any]:
     if bool in kinds:  # of "auto" or a flag: "auto" is an option that is not given
         off = all(getattr(owner, name) is False for owner in owners)
         return {"action": "store_true" if off else argparse.BooleanOptionalAction}
-    if kinds == (Kernel,):
-        return {"metavar": "NAME", "type": kernel_words()}
     if get_origin(kinds[0]) is Literal:
         return {"metavar": "NAME", "type": Words(get_args(kinds[0]))}
-    return dict(_ARGUMENTS[kinds])
+    return dict(ARGUMENTS[kinds])
 
 
 def described(text: str | None, name: str) -> str:
@@ -179,7 +160,7 @@ def _kinds(owner: type, name: str) -> tuple[Any, ...]:
     is_words = get_origin(annotation) is Literal
     members = () if is_words else get_args(annotation)
     kinds = tuple(kind for kind in members or (annotation,) if kind is not NoneType)
-    known = (*_ARGUMENTS, (bool,), (bool, str), (Kernel,))
+    known = (*ARGUMENTS, (bool,), (bool, str))
     if kinds not in known and get_origin(kinds[0]) is not Literal:
         raise TypeError(
             f"{owner.__name__}.{name} must be annotated as bool, int, float, str, Literal or Kernel, "

@@ -92,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
     has_labels = model.spec.has_classes and args.space == "original"
     columns = value_names(model.posterior, args.quantiles or (), args.space, args.named)
     if has_labels:
-        columns = _class_columns(model.posterior, args.named) + columns
+        prefixes = target_prefixes(model.posterior, args.named)
+        columns = [*(f"{prefix}class" for prefix in prefixes), *columns]
         formulas = [label for label in model.classes or () if str(label).startswith("=")]
         if formulas:
             warn(
@@ -108,18 +109,20 @@ def run(args: argparse.Namespace) -> int:
             f"--keep {twice[0]}: two columns of the output would have this name. Leave it out, or "
             "rename it; --named gives the others longer names."
         )
-    predict = partial(
-        model.predict, include_noise=args.include_noise, quantiles=args.quantiles or None
-    )
-    predict = partial(predict, space=args.space, return_trust=args.trust)
-    calibrated = False if args.uncalibrated else "auto"
-    predict = partial(predict, calibrated=calibrated, allow_unsampled=args.unsampled)
+    settings = {
+        "include_noise": args.include_noise,
+        "quantiles": args.quantiles or None,
+        "space": args.space,
+        "return_trust": args.trust,
+        "calibrated": False if args.uncalibrated else "auto",
+        "allow_unsampled": args.unsampled,
+    }
     with (
         _pieces(args.points, model.posterior, noise, args.keep) as pieces,
         written_table(args.output, [*args.keep, *columns]) as write,
     ):
         for piece in pieces:
-            prediction = predict(piece.x, noise_scale=piece.noise).columns
+            prediction = model.predict(piece.x, noise_scale=piece.noise, **settings).columns
             kept = piece.kept
             if has_labels:
                 kept = [*kept, *model.posterior.most_probable(prediction.mean).T]
@@ -133,11 +136,6 @@ class _Piece(NamedTuple):
     x: Table
     noise: Array | None
     kept: list[Array]
-
-
-def _class_columns(ensemble: Ensemble, is_named: bool) -> list[str]:
-    """Names of the columns of most probable classes, one for each target."""
-    return [f"{prefix}class" for prefix in target_prefixes(ensemble, is_named)]
 
 
 @contextlib.contextmanager

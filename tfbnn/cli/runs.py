@@ -1,6 +1,7 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
 import argparse
+import contextlib
 import os
 import shlex
 import warnings
@@ -111,29 +112,21 @@ def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Name
             say(f"Stopped with {kept.posterior.num_results} draws kept per chain.")
             _save(kept, folder, args)
         else:
-            _save_unsampled(kept, folder, args)
-
-
-def _save_unsampled(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
-    """Saves pretrained networks, but never in place of what may be draws."""
-    say("Out of time or stopped before sampling began: these are networks without error bars.")
-    if args.model_file is not None and os.path.exists(args.model_file):
-        say(f"{args.model_file} was there before, and is left as it is.")
-    else:
-        _save(model, folder, args)
+            say("Out of time or stopped before sampling: these are networks without error bars.")
+            if args.model_file is None or not os.path.exists(args.model_file):
+                _save(kept, folder, args)
+            else:  # it may have draws
+                say(f"{args.model_file} was there before, and is left as it is.")
 
 
 def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | None:
     """The model, or what its run folder has committed where a stop came before it had anything."""
-    try:
+    with contextlib.suppress(NotFittedError):
         model.posterior  # noqa: B018
         return model
-    except NotFittedError:
-        pass
-    try:
+    with contextlib.suppress(NotFittedError, RunFolderError):
         return load(folder) if folder is not None and has_begun(folder) else None
-    except (NotFittedError, RunFolderError):
-        return None
+    return None
 
 
 def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:

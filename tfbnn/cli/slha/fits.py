@@ -18,7 +18,7 @@ from typing import NoReturn
 from tfbnn.cli import fit, resume
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, FAILED, say
 from tfbnn.cli.diagnose import verdict
-from tfbnn.cli.parsing import Parser, parse_options
+from tfbnn.cli.parsing import Parser, parse
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import load
 from tfbnn.hep.description import ProcessPlan
@@ -87,7 +87,7 @@ class Fit:
         parser = _FitParser(prog="tfbnn resume")
         resume.add_options(parser)
         options = [self._run_folder, "-o", self.path, *(["--strict"] if self._args.strict else [])]
-        return resume.run(parse_options(parser, options))
+        return resume.run(parse(parser, options))
 
     def remove(self) -> None:
         """Removes the model."""
@@ -112,7 +112,7 @@ def _arguments(plan: ProcessPlan, strict: bool) -> argparse.Namespace:
     parser = _FitParser(prog="tfbnn fit")
     fit.add_options(parser)
     more = ["--strict"] if strict else []
-    args = parse_options(parser, [str(plan.table), f"--target={plan.target}", *words, *more])
+    args = parse(parser, [str(plan.table), f"--target={plan.target}", *words, *more])
     _check_process(plan, args)
     args.features = list(plan.inputs)  # names may hold commas
     for name, path in _files(args).items():
