@@ -128,7 +128,7 @@ def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser
             module = importlib.import_module(f"tfbnn.cli.{place}")
             command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
             module.add_options(command)
-            command.set_defaults(run=module.run)
+            command.set_defaults(run=vars(module).get("run"))  # slha has several
         else:
             commands.add_parser(name, help=text)
     return parser, commands.choices

@@ -11,7 +11,6 @@ import re
 from argparse import SUPPRESS
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import partial
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -264,6 +263,3 @@ class ResultOptions(StrictOptions, JsonOptions):
     """
 
     model_file: Annotated[str | None, {"flags": ("-o",), "metavar": "MODEL.h5"}] = None
-
-
-add_strict_option = partial(add_fields, owner=StrictOptions)

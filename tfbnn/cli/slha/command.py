@@ -8,9 +8,15 @@ and GAMBIT read the same folder by tfbnn.hep.CrossSectionPredictor.
 import argparse
 from types import ModuleType
 
+from tfbnn.cli.parsing import texts_of
 from tfbnn.cli.slha import evaluation, info, make
 
-_COMMANDS: dict[str, ModuleType] = {"make": make, "info": info, "eval": evaluation}
+# What the commands do, and their modules.
+_COMMANDS: dict[str, tuple[str, ModuleType]] = {
+    "make": ("make a folder of processes out of tables or models", make),
+    "info": ("show the processes of a folder, and what inputs they need", info),
+    "eval": ("cross sections of SLHA spectra, or of a table of points", evaluation),
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -18,14 +24,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="slha_command", required=True
     )
-    for name, module in _COMMANDS.items():
-        texts = {"description": module.DESCRIPTION, "epilog": module.EPILOG}
-        command = commands.add_parser(name, help=module.HELP, **texts)
+    for name, (text, module) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
         module.add_options(command)
-        command.set_defaults(command=f"slha {name}")  # as messages name it
-
-
-def run(args: argparse.Namespace) -> int:
-    """Runs the one that was given."""
-    code: int = _COMMANDS[args.slha_command].run(args)
-    return code
+        # As messages name it.
+        command.set_defaults(command=f"slha {name}", run=module.run)

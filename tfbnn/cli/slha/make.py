@@ -1,25 +1,9 @@
-"""`tfbnn slha make`: a folder of processes out of tables or models and a description."""
+"""Make a folder of cross-section networks, one per process, out of tables or models.
 
-import argparse
-import shlex
+To tables networks are fitted as 'tfbnn fit' does; models are fitted already. What the columns mean stands
+in a description in TOML, below. Each fit can be stopped: the same command goes on with it. Until all
+networks are there they are in FOLDER.fits.
 
-from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, say
-from tfbnn.cli.options import add_strict_option
-from tfbnn.cli.outputs import FOLDER, check_output
-from tfbnn.cli.slha.fits import Fit
-from tfbnn.fit.model import load
-from tfbnn.hep.description import ProcessPlan, read_description
-from tfbnn.hep.process import Process
-from tfbnn.hep.process_folder import EXISTING, check_folder, write_processes
-
-HELP = "make a folder of processes out of tables or models"
-DESCRIPTION = """\
-Make a folder of cross-section networks, one per process, out of tables, to which networks are fitted
-as 'tfbnn fit' does, or of models that are fitted already. What the columns mean stands in a
-description in TOML, below. Each fit can be stopped: the same command goes on with it. Until all
-networks are there they are in FOLDER.fits."""
-
-EPILOG = """\
 example of a description, gauginos.toml:
   energy = 13000                     # GeV; what stands before the first process holds for all
   description = "Prospino 2.1, NLO"
@@ -37,28 +21,42 @@ example of a description, gauginos.toml:
 
 examples:
   tfbnn slha make gauginos.toml -o gauginos/
-  tfbnn slha make sleptons.toml -o gauginos/ --existing add"""
+  tfbnn slha make sleptons.toml -o gauginos/ --existing add
+"""
+
+import argparse
+import shlex
+from functools import partial
+from typing import Annotated
+
+from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, say
+from tfbnn.cli.options import StrictOptions, add_fields, argument
+from tfbnn.cli.outputs import FOLDER, check_output
+from tfbnn.cli.slha.fits import Fit
+from tfbnn.fit.model import load
+from tfbnn.hep.description import ProcessPlan, read_description
+from tfbnn.hep.process import Process
+from tfbnn.hep.process_folder import EXISTING, check_folder, write_processes
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    parser.add_argument("description", metavar="DESCRIPTION.toml", help="what the processes are")
-    parser.add_argument(
-        "-o", dest="folder", metavar="FOLDER", required=True, help="folder of processes to write"
-    )
-    parser.add_argument(
-        "--existing",
-        choices=sorted(EXISTING),
-        default="refuse",
-        help="what becomes of processes that FOLDER holds already: refuse (default) to touch it; "
-        "add others to them; update those of the same particles and leave the rest; replace all",
-    )
-    parser.add_argument(
-        "--trusted",
-        action="store_true",
-        help="models that the description names are your own: read them in this process",
-    )
-    add_strict_option(parser)
+class _Options(StrictOptions):
+    """What the command takes.
+
+    Attributes:
+        description: What the processes are.
+        folder: Folder of processes to write.
+        existing: What becomes of processes that FOLDER holds already: refuse (default) to touch it; add
+            others to them; update those of the same particles and leave the rest; replace all.
+        trusted: Models that the description names are your own: read them in this process.
+    """
+
+    description: Annotated[str, argument("DESCRIPTION.toml")]
+    folder: Annotated[str, {"flags": ("-o",), "metavar": "FOLDER"}]
+    existing: Annotated[str, {"choices": sorted(EXISTING)}] = "refuse"
+    trusted: bool = False
+
+
+add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
