@@ -125,7 +125,12 @@ ARGUMENTS |= {
 }
 
 
-def _one_or_all(entries: list[Any]) -> Any:
+def _words(*known: str, make: Any = None, metavar: str = "NAME") -> dict[str, Any]:
+    return {"type": Words(known, make), "metavar": metavar}
+
+
+def _one_or_list(text: str) -> str | list[str]:
+    entries = comma_list(text)
     return entries[0] if len(entries) == 1 else entries
 
 
@@ -142,7 +147,8 @@ def _noise_scale(text: str) -> Any:
     wanted = "a number, one per target with commas, or learned"
     if text == LEARNED:
         return text
-    return _one_or_all([number(entry, float, wanted) for entry in text.split(",")])
+    scales = [number(entry, float, wanted) for entry in text.split(",")]
+    return scales[0] if len(scales) == 1 else scales
 
 
 def _batch_size(text: str) -> int | None:
@@ -170,29 +176,15 @@ class _Network:
     """
 
     layers: Annotated[Sequence[int], {"type": _widths, "metavar": "N,N,..."}] = DEFAULT_LAYERS
-    activation: Annotated[
-        Any,
-        {
-            "type": Words(tuple(ACTIVATIONS), lambda text: _one_or_all(comma_list(text))),
-            "metavar": "NAME",
-        },
-    ] = SUPPRESS
-    parameterization: Annotated[
-        str, {"type": Words((AUTO, *PARAMETERIZATIONS)), "metavar": "NAME"}
-    ] = SUPPRESS
-    prior: Annotated[str, {"type": Words((AUTO, *_PRIORS)), "metavar": "NAME"}] = SUPPRESS
+    activation: Annotated[Any, _words(*ACTIVATIONS, make=_one_or_list)] = SUPPRESS
+    parameterization: Annotated[str, _words(AUTO, *PARAMETERIZATIONS)] = SUPPRESS
+    prior: Annotated[str, _words(AUTO, *_PRIORS)] = SUPPRESS
     prior_scale: Annotated[float | str, {"type": float, "metavar": "S"}] = SUPPRESS
     likelihood: Annotated[str, {"choices": likelihoods.OPTIONS}] = "gaussian"
-    noise_scale: Annotated[Any, {"type": Words((LEARNED,), _noise_scale), "metavar": "S"}] = (
-        SUPPRESS
-    )
-    x_transform: Annotated[
-        Any, {"type": Words(("none", *TRANSFORMS), _transforms), "metavar": "NAMES"}
-    ] = SUPPRESS
-    y_transform: Annotated[
-        Any, {"type": Words((AUTO, "none", *TRANSFORMS), _transforms), "metavar": "NAMES"}
-    ] = SUPPRESS
-    dtype: Annotated[str, {"type": Words(DTYPES), "metavar": "NAME"}] = SUPPRESS
+    noise_scale: Annotated[Any, _words(LEARNED, make=_noise_scale, metavar="S")] = SUPPRESS
+    x_transform: Annotated[Any, _words("none", *TRANSFORMS, make=_transforms)] = SUPPRESS
+    y_transform: Annotated[Any, _words(AUTO, "none", *TRANSFORMS, make=_transforms)] = SUPPRESS
+    dtype: Annotated[str, _words(*DTYPES)] = SUPPRESS
 
 
 class _Start:
@@ -207,7 +199,7 @@ class _Start:
 
     no_pretraining: bool = False
     initial_state: Annotated[str, {"metavar": "S|MODEL.h5"}] = SUPPRESS
-    batch_size: Annotated[Any, {"type": Words(("full",), _batch_size), "metavar": "N"}] = SUPPRESS
+    batch_size: Annotated[Any, _words("full", make=_batch_size, metavar="N")] = SUPPRESS
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

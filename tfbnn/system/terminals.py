@@ -29,11 +29,6 @@ def open_standard_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
 
 
-def was_closed(stream: TextIO) -> bool:
-    """Whether `open_standard_streams` had to open a stream, so that it leads nowhere."""
-    return getattr(stream, "name", None) == os.devnull
-
-
 class PlainText(io.TextIOBase):
     """A text stream on which control characters come out as escapes.
 
@@ -88,7 +83,7 @@ def data_output() -> TextIO:
         ValueError: When it was closed.
     """
     stream = getattr(sys.stdout, "stream", sys.stdout)
-    if was_closed(stream):
+    if getattr(stream, "name", None) == os.devnull:  # see `open_standard_streams`
         raise ValueError("Standard output is closed. Name a file to write: -o out.csv.")
     return sys.stdout if stream.isatty() else stream
 
