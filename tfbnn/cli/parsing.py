@@ -10,7 +10,7 @@ from itertools import groupby, takewhile
 from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
-from tfbnn.spec.habits import called, hint
+from tfbnn.spec.habits import hint
 from tfbnn.system.words import did_you_mean
 
 
@@ -96,10 +96,7 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
 def _check_option(command: Parser, name: str) -> None:
     options = command._option_string_actions
     if name.startswith("--") and name not in options:
-        elsewhere = name.removeprefix("--").replace("-", "_")
-        known = [text.removeprefix("--").replace("-", "_") for text in options]
-        here = called(elsewhere, known)
-        meant = hint(elsewhere) if here is None else did_you_mean(flag(here), options)
+        meant = hint(name.removeprefix("--").replace("-", "_"))
         command.error(f"unknown option {name}.{meant or did_you_mean(name, options)}")
 
 
