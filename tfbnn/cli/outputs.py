@@ -34,15 +34,13 @@ class Kind:
     Attributes:
         name: In words.
         endings: Those that a file of this kind may have; none of a folder.
-        sealed: Whether its files are sealed, as models are.
     """
 
     name: str
     endings: tuple[str, ...] = ()
-    sealed: bool = False
 
 
-MODEL = Kind("a model", (".h5", ".hdf5"), sealed=True)
+MODEL = Kind("a model", (".h5", ".hdf5"))
 TABLE = Kind("a table", ENDINGS)
 ONNX = Kind("an ONNX file", (".onnx",))
 PAGE = Kind("a report", (".html", ".htm"))
@@ -166,9 +164,9 @@ def _something_else(path: str, kind: Kind) -> str | None:
     """What a file is that an output of this kind does not replace; None of one that it does."""
     if kind is PAGE:
         return None if is_page(path) else "no report of tfbnn"
-    if is_sealed(path) != kind.sealed:
-        return "no tfbnn model" if kind.sealed else "a tfbnn model"
-    return None
+    if kind is MODEL:
+        return None if is_sealed(path) else "no tfbnn model"
+    return "a tfbnn model" if is_sealed(path) else None
 
 
 def _is_in(path: str, other: str) -> bool:

@@ -160,7 +160,7 @@ def own_folder(model_file: str, seconds: float) -> str | None:
         ValueError: When a stopped run is there: it is not for a new one to remove it.
         RunLockedError: When another process is about to begin a run there.
     """
-    folder = _name(model_file)
+    folder = f"{model_file}.run"
     if has_begun(folder):
         raise ValueError(
             f"{folder} holds a run that did not come to its end. Go on with it: tfbnn resume "
@@ -187,8 +187,4 @@ def is_own_folder(folder: str | None, model_file: str | None) -> TypeGuard[str]:
     """Whether a run folder is the one that belongs to a model file, and goes with its run's end."""
     if folder is None or model_file is None:
         return False
-    return os.path.realpath(folder) == os.path.realpath(_name(model_file))
-
-
-def _name(model_file: str) -> str:
-    return f"{model_file}.run"
+    return os.path.realpath(folder) == os.path.realpath(f"{model_file}.run")

@@ -97,7 +97,7 @@ def test_commands_take_a_run_folder_for_a_model_file(run, stopped, tmp_path):
         assert err.startswith("Warning: The run was stopped early") and err.count("\n") == 1
     pytest.importorskip("matplotlib")
     code, out, _ = run(f"plot {path} rows.csv -o {tmp_path / 'figures'}")
-    assert code == 0 and len(out.splitlines()) == 8
+    assert code == 0 and len(out.splitlines()) == 5
 
 
 def test_a_stop_during_pretraining_saves_its_networks_and_is_resumed(
