@@ -10,7 +10,7 @@ from itertools import groupby, takewhile
 from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
-from tfbnn.spec.habits import hint
+from tfbnn.spec.habits import CALLED, hint
 from tfbnn.system.words import did_you_mean
 
 
@@ -96,7 +96,9 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
 def _check_option(command: Parser, name: str) -> None:
     options = command._option_string_actions
     if name.startswith("--") and name not in options:
-        meant = hint(name.removeprefix("--").replace("-", "_"))
+        asked = name.removeprefix("--").replace("-", "_")
+        here = flag(CALLED.get(asked, asked))
+        meant = did_you_mean(here, options) if here in options else hint(asked)
         command.error(f"unknown option {name}.{meant or did_you_mean(name, options)}")
 
 

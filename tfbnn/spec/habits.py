@@ -24,6 +24,13 @@ FORMER: dict[str, str] = {
     "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",
 }
 
+# Settings that other libraries call otherwise.
+CALLED = {
+    **dict.fromkeys(("draws", "num_samples", "n_samples"), "num_results"),
+    **dict.fromkeys(("tune", "warmup", "num_warmup"), "num_burnin_steps"),
+    **dict.fromkeys(("time_limit", "timeout"), "max_seconds"),
+    **{"max_iter": "epochs", "quiet": "verbose", "random_state": "seed"},
+}
 # Words of Keras, scikit-learn and samplers, and what to use here; {name} stands for the word.
 _HINTS = {
     "fit": "Its posterior is sampled: run = model.fit_posterior(x, y).",
@@ -33,13 +40,9 @@ _HINTS = {
     "metrics score": "model.evaluate(x, y) gives all scores, R2 and accuracy among them.",
     "epochs batch_size learning_rate early_stopping validation_split": "It belongs to the search for "
     "starts: fit_posterior(pretraining=tfbnn.Pretraining({name}=..)).",
-    "max_iter": "It belongs to the search for starts: fit_posterior(pretraining=tfbnn.Pretraining(epochs=..)).",
-    "draws num_samples n_samples": "The number of draws per chain is num_results= of fit_posterior.",
-    "tune warmup num_warmup": "The length of warm-up is num_burnin_steps= of fit_posterior.",
-    "seed random_state": "It is seed= of fit_posterior and random_state= of the estimators.",
-    "max_seconds time_limit timeout": "A time limit is max_seconds= of fit_posterior.",
+    "num_results num_burnin_steps seed verbose max_seconds": "It belongs to a fit: "
+    "fit_posterior({name}=..).",
     "n_jobs cores": "Chains use all cores by themselves.",
-    "verbose": "It belongs to a fit: fit_posterior({name}=..).",
     "step_size num_leapfrog_steps target_accept_prob": "It is a setting of the kernel, for example "
     "kernel=tfbnn.kernels.HMC({name}=..).",
     "sample_weight class_weight": "{name} is not supported. For rows of different precision pass noise_scale= "
@@ -58,8 +61,10 @@ _HINTS = {
     "get_weights weights": "Every draw is a network of its own: model.posterior.draws [chains, draws, "
     "parameters].",
 }
+_TEXTS = {word: text for words, text in _HINTS.items() for word in words.split()}
 HINTS = {
-    word: text.replace("{name}", word) for words, text in _HINTS.items() for word in words.split()
+    name: _TEXTS[word].replace("{name}", word)
+    for name, word in ({word: word for word in _TEXTS} | CALLED).items()
 }
 
 
@@ -70,6 +75,8 @@ def hint(name: str, known: Collection[str] = ()) -> str:
         name: A name that an entrance does not have.
         known: The names that it has, of which the nearest is suggested.
     """
+    if CALLED.get(name) in known:
+        return f" Did you mean {CALLED[name]!r}?"
     text = FORMER.get(name) or HINTS.get(name)
     return did_you_mean(name, known) if text is None else f" {text}"
 

@@ -23,7 +23,12 @@ def folder(tmp_path):
         ("fit rows.csv --target y --layer=20", ["unknown option --layer", "'--layers'"]),
         ("--traceback fit rows.csv --targt y", ["unknown option --targt", "'--target'"]),
         (f"{FIT} --num-result=5", ["--num-result.", "'--num-results'"]),
-        (f"{FIT} --random-state=5", ["unknown option --random-state. It is seed="]),
+        (f"{FIT} --random-state=5", ["unknown option --random-state.", "'--seed'"]),
+        (f"{FIT} --quiet", ["'--verbose'"]),
+        (
+            "predict m.h5 rows.csv --random-state 5",
+            ["unknown option --random-state. It belongs to a fit"],
+        ),
         (f"{FIT} 20", ["--layers 3,20", "tfbnn fit --help"]),
         ("fit --layers 20 20 --target y rows.csv", ["--layers 20,20"]),
         ("fit --target y --layers 20 20 rows.csv", ["--layers 20,20"]),

@@ -1,6 +1,6 @@
 """Make and evaluate folders of networks for the cross sections of new-physics models.
 
-'make' fits one network per process and puts them into a folder with what they mean; 'eval' reads SLHA
+'make' packs fitted networks, one per process, into a folder with what they mean; 'eval' reads SLHA
 spectra, or a table of points, and gives the cross sections of all processes with errors and trust. Python
 and GAMBIT read the same folder by tfbnn.hep.CrossSectionPredictor.
 """
@@ -13,7 +13,7 @@ from tfbnn.cli.slha import evaluation, info, make
 
 # What the commands do, and their modules.
 _COMMANDS: dict[str, tuple[str, ModuleType]] = {
-    "make": ("make a folder of processes out of tables or models", make),
+    "make": ("make a folder of processes out of fitted models", make),
     "info": ("show the processes of a folder, and what inputs they need", info),
     "eval": ("cross sections of SLHA spectra, or of a table of points", evaluation),
 }
