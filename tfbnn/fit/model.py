@@ -231,9 +231,10 @@ class SampledNetwork(
                 "rhat" and "ess" are there from the first look at the draws on, "num_judged" of them
                 per chain; before it they are NaN. A callback of Keras, such as CSVLogger, TensorBoard
                 or EarlyStopping, takes every event for an epoch, one of ADAM where that may stop
-                early. Its logs have the numbers that `tfbnn.LogMetrics` names, each while there is
-                one: EarlyStopping("ess", mode="max", patience=2) counts looks. What it stops is the
-                run: where it watches "val_loss", before the chains move.
+                early. Its logs have val_loss, log_prob, acceptance_rate, step_size, num_divergent,
+                num_kept, rhat and ess, each while there is one: EarlyStopping("ess", mode="max",
+                patience=2) counts looks. What it stops is the run: where it watches "val_loss",
+                before the chains move.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`, `history`.
@@ -354,7 +355,7 @@ class SampledNetwork(
         noise_scale: Any = None,
         unit: str | Sequence[str] | None = None,
     ) -> None:
-        """Writes a report as one HTML page: verdict, convergence, traces, predictions and more.
+        """Writes a report as one HTML page: verdict, convergence, predictions and more.
 
         The page needs nothing but itself and runs no script: it opens from the disk, offline, in
         light or dark, on a phone and on paper. Needs Matplotlib and Jinja2, the extra `plots`.
@@ -376,7 +377,7 @@ class SampledNetwork(
         Example:
             model.save_report("report.html", x_test, y_test)
         """
-        from tfbnn.plots.page.saving import save_report
+        from tfbnn.plots.page.making import save_report
 
         save_report(self, path, x, y, noise_scale, unit)
 

@@ -34,6 +34,9 @@ _STYLE = {
     "font.size": 10,
     "legend.frameon": False,
     "text.usetex": False,  # names of columns are no LaTeX
+    # In a page text is drawn by the fonts of its reader, and equal figures are equal texts.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tfbnn",
 }
 
 

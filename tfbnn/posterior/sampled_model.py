@@ -22,6 +22,7 @@ from tfbnn.posterior.checks import (
 )
 from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.facts import line_of
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.prediction import (
     Prediction,
@@ -33,7 +34,6 @@ from tfbnn.posterior.prediction import (
 )
 from tfbnn.posterior.prediction_frame import labels_of
 from tfbnn.posterior.provenance import Provenance
-from tfbnn.posterior.showing import line_of
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
