@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "jinja2": ("plots.page",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
-    "rich": ("run.live",),
+    "rich": ("run.progress",),
     "arviz": ("posterior.arviz_data", "posterior.stacking.psis"),
     "xarray": ("posterior.arviz_data",),
     "sklearn": ("sklearn",),

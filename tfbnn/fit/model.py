@@ -247,7 +247,7 @@ class SampledNetwork(
                 themselves: R-hat says whether they mix there, not whether there are others. The report
                 says which were moved, and where one chain alone had found the basin. A kill while
                 chains scout loses that part.
-            verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
+            verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere; 0:
                 silence; 2: as 1, and where a command prints the report, with all details.
             callbacks: Each is called as callback(event: dict) between blocks, and once a second
                 during a longer one; returning True stops the run with the draws kept so far. Before
