@@ -20,7 +20,6 @@ from tfbnn.posterior.checks import (
     require_noise,
     untransformed_inputs,
 )
-from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.facts import line_of
 from tfbnn.posterior.function_moments import moment_networks
@@ -33,8 +32,8 @@ from tfbnn.posterior.prediction import (
     row_tiles,
 )
 from tfbnn.posterior.prediction_frame import labels_of
-from tfbnn.posterior.provenance import Provenance
-from tfbnn.spec.habits import explains_keywords
+from tfbnn.posterior.provenance import Compression, Provenance
+from tfbnn.spec.habits import explains_keywords, hint
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
@@ -494,9 +493,6 @@ class SampledModel:
         method: str = "kernel_thinning",
         *,
         x_reference: ArrayLike | None = None,
-        x: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        noise_scale: ArrayLike | None = None,
         seed: int = 0,
     ) -> Self:
         """A model with fewer draws that predicts about the same, with a statement of the change.
@@ -509,17 +505,11 @@ class SampledModel:
             num_draws: Draws to choose out of all chains with a weight, default 100.
             method: "kernel_thinning" (default) keeps mean, standard deviation and quantiles of the
                 predictions at reference inputs (Dwivedi and Mackey 2024, arXiv:2105.05842), out
-                of up to 4000 equally spaced draws. "stride" takes equally spaced draws. "stein"
-                aims at the posterior density itself, whatever the chains did (Riabiz et al. 2022,
-                arXiv:2005.03952), needs TensorFlow and the rows of the fit, and works in weight
-                space: with hundreds of weights it keeps predictions worse than a stride
-                (`benchmarks/results/compression.md`).
+                of up to 4000 equally spaced draws. "stride" takes equally spaced draws.
             x_reference: Inputs [R, D] at which predictions are to be kept; targets are not needed,
                 and 1000 inputs like those to come keep them better than the default. The change is
                 then stated at the reference inputs saved with the model, so pass others. Default:
                 three quarters of those saved, and the change is stated at the last quarter.
-            x, y, noise_scale: Rows of the fit for "stein", as in `fit_posterior`. Default: those
-                that this model was fitted to in this process.
             seed: Non-negative integer, of kernel thinning. The same seed gives the same draws.
 
         Returns:
@@ -528,36 +518,27 @@ class SampledModel:
 
         Raises:
             NotFittedError: Before a fit.
-            ImportError: When SciPy is not installed, but for "stride", or TensorFlow, for "stein".
-            TypeError, ValueError: For unusable inputs, rows or settings, more draws than there
-                are, a model that was compressed already, one of `fit_laplace`, whose num_results
-                may be smaller instead, and for "stein" unequal chain weights or Uniform priors.
-
-        Warns:
-            UserWarning: When the rows for "stein" are not those of the fit.
+            ImportError: When SciPy is not installed, but for "stride".
+            TypeError, ValueError: For unusable inputs or settings, more draws than there are, a
+                model that was compressed already, and one of `fit_laplace`, whose num_results may
+                be smaller instead.
 
         Example:
             small = model.compress(num_draws=100, x_reference=x_train[:1000])
             print(small.compression.summary())
             small.save("small.h5")
         """
-        from tfbnn.posterior.compression.compression import METHODS, compress
+        from tfbnn.posterior.compression import METHODS, compress
 
         ensemble = self._fitted("compress")
-        rows = None
-        if check_choice("method", method, METHODS) == "stein":
-            rows = self._rows_for_stein(x, y, noise_scale)
-        elif not (x is None and y is None and noise_scale is None):
-            raise ValueError(
-                f"x, y and noise_scale belong to method='stein', received them with {method!r}. "
-                "Pass inputs at which to keep predictions as x_reference."
-            )
+        if method == "stein":
+            raise ValueError(f"method='stein' has ended.{hint(method)}")
+        check_choice("method", method, METHODS)
         small = compress(
             ensemble,
             check_integer("num_draws", num_draws, minimum=1),
             method,
             x_reference=None if x_reference is None else checked_inputs(ensemble, x_reference),
-            rows=rows,
             seed=check_integer("seed", seed, minimum=0),
         )
         _warn_of_calibration(ensemble, "compress chose some of the draws")
@@ -658,18 +639,6 @@ class SampledModel:
                 f"process has. Pass {names}."
             )
         return self._training_rows
-
-    def _rows_for_stein(
-        self, x: ArrayLike | None, y: ArrayLike | None, noise_scale: ArrayLike | None
-    ) -> Rows:
-        if x is None and y is None:
-            return self.rows_of_the_fit(noise_scale, "method='stein'", "x and y")
-        if x is None or y is None:
-            raise ValueError(
-                "method='stein' needs x and y together, received "
-                f"{'x' if x is None else 'y'}=None. Pass all rows of the fit."
-            )
-        return checked_rows(self._sampled(), x, y, noise_scale, "method='stein'")[0]
 
 
 def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bool) -> bool:

@@ -20,6 +20,7 @@ FORMER: dict[str, str] = {
     "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
     "kind='evolution').",
     "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
+    "stein": "compress keeps predictions better by method='kernel_thinning', the default.",
     "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
 }
 

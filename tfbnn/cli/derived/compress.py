@@ -8,7 +8,7 @@ from tfbnn.cli.columns import read_inputs
 from tfbnn.cli.derived.saving import add_saving_options, save_and_tell
 from tfbnn.cli.options import DATA, add_model_argument, load_model
 from tfbnn.cli.outputs import MODEL, check_output
-from tfbnn.posterior.compression.record import Compression
+from tfbnn.posterior.provenance import Compression
 
 HELP = "make a smaller model that predicts about the same"
 DESCRIPTION = """\
