@@ -52,7 +52,7 @@ MAY_IMPORT = {
     "dask": ("cluster",),
     "distributed": ("cluster",),
     "rich": ("run.progress",),
-    "arviz": ("posterior.arviz_data", "posterior.stacking.psis"),
+    "arviz": ("posterior.arviz_data", "posterior.stacking"),
     "xarray": ("posterior.arviz_data",),
     "sklearn": ("sklearn",),
 }

@@ -14,7 +14,7 @@ from tfbnn.cli.options import (
     load_model,
 )
 from tfbnn.posterior.facts import score_rows
-from tfbnn.posterior.stacking.stacking import weighting_note
+from tfbnn.posterior.stacking import weighting_note
 
 HELP = "score a saved model on rows with known targets"
 DESCRIPTION = """\

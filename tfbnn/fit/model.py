@@ -21,10 +21,10 @@ from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.fit.from_posterior import FromPosterior
 from tfbnn.fit.handing_on import known_from
-from tfbnn.posterior.basins.methods import BasinMethods
+from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
+from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
-from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
 from tfbnn.posterior.keras_habits import KerasHabits
@@ -328,7 +328,7 @@ class SampledNetwork(
             run, result = fit(self._asked, rows, validation, options, keep, place)
         error = None
         if result.failures:
-            from tfbnn.run.failing import chain_error
+            from tfbnn.run.result import chain_error
 
             error = chain_error(result.failures, options.output)
         if result.interrupted:

@@ -12,7 +12,7 @@ from tfbnn.data.transforms import Standardize, Transform
 from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import Relevance, relevance_of, scales_of_inputs
-from tfbnn.posterior.stacking.stacking import weighting_note
+from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.network_spec import NetworkSpec
 
 # (label, text); a line that goes on with the one above has the label "".

@@ -16,8 +16,14 @@ from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
-from tfbnn.posterior.function_moments import moment_networks, target_unit
-from tfbnn.posterior.noise import NOISE_POINTS, mean_of_target, noise_spread, sample_noisy
+from tfbnn.posterior.function_moments import (
+    NOISE_POINTS,
+    mean_of_target,
+    moment_networks,
+    noise_spread,
+    sample_noisy,
+    target_unit,
+)
 from tfbnn.posterior.prediction_frame import FrameLabels, to_frame
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array

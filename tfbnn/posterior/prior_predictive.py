@@ -11,7 +11,7 @@ from tfbnn.data.coding import as_inputs
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import Pipeline, fit_pipeline, unfitted_pipeline
 from tfbnn.data.validation import check_integer
-from tfbnn.posterior.arviz_data.at_rows import Points, at_rows
+from tfbnn.posterior.at_rows import Points, at_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.priors.draws import draw_parameters

@@ -46,7 +46,7 @@ from tfbnn.system.warn import warn
 if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis
     from tfbnn.posterior.relevance import Relevance
-    from tfbnn.posterior.stacking.stacking import Stacking
+    from tfbnn.posterior.stacking import Stacking
 
 
 class SampledModel:
@@ -350,8 +350,8 @@ class SampledModel:
             ValueError: For unusable inputs, and for a model without chains: compressed, or of a run
                 that was stopped before its first draw.
         """
-        from tfbnn.posterior.diagnosing import diagnose_ensemble
-        from tfbnn.posterior.stacking.stacking import weighting_note
+        from tfbnn.posterior.fit_checking import diagnose_ensemble
+        from tfbnn.posterior.stacking import weighting_note
 
         if self._sampled().no_chains is not None:
             raise ValueError(
@@ -447,7 +447,7 @@ class SampledModel:
         Warns:
             UserWarning: When many leave-one-out densities are unreliable (Pareto k above 0.7).
         """
-        from tfbnn.posterior.stacking.stacking import stack
+        from tfbnn.posterior.stacking import stack
 
         ensemble, row_groups = self._fitted("stack_chains"), None
         if x_validation is None and y_validation is None:

@@ -13,10 +13,8 @@ from tests.support.two_basins import ROWS, SPEC, Basin, function
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.cli import main
 from tfbnn.diagnostics.statistics import rhat
-from tfbnn.posterior.basins.bridge import bridge
-from tfbnn.posterior.basins.evidence import log_evidence
+from tfbnn.posterior.basins.evidence import bridge, distances, group_chains, log_evidence
 from tfbnn.posterior.basins.finding import RowsTarget, find_basins
-from tfbnn.posterior.basins.grouping import distances, group_chains
 from tfbnn.posterior.basins.record import Basins
 
 SEEDS = range(10)

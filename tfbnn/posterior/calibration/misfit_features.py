@@ -8,7 +8,7 @@ import numpy as np
 
 from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.linearised import layers_at
+from tfbnn.posterior.forward import layers_at
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
