@@ -27,7 +27,6 @@ from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
-from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
@@ -62,7 +61,6 @@ class SampledNetwork(
     DensityMethods,
     GradientMethods,
     PriorMethods,
-    KerasHabits,
 ):
     """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
 

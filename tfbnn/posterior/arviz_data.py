@@ -196,30 +196,19 @@ def _calibration_text(ensemble: Ensemble) -> str:
 
 def _origin(ensemble: Ensemble) -> dict[str, Any]:
     """Where the draws come from, as attributes that a netCDF file can hold."""
-    spec, origin = ensemble.spec, ensemble.provenance
-    said = {
-        "kernel": origin.kernel,
-        "seed": origin.seed,
-        "num_burnin_steps": origin.num_burnin_steps,
-        "num_steps_between_results": origin.num_steps_between_results,
+    said = ensemble.provenance.to_json() | {
         "warmup": "its draws are not kept",
-        "ended": origin.ended,
-        "not_sampled": origin.not_sampled,
-        "biased": origin.bias,
-        "coarsened": spec.coarsening_note,
-        "compressed": None if origin.compression is None else origin.compression.method,
+        "coarsened": ensemble.spec.coarsening_note,
         "calibration": None if ensemble.calibration is None else ensemble.calibration.in_short,
-        "chain_weights": ensemble.chain_weights.tolist(),
         "weighting": weighting_note(ensemble),
-        "initial_state": origin.initial_state,
-        "restarted": origin.restarted,
-        "num_training_rows": origin.num_training_rows,
-        "data_sha256": origin.data_sha256,
-        "created_at": origin.created_at,
-        "versions": None if origin.versions is None else json.dumps(origin.versions),
-        "model": json.dumps(spec.to_json()),
+        "model": ensemble.spec.to_json(),
     }
-    return {name: value for name, value in said.items() if value is not None}
+    plain = {
+        name: value if type(value) in (str, int, float) else json.dumps(value)
+        for name, value in said.items()
+        if value is not None
+    }
+    return plain | {"chain_weights": ensemble.chain_weights.tolist()}
 
 
 class Variable(NamedTuple):

@@ -285,8 +285,7 @@ class Ensemble:
         """The one network at the mode, in float64."""
         if self.mode is None:
             raise ValueError("These draws are networks of their own, without a mode.")
-        theta = self.mode.astype(np.float64)[None, None]
-        return replace(self, draws=theta, sample_stats={}, chain_weights=np.ones(1), mode=None)
+        return self.with_draws(self.mode.astype(np.float64)[None, None])
 
     def require_networks(self, what: str, instead: str = "Use predict") -> None:
         """Refuses what takes draws for networks where they are directions around a mode.
@@ -382,16 +381,10 @@ class Ensemble:
         return replace(self, draws=pick(self.draws), sample_stats=statistics)
 
     def with_draws(self, draws: Array) -> Ensemble:
-        """The same model with other draws [C, S, P], equal weights and no statistics."""
+        """The same model with networks [C, S, P] for draws, equal weights and no statistics."""
         weights = np.full(len(draws), 1.0 / len(draws))
-        return replace(
-            self,
-            draws=draws,
-            sample_stats={},
-            chain_weights=weights,
-            calibration=None,
-            basins=None,
-        )
+        nothing: dict[str, Any] = dict.fromkeys(("readouts", "mode", "calibration", "basins"))
+        return replace(self, draws=draws, sample_stats={}, chain_weights=weights, **nothing)
 
     def with_chain_weights(self, weights: npt.ArrayLike) -> Ensemble:
         """The same draws under other chain weights [C]."""

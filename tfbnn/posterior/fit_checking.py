@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -312,13 +311,7 @@ def _prior_spread(ensemble: Ensemble) -> float:
     count = min(_PRIOR_DRAWS, max(1, _PRIOR_VALUES // spec.layout.num_parameters))
     generator = np.random.default_rng(0)
     theta = np.stack([draw_parameters(spec, generator) for _ in range(count)])
-    prior = replace(
-        ensemble,
-        draws=theta[None].astype(spec.dtype),
-        sample_stats={},
-        chain_weights=np.ones(1),
-        readouts=None,
-    )
+    prior = ensemble.with_draws(theta[None].astype(spec.dtype))
     with np.errstate(over="ignore", invalid="ignore"):  # a wide prior may overflow: wide it is
         function = function_draws(prior, ensemble.x_pipeline.forward(ensemble.x_reference))
         return float(np.nan_to_num(np.median(function.std(axis=1), axis=0), nan=np.inf).min())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,7 @@ from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import (
     checked_inputs,
     checked_rows,
+    given_together,
     require_noise,
     untransformed_inputs,
 )
@@ -33,7 +35,8 @@ from tfbnn.posterior.prediction import (
 )
 from tfbnn.posterior.prediction_frame import labels_of
 from tfbnn.posterior.provenance import Compression, Provenance
-from tfbnn.spec.habits import explains_keywords, hint
+from tfbnn.spec.config import config_of, spec_of_config
+from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from tfbnn.posterior.stacking import Stacking
 
 
-class SampledModel:
+class SampledModel(ExplainsAttributes):
     """A model whose posterior draws are there, or will be: predictions, scores, diagnosis, exports.
 
     It needs NumPy alone, so that a saved network predicts where TensorFlow is not installed; what
@@ -86,6 +89,38 @@ class SampledModel:
         if self._ensemble is not None:
             choices = self._ensemble.provenance.choices or ()
         return folded(repr(self), describe_model(self.spec, choices))
+
+    def count_params(self) -> int:
+        """The number of parameters P that are sampled: weights, and scales of noise and priors.
+
+        So many entries has a draw, `model.posterior.draws` [C, S, P]; `summary` gives both numbers.
+        """
+        return self.spec.layout.num_parameters
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of this model as a JSON-able dict, for `from_config`; nothing of its fit.
+
+        What was "auto" still is, so that a copy chooses by its own rows. Of a loaded model they
+        are what its fit came to: a file knows no other.
+        """
+        return config_of(perceptron(self._asked, "get_config"))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom: Sequence[type] = ()) -> Self:
+        """The model, not fitted yet, that `get_config` describes.
+
+        Args:
+            config: All entries that `get_config` gives. Priors and likelihoods are found by the
+                names of their classes.
+            custom: Classes of your own that the model may have, as in `tfbnn.load`.
+
+        Raises:
+            TypeError, ValueError: For anything else.
+
+        Example:
+            copy = tfbnn.BayesianMLP.from_config(model.get_config())
+        """
+        return cls.from_spec(spec_of_config(config, custom))
 
     @property
     def spec(self) -> NetworkSpec:
@@ -450,33 +485,24 @@ class SampledModel:
         from tfbnn.posterior.stacking import stack
 
         ensemble, row_groups = self._fitted("stack_chains"), None
-        if x_validation is None and y_validation is None:
+        if given_together("stack_chains", x_validation=x_validation, y_validation=y_validation):
+            _, transformed = checked_rows(
+                ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
+            )
+        else:
+            power, reason = ensemble.spec.likelihood_power, None
             if ensemble.provenance.not_sampled is not None:
+                reason = "draws of the posterior, which this model has none of"
+            elif power < 1.0:
+                reason = f"rows that count as a whole, received likelihood_power={power!r}"
+            if reason is not None:
                 raise ValueError(
-                    "stack_chains without validation rows leaves out rows by importance sampling "
-                    "from draws of the posterior, which this model has none of. Pass x_validation "
-                    "and y_validation."
-                )
-            if ensemble.spec.likelihood_power < 1.0:
-                raise ValueError(
-                    "stack_chains without validation rows leaves out rows of the posterior, which "
-                    "counts each as a whole, received one with "
-                    f"likelihood_power={ensemble.spec.likelihood_power!r}. Pass x_validation and "
-                    "y_validation."
+                    f"stack_chains without validation rows leaves out rows, which needs {reason}. Pass "
+                    "x_validation and y_validation."
                 )
             names = "x_validation and y_validation"
             rows = self.rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
             transformed, row_groups = ensemble.transform(rows), rows.groups
-        elif x_validation is None or y_validation is None:
-            missing = "x_validation" if x_validation is None else "y_validation"
-            raise ValueError(
-                "stack_chains needs x_validation and y_validation together, received "
-                f"{missing}=None. Pass both, or neither for leave-one-out on the training rows."
-            )
-        else:
-            _, transformed = checked_rows(
-                ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
-            )
         stacking = stack(
             ensemble, transformed, leave_one_out=x_validation is None, row_groups=row_groups
         )

@@ -16,7 +16,7 @@ from tfbnn.posterior.basins.evidence import (
     log_evidence,
 )
 from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.checks import checked_rows, require_rows_of_fit
+from tfbnn.posterior.checks import checked_rows, given_together, require_rows_of_fit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.posterior.sampled_model import SampledModel
@@ -83,16 +83,11 @@ class BasinMethods(SampledModel):
             raise ValueError(
                 f"basins is about chains, which this model has none of. {ensemble.no_chains}."
             )
-        if x is None and y is None:
-            rows = self.rows_of_the_fit(noise_scale, "basins without rows", "x and y")
-        elif x is None or y is None:
-            raise ValueError(
-                "basins needs x and y together, received "
-                f"{'x' if x is None else 'y'}=None. Pass all rows of the fit, or neither."
-            )
-        else:
+        if given_together("basins", x=x, y=y):
             rows, _ = checked_rows(ensemble, x, y, noise_scale, "basins")
             require_rows_of_fit(ensemble, rows, "basins")
+        else:
+            rows = self.rows_of_the_fit(noise_scale, "basins without rows", "x and y")
         found = basins_of(ensemble, ensemble.transform(rows))
         self._ensemble = replace(ensemble, basins=found)
         return found
