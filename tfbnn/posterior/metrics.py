@@ -10,7 +10,7 @@ from tfbnn.data.training_inputs import trust_levels
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.calibration.misfit_features import scale_factors
-from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import mean_of_target, noise_spread, sample_noisy
 from tfbnn.posterior.prediction import TargetTile, function_draws, noise_tiles, target_tiles
@@ -210,11 +210,6 @@ class RowScores(NamedTuple):
     crps: Array
     log_density: Array
 
-    def assign(self, rows: slice, found: RowScores) -> None:
-        """Takes over what was found of some rows."""
-        for mine, new in zip(self, found):
-            mine[rows] = new
-
 
 def row_scores(
     ensemble: Ensemble,
@@ -246,7 +241,8 @@ def row_scores(
             of_tile = calibrated_scores(
                 ensemble, calibration, of_tile, y[place], target, trust, factors
             )
-        found.assign(place, of_tile)
+        for scores, new in zip(found, of_tile):
+            scores[place] = new
     return found
 
 
@@ -316,7 +312,7 @@ def calibrated_scores(
     score = (target - plain.centre) / spread
     pit = calibration.probability(score, groups)
     levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
-    low, high = calibration.central(1, groups)
+    low, high = calibration.quantiles(central_levels(1), groups)
     points = plain.centre + spread * calibration.quantiles(levels, groups)
     equal = np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS)
     # Targets of one row are taken for independent, given their predictions.
