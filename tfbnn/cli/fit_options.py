@@ -141,7 +141,7 @@ _SAMPLING = [
     *field_options(
         FitOptions,
         _DOCSTRING,
-        (*_CHAINS, "effort", "likelihood_power", "restart", "calibrate", *_KEPT),
+        (*_CHAINS, "effort", "likelihood_power", "calibrate", *_KEPT),
     ),
     *PACE,
 ]

@@ -7,7 +7,7 @@ from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.fit.choices.by_clock import search_seconds
 from tfbnn.fit.choices.choose import settle_options, sizes_of
-from tfbnn.run.cost import estimated_seconds, estimated_seconds_of_starts, most_results
+from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
@@ -77,7 +77,6 @@ def _seconds(
 ) -> float:
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
-    seconds += estimated_seconds_of_starts(spec, settings, num_rows, sampling.num_burnin_steps)
     # A chain has no more than one core, or one for each piece of very many rows.
     splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
     at_once = num_pieces(num_rows, splits_rows)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tfbnn.data.learn_coding import Missing
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.posterior.ensemble import Ensemble
-    from tfbnn.run.options import FitOptions, Restart
+    from tfbnn.run.options import FitOptions
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
 
@@ -114,7 +114,6 @@ class SampledNetwork(
         commit_interval: float = 30.0,
         num_workers: int | str = "auto",
         jit_compile: bool = True,
-        restart: Restart | None = None,
         verbose: int | str = "auto",
         callbacks: Sequence[Any] = (),
     ) -> Run:
@@ -233,18 +232,6 @@ class SampledNetwork(
                 script or notebook, which processes could not import. With one thread per operation
                 either way the draws have the same bits.
             jit_compile: Compile with XLA, default True.
-            restart: "best": move chains that a first, short part of the run shows to be hopeless to
-                where the best ones are. None (default): every chain stays where its own start leads
-                it. A quarter of the warm-up and a few draws are spent on scouting; chains in basins
-                whose posterior mass is 20 nats below the best one's, errors taken off (see `basins`),
-                then go on from draws of it, of as many chains as are there, in copies of the network
-                with hidden units in another order, signs turned where the activation is odd. Where
-                masses are known between bounds only, a log density that is P + 20 lower counts, with P
-                parameters: the basin would have to be wider by a factor of e in each of them. Warm-up
-                and sampling follow. Chains then agree on the basin that one of them has found, not by
-                themselves: R-hat says whether they mix there, not whether there are others. The report
-                says which were moved, and where one chain alone had found the basin. A kill while
-                chains scout loses that part.
             verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere; 0:
                 silence; 2: as 1, and where a command prints the report, with all details.
             callbacks: Each is called as callback(event: dict) between blocks, and once a second
@@ -300,7 +287,6 @@ class SampledNetwork(
             effort=effort,
             seed=seed,
             jit_compile=jit_compile,
-            restart=restart,
             verbose=verbose,
             callbacks=callbacks,
             output=output,

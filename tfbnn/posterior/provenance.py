@@ -176,7 +176,6 @@ class Provenance:
         adapts_step_size: Whether warm-up tuned the step size.
         pretraining: Settings as text.
         initial_state: Where the chains began, in words, of a fit that was told; else None.
-        restarted: Which chains `restart` moved to the basins of others, or None without it.
         choices: What was "auto" in model and fit, what it came to, and why.
         num_training_rows: N.
         data_sha256: Hash of the training rows.
@@ -204,7 +203,6 @@ class Provenance:
     adapts_step_size: bool | None = None
     pretraining: str | None = None
     initial_state: str | None = None
-    restarted: str | None = None
     choices: tuple[Choice, ...] | None = None
     num_burnin_steps: Count | None = None
     num_steps_between_results: Count | None = None

@@ -66,7 +66,6 @@ class SamplingResult(Ending):
             None.
         seconds: Seconds of compilation, warm-up, sampling and the start of workers.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
-        rung_draws: Draws of every rung [C, S, m, P], or None where they are not kept.
         readouts: Readouts where the readout was collapsed, or None.
     """
 
@@ -81,7 +80,6 @@ class SamplingResult(Ending):
     seconds: Seconds
     warmup_cut: int | None = None
     rung_log_likelihood: Array | None = None
-    rung_draws: Array | None = None
     readouts: Readouts | None = None
 
 
@@ -97,11 +95,11 @@ def gather_result(
 ) -> SamplingResult:
     """The SamplingResult of lanes that have kept draws."""
     lanes, statistics = kept.counters, dict(kept.statistics)
+    statistics.pop("rung_draws", None)  # which folders of release 0.2 may hold
     num_sampled = np.array([lane.transitions["sampling"] for lane in lanes for _ in lane.chains])
     return SamplingResult(
         draws=kept.draws,
         rung_log_likelihood=statistics.pop("rung_log_likelihood", None),
-        rung_draws=statistics.pop("rung_draws", None),
         readouts=pop_readouts(statistics),
         sample_stats=statistics,
         acceptance_rate=np.concatenate([lane.acceptance_sum["sampling"] for lane in lanes])
