@@ -17,7 +17,6 @@ from tfbnn.posterior.basins.evidence import (
 )
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.checks import checked_rows, given_together, require_rows_of_fit
-from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.network_spec import NetworkSpec
@@ -88,24 +87,14 @@ class BasinMethods(SampledModel):
             require_rows_of_fit(ensemble, rows, "basins")
         else:
             rows = self.rows_of_the_fit(noise_scale, "basins without rows", "x and y")
-        found = basins_of(ensemble, ensemble.transform(rows))
+        found = find_basins(
+            ensemble.draws,
+            function_of_chains(ensemble),
+            RowsTarget(ensemble.spec, ensemble.transform(rows)),
+            ensemble.chain_weights,
+        )
         self._ensemble = replace(ensemble, basins=found)
         return found
-
-
-def basins_of(ensemble: Ensemble, rows: NetworkRows) -> Basins:
-    """The Basins of the chains of an ensemble.
-
-    Args:
-        ensemble: Ensemble of a run.
-        rows: All rows of the fit on the scale the network sees.
-
-    Raises:
-        ValueError: As `find_basins`.
-    """
-    function = function_of_chains(ensemble)
-    target = RowsTarget(ensemble.spec, rows)
-    return find_basins(ensemble.draws, function, target, ensemble.chain_weights)
 
 
 def find_basins(
