@@ -1,16 +1,28 @@
-"""`tfbnn report`: all that is known of a model, or of a run so far, on one HTML page."""
+"""Write a report as one HTML page that needs nothing but itself.
+
+It has the verdict and what to do next, what was fitted, convergence, relevance of the inputs,
+calibration, basins, settings; with a table of rows with known targets also scores, pulls and coverage, of
+a classifier reliability. It opens offline in any browser, light or dark, and on a phone. Needs Matplotlib
+and Jinja2 (tfbnn[plots]).
+
+example:
+  tfbnn report bnn.h5 test.csv -o report.html
+"""
 
 import argparse
 import os
 import shlex
+from functools import partial
+from typing import Annotated
 
-from tfbnn.cli.columns import Roles, read_rows
+from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
 from tfbnn.cli.options import (
-    DATA,
-    add_model_argument,
-    add_role_options,
-    add_unit_option,
+    ModelOptions,
+    RoleOptions,
+    UnitOptions,
+    add_fields,
+    argument,
     load_model,
 )
 from tfbnn.cli.outputs import PAGE, STREAM, check_output
@@ -18,31 +30,21 @@ from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.system.pages import write_page
 
-HELP = "write a report as one HTML page"
-DESCRIPTION = """\
-Write a report as one HTML page that needs nothing but itself: the verdict and what to do next, what
-was fitted, convergence, relevance of the inputs, calibration, basins, settings; with a table
-of rows with known targets also scores, pulls and coverage, of a classifier reliability. It opens
-offline in any browser, light or dark, and on a phone. Needs Matplotlib and Jinja2 (tfbnn[plots])."""
 
-EPILOG = """\
-example:
-  tfbnn report bnn.h5 test.csv -o report.html"""
+class _Options(UnitOptions, RoleOptions, ModelOptions):
+    """What the command takes.
+
+    Attributes:
+        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
+            from standard input.
+        output: File to write, which replaces nothing but an earlier report; default: report.html.
+    """
+
+    data: Annotated[str | None, argument("DATA")] = None
+    output: Annotated[str, {"flags": ("-o",), "metavar": "REPORT.html"}] = "report.html"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    add_model_argument(parser)
-    parser.add_argument("data", metavar="DATA", nargs="?", help=f"rows with known targets: {DATA}")
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="REPORT.html",
-        default="report.html",
-        help="file to write, which replaces nothing but an earlier report; default: report.html",
-    )
-    add_role_options(parser)
-    add_unit_option(parser)
+add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,9 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
     model, rows = load_model(args), None
     if args.data is not None:
-        roles = Roles(model.posterior, args.target, args.noise_column)
         source = "standard input" if args.data == STREAM else args.data
-        rows = KnownRows(*read_rows(model, args.data, roles), source)
+        rows = KnownRows(*read_rows(model, args), source)
     folder = args.model if os.path.isdir(args.model) else None
     interface = Interface(is_command_line=True, folder=folder)
     without = f"tfbnn report {shlex.quote(args.model)} DATA"

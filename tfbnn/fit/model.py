@@ -244,9 +244,10 @@ class SampledNetwork(
                 "rhat" and "ess" are there from the first look at the draws on, "num_judged" of them
                 per chain; before it they are NaN. A callback of Keras, such as CSVLogger, TensorBoard
                 or EarlyStopping, takes every event for an epoch, one of ADAM where that may stop
-                early. Its logs have the numbers that `tfbnn.LogMetrics` names, each while there is
-                one: EarlyStopping("ess", mode="max", patience=2) counts looks. What it stops is the
-                run: where it watches "val_loss", before the chains move.
+                early. Its logs have val_loss, log_prob, acceptance_rate, step_size, num_divergent,
+                num_kept, rhat and ess, each while there is one: EarlyStopping("ess", mode="max",
+                patience=2) counts looks. What it stops is the run: where it watches "val_loss",
+                before the chains move.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`, `history`.

@@ -19,7 +19,7 @@ from tfbnn.hep import process_index
 from tfbnn.hep.process import Pids, Process, check_together, pid_pair
 from tfbnn.hep.process_index import Entry, Index, index_errors, read_index
 from tfbnn.storage.format.sealing import check_seal
-from tfbnn.system.locks import lock, open_plainly
+from tfbnn.system.atomic import lock, open_plainly
 from tfbnn.system.paths import StrPath
 
 # What may become of processes that are in the folder already.

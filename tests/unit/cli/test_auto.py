@@ -7,8 +7,7 @@ import pytest
 
 from tests.support.commands import check_refusal
 from tfbnn.cli import main
-from tfbnn.cli.fit_options import add_options, fit_arguments, make_model
-from tfbnn.cli.kernel_options import kernel_argument
+from tfbnn.cli.fit_options import add_options, fit_arguments, kernel_argument, make_model
 from tfbnn.diagnostics.problem import LONGER_SEARCH
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS

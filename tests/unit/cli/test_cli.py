@@ -64,6 +64,18 @@ def test_version_and_help(run):
         assert code == 0 and len(out.splitlines()) > 5
 
 
+def test_help_waits_for_no_library():
+    code = """
+import sys
+from tfbnn.cli import main
+for option in ("--help", "--version"):
+    assert main([option]) == 0
+assert not {"numpy", "h5py"} & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_fit_has_every_argument_of_fit_posterior(run):
     out = " ".join(run("fit --help")[1].split())
     parameters = inspect.signature(BayesianMLP.fit_posterior).parameters.values()

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from tests.support.commands import check_refusal
-from tfbnn.cli.help_text import HelpFormatter
+from tfbnn.cli.parsing import HelpFormatter
 
 FIT = "fit rows.csv --target y --layers 3"
 
@@ -27,7 +27,7 @@ def folder(tmp_path):
         (f"{FIT} --quiet", ["'--verbose'"]),
         (
             "predict m.h5 rows.csv --random-state 5",
-            ["unknown option --random-state. It is one of a fit"],
+            ["unknown option --random-state. It belongs to a fit"],
         ),
         (f"{FIT} 20", ["--layers 3,20", "tfbnn fit --help"]),
         ("fit --layers 20 20 --target y rows.csv", ["--layers 20,20"]),

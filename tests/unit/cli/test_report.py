@@ -40,6 +40,7 @@ def test_a_page_of_a_model(run, folder):
 
 def test_rows_are_refused_as_elsewhere(run, folder):
     check_refusal(run("report named.h5 points.csv -o new.html"), "no column")
+    check_refusal(run("report named.h5 absent.csv -o new.html"), "absent.csv")
     check_refusal(run("report named.h5 rows.csv --unit a --unit b -o new.html"), "unit")
     assert not (folder / "new.html").exists()
 

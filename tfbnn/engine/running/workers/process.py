@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import IO, Any, TextIO
 
 from tfbnn import exceptions
-from tfbnn.system.children import describe_ending, search_path
+from tfbnn.system.processes import describe_ending, search_path
 
 _PROGRAM = ("-P", "-m", "tfbnn.engine.running.workers.worker")
 _MOST_LAST_WORDS = 2000

@@ -99,7 +99,7 @@ def test_export_to_onnx(run, folder):
 
 
 def test_export_to_a_savedmodel(run, folder, monkeypatch):
-    monkeypatch.setattr("tfbnn.cli.derived.export.import_tensorflow", lambda: None)
+    monkeypatch.setattr("tfbnn.cli.export.import_tensorflow", lambda: None)
 
     def write(model, path):
         (folder / path).mkdir()

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tfbnn.system import quiet
-from tfbnn.system.log_filter import is_news
+from tfbnn.system import processes
+from tfbnn.system.processes import is_news
 
 LOG = b"0000 00:00:1795322789.552634    7883 "
 
@@ -38,7 +38,7 @@ def test_errors_are_news(line, expected):
 def test_what_is_said_last_comes_out(ending):
     code = f"""
 import os, sys
-from tfbnn.system.quiet import only_news
+from tfbnn.system.processes import only_news
 with only_news():
     os.write(2, b"I0000 00:00:1.5 1 a.cc:1] no news\\n")
     os.write(2, b"F0000 00:00:1.5 1 a.cc:1] the end\\n")
@@ -54,13 +54,13 @@ def test_without_a_process_all_comes_out(capfd, monkeypatch):
     def refuse(*_, **__):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(quiet.subprocess, "Popen", refuse)
-    with quiet.only_news():
+    monkeypatch.setattr(processes.subprocess, "Popen", refuse)
+    with processes.only_news():
         os.write(2, b"I0000 00:00:1.5 1 a.cc:1] heard\n")
     os.write(2, b"later\n")
     assert capfd.readouterr().err == "I0000 00:00:1.5 1 a.cc:1] heard\nlater\n"
 
 
 def test_errors_inside_come_through():
-    with pytest.raises(OSError, match="mine"), quiet.only_news():
+    with pytest.raises(OSError, match="mine"), processes.only_news():
         raise OSError("mine")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tfbnn.system.streams import data_output, plain_standard_output
+from tfbnn.system.terminals import data_output, plain_standard_output
 
 
 class Terminal(io.StringIO):
