@@ -37,7 +37,6 @@ _SUBMODULES = (
     "priors",
     "likelihoods",
     "kernels",
-    "networks",
     "datasets",
     "storage",
     "plots",

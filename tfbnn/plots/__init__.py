@@ -9,7 +9,6 @@ from typing import Any
 
 from tfbnn.plots.chains import plot_convergence
 from tfbnn.plots.classes import plot_reliability
-from tfbnn.plots.planes import plot_weight_planes
 from tfbnn.plots.predictions import plot_coverage, plot_pulls, plot_truth
 from tfbnn.plots.slices import plot_relevance, plot_slices
 from tfbnn.spec.habits import absent
@@ -22,7 +21,6 @@ __all__ = [
     "plot_reliability",
     "plot_slices",
     "plot_truth",
-    "plot_weight_planes",
 ]
 
 

@@ -34,20 +34,15 @@ def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
     return inputs.values, transformed
 
 
-def untransformed_inputs(ensemble: Ensemble, x: ArrayLike, name: str = "x") -> Array:
+def untransformed_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
     """Inputs [N, D] in original units, float64, with columns of text coded.
-
-    Args:
-        ensemble: Ensemble.
-        x: As in `BayesianMLP.predict`.
-        name: What messages call it.
 
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
-    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, name))
+    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
     with places_named(x):
-        return as_inputs(x, name, ensemble.spec.num_inputs, ensemble.coding).values
+        return as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding).values
 
 
 def checked_rows(

@@ -25,6 +25,10 @@ FORMER = {
     "restart": "Fit again with another seed, or start chains where others are: initial_state=. model.basins() "
     "says which share one.",
     "keep_rungs coarsening": "Fit with one likelihood_power after the other, and compare model.evaluate(x, y).",
+    "networks": "Build the network with Keras; benchmarks/paper_networks.py of the repository makes those of papers.",
+    "read_cifar10 read_utkface": "Read the files with NumPy, and pass the images to tfbnn.BayesianModel.",
+    "plot_weight_planes": "Use ArviZ: arviz.plot_pair(model.to_arviz()).",
+    "multivariate": "Use ArviZ, or tfbnn.diagnostics.statistics for one quantity at a time.",
     "SMSUBU sms_ubu": "Kernels see all rows: use kernel='hmc', or a sample of the rows.",
     "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",
 }
