@@ -37,7 +37,6 @@ from tfbnn.spec.own.layers import without_layers
 from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
-from tfbnn.spec.summary import describe_model
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.warn import warn
@@ -81,10 +80,7 @@ class SampledNetwork(
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""
-        choices = self.spec.choices
-        if self._ensemble is not None:
-            choices = self._ensemble.provenance.choices or ()
-        print_fn(describe_model(self.spec, choices))
+        print_fn(self._table)
 
     @explains_keywords
     def fit_posterior(

@@ -85,10 +85,15 @@ class SampledModel(ExplainsAttributes):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: this line, and the table of layers on request."""
+        return folded(repr(self), self._table)
+
+    @property
+    def _table(self) -> str:
+        """The table of layers, with what was chosen."""
         choices = self.spec.choices
         if self._ensemble is not None:
             choices = self._ensemble.provenance.choices or ()
-        return folded(repr(self), describe_model(self.spec, choices))
+        return describe_model(self.spec, choices)
 
     def count_params(self) -> int:
         """The number of parameters P that are sampled: weights, and scales of noise and priors.

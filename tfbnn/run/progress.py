@@ -68,6 +68,8 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Show an event, if it is time to."""
+        if self._stream is None:
+            return
         self.announce(event.phase)
         self._event = event
         if self._bars is not None:
@@ -80,7 +82,7 @@ class Progress:
 
     def announce(self, phase: str) -> None:
         """Show a phase whose events are yet to come, or "compile", which has none."""
-        if phase == self._phase or self._stream is None:
+        if self._stream is None or phase == self._phase:
             return
         # Lost work takes the run back to an earlier phase, and the one before has not ended.
         goes_on = phase == "compile" or _ORDER.index(phase) > _ORDER.index(self._phase or phase)
