@@ -16,10 +16,8 @@ from typing import Annotated, cast
 from tfbnn.cli.columns import read_inputs
 from tfbnn.cli.options import ModelOptions, SavingOptions, add_fields, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
-from tfbnn.posterior.compression.record import Compression
-
-# "stein" needs the rows of the fit, and TensorFlow: model.compress has it.
-_METHODS = ("kernel_thinning", "stride")
+from tfbnn.posterior.compression import METHODS
+from tfbnn.posterior.provenance import Compression
 
 
 class _Options(SavingOptions, ModelOptions):
@@ -35,7 +33,7 @@ class _Options(SavingOptions, ModelOptions):
     """
 
     num_draws: Annotated[int, {"flags": ("-n", "--num-draws"), "type": int, "metavar": "N"}] = 100
-    method: Annotated[str, {"choices": _METHODS}] = _METHODS[0]
+    method: Annotated[str, {"choices": METHODS}] = METHODS[0]
     reference: Annotated[str | None, {"metavar": "DATA"}] = None
     seed: int = 0
 

@@ -24,8 +24,8 @@ from tfbnn.fit.estimate import time_to_take
 from tfbnn.fit.goal import make_goal
 from tfbnn.fit.job import Job
 from tfbnn.fit.notes import notes
-from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.cost import most_results
 from tfbnn.run.counters import Seconds

@@ -21,13 +21,12 @@ from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.fit.from_posterior import FromPosterior
 from tfbnn.fit.handing_on import known_from
-from tfbnn.posterior.basins.methods import BasinMethods
+from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
+from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
-from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
-from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
@@ -38,7 +37,6 @@ from tfbnn.spec.own.layers import without_layers
 from tfbnn.spec.priors.sizes import check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
-from tfbnn.spec.summary import describe_model
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.warn import warn
@@ -62,7 +60,6 @@ class SampledNetwork(
     DensityMethods,
     GradientMethods,
     PriorMethods,
-    KerasHabits,
 ):
     """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
 
@@ -83,10 +80,7 @@ class SampledNetwork(
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""
-        choices = self.spec.choices
-        if self._ensemble is not None:
-            choices = self._ensemble.provenance.choices or ()
-        print_fn(describe_model(self.spec, choices))
+        print_fn(self._table)
 
     @explains_keywords
     def fit_posterior(
@@ -219,7 +213,7 @@ class SampledNetwork(
                 default 30: what a kill can lose at most, besides one block. Phases of the chains end
                 with one, and so does the search for starts; a kill before begins that again.
             jit_compile: Compile with XLA, default True.
-            verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
+            verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere; 0:
                 silence; 2: as 1, and where a command prints the report, with all details.
             callbacks: Each is called as callback(event: dict) between blocks, and once a second
                 during a longer one; returning True stops the run with the draws kept so far. Before
@@ -298,7 +292,7 @@ class SampledNetwork(
             run, result = fit(self._asked, rows, validation, options, keep, place)
         error = None
         if result.failures:
-            from tfbnn.run.failing import chain_error
+            from tfbnn.run.result import chain_error
 
             error = chain_error(result.failures, options.output)
         if result.interrupted:

@@ -2,74 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, ORANGE, plain, styled_figure
-from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.plots.canvas import BLUE, GREY, ORANGE, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-# Names of more chains than this leave no room for the figure.
-_MOST_NAMED = 8
-# Of more draws of a chain a line shows every second, third, ..., as it would hide the others.
-_MOST_DRAWS = 500
-_MOST_POINTS = 3
-# Of the inputs that the title of a trace names.
-_MOST_CHARACTERS = 45
-
-
-class Trace(NamedTuple):
-    """One number of every draw.
-
-    Attributes:
-        label: What it is.
-        where: At which inputs, "" where that does not apply.
-        values: [C, S].
-    """
-
-    label: str
-    where: str
-    values: Array
-
-
-def find_weights(ensemble: Ensemble, weights: Sequence[int]) -> list[Trace]:
-    """Entries of theta.
-
-    Raises:
-        TypeError, ValueError: For what is no place in theta, or none at all.
-    """
-    size = ensemble.draws.shape[-1]
-    places = [check_integer("weights", place, minimum=0) for place in weights]
-    if not places or max(places) >= size:
-        raise ValueError(
-            f"weights must be places in theta, which has {size} of them, 0 to {size - 1}, received "
-            f"{places}."
-        )
-    name = ensemble.spec.parameter_name
-    return [Trace(plain(name(place)), "", ensemble.draws[..., place]) for place in places]
-
-
-def name_chains(figure: Figure, axis: Axes, num_chains: int) -> None:
-    """A legend of the lines of a panel for the whole figure, or how many there are in its title."""
-    if num_chains > _MOST_NAMED:
-        axis.set_title(f"{num_chains} chains")
-        return
-    names = axis.get_legend_handles_labels()
-    legend = figure.legend(*names, loc="outside upper center", ncols=4)
-    for line in legend.get_lines():
-        line.set_linewidth(1.5)
 
 
 def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:

@@ -20,6 +20,7 @@ FORMER = {
     "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
     "kind='evolution').",
     "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
+    "stein": "compress keeps predictions better by method='kernel_thinning', the default.",
     "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
     "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",
     "num_workers": "Chains run in threads on all cores; tfbnn.cluster.fit has several processes.",
@@ -33,19 +34,9 @@ FORMER = {
     "plot_weight_planes": "Use ArviZ: arviz.plot_pair(model.to_arviz()).",
     "multivariate": "Use ArviZ, or tfbnn.diagnostics.statistics for one quantity at a time.",
     "SMSUBU sms_ubu": "Kernels see all rows: use kernel='hmc', or a sample of the rows.",
+    "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",
 }
 FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
-
-
-def without_former(entry: dict[str, Any]) -> dict[str, Any]:
-    """Settings in a file without those that have ended, which decide no draw that is still to come."""
-    return {name: value for name, value in entry.items() if name not in FORMER}
-
-
-def without_former_defaults(entry: dict[str, Any]) -> dict[str, Any]:
-    """Settings in a file without those that have ended and asked for nothing."""
-    return {name: value for name, value in entry.items() if value or name not in FORMER}
-
 
 # Settings that other libraries call otherwise.
 CALLED = {
@@ -89,6 +80,16 @@ HINTS = {
     name: _TEXTS[word].replace("{name}", word)
     for name, word in ({word: word for word in _TEXTS} | CALLED).items()
 }
+
+
+def without_former(entry: dict[str, Any]) -> dict[str, Any]:
+    """Settings in a file without those that have ended, which decide no draw that is still to come."""
+    return {name: value for name, value in entry.items() if name not in FORMER}
+
+
+def without_former_defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    """Settings in a file without those that have ended and asked for nothing."""
+    return {name: value for name, value in entry.items() if value or name not in FORMER}
 
 
 def hint(name: str, known: Collection[str] = ()) -> str:
