@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.hep.calculation import Calculation
-from tfbnn.hep.process_index import index_errors, read_index, settings_of
+from tfbnn.hep.process import Calculation
+from tfbnn.hep.process_folder import index_errors, read_index, settings_of
 from tfbnn.hep.slha import place_text
 
 HELP = "show the processes of a folder, and what inputs they need"
