@@ -34,7 +34,6 @@ FORMER = {
     "plot_weight_planes": "Use ArviZ: arviz.plot_pair(model.to_arviz()).",
     "multivariate": "Use ArviZ, or tfbnn.diagnostics.statistics for one quantity at a time.",
     "SMSUBU sms_ubu": "Kernels see all rows: use kernel='hmc', or a sample of the rows.",
-    "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",
 }
 FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
 
