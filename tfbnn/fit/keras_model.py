@@ -61,8 +61,8 @@ class BayesianModel(SampledNetwork):
         ImportError: Where Keras is not installed.
         TypeError, ValueError: For a model of tf_keras, one that is not built, has several inputs or
             outputs, nothing to sample, constraints on what is sampled, layers that are random outside
-            training or mix rows, bounded outputs where targets are transformed, and for settings that do
-            not describe a model.
+            training or mix rows, a last operation with bounds, such as sigmoid, where targets are
+            transformed, and for settings that do not describe a model.
 
     References:
         Sharma, Farquhar, Nalisnick and Rainforth 2023, arXiv:2211.06291, on sampling a part of the

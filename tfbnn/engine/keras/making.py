@@ -18,7 +18,7 @@ from tfbnn.engine.keras.names import renamed_path
 from tfbnn.engine.keras.network import KerasNetwork, built
 from tfbnn.engine.keras.plain_stack import plain_stack
 from tfbnn.engine.keras.refusals import check_constraints, check_ending, check_keras_model
-from tfbnn.engine.keras.trial import Trial, check_range, flat_rows, trial_rows, try_model
+from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
@@ -100,8 +100,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     # The model with all of its own weights, built again: it has to give the same numbers.
     shape, layer_classes = described.input_shape, known_layers(described.custom)
     network = built(shape, described.architecture, (), frozen, layer_classes, "float64")
-    trial = try_model(model, network, {})
-    check_ending(model, trial.ending, settings["likelihood"])
+    trial = try_model(model, network)
     default, _ = default_keras_prior(settings["likelihood"])
     resolve = partial(resolve_keras_priors, variables=described.variables, default=default)
     found, common = common_settings(
@@ -141,8 +140,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         **common,
     )
     check_keras_spec(spec)
-    if trial.readout is None and spec.y_transform:
-        check_range(model, network, flat_rows(model, network), spec.num_targets)
+    check_ending(model, trial.ending, spec.likelihood, bool(spec.y_transform))
     return spec
 
 

@@ -11,6 +11,14 @@ from tfbnn.engine.basis.libraries import keras
 from tfbnn.spec.likelihoods import Likelihood
 
 _WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"
+# Operations of TensorFlow, in lower case: what class likelihoods do to the outputs themselves, and
+# those whose results have a bound on one side at least.
+_LINKS = ("softmax", "sigmoid")
+_BOUNDED = (
+    *_LINKS,
+    *("abs", "elu", "exp", "logsoftmax", "relu", "relu6", "selu", "softplus", "softsign", "square"),
+    "tanh",
+)
 
 
 def check_keras_model(model: Any) -> None:
@@ -105,20 +113,29 @@ def check_stays_as_it_is(before: list[Any], after: list[Any], variables: list[An
             )
 
 
-def check_ending(model: Any, ending: str | None, likelihood: Likelihood) -> None:
-    """Refuses probabilities where the likelihood makes them of the outputs itself.
+def check_ending(model: Any, ending: str, likelihood: Likelihood, is_transformed: bool) -> None:
+    """Refuses outputs that do not take every value where logits or transformed targets do.
+
+    The last operation tells: what a model computes of bounded numbers afterwards is not looked at.
 
     Args:
         model: The Keras model.
-        ending: "softmax" or "sigmoid" where its outputs come out of one, else None.
+        ending: Name of its last operation.
         likelihood: Of its outputs.
+        is_transformed: Whether they stand for targets that are transformed.
 
     Raises:
         ValueError: Says what to leave out.
     """
-    if ending is not None and likelihood.has_classes:
+    if ending in _LINKS and likelihood.has_classes:
         raise ValueError(
             f"keras_model must give logits for {type(likelihood).__name__}, received {model.name!r}, "
             f"which ends in {ending}: it would be applied twice. End it with Dense(K) without "
             "activation: the likelihood has the link."
+        )
+    if ending in _BOUNDED and is_transformed:
+        raise ValueError(
+            "keras_model must give numbers of either sign and any size for targets that are transformed, "
+            f"received {model.name!r}, whose outputs are bounded. Pass y_transform=None, where targets "
+            "within these bounds keep their units, or end the model with a Dense layer without activation."
         )
