@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_integer
 from tfbnn.fit.handing_on import known_from
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.choices import AUTO
+from tfbnn.spec.habits import hint
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.warn import warn
 
 if TYPE_CHECKING:
-    from tfbnn.fit.baseline_record import Baseline
+    from tfbnn.fit.baselines import Baseline
 
-# A fit's number of networks and of draws, and what else it was given.
-_Options = dict[str, Any]
+
+class BaselineOptions(TypedDict, total=False):
+    """Arguments of all baselines, as in `fit_posterior`."""
+
+    noise_scale: Any
+    pretraining: Pretraining | str
+    validation_data: Sequence[Any] | None
+    seed: int
+    jit_compile: bool
+    verbose: int | str
+    callbacks: Sequence[Any]
 
 
 class BaselineMethods(SampledModel):
@@ -31,19 +40,7 @@ class BaselineMethods(SampledModel):
     n_effective of `evaluate` is NaN.
     """
 
-    def fit_map(
-        self,
-        x: Any,
-        y: Any,
-        *,
-        noise_scale: Any = None,
-        pretraining: Pretraining | str = AUTO,
-        validation_data: Sequence[Any] | None = None,
-        seed: int = 0,
-        jit_compile: bool = True,
-        verbose: int | str = "auto",
-        callbacks: Sequence[Any] = (),
-    ) -> Baseline:
+    def fit_map(self, x: Any, y: Any, **options: Unpack[BaselineOptions]) -> Baseline:
         """Fits one network: what the chains of `fit_posterior` would start from.
 
         Its predictions have epistemic standard deviation 0; with `include_noise` they have that of
@@ -55,7 +52,8 @@ class BaselineMethods(SampledModel):
         on all rows.
 
         Args:
-            x, y, noise_scale, validation_data, seed, jit_compile, verbose: As in `fit_posterior`.
+            x, y: As in `fit_posterior`, and of `options` noise_scale, validation_data, seed,
+                jit_compile and verbose.
             pretraining: `tfbnn.Pretraining`, or "auto" (default), as in `fit_posterior`: it tries
                 one start, two where there is next to no noise. With num_starts so many are tried,
                 and the best is kept, by held-out rows or else by log density. With settings of your
@@ -71,22 +69,10 @@ class BaselineMethods(SampledModel):
             KeyboardInterrupt: On SIGINT and SIGTERM. What was found until then is in the model, unless
                 that has a posterior.
         """
-        options = _options(1, 1, pretraining, seed, jit_compile, verbose, callbacks)
-        return self._fit_baseline("fit_map", (x, y, noise_scale, validation_data), options)
+        return self._fit_baseline("fit_map", x, y, options)
 
     def fit_ensemble(
-        self,
-        x: Any,
-        y: Any,
-        *,
-        num_members: int = 10,
-        noise_scale: Any = None,
-        pretraining: Pretraining | str = AUTO,
-        validation_data: Sequence[Any] | None = None,
-        seed: int = 0,
-        jit_compile: bool = True,
-        verbose: int | str = "auto",
-        callbacks: Sequence[Any] = (),
+        self, x: Any, y: Any, *, num_members: int = 10, **options: Unpack[BaselineOptions]
     ) -> Baseline:
         """Fits networks from starts of their own, with equal weights: a deep ensemble.
 
@@ -95,10 +81,10 @@ class BaselineMethods(SampledModel):
         deviation, and each has its own noise scale.
 
         Args:
-            x, y, noise_scale, validation_data, seed, jit_compile, verbose: As in `fit_posterior`.
+            x, y, options: As in `fit_map`.
             num_members: Networks M, default 10. `model.posterior.draws` is [M, 1, P], a chain each,
                 so that `stack_chains` can weigh them by held-out rows.
-            pretraining, callbacks: As in `fit_map`; num_starts is at least num_members. "auto"
+            pretraining: As in `fit_map`; num_starts is at least num_members. "auto"
                 tries num_members starts, and where there is next to no noise keeps the best
                 num_members of twice as many.
 
@@ -112,22 +98,10 @@ class BaselineMethods(SampledModel):
             Lakshminarayanan, Pritzel and Blundell 2017, NeurIPS 30, arXiv:1612.01474.
         """
         count = check_integer("num_members", num_members, minimum=1)
-        options = _options(count, 1, pretraining, seed, jit_compile, verbose, callbacks)
-        return self._fit_baseline("fit_ensemble", (x, y, noise_scale, validation_data), options)
+        return self._fit_baseline("fit_ensemble", x, y, options, num_chains=count)
 
     def fit_laplace(
-        self,
-        x: Any,
-        y: Any,
-        *,
-        num_results: int = 1000,
-        noise_scale: Any = None,
-        pretraining: Pretraining | str = AUTO,
-        validation_data: Sequence[Any] | None = None,
-        seed: int = 0,
-        jit_compile: bool = True,
-        verbose: int | str = "auto",
-        callbacks: Sequence[Any] = (),
+        self, x: Any, y: Any, *, num_results: int = 1000, **options: Unpack[BaselineOptions]
     ) -> Baseline:
         """Fits one network and a normal distribution around it: the Laplace approximation.
 
@@ -141,9 +115,8 @@ class BaselineMethods(SampledModel):
         Uniform prior, and where the search ended off the maximum the distribution is not moved there.
 
         Args:
-            x, y, noise_scale, validation_data, seed, jit_compile, verbose: As in `fit_posterior`.
+            x, y, options: As in `fit_map`.
             num_results: Draws S, default 1000.
-            pretraining, callbacks: As in `fit_map`.
 
         Returns:
             `Baseline`, as `fit_map`.
@@ -157,25 +130,43 @@ class BaselineMethods(SampledModel):
             MacKay 1992, Neural Computation 4, 448. Immer, Korzepa and Bauer 2021, "Improving
             predictions of Bayesian neural nets via local linearization", arXiv:2008.08400.
         """
-        options = _options(1, num_results, pretraining, seed, jit_compile, verbose, callbacks)
-        return self._fit_baseline("fit_laplace", (x, y, noise_scale, validation_data), options)
+        return self._fit_baseline("fit_laplace", x, y, options, num_results=num_results)
 
-    def _fit_baseline(self, name: str, data: tuple[Any, ...], given: _Options) -> Baseline:
-        """Fits the baseline of this name to (x, y, noise_scale, validation_data)."""
+    def _fit_baseline(
+        self,
+        name: str,
+        x: Any,
+        y: Any,
+        given: BaselineOptions,
+        num_chains: int = 1,
+        num_results: int = 1,
+    ) -> Baseline:
+        """Fits the baseline of this name, in which every network is a chain."""
         from tfbnn.fit.baselines import fit_baseline
         from tfbnn.run.options import FitOptions
 
-        x, y, noise_scale, validation_data = data
+        for one in given.keys() - BaselineOptions.__annotations__.keys():
+            raise TypeError(f"{name}() got an unexpected keyword argument {one!r}.{hint(one)}")
+        rest: dict[str, Any] = {**given}
+        noise_scale, validation_data = (
+            rest.pop(one, None) for one in ("noise_scale", "validation_data")
+        )
         earlier = known_from(self)
-        names = column_names_of(y, earlier and earlier.target_names)
-        options = FitOptions(**given, column_names=names)
+        options = FitOptions(
+            **rest,
+            num_chains=num_chains,
+            num_results=num_results,
+            num_burnin_steps=0,
+            kernel="nuts",  # which none of them runs
+            column_names=column_names_of(y, earlier and earlier.target_names),
+        )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]), signals_interrupt():
             rows, validation = rows_to_fit(self._asked, x, y, noise_scale, validation_data, earlier)
             fitted = fit_baseline(self._asked, rows, validation, name, options)
-        record = fitted.record
-        self._keep(rows, fitted.ensemble, in_any_case=not record.stopped)
-        if fitted.interrupted:
+        record, ensemble, is_interrupted = fitted
+        self._keep(rows, ensemble, in_any_case=not record.stopped)
+        if is_interrupted:
             raise KeyboardInterrupt
         if record.stopped:
             has = "what was found until then"
@@ -183,26 +174,3 @@ class BaselineMethods(SampledModel):
                 has = "its earlier posterior"
             warn(f"{name} was stopped early; the model has {has}.")
         return record
-
-
-def _options(
-    num_networks: int,
-    num_results: int,
-    pretraining: Pretraining | str,
-    seed: int,
-    jit_compile: bool,
-    verbose: int | str,
-    callbacks: Sequence[Any],
-) -> _Options:
-    """The arguments of FitOptions, in which every network is a chain."""
-    return {
-        "num_chains": num_networks,
-        "num_results": num_results,
-        "num_burnin_steps": 0,
-        "kernel": "nuts",  # which none of them runs
-        "pretraining": pretraining,
-        "seed": seed,
-        "jit_compile": jit_compile,
-        "verbose": verbose,
-        "callbacks": callbacks,
-    }

@@ -6,15 +6,18 @@ All begin with the search that finds the starts of chains, so that what they lac
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tfbnn.diagnostics.wording import counted
+from tfbnn.diagnostics.diagnosis import rows_texts
+from tfbnn.diagnostics.fit_check import RowsCheck
+from tfbnn.diagnostics.verdict import NO_CHAINS, NOT_SAMPLED, Chains, Predictions
+from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, text_width, wrapped
 from tfbnn.exceptions import StartError
 from tfbnn.fit.assemble import check_can_be_saved, origin_of, without_chains
-from tfbnn.fit.baseline_record import Baseline
 from tfbnn.fit.choices.choose import choose
 from tfbnn.fit.fitting import check_early_stopping
 from tfbnn.posterior.ensemble import Ensemble
@@ -33,6 +36,7 @@ from tfbnn.spec.rows import Rows, TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
+from tfbnn.system.notebooks import folded
 from tfbnn.system.threads import single_threaded_blas
 
 MAP, ENSEMBLE, LAPLACE = "fit_map", "fit_ensemble", "fit_laplace"
@@ -41,6 +45,73 @@ _NETWORKS = {MAP: "one optimised network", ENSEMBLE: "{} networks from starts of
 _NORMAL = "fit_laplace: a normal distribution around one optimised network, linearised there"
 # The Gauss-Newton matrix and its factor take up to six times 8 P^2 bytes: 3 GB at this P.
 MOST_PARAMETERS = 8000
+
+
+_WORTH = {
+    MAP: "one network knows nothing of its own error, its standard deviation is 0",
+    ENSEMBLE: "the spread of optimised networks is no error bar of a posterior",
+    LAPLACE: "error bars hold as far as the posterior is normal around one network",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """The record of a fit that sampled nothing.
+
+    Attributes:
+        name: "fit_map", "fit_ensemble" or "fit_laplace".
+        label: What the model says of itself.
+        num_draws: Networks, or draws of the normal distribution, that predictions average over.
+        start: One line on how the networks were found.
+        log_prob: Their log densities [C].
+        seconds: Dict of wall-clock seconds: startup, compile, pretraining, rest.
+        rows: Agreement with the training rows, None where the fit was interrupted before.
+        stopped: Whether it was stopped before its end.
+        history: What happened, as that of a `Run`; its phases are "pretraining" and "newton".
+    """
+
+    name: str
+    label: str
+    num_draws: int
+    start: str
+    log_prob: Array
+    seconds: dict[str, float]
+    rows: RowsCheck | None
+    stopped: bool
+    history: dict[str, Columns] = field(default_factory=dict)
+
+    verdict: ClassVar[str] = NOT_SAMPLED
+    chains: ClassVar[Chains] = NO_CHAINS
+    predictions: ClassVar[Predictions] = Predictions()
+
+    def __repr__(self) -> str:
+        return f"Baseline: {self.verdict}, {self.label}\nprint(report()) says more"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: these lines, and the report on request."""
+        return folded(repr(self), self.report(width=100))
+
+    def report(self, *, width: int | None = None) -> str:
+        """Returns the report as text.
+
+        Args:
+            width: Columns to break lines at, by default those of the terminal, else 100.
+        """
+        width = width or text_width()
+        lines = (wrapped(name.ljust(LABEL_WIDTH), text, width) for name, text in self._lines())
+        return "\n".join(lines)
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        yield "Verdict", f"{self.verdict}: {_WORTH[self.name]}"
+        yield "Baseline", self.label
+        low, high = np.min(self.log_prob), np.max(self.log_prob)
+        density = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+        yield "Start", f"{self.start}; log density there {density}"
+        parts = ", ".join(f"{name} {value:.1f}" for name, value in self.seconds.items())
+        yield "Time", f"{sum(self.seconds.values()):.1f} s: {parts}"
+        if self.rows is not None:
+            yield from (("Rows" if not n else "", t) for n, t in enumerate(rows_texts(self.rows)))
+        yield "Next", "hold evaluate of held-out rows against that of fit_posterior"
 
 
 def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
@@ -68,23 +139,9 @@ def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
         )
 
 
-class Outcome(NamedTuple):
-    """What a baseline has come to.
-
-    Attributes:
-        record: Baseline.
-        ensemble: Ensemble; of a fit that was stopped, the networks as they were then.
-        interrupted: Whether the user asked to stop by a signal.
-    """
-
-    record: Baseline
-    ensemble: Ensemble
-    interrupted: bool
-
-
 def fit_baseline(
     spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
-) -> Outcome:
+) -> tuple[Baseline, Ensemble, bool]:
     """Fits one of the baselines.
 
     Args:
@@ -93,6 +150,10 @@ def fit_baseline(
         name: MAP, ENSEMBLE or LAPLACE.
         options: FitOptions, with num_chains networks to find, and num_results draws of a normal
             distribution; what it says of kernels, of warm-up and of folders plays no role.
+
+    Returns:
+        (Record, ensemble or, of a fit that was stopped, the networks as they were then, whether the
+        user asked to stop by a signal).
 
     Raises:
         TypeError, ValueError: When model and options do not go together.
@@ -126,7 +187,7 @@ def fit_baseline(
         stopped=stopped or (name == LAPLACE and ensemble.mode is None),
         history=found.history,
     )
-    return Outcome(record, ensemble, interrupted or found.starts.interrupted)
+    return record, ensemble, interrupted or found.starts.interrupted
 
 
 class _Found(NamedTuple):

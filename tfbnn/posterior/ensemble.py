@@ -402,7 +402,7 @@ class Ensemble:
             seed: Non-negative integer, of the noise in new observations, default 0.
 
         Returns:
-            `arviz.InferenceData`, from ArviZ 1.0 on `xarray.DataTree`.
+            `arviz.InferenceData`.
 
         Raises:
             ImportError: When ArviZ is not installed.

@@ -1,4 +1,4 @@
-"""`Ensemble.to_arviz`: checks, and what the installed ArviZ works with."""
+"""`Ensemble.to_arviz`: checks, and the object that ArviZ works with."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def to_arviz(ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, seed: int) ->
 
 
 def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
-    """Groups as the installed ArviZ works with them.
+    """Groups as ArviZ works with them.
 
     Args:
         groups: Dict name -> Group.
@@ -53,8 +53,6 @@ def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
     """
     arviz, xarray = required("arviz", *_NEED), required("xarray", *_NEED)
     datasets = {name: _dataset(xarray, group, names) for name, group in groups.items()}
-    if int(arviz.__version__.split(".")[0]) >= 1:
-        return xarray.DataTree.from_dict(datasets)
     return arviz.InferenceData(**datasets)
 
 
