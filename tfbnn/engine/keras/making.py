@@ -12,9 +12,8 @@ import numpy as np
 from tfbnn.data.validation import check_integer
 from tfbnn.engine.basis.libraries import keras, tf
 from tfbnn.engine.keras.calls import inner_layers
-from tfbnn.engine.keras.describing import Described, describe
+from tfbnn.engine.keras.describing import Described, describe, renamed_path
 from tfbnn.engine.keras.jacobian import jacobian_obstacle
-from tfbnn.engine.keras.names import renamed_path
 from tfbnn.engine.keras.network import KerasNetwork, built
 from tfbnn.engine.keras.plain_stack import plain_stack
 from tfbnn.engine.keras.refusals import check_constraints, check_ending, check_keras_model

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
+from tfbnn.engine.keras.calls import all_layers
 from tfbnn.spec.likelihoods import Likelihood
 
 _WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"
@@ -70,12 +71,6 @@ def _check_kind(model: Any) -> None:
         raise TypeError(
             f"{_WANTED}, received {found:.200}. Pass a keras.Sequential or keras.Model."
         )
-
-
-def all_layers(model: Any) -> list[Any]:
-    """The model and all layers inside it, those of layers too; Keras has no public way to them."""
-    layers: list[Any] = model._flatten_layers(include_self=True, recursive=True)
-    return layers
 
 
 def check_constraints(variables: Iterable[Any]) -> None:

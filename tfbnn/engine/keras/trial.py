@@ -9,10 +9,9 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, keras, tf
-from tfbnn.engine.keras.building import call, state_after
 from tfbnn.engine.keras.calls import Call, inner_layers, recorded_calls
 from tfbnn.engine.keras.describing import fan_in
-from tfbnn.engine.keras.network import KerasNetwork
+from tfbnn.engine.keras.network import KerasNetwork, call, state_after
 from tfbnn.engine.keras.refusals import check_stays_as_it_is
 from tfbnn.system.arrays import Array
 
