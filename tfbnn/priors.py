@@ -2,7 +2,7 @@
 
 from tfbnn.fit.from_posterior import FromPosterior
 from tfbnn.fit.own_class_checks import check_prior
-from tfbnn.spec.own.prior import CustomPrior
+from tfbnn.spec.own_densities import CustomPrior
 from tfbnn.spec.priors import (
     ARD,
     HalfCauchy,

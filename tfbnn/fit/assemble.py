@@ -22,8 +22,14 @@ from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
-from tfbnn.spec.row_digests import merged_digests, row_digests
-from tfbnn.spec.rows import Rows, TransformedRows, data_hash, reference_rows
+from tfbnn.spec.rows import (
+    Rows,
+    TransformedRows,
+    data_hash,
+    merged_digests,
+    reference_rows,
+    row_digests,
+)
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 

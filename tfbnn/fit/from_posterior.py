@@ -12,7 +12,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.row_digests import row_digests
+from tfbnn.spec.rows import row_digests
 
 # Rows are chosen by a Gauss-Newton matrix and its factor, of 8 P^2 bytes each: 0.1 GB at this P.
 _MOST_PARAMETERS = 4000

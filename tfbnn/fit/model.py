@@ -33,9 +33,8 @@ from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
-from tfbnn.spec.network_spec import NetworkSpec, check_custom
-from tfbnn.spec.own.layers import without_layers
-from tfbnn.spec.priors.sizes import check_prior_sizes
+from tfbnn.spec.network_spec import NetworkSpec, check_custom, check_prior_sizes
+from tfbnn.spec.own_classes import without_layers
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model

@@ -10,10 +10,15 @@ import numpy as np
 
 from tfbnn.engine.density.own_classes import check_gradient, noise_information, values_of
 from tfbnn.spec.network_spec import REGISTRY
-from tfbnn.spec.own.classes import check_settings, with_custom
-from tfbnn.spec.own.noise import MASS_TOLERANCE, CustomNoise, moments_by_quadrature, place_of
-from tfbnn.spec.own.prior import CustomPrior
-from tfbnn.spec.own.quadrature import integrals
+from tfbnn.spec.own_classes import check_settings, with_custom
+from tfbnn.spec.own_densities import (
+    MASS_TOLERANCE,
+    CustomNoise,
+    CustomPrior,
+    integrals,
+    moments_by_quadrature,
+    place_of,
+)
 from tfbnn.system.arrays import Array
 
 # Draws that are held against the distribution function, and between which of their quantiles this is
@@ -140,7 +145,7 @@ def _require(own: CustomPrior | CustomNoise, is_right: Any, otherwise: str) -> N
         raise ValueError(f"{type(own).__name__}{otherwise}.")
 
 
-def _check_settings(own: Any, kind: type) -> None:
+def _check_settings(own: CustomPrior | CustomNoise, kind: type) -> None:
     if not isinstance(own, kind):
         raise TypeError(
             f"expected a class that inherits from {kind.__name__}, received {own!r:.200}."
@@ -151,6 +156,7 @@ def _check_settings(own: Any, kind: type) -> None:
 def _check_log_prob(own: CustomPrior | CustomNoise, points: Array, spread: float) -> Array:
     """Holds value and gradient at points [n] to each other, in both precisions; returns the values."""
     in_float32, _ = check_gradient(own, points, "float32")
+    values: Array
     values, gradient = check_gradient(own, points, "float64")
     # The same numbers, so that what is rounded is the computation.
     rounded = values_of(own, points.astype(np.float32).astype(np.float64))
@@ -184,7 +190,8 @@ def _integrals(
 ) -> Array:
     def weighted(z: Array) -> Array:
         with np.errstate(over="ignore"):
-            return np.exp(values_of(own, z) + log_weight(z))[None]
+            density: Array = np.exp(values_of(own, z) + log_weight(z))[None]
+        return density
 
     try:
         return integrals(weighted, *place, edges)[:, 0]

@@ -11,8 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from tfbnn.sklearn.base import SampledEstimator, explains_settings, named, refuse_more
 from tfbnn.spec.choices import is_auto
-from tfbnn.spec.likelihoods import Bernoulli, Categorical
-from tfbnn.spec.likelihoods.classes import ClassLikelihood
+from tfbnn.spec.likelihoods import Bernoulli, Categorical, ClassLikelihood
 from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
 

@@ -12,8 +12,7 @@ from sklearn.base import RegressorMixin
 
 from tfbnn.sklearn.base import SampledEstimator, explains_settings, named, refuse_more
 from tfbnn.spec.choices import AUTO, is_auto
-from tfbnn.spec.likelihoods import Gaussian
-from tfbnn.spec.likelihoods.regression import Regression
+from tfbnn.spec.likelihoods import Gaussian, Regression
 from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.model_spec import ModelSpec, make_spec
-from tfbnn.spec.network_spec import REGISTRY
-from tfbnn.spec.own.classes import with_custom
-from tfbnn.spec.priors.sizes import check_prior_sizes
+from tfbnn.spec.network_spec import REGISTRY, check_prior_sizes
+from tfbnn.spec.own_classes import with_custom
 from tfbnn.spec.settings_json import settings_from_json
 
 # Arguments by the names that `ModelSpec` has for them.

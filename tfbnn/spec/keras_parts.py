@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.validation import check_choice, check_integer
-from tfbnn.spec.priors import WeightPrior
-from tfbnn.spec.priors.arrays import array_of, text_of
+from tfbnn.spec.priors import WeightPrior, array_of, text_of
 from tfbnn.spec.settings_json import ADDED, settings_from_json
 from tfbnn.system.arrays import Array
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from tfbnn.data.validation import check_choice
 from tfbnn.spec.keras_config import check_config, parsed_config
-from tfbnn.spec.keras_layout import VariableLayout, VariableSlot
 from tfbnn.spec.keras_parts import (
     MOST_NUMBERS,
     FrozenVariable,
@@ -21,7 +20,8 @@ from tfbnn.spec.keras_parts import (
     check_keys,
     listed,
 )
-from tfbnn.spec.layout import LayerSlot
+from tfbnn.spec.layout import LayerSlot, VariableLayout, VariableSlot
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import (
     DTYPES,
     OPEN,
@@ -32,9 +32,13 @@ from tfbnn.spec.network_spec import (
     check_likelihood_power,
     check_scales,
 )
-from tfbnn.spec.own.classes import check_known_settings, check_own, with_custom
-from tfbnn.spec.own.importing import import_obstacle
-from tfbnn.spec.own.layers import known_layers
+from tfbnn.spec.own_classes import (
+    check_known_settings,
+    check_own,
+    import_obstacle,
+    known_layers,
+    with_custom,
+)
 from tfbnn.spec.priors import LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
@@ -284,3 +288,14 @@ def _settings_in(entry: dict[str, Any]) -> list[Any]:
     """The JSON of its priors and its likelihood; what has no such form is left to others."""
     sampled = entry["sampled"] if isinstance(entry["sampled"], list) else []
     return [*(one.get("prior") for one in sampled if isinstance(one, dict)), entry["likelihood"]]
+
+
+def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> NetworkSpec:
+    """What `to_json` of a network's spec wrote, validated; `custom` as of `with_custom`.
+
+    Raises:
+        OwnClassError: For a prior or likelihood that is neither built in nor among those.
+        KeyError, TypeError, ValueError: For anything else.
+    """
+    kind = KerasSpec if KerasSpec.describes(entry) else ModelSpec
+    return kind.from_json(entry, custom)

@@ -22,7 +22,7 @@ from tfbnn.spec.network_spec import (
     common_settings,
 )
 from tfbnn.spec.other_libraries import activation_name
-from tfbnn.spec.own.classes import check_known, check_own, with_custom
+from tfbnn.spec.own_classes import check_known, check_own, with_custom
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 

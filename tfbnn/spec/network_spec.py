@@ -17,10 +17,10 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import LayerSlot
 from tfbnn.spec.other_libraries import dtype_name
-from tfbnn.spec.own.classes import own_classes_in, with_custom
-from tfbnn.spec.own.importing import import_name, import_obstacle
-from tfbnn.spec.own.noise import CustomNoise
+from tfbnn.spec.own_classes import import_name, import_obstacle, own_classes_in, with_custom
+from tfbnn.spec.own_densities import CustomNoise
 from tfbnn.spec.priors import EarlierRows, LayerPrior, ScalePrior, WeightPrior
+from tfbnn.system.arrays import Array
 
 T = TypeVar("T")
 
@@ -192,7 +192,7 @@ class NetworkSpec(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers; `tfbnn.spec.reading` reads them back."""
+        """Plain dicts, lists, strings and numbers; `tfbnn.spec.keras_spec` reads them back."""
 
     @abstractmethod
     def with_priors_of(self, other: NetworkSpec) -> Self:
@@ -410,3 +410,57 @@ def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[
             f"labels, received {list(names)}. Leave y_transform out."
         )
     return names
+
+
+# Room, in powers of two, between the largest size and the largest number with a square: for draws
+# that are larger than their scale, and for sums of them.
+_ROOM = 4
+
+
+def check_prior_sizes(spec: NetworkSpec) -> None:
+    """Refuses priors whose scales the dtype of the model cannot square, either way.
+
+    Densities and curvatures hold (w / s)^2 and 1 / s^2, which would be nothing, infinite or NaN.
+    It is asked of new models only: files are read whatever they say.
+
+    Raises:
+        ValueError: Naming the prior, and the sizes that the dtype can do with.
+    """
+    limit = 2.0 ** (np.finfo(spec.dtype).maxexp // 2 - _ROOM)
+    for prior in _priors(spec):
+        bad = [size for size in prior.sizes if not 1.0 / limit <= size <= limit]
+        if bad:
+            raise ValueError(
+                f"The sizes of a prior must lie between {1.0 / limit:.1g} and {limit:.1g} for "
+                f"{spec.dtype}, received {bad[0]:.3g} of {prior!r}. Rescale inputs or targets, or "
+                "use dtype='float64'."
+            )
+
+
+def _priors(spec: NetworkSpec) -> Iterator[WeightPrior | ScalePrior]:
+    for prior, _, _ in spec.weight_groups():
+        yield prior
+    noise = getattr(spec.likelihood, "scale_prior", None)
+    if noise is not None:
+        yield noise
+
+
+def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:
+    """One draw of all parameters theta [P] from their prior, in the sampled coordinates."""
+    layout = spec.layout
+    theta = np.zeros(layout.num_parameters)
+    for prior, place, scale_place in spec.weight_groups():
+        count = place.stop - place.start
+        if prior.scale_prior is not None:
+            num_scales = scale_place.stop - scale_place.start
+            scales = prior.scale_prior.sample(generator, num_scales)
+            theta[scale_place] = np.log(scales)
+            in_theta = 1.0 if spec.is_ntk else np.repeat(scales, count // num_scales)
+            theta[place] = prior.sample(generator, count, in_theta)  # type: ignore[call-arg]
+        else:
+            weights = prior.sample(generator, count)
+            theta[place] = weights / prior.scale if spec.is_ntk and prior.scale else weights
+    if layout.num_noise and spec.noise_prior is not None:
+        scales = spec.noise_prior.sample(generator, layout.num_noise)
+        theta[layout.log_noise_scale] = np.log(scales)
+    return theta

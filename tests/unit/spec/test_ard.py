@@ -11,7 +11,7 @@ from tests.support.builders import plain_spec
 from tfbnn import priors
 from tfbnn.priors import ARD, HierarchicalNormal, LayerPrior, Normal
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.priors.draws import draw_parameters
+from tfbnn.spec.network_spec import draw_parameters
 
 FIRST = {"kernel": ARD(), "bias": Normal()}
 

@@ -8,8 +8,8 @@ import pytest
 import tfbnn
 from tfbnn import priors
 from tfbnn.spec.model_spec import REGISTRY, ModelSpec
-from tfbnn.spec.priors.arrays import FrozenArray
-from tfbnn.spec.priors.draws import draw_parameters
+from tfbnn.spec.network_spec import draw_parameters
+from tfbnn.spec.priors import FrozenArray
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 from tfbnn.spec.symmetries import random_copies
 

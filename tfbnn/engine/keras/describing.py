@@ -20,7 +20,7 @@ from tfbnn.engine.basis.libraries import keras
 from tfbnn.engine.keras.calls import all_layers, bare_operations, innermost_first, is_seed
 from tfbnn.spec.keras_config import check_config
 from tfbnn.spec.keras_priors import VariableFacts
-from tfbnn.spec.own.layers import is_of_keras, remember
+from tfbnn.spec.own_classes import is_of_keras, remember
 from tfbnn.system.arrays import Array
 
 

@@ -25,7 +25,7 @@ from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec, no_scales_of_inpu
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, common_settings
-from tfbnn.spec.own.layers import known_layers
+from tfbnn.spec.own_classes import known_layers
 
 
 def spec_of_keras_model(

@@ -28,7 +28,7 @@ from tfbnn.engine.keras.calls import (
 from tfbnn.engine.keras.describing import stem
 from tfbnn.spec.keras_parts import FrozenVariable
 from tfbnn.spec.keras_spec import KerasSpec
-from tfbnn.spec.own.layers import is_of_keras
+from tfbnn.spec.own_classes import is_of_keras
 from tfbnn.system.arrays import Array
 
 

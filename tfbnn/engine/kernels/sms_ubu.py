@@ -21,8 +21,8 @@ from tfbnn.engine.kernels.unadjusted import (
     check_bias_tolerance,
 )
 from tfbnn.exceptions import StartError
+from tfbnn.spec.density_spec import Sampled, model_of
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.sampled import Sampled, model_of
 from tfbnn.system.arrays import Array
 
 # Mean of `calmness` that adaptation aims at: normal errors of the largest size that is allowed have 0.538,

@@ -20,8 +20,7 @@ from tfbnn.run.reading import read_definition
 from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.own.importing import imported
-from tfbnn.spec.own.layers import without_layers
+from tfbnn.spec.own_classes import imported, without_layers
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas

@@ -24,7 +24,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import Session
 from tfbnn.run.stores import FolderStore, Sink, Store, result_of
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.threads import num_cores

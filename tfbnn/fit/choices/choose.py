@@ -23,7 +23,7 @@ from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own.classes import own_classes_in
+from tfbnn.spec.own_classes import own_classes_in
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array

@@ -20,7 +20,7 @@ from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.row_scores import RowScores
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.row_digests import num_known
+from tfbnn.spec.rows import num_known
 
 # Of a figure with one column, which a phone shows at about its own size, in inches.
 WIDTH = 4.2

@@ -11,8 +11,7 @@ from tfbnn.posterior.arviz_data.groups import Group, Groups, add_rows, groups_of
 from tfbnn.posterior.arviz_data.variables import coordinates
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking.stacking import weighting_note
-from tfbnn.spec.row_digests import num_known
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import Rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.extras import required
 from tfbnn.system.version import __version__

@@ -14,8 +14,7 @@ from tfbnn.posterior.calibration.record import BY, METHODS, SCALES, Calibration
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.habits import explains_keywords
-from tfbnn.spec.row_digests import num_known
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import Rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.warn import warn
 

@@ -15,8 +15,8 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
-from tfbnn.spec.own.classes import OwnClassError, own_classes_in
-from tfbnn.spec.reading import spec_from_json
+from tfbnn.spec.keras_spec import spec_from_json
+from tfbnn.spec.own_classes import OwnClassError, own_classes_in
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json, to_json
 from tfbnn.system.arrays import Array

@@ -1,24 +1,60 @@
-"""Priors and likelihoods of a user's own in models and files: which there are, and how they are found.
+"""Functions and classes of a user's own in models and files: which there are, and how they are found.
 
-A file names classes and has no code. Built-in ones are looked up in tables; those of users are
-nowhere but in the hands of who passes them.
+A file names them and holds no code. What is built in is looked up in tables; what is a user's is in the
+hands of who passes it, and is never imported because a file says so. Keras is not imported here either:
+whoever has a class of layers has done so.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from math import isfinite
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.data.validation import check_number
-from tfbnn.spec.own.noise import CustomNoise, place_of
-from tfbnn.spec.own.prior import CustomPrior
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior, place_of
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 if TYPE_CHECKING:
     from tfbnn.spec.network_spec import NetworkSpec
+
+
+def import_name(thing: Any) -> str:
+    """Where a function or class is defined, "module:name"; of another callable its class."""
+    place = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{place.__module__}:{place.__qualname__}"
+
+
+def imported(name: str) -> Any:
+    """What "module:name" names.
+
+    Raises:
+        ImportError, AttributeError: When it is not there.
+    """
+    module, _, path = name.partition(":")
+    return attrgetter(path)(importlib.import_module(module))
+
+
+def import_obstacle(things: Sequence[Any]) -> str | None:
+    """Why another process cannot import some functions or classes by their names, or None."""
+    for thing in things:
+        name = import_name(thing)
+        if name.startswith("__main__:"):
+            return f"{name} is in a script or notebook, which other processes do not import"
+        try:
+            found = imported(name)
+        except (ImportError, AttributeError):
+            found = None
+        if found is not thing:
+            kind = "class" if isinstance(thing, type) else "function"
+            other = "one made" if kind == "class" else "a lambda or one"
+            return f"{name} is no module-level {kind}, as {other} in a function is not"
+    return None
+
 
 _LONGEST_NAME = 100
 _OF_LAYER = ("kernel", "bias")
@@ -177,3 +213,48 @@ def _check_prior(prior: CustomPrior) -> None:
             f"{name}.sample must give draws of some spread, found {prior.spread} for half of the "
             "central 68 %. Is its `shape` left unused?"
         )
+
+
+_known: dict[str, type] = {}
+
+
+def is_of_keras(kind: type) -> bool:
+    """Whether a class is one of Keras' own."""
+    return kind.__module__.partition(".")[0] == "keras"
+
+
+def is_layer(kind: Any) -> bool:
+    """Whether something is a class that inherits from one of Keras."""
+    return isinstance(kind, type) and any(map(is_of_keras, kind.__mro__))
+
+
+def remember(kinds: Iterable[type]) -> tuple[str, ...]:
+    """Names of the classes, by which models in files find them from now on in this process."""
+    named = {import_name(kind): kind for kind in kinds}
+    _known.update(named)
+    return tuple(sorted(named))
+
+
+def without_layers(custom: Any) -> Any:
+    """What a user passes as `custom` without classes of layers, which are remembered."""
+    if isinstance(custom, type) or not isinstance(custom, Iterable):
+        return custom  # which whoever looks at the others refuses
+    custom = tuple(custom)
+    remember(filter(is_layer, custom))
+    return tuple(one for one in custom if not is_layer(one))
+
+
+def known_layers(names: Sequence[str]) -> tuple[type, ...]:
+    """The classes of these names, as they were brought last.
+
+    Raises:
+        OwnClassError: Names those that nobody has brought in this process.
+    """
+    missing = [name for name in names if name not in _known]
+    if missing:
+        raise OwnClassError(
+            f"The Keras model has layers of classes that are not Keras' own: {', '.join(missing)}. A "
+            "file names them and never brings them: import or define them, and pass them as "
+            "tfbnn.load(path, custom=[Class])"
+        )
+    return tuple(_known[name] for name in names)
