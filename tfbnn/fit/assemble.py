@@ -1,4 +1,7 @@
-"""From draws to an ensemble: right after a fit, or out of a run folder. Needs no TensorFlow."""
+"""From draws to an ensemble: right after a fit, or out of a run folder; and going on with a run there.
+
+Needs no TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
+from tfbnn.run.until import Until
 from tfbnn.spec.rows import (
     Rows,
     TransformedRows,
@@ -264,3 +268,53 @@ def _committed_ensemble(folder: RunFolder, definition: FitDefinition) -> Ensembl
     transformed = TransformedRows.learn(definition.spec, definition.rows, None)
     ladder, starts = measure_ladder(definition, result), read_beginning(folder).starts
     return make_ensemble(definition, transformed, result, ladder, starts.restarted)
+
+
+def read_run(
+    folder: StrPath,
+    *,
+    num_results: int | None = None,
+    until: Until | str | None = "auto",
+    max_seconds: float | None = None,
+    custom: Sequence[Any] = (),
+    **options: Any,
+) -> tuple[FitDefinition, FitOptions]:
+    """What the folder of a run says of it, as the arguments of a fit that goes on with it.
+
+    Args:
+        folder: The run folder.
+        num_results, until, max_seconds, custom: As in `tfbnn.resume`.
+        options: Fields of FitOptions that decide no draw: commit_interval, num_workers, verbose,
+            callbacks.
+    """
+    from tfbnn.engine.kernels import kernel_from_json
+    from tfbnn.storage import RunFolder
+
+    # A run that was stopped before it began is described by the search for its starts.
+    search = preparation_in(folder)
+    definition = read_fit_definition(search or RunFolder.open(folder), custom)
+    if search is not None and options.get("num_workers", "auto") == "auto":
+        options["num_workers"] = search.description.get("num_workers", "auto")
+    begun = definition.sampling
+    if until == "auto" and num_results is None:
+        until = begun.until
+    if num_results is None and (until is None) == (begun.until is None):
+        num_results = begun.num_results
+    if max_seconds is not None:
+        begun_until = until if isinstance(until, Until) else Until()
+        until = replace(begun_until, max_seconds=max_seconds)
+    return definition, FitOptions(
+        kernel=kernel_from_json(definition.kernel),
+        pretraining=definition.pretraining,
+        calibrate=definition.calibrate,
+        effort=definition.effort,
+        initial_state=definition.initial_state,
+        likelihood_power=definition.spec.likelihood_power,
+        output=folder,
+        resume=True,
+        column_names=definition.provenance.column_names,
+        num_results="auto" if num_results is None else num_results,
+        until=until,
+        **begun.numbers,
+        **options,
+    )

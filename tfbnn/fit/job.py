@@ -1,18 +1,118 @@
-"""What a fit comes to, once all that was left open is settled."""
+"""What a fit comes to once all that was left open is settled, when it is over, and what its report notes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from tfbnn.fit.ending import seconds_to_end
-from tfbnn.run.course import Goal
+import numpy as np
+
+from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.diagnostics.verdict import Predictions
+from tfbnn.diagnostics.wording import megabytes
+from tfbnn.fit.assemble import ensemble_without_draws
+from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.fit_checking import check_held_out
+from tfbnn.posterior.prediction import function_of_chains
+from tfbnn.run.cost import most_results
+from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.definition import FitDefinition
+from tfbnn.run.definition import FitDefinition, Starts
+from tfbnn.run.evidence import Ladder
 from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
+from tfbnn.run.plan import Planned
 from tfbnn.run.progress import Notifier
-from tfbnn.spec.rows import TransformedRows
+from tfbnn.run.result import Kept, SamplingResult
+from tfbnn.spec.choices import AUTO
+from tfbnn.spec.rows import Rows, TransformedRows
+
+# As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
+# draws of a short run of a million rows.
+_MOST_ROWS = 2**16
+# Of the time that this and the diagnosis take on two cores, by draws and rows, weights and reference
+# inputs (benchmarks/results/limits.md): up to 8 s there.
+_MOST_SEEN, _NUM_REFERENCE = 1000, 200
+_SECONDS_OF_R_HAT = 5e-7
+_LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 0.5, 1e-7, 1.2e-11
+
+
+def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tuple[str, ...]]:
+    """(The ensemble with error bars that its rows calibrate, or as it was; a note on why not).
+
+    A fit may have taken a day: what its rows cannot tell is said, and never an error.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        rows: The rows of its fit, original units.
+    """
+    try:
+        part = rows.part(_MOST_ROWS)
+        found = calibrate_by_leaving_out(
+            ensemble, ensemble.transform(part), AUTO, row_groups=part.groups
+        )
+    except ValueError as error:
+        return ensemble, (f"Error bars are those of the posterior, not calibrated: {error}",)
+    return replace(ensemble, calibration=found), ()
+
+
+def seconds_to_end(definition: FitDefinition, num_results: int) -> float:
+    """About how long calibration and diagnosis of so many draws per chain take."""
+    draws = num_results * definition.sampling.num_chains
+    calibrated = min(definition.num_rows, _MOST_ROWS) if definition.calibrate else 0
+    seen = calibrated + min(definition.num_rows, _MOST_SEEN)
+    judged = min(definition.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
+    of_a_row = _SECONDS_OF_A_VALUE + 2.0 * definition.spec.num_products * _SECONDS_OF_A_FLOP
+    return _LEAST_SECONDS + draws * (seen * of_a_row + judged * _SECONDS_OF_R_HAT)
+
+
+def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictions | None:
+    """Whether error bars hold, by rows that calibrated nothing.
+
+    Args:
+        ensemble: Ensemble, calibrated or not.
+        validation: Validation rows of the fit, original units, or None.
+
+    Returns:
+        Predictions by validation rows, else by those that calibrated, in halves; None without either.
+    """
+    found = None if validation is None else check_held_out(ensemble, validation, "validation rows")
+    if found is not None and found.coverage:
+        return found
+    return None if ensemble.calibration is None else ensemble.calibration.checked
+
+
+def make_goal(
+    definition: FitDefinition, transformed: TransformedRows, settings: Planned
+) -> Goal | None:
+    """The Goal of a run, or None of one that just has a number of draws.
+
+    Args:
+        definition: FitDefinition.
+        transformed: Its TransformedRows.
+        settings: Its kernel, with a definite preconditioner.
+    """
+    sampling = definition.sampling
+    until = sampling.until
+    if until is None:
+        return None
+    without_draws = ensemble_without_draws(definition, transformed)
+    x_reference = without_draws.x_pipeline.forward(without_draws.x_reference)
+
+    def judge(kept: Kept) -> Standing:
+        ensemble = without_draws.with_draws(kept.draws)
+        found = Agreement.measure(function_of_chains(ensemble, x_reference), kept.statistics["lp"])
+        rhat = found.decisive_rhat(until.rhat)
+        is_enough = found.is_enough(until.ess, until.rhat)
+        return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
+
+    num_rows, effort = definition.num_rows, definition.effort
+    budget = most_results(
+        definition.spec, settings, sampling, num_rows, effort, sampling.is_limited
+    )
+    return Goal(sampling.num_results, judge, is_budget=sampling.num_results == budget)
 
 
 class Job(NamedTuple):
@@ -42,3 +142,75 @@ class Job(NamedTuple):
         ending = partial(seconds_to_end, definition)
         deadline = Deadline.of(definition.sampling.until, options.began, ending)
         return Notifier(options.verbose, options.callbacks, deadline, self.history)
+
+
+# From here on a file is unwieldy, and predictions take their time.
+_MANY_DRAWS, _LARGE_BYTES = 4000, 50e6
+# Rounding noise in a log density above this eats acceptance.
+_ROUNDING_LIMIT = 0.05
+
+
+def notes(
+    job: Job,
+    starts: Starts,
+    result: SamplingResult,
+    ensemble: Ensemble | None,
+    ladder: Ladder | None,
+) -> tuple[str, ...]:
+    """Labels of what was sampled, moved chains, gaps of a ladder, short warm-up and float32."""
+    labels = (job.settings.bias_note, job.definition.spec.coarsening_note, starts.restarted)
+    said = [label for label in labels if label is not None]
+    gaps = () if ladder is None else ladder.notes()
+    return (
+        *job.definition.spec.notes,
+        *said,
+        *gaps,
+        *_warmup_notes(job, result),
+        *_precision_notes(job, ensemble),
+        *_size_notes(job, ensemble),
+    )
+
+
+def _warmup_notes(job: Job, result: SamplingResult) -> tuple[str, ...]:
+    """A remark on a warm-up that a limit has cut short."""
+    if result.warmup_cut is None:
+        return ()
+    asked = job.definition.sampling.num_burnin_steps
+    return (f"Warm-up cut short at {result.warmup_cut} of {asked} steps: its time was over.",)
+
+
+def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
+    """A remark on draws that nobody asked for by their number, and that predictions do not need."""
+    if ensemble is None or job.goal is None:
+        return ()
+    count, num_bytes = ensemble.num_draws, ensemble.draws.nbytes
+    if count <= _MANY_DRAWS and num_bytes <= _LARGE_BYTES:
+        return ()
+    return (
+        f"The convergence of {count} draws is known, predictions need fewer: they take "
+        f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress(), or tfbnn "
+        "compress, chooses those that predict alike.",
+    )
+
+
+def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
+    """A remark on numerical precision, where the noise is small for float32."""
+    spec = job.definition.spec
+    if ensemble is None or spec.dtype == "float64":
+        return ()
+    _, y, noise = job.transformed.train
+    scale = np.inf if noise is None else float(np.median(noise))
+    if spec.layout.num_noise:
+        learned = float(np.exp(np.median(ensemble.log_noise_scale)))
+        scale = learned if noise is None else np.hypot(learned, scale)
+    elif noise is None and spec.likelihood.noise_scale is not None:
+        scale = float(np.min(spec.likelihood.noise_scale))
+    # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
+    rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
+    rounding *= spec.likelihood_power**0.5
+    if rounding < _ROUNDING_LIMIT:
+        return ()
+    return (
+        f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
+        f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'.",
+    )

@@ -19,8 +19,7 @@ from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
-from tfbnn.fit.from_posterior import FromPosterior
-from tfbnn.fit.handing_on import known_from
+from tfbnn.fit.handing_on import FromPosterior, known_from
 from tfbnn.posterior.basins.methods import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
@@ -647,7 +646,7 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Cal
 
     The model has draws after the function, also where that was interrupted.
     """
-    from tfbnn.fit.resuming import read_run
+    from tfbnn.fit.assemble import read_run
 
     definition, arguments = read_run(folder, **options)
     model = _class_of(definition.spec).from_spec(definition.spec)

@@ -69,15 +69,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             )
         likelihood = self._likelihood(num_classes)
         num_outputs = likelihood.num_outputs(1, num_classes)
-        self._sample(
-            inputs,
-            num_inputs,
-            named(y, labels),
-            likelihood,
-            num_outputs,
-            of_model={},
-            of_fit=beside,
-        )
+        self._sample(inputs, num_inputs, named(y, labels), likelihood, num_outputs, beside)
         return self
 
     def predict(self, X: Any) -> Array:

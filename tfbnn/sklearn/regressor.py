@@ -116,15 +116,8 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         likelihood = self._likelihood()
         inputs, num_inputs, targets = self._rows(X, y, beside, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
-        self._sample(
-            inputs,
-            num_inputs,
-            named(y, targets),
-            likelihood,
-            likelihood.num_outputs(num_targets),
-            of_model={"y_transform": self.y_transform},
-            of_fit={"calibrate": self.calibrate, **beside},
-        )
+        num_outputs = likelihood.num_outputs(num_targets)
+        self._sample(inputs, num_inputs, named(y, targets), likelihood, num_outputs, beside)
         return self
 
     def predict(

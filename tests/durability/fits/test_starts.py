@@ -14,7 +14,7 @@ from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, sm
 from tests.support.starts import SEARCHES
 from tfbnn.engine.starts import adam
 from tfbnn.exceptions import NotFittedError, RunFolderError
-from tfbnn.fit.resuming import read_run
+from tfbnn.fit.assemble import read_run
 from tfbnn.run.preparation import preparation_in
 from tfbnn.storage import RunFolder
 
