@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_classes import import_obstacle
@@ -82,47 +82,10 @@ class DensitySpec:
         return import_obstacle(self.functions)
 
 
-class Sampled(Protocol):
-    """The description of a density of P numbers.
-
-    Attributes:
-        dtype: "float32" or "float64", of positions and gradients; sums are float64 in any case.
-        num_parameters: P.
-        num_products: Products that a row takes, about: one per weight, more where weights are shared.
-        num_units, num_outputs, widest: Numbers that the network computes of each row: in all its
-            layers, in the last, and in the widest; one each where there are no rows.
-        is_smooth: Whether the gradient is continuous.
-        gauss_newton_obstacle: Why there is no Gauss-Newton matrix to whiten coordinates by; None where
-            there is one.
-        own_names: Names of the functions or classes that its user defined, "module:name" each.
-        import_obstacle: Why another process cannot import them by these names, or None.
-    """
-
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def num_parameters(self) -> int: ...
-    @property
-    def num_products(self) -> int: ...
-    @property
-    def num_units(self) -> int: ...
-    @property
-    def num_outputs(self) -> int: ...
-    @property
-    def widest(self) -> int: ...
-    @property
-    def is_smooth(self) -> bool: ...
-    @property
-    def gauss_newton_obstacle(self) -> str | None: ...
-    @property
-    def own_names(self) -> tuple[str, ...]: ...
-    @property
-    def import_obstacle(self) -> str | None: ...
-    def parameter_name(self, index: int) -> str:
-        """A readable name of one of the numbers, for messages."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers."""
+# The description of a density of P numbers. Both have `dtype`, `num_parameters`, `num_products`, `num_units`,
+# `num_outputs`, `widest`, `is_smooth`, `gauss_newton_obstacle`, `own_names`, `import_obstacle`,
+# `parameter_name` and `to_json`, as `NetworkSpec` explains them.
+Sampled: TypeAlias = NetworkSpec | DensitySpec
 
 
 def model_of(spec: Sampled, what: str) -> NetworkSpec:

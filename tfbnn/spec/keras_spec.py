@@ -20,7 +20,7 @@ from tfbnn.spec.keras_parts import (
     check_keys,
     listed,
 )
-from tfbnn.spec.layout import LayerSlot, VariableLayout, VariableSlot
+from tfbnn.spec.layout import LayerSlot, Layout, Slot
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import (
     DTYPES,
@@ -70,13 +70,13 @@ class KerasSpec(NetworkSpec):
     what_it_computes = ("architecture", "frozen")
 
     @cached_property
-    def layout(self) -> VariableLayout:
+    def layout(self) -> Layout:
         counts = [
             one.prior.num_scales(one.shape[0] if len(one.shape) == 2 else 1) for one in self.sampled
         ]
         noise = self.likelihood.num_noise_parameters(self.num_outputs)
         places = [(one.path, one.shape) for one in self.sampled]
-        return VariableLayout.make(places, noise, counts)
+        return Layout.make(places, noise, counts)
 
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
         """As in `NetworkSpec`, a group for each variable."""
@@ -84,7 +84,7 @@ class KerasSpec(NetworkSpec):
             yield variable.prior, slot.weights, slot.scales
 
     @property
-    def slots(self) -> list[tuple[SampledVariable, VariableSlot]]:
+    def slots(self) -> list[tuple[SampledVariable, Slot]]:
         """Sampled variables and their places."""
         return list(zip(self.sampled, self.layout.slots))
 
@@ -95,10 +95,7 @@ class KerasSpec(NetworkSpec):
         if index is None:
             return None
         (kernel, of_kernel), (bias, of_bias) = self.slots[index : index + 2]
-        num_inputs, num_outputs = kernel.shape
-        places = of_kernel.scales, of_bias.scales
-        slot = LayerSlot(num_inputs, num_outputs, of_kernel.weights.start, *places)
-        return Readout(slot, LayerPrior(kernel.prior, bias.prior))
+        return Readout(LayerSlot.of(of_kernel, of_bias), LayerPrior(kernel.prior, bias.prior))
 
     @property
     def num_inputs(self) -> int:

@@ -12,7 +12,7 @@ from tfbnn.data.validation import check_choice, check_integer
 from tfbnn.spec import priors
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.defaults import default_prior
-from tfbnn.spec.layout import Layout, make_layout
+from tfbnn.spec.layout import Layout
 from tfbnn.spec.network_spec import (
     REGISTRY,
     NetworkSpec,
@@ -51,12 +51,13 @@ class ModelSpec(NetworkSpec):
 
     @cached_property
     def layout(self) -> Layout:
-        num_scales = [
-            (layer.kernel.num_scales(num_inputs), layer.bias.num_scales(1))
-            for layer, num_inputs in zip(self.priors, self.layer_sizes)
-        ]
+        variables, num_scales = [], []
+        for number, layer in enumerate(self.priors, start=1):
+            sizes = self.layer_sizes[number - 1 : number + 1]
+            variables += [(f"layer {number} kernel", sizes), (f"layer {number} bias", sizes[1:])]
+            num_scales += [layer.kernel.num_scales(sizes[0]), layer.bias.num_scales(1)]
         noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
-        return make_layout(self.layer_sizes, noise, num_scales)
+        return Layout.make(variables, noise, num_scales)
 
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
         """As in `NetworkSpec`: the kernel and the bias of each layer, from inputs to outputs."""

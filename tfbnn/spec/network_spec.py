@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tfbnn.data.validation import check_choice, check_number, unknown_settings
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
-from tfbnn.spec.layout import LayerSlot
+from tfbnn.spec.layout import LayerSlot, Layout
 from tfbnn.spec.other_libraries import dtype_name
 from tfbnn.spec.own_classes import import_name, import_obstacle, own_classes_in, with_custom
 from tfbnn.spec.own_densities import CustomNoise
@@ -31,28 +31,6 @@ DTYPES = ("float32", "float64")
 OPEN = (AUTO,)
 
 REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
-
-
-class WeightLayout(Protocol):
-    """The places of all parameters in theta: weights, then log noise scales, then log prior scales.
-
-    Attributes:
-        num_weights: Weights that are sampled.
-        num_noise: Number of log noise scales, directly behind the weights.
-        num_parameters: P, the length of theta.
-        log_noise_scale: Where the log noise scales are.
-    """
-
-    @property
-    def num_weights(self) -> int: ...
-    @property
-    def num_noise(self) -> int: ...
-    @property
-    def num_parameters(self) -> int: ...
-    @property
-    def log_noise_scale(self) -> slice: ...
-    def parameter_name(self, index: int) -> str:
-        """A readable name of one entry of theta, for messages."""
 
 
 class Readout(NamedTuple):
@@ -96,7 +74,7 @@ class NetworkSpec(ABC):
 
     @property
     @abstractmethod
-    def layout(self) -> WeightLayout: ...
+    def layout(self) -> Layout: ...
 
     @abstractmethod
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
@@ -166,10 +144,6 @@ class NetworkSpec(ABC):
                 f"{sizes[2]} targets, received {earlier!r}."
             )
         return replace(self, earlier=earlier)
-
-    def without_earlier(self) -> Self:
-        """The spec with the priors of its layers alone."""
-        return replace(self, earlier=None)
 
     @property
     def num_earlier(self) -> int:

@@ -89,18 +89,10 @@ def stem(name: str) -> str:
     return re.sub(r"_\d+$", "", name)
 
 
-# Layers, functions and operations whose gradient jumps somewhere.
-_KINKED_LAYERS = ("ReLU", "LeakyReLU", "PReLU", "Maximum", "Minimum")
-_KINKED_PARTS = ("MaxPooling",)
-_KINKED_FUNCTIONS = (
-    *("relu", "relu6", "leaky_relu", "selu", "hard_sigmoid", "hard_swish", "hard_silu"),
-    *("hard_tanh", "hard_shrink", "soft_shrink", "sparse_sigmoid", "threshold"),
-)
-# Of the others that are no layers; those of functions are called as these, without underscores.
-_KINKED_OPERATIONS = (
-    *("absolute", "amax", "amin", "ceil", "clip", "floor", "max", "maximum", "min", "minimum"),
-    *("maxpool", "adaptivemaxpool", "round", "sign", "where"),
-    *(name.replace("_", "") for name in _KINKED_FUNCTIONS),
+# Names, without underscores, of layers, functions and operations of Keras whose gradient jumps somewhere.
+_KINKED = re.compile(
+    "relu|selu|hard|(?<!tanh)shrink|sparsesigmoid|threshold|(?<!soft)max|min|abs|ceil|clip|floor|round|"
+    "(?<!soft)sign|where"
 )
 
 
@@ -229,15 +221,9 @@ def fan_in(layer: Any, variable: Any) -> int:
 
 
 def is_kinked(layer: Any) -> bool:
-    """Whether the gradient of a layer or operation of Keras jumps somewhere."""
-    kind = type(layer).__name__
-    if not isinstance(layer, keras.layers.Layer):
-        return kind.lower() in _KINKED_OPERATIONS
-    names = [
-        getattr(getattr(layer, key, None), "__name__", "") for key in ("activation", "function")
-    ]
-    return (
-        kind in _KINKED_LAYERS
-        or any(part in kind for part in _KINKED_PARTS)
-        or any(name in _KINKED_FUNCTIONS for name in names)
-    )
+    """Whether the gradient of a layer or operation of Keras jumps somewhere, by their names."""
+    functions = (getattr(layer, key, None) for key in ("activation", "function"))
+    names = [getattr(one, "__name__", "") for one in functions]
+    if is_of_keras(type(layer)):
+        names.append(type(layer).__name__)
+    return any(_KINKED.search(name.lower().replace("_", "")) for name in names)

@@ -31,13 +31,9 @@ class Pilot:
         noise: Residual standard deviation of held-out rows [K], of ridge regression on random
             features: about that of the noise, or more where the features cannot follow the function.
             1 where a target is constant: there is nothing to find.
-        ridge_noise: The same of ridge regression on the inputs alone.
-        num_rows: Rows that it has looked at.
     """
 
     noise: Array
-    ridge_noise: Array
-    num_rows: int
 
     @classmethod
     def fly(cls, rows: NetworkRows) -> Pilot:
@@ -48,11 +44,11 @@ class Pilot:
             spread = y.std(axis=0)
             constant = spread <= ROUNDING * np.abs(y.mean(axis=0))
             if len(x) < _FEWEST_ROWS:
-                return cls(np.ones(y.shape[1]), np.ones(y.shape[1]), len(x))
+                return cls(np.ones(y.shape[1]))
             y = (y - y.mean(axis=0)) / np.where(constant, 1.0, spread)
             linear = np.where(constant, 1.0, _held_out_error(x, y))
             errors = [_held_out_error(_features(x, scale), y) for scale in _SCALES]
-            return cls(np.where(constant, 1.0, np.min([linear, *errors], axis=0)), linear, len(x))
+            return cls(np.where(constant, 1.0, np.min([linear, *errors], axis=0)))
 
     @classmethod
     def misses(cls, rows: NetworkRows) -> Array:
