@@ -14,11 +14,10 @@ from tfbnn.data.validation import check_choice
 from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.keras_parts import (
     MOST_NUMBERS,
+    MOST_VARIABLES,
     FrozenVariable,
     KerasFacts,
     SampledVariable,
-    check_keys,
-    listed,
 )
 from tfbnn.spec.layout import LayerSlot, Layout, Slot
 from tfbnn.spec.model_spec import ModelSpec
@@ -29,6 +28,7 @@ from tfbnn.spec.network_spec import (
     REGISTRY,
     NetworkSpec,
     Readout,
+    check_likelihood,
     check_likelihood_power,
     check_scales,
 )
@@ -40,8 +40,9 @@ from tfbnn.spec.own_classes import (
     with_custom,
 )
 from tfbnn.spec.priors import LayerPrior, WeightPrior
-from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+from tfbnn.spec.settings_json import from_json, settings_to_json
 
+_PARTS = {kind.__name__: kind for kind in (KerasFacts, SampledVariable, FrozenVariable)}
 # Variables that a note names.
 _MOST_NAMED = 6
 
@@ -210,33 +211,23 @@ class KerasSpec(NetworkSpec):
             KeyError, TypeError, ValueError: For anything else, and for layers that a file may not
                 name.
         """
-        check_keys(entry, cls, but=("choices", "layer_classes"))
         registry = with_custom(REGISTRY, custom)
         check_known_settings(_settings_in(entry), registry)
-        facts = KerasFacts.from_json(entry["facts"])
-        layer_classes = known_layers(facts.custom)
-        check_config(parsed_config(entry["architecture"]), layer_classes)
-        spec = cls(
-            facts=facts,
-            architecture=entry["architecture"],
-            sampled=tuple(
-                SampledVariable.from_json(one, registry)
-                for one in listed("sampled", entry["sampled"])
-            ),
-            frozen=tuple(map(FrozenVariable.from_json, listed("frozen", entry["frozen"]))),
-            layer_classes=layer_classes,
-            likelihood=settings_from_json(entry["likelihood"], registry),
-            parameterization=check_choice(
-                "parameterization", entry["parameterization"], PARAMETERIZATIONS
-            ),
-            x_transform=tuple(entry["x_transform"]),
-            y_transform=tuple(entry["y_transform"]),
-            dtype=check_choice("dtype", entry["dtype"], DTYPES),
-            likelihood_power=check_likelihood_power(entry["likelihood_power"]),
-        )
+        found = {name: from_json(value, {**registry, **_PARTS}) for name, value in entry.items()}
+        for name, kind in (("facts", KerasFacts), ("sampled", tuple), ("frozen", tuple)):
+            if not isinstance(found[name], kind):
+                raise TypeError(f"{name} must be {kind.__name__}, found {entry[name]!r:.99}")
+        earlier, layer_classes = found.pop("earlier"), known_layers(found["facts"].custom)
+        check_config(parsed_config(found["architecture"]), layer_classes)
+        check_choice("parameterization", found["parameterization"], PARAMETERIZATIONS)
+        check_choice("dtype", found["dtype"], DTYPES)
+        check_likelihood(found["likelihood"])
+        check_likelihood_power(found["likelihood_power"])
+        del found["name"]
+        spec = cls(**found, layer_classes=layer_classes)
         check_keras_spec(spec)
-        if entry["earlier"] is not None:
-            spec = spec.after(settings_from_json(entry["earlier"], REGISTRY))
+        if earlier is not None:
+            spec = spec.after(earlier)
         if spec.y_transform == OPEN:
             raise ValueError("y_transform of the model is 'auto': files say what was chosen")
         return spec
@@ -249,6 +240,9 @@ def check_keras_spec(spec: KerasSpec) -> None:
         ValueError: Says what.
     """
     spec.likelihood.check_outputs(spec.num_outputs)
+    for variables, kind in ((spec.sampled, SampledVariable), (spec.frozen, FrozenVariable)):
+        if len(variables) > MOST_VARIABLES or not all(isinstance(one, kind) for one in variables):
+            raise TypeError(f"expected at most {MOST_VARIABLES} {kind.__name__}s")
     places = [one.index for one in spec.sampled] + [one.index for one in spec.frozen]
     if len(set(places)) < len(places) or not spec.sampled:
         raise ValueError("variables must have places of their own, and one of them be sampled")

@@ -65,14 +65,15 @@ def settings_from_json(entry: Any, registry: Mapping[str, type]) -> Any:
     """
     if not isinstance(entry, dict) or entry.get("name") not in registry:
         raise ValueError(f"expected one of {sorted(registry)}, received {entry!r:.200}")
-    values = {}
-    for key, value in entry.items():
-        if key == "name":
-            continue
-        if isinstance(value, dict):
-            value = settings_from_json(value, registry)
-        values[key] = tuple(value) if isinstance(value, list) else value
+    values = {key: from_json(value, registry) for key, value in entry.items() if key != "name"}
     return registry[entry["name"]](**values)
+
+
+def from_json(value: Any, registry: Mapping[str, type]) -> Any:
+    """What one of the values in an entry stands for: settings, a tuple of values, or itself."""
+    if isinstance(value, dict):
+        return settings_from_json(value, registry)
+    return tuple(from_json(one, registry) for one in value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, kw_only=True)
