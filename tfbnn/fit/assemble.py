@@ -163,7 +163,7 @@ def check_can_be_saved(definition: FitDefinition, transformed: TransformedRows) 
     Raises:
         ValueError: Says what is too long or of the wrong kind.
     """
-    from tfbnn.storage.model.metadata import check_can_be_written
+    from tfbnn.storage.model.contents import check_can_be_written
 
     try:
         check_can_be_written(ensemble_without_draws(definition, transformed))

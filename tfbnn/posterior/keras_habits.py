@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.config import config_of, spec_of_config
 from tfbnn.spec.habits import ExplainsAttributes
-from tfbnn.spec.model_spec import perceptron
+from tfbnn.spec.model_spec import config_of, perceptron, spec_of_config
 
 
 class KerasHabits(ExplainsAttributes, SampledModel):

@@ -110,8 +110,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                     f"{own} is set as a whole, received {name}. Pass set_params({own}=..) a new one, such "
                     "as kernel=tfbnn.kernels.HMC(step_size=..)."
                 )
-        updated: Self = super().set_params(**params)
-        return updated
+        return super().set_params(**params)
 
     def _rows(
         self, X: Any, y: Any, beside: Mapping[str, Any], **checks: Any
@@ -183,8 +182,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         if self.model_.posterior.coding is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
             return self.model_.code_inputs(X)
-        checked: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        return checked
+        return validate_data(self, X, dtype=np.float64, reset=False)
 
     def _hidden_layers(self) -> list[int]:
         """Widths of the hidden layers."""

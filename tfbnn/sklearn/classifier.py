@@ -75,8 +75,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
     def predict(self, X: Any) -> Array:
         """The label of the largest mean probability, for inputs [N, D]: [N]."""
         places = np.argmax(self.predict_proba(X), axis=1)
-        labels: Array = self.classes_[places]
-        return labels
+        return self.classes_[places]
 
     def predict_proba(self, X: Any) -> Array:
         """Mean probabilities of the classes [N, M], columns in the order of `classes_`.

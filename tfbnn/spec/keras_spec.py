@@ -33,7 +33,7 @@ from tfbnn.spec.network_spec import (
     check_scales,
 )
 from tfbnn.spec.own_classes import (
-    check_known_settings,
+    check_known,
     check_own,
     import_obstacle,
     known_layers,
@@ -212,7 +212,7 @@ class KerasSpec(NetworkSpec):
                 name.
         """
         registry = with_custom(REGISTRY, custom)
-        check_known_settings(_settings_in(entry), registry)
+        check_known([entry["sampled"], entry["likelihood"]], registry)
         found = {name: from_json(value, {**registry, **_PARTS}) for name, value in entry.items()}
         for name, kind in (("facts", KerasFacts), ("sampled", tuple), ("frozen", tuple)):
             if not isinstance(found[name], kind):
@@ -273,12 +273,6 @@ def no_scales_of_inputs(variable: SampledVariable) -> str:
         f"{type(variable.prior).__name__} has one scale per input and is for the kernel of a Dense "
         f"layer on the inputs, received it for {variable.path!r} of shape {list(variable.shape)}."
     )
-
-
-def _settings_in(entry: dict[str, Any]) -> list[Any]:
-    """The JSON of its priors and its likelihood; what has no such form is left to others."""
-    sampled = entry["sampled"] if isinstance(entry["sampled"], list) else []
-    return [*(one.get("prior") for one in sampled if isinstance(one, dict)), entry["likelihood"]]
 
 
 def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> NetworkSpec:

@@ -43,13 +43,11 @@ class Link(NamedTuple):
 def log_softmax(logits: Array) -> Array:
     """Log probabilities [..., M] out of logits [..., M]."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
-    normalised: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return normalised
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 def _softmax_tangent(p: Array, tangent: Array) -> Array:
-    change: Array = p * (tangent - np.sum(p * tangent, axis=-1, keepdims=True))
-    return change
+    return p * (tangent - np.sum(p * tangent, axis=-1, keepdims=True))
 
 
 LINKS = {
@@ -180,8 +178,7 @@ class Regression(Likelihood):
 
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
         """Log density summed over targets."""
-        density: Array = self.log_noise_density(target - location, scale).sum(axis=-1)
-        return density
+        return self.log_noise_density(target - location, scale).sum(axis=-1)
 
     @abstractmethod
     def log_noise_density(self, residual: Array, scale: Any) -> Array:
@@ -198,8 +195,7 @@ class NormalNoise(Regression):
     has_exponential_moments = True
 
     def log_noise_density(self, residual: Array, scale: Any) -> Array:
-        density: Array = -0.5 * (residual / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
-        return density
+        return -0.5 * (residual / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
 
     def noise_quantile(self, probability: Array) -> Array:
         return normal_quantile(probability)
@@ -301,12 +297,10 @@ class StudentT(LocationScale, name="student_t"):
         spread = scale * np.sqrt((self.df - 2) / self.df)
         constant = lgamma((self.df + 1) / 2) - lgamma(self.df / 2) - 0.5 * log(self.df * pi)
         tail = -0.5 * (self.df + 1) * np.log1p((residual / spread) ** 2 / self.df)
-        density: Array = constant - np.log(spread) + tail
-        return density
+        return constant - np.log(spread) + tail
 
     def noise_quantile(self, probability: Array) -> Array:
-        quantile: Array = student_t_quantile(probability, self.df) * sqrt((self.df - 2) / self.df)
-        return quantile
+        return student_t_quantile(probability, self.df) * sqrt((self.df - 2) / self.df)
 
 
 @dataclass(frozen=True)
@@ -378,8 +372,7 @@ class Bernoulli(ClassLikelihood, name="bernoulli"):
 
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
         """Log probability of class numbers [n, K], summed over targets: [..., n, K] -> [..., n]."""
-        density: Array = -np.logaddexp(0.0, (1.0 - 2.0 * target) * location).sum(axis=-1)
-        return density
+        return -np.logaddexp(0.0, (1.0 - 2.0 * target) * location).sum(axis=-1)
 
 
 @dataclass(frozen=True)
@@ -415,8 +408,7 @@ class Categorical(ClassLikelihood, name="categorical"):
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
         """Log probability of class numbers [n, 1]: logits [..., n, M] -> [..., n]."""
         index = np.broadcast_to(target.astype(int), (*location.shape[:-1], 1))
-        density: Array = np.take_along_axis(log_softmax(location), index, axis=-1)[..., 0]
-        return density
+        return np.take_along_axis(log_softmax(location), index, axis=-1)[..., 0]
 
     def check_outputs(self, num_outputs: int) -> None:
         """Refuses a network with a single output."""

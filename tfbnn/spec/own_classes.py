@@ -57,7 +57,6 @@ def import_obstacle(things: Sequence[Any]) -> str | None:
 
 
 _LONGEST_NAME = 100
-_OF_LAYER = ("kernel", "bias")
 
 
 class OwnClassError(ValueError):
@@ -122,28 +121,19 @@ def check_class(cls: Any, registry: Mapping[str, type]) -> None:
         )
 
 
-def check_known(entry: Mapping[str, Any], registry: Mapping[str, type]) -> None:
-    """Refuses the JSON of a model with priors or a likelihood that are not in the table, by name.
+def check_known(entry: Any, registry: Mapping[str, type]) -> None:
+    """Refuses the JSON of settings, or a list of such, with classes that are not in the table, by name.
 
     Args:
-        entry: As of `ModelSpec.to_json`, or what a file has there; what has no name is left to others.
+        entry: What a file has there; what has no name is left to others.
         registry: As of `with_custom`.
 
     Raises:
         OwnClassError: Naming such classes and what to do.
     """
-    layers = entry["priors"] if isinstance(entry["priors"], list) else []
-    priors = [layer.get(k) for layer in layers if isinstance(layer, dict) for k in _OF_LAYER]
-    check_known_settings([*priors, entry["likelihood"]], registry)
-
-
-def check_known_settings(settings: Iterable[Any], registry: Mapping[str, type]) -> None:
-    """`check_known` of the JSON of priors and likelihoods."""
-    settings = [one for one in settings if isinstance(one, dict)]
-    names = [one.get("name") for one in settings]
     missing = [
         name
-        for name in dict.fromkeys(name for name in names if isinstance(name, str))
+        for name in dict.fromkeys(_names_in(entry))
         if name not in registry and name.isidentifier() and len(name) <= _LONGEST_NAME
     ]
     if missing:
@@ -152,6 +142,18 @@ def check_known_settings(settings: Iterable[Any], registry: Mapping[str, type]) 
             f"{listed} in it is no prior or likelihood of tfbnn but a class of its author, and files "
             f"hold no code. In Python import it and pass custom=[{listed}] to tfbnn.load or tfbnn.resume"
         )
+
+
+def _names_in(entry: Any) -> Iterator[str]:
+    """Names of the classes of settings, not of those inside of them but for layers and variables."""
+    if isinstance(entry, list):
+        for one in entry:
+            yield from _names_in(one)
+    elif isinstance(entry, dict):
+        inner = [entry[key] for key in ("kernel", "bias", "prior") if key in entry]
+        yield from _names_in(inner)
+        if not inner and isinstance(entry.get("name"), str):
+            yield entry["name"]
 
 
 def check_own(spec: NetworkSpec, registry: Mapping[str, type]) -> None:

@@ -63,8 +63,7 @@ def integrals(
         bad = ~np.isfinite(values).all(axis=0)
         if bad.any():
             raise ValueError(f"it is not finite at {z[bad].flat[0]:.6g}")
-        sums: Array = (high - low) * ((values * (width * np.cosh(inner) * slope)) @ weights)
-        return sums
+        return (high - low) * ((values * (width * np.cosh(inner) * slope)) @ weights)
 
     whole = rule(low, high)
     total = np.zeros((len(inner) + 1, len(whole)))
@@ -244,13 +243,11 @@ class CustomNoise(LocationScale):
     def log_noise_density(self, residual: Array, scale: Any) -> Array:
         z = np.asarray(self.standardised(residual, scale), np.float64)
         constant = np.log(self.moments[1]) - np.log(scale)
-        density: Array = density_values(self, z) + constant
-        return density
+        return density_values(self, z) + constant
 
     def noise_quantile(self, probability: Array) -> Array:
         mean, stddev = self.moments
-        z: Array = (np.asarray(self.quantile(probability), np.float64) - mean) / stddev
-        return z
+        return (np.asarray(self.quantile(probability), np.float64) - mean) / stddev
 
 
 def density_values(noise: CustomNoise, z: Array) -> Array:

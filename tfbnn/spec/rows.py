@@ -277,8 +277,7 @@ def array_hash(*arrays: Array | None) -> str:
 
 def reference_rows(x: Array) -> Array:
     """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
-    rows: Array = x[evenly_spaced(len(x), MAX_REFERENCE_ROWS)]
-    return rows
+    return x[evenly_spaced(len(x), MAX_REFERENCE_ROWS)]
 
 
 def evenly_spaced(num_rows: int, most: int) -> Array:
@@ -325,8 +324,7 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
     def are_bad(values: Array) -> Array:
         size = np.abs(values)
         too_small = (size < least) & ((values != 0) | is_noise)
-        found: Array = too_small | ~(size <= limits.max)
-        return found
+        return too_small | ~(size <= limits.max)
 
     bad = np.argwhere(by_rows(are_bad, values))
     if len(bad):
@@ -359,8 +357,7 @@ def merged_digests(*parts: Array) -> Array:
 
     Copies stay, as without them a part that is not whole would be taken for more than it is.
     """
-    digests: Array = np.sort(np.concatenate(parts))[:MOST_DIGESTS].copy()
-    return digests
+    return np.sort(np.concatenate(parts))[:MOST_DIGESTS].copy()
 
 
 def num_known(known: Array, rows: Rows) -> int:

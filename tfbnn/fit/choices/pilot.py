@@ -54,8 +54,7 @@ class Pilot:
     def misses(cls, rows: NetworkRows) -> Array:
         """The noise [K] of training rows in units of the targets."""
         largest = _largest(rows.y)
-        missed: Array = cls.fly(rows).noise * (rows.y / largest).std(axis=0) * largest
-        return missed
+        return cls.fly(rows).noise * (rows.y / largest).std(axis=0) * largest
 
 
 def _taken(rows: NetworkRows) -> tuple[Array, Array]:
@@ -101,8 +100,7 @@ def _held_out_error(features: Array, y: Array) -> Array:
         residual = out_of_reach + u @ (left[:, None] * projections)
         room = np.maximum(room_beyond + u**2 @ left, np.finfo(float).eps)[:, None]
         errors.append(np.sqrt(np.mean((residual / room) ** 2, axis=0)))
-    least: Array = np.min(errors, axis=0)
-    return least
+    return np.min(errors, axis=0)
 
 
 # Targets that span more than this factor are modelled on a log scale.
