@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -126,13 +126,12 @@ def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
             f"fit_laplace takes at most {MOST_PARAMETERS} parameters, as it factorises a P x P matrix, "
             f"this model has {size}. Use narrower layers, or fit_ensemble."
         )
-    nothing = pretraining is None or (
-        isinstance(pretraining, Pretraining)
-        and not (pretraining.epochs or pretraining.newton_iterations)
-    )
     if name == LAPLACE:
         perceptron(spec, LAPLACE)
-    if nothing:
+    if pretraining is None or (
+        isinstance(pretraining, Pretraining)
+        and not (pretraining.epochs or pretraining.newton_iterations)
+    ):
         raise ValueError(
             f"{name} gives what pretraining finds, received pretraining={pretraining!r}. Leave it "
             "out, or give epochs or newton_iterations."
@@ -176,13 +175,16 @@ def fit_baseline(
         if found is None or ensemble is None:
             raise
         interrupted = True
+    seconds += found.starts.seconds
+    spent = {one: getattr(seconds, one) for one in ("startup", "compile", "pretraining")}
+    rest = time.perf_counter() - began - sum(spent.values())
     record = Baseline(
         name=name,
         label=str(ensemble.provenance.not_sampled),
         num_draws=ensemble.num_draws,
         start=found.starts.text,
         log_prob=found.log_prob,
-        seconds=_spent(seconds + found.starts.seconds, time.perf_counter() - began),
+        seconds=spent | {"rest": max(rest, 0.0)},
         rows=agreement,
         stopped=stopped or (name == LAPLACE and ensemble.mode is None),
         history=found.history,
@@ -197,6 +199,7 @@ class _Found(NamedTuple):
         data: Data of the training rows.
         starts: Starts, which are the networks here.
         log_prob: Their log densities [C].
+        nothing: What chains have drawn from them, had there been any.
         stopped: Whether a callback ended the search.
         history: What happened.
     """
@@ -204,13 +207,9 @@ class _Found(NamedTuple):
     data: Any
     starts: Starts
     log_prob: Array
+    nothing: SamplingResult
     stopped: bool
     history: dict[str, Columns]
-
-    @property
-    def nothing(self) -> SamplingResult:
-        """What chains would have drawn from these starts, had there been any."""
-        return nothing_sampled(self.log_prob, interrupted=False)
 
 
 def _search(definition: FitDefinition, transformed: TransformedRows, options: FitOptions) -> _Found:
@@ -232,7 +231,8 @@ def _search(definition: FitDefinition, transformed: TransformedRows, options: Fi
             "Use dtype='float64', a narrower prior, or Pretraining with a lower learning_rate and a "
             "validation_split."
         )
-    return _Found(data, starts, log_prob, notify.stopped, history.to_dict())
+    nothing = nothing_sampled(log_prob, interrupted=False)
+    return _Found(data, starts, log_prob, nothing, notify.stopped, history.to_dict())
 
 
 def _settle(
@@ -293,9 +293,3 @@ def _normal(definition: FitDefinition, transformed: TransformedRows, found: _Fou
     unknown = np.full((1, count), np.nan)
     result = replace(found.nothing, draws=draws.astype(spec.dtype)[None])
     return without_chains(definition, transformed, result, unknown, _NORMAL, mode)
-
-
-def _spent(seconds: Seconds, total: float) -> dict[str, float]:
-    """Dict of seconds by what they were spent on; `rest` is what came after the search."""
-    known = {name: asdict(seconds)[name] for name in ("startup", "compile", "pretraining")}
-    return known | {"rest": max(total - sum(known.values()), 0.0)}

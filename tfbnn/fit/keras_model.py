@@ -12,7 +12,6 @@ from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.system.paths import StrPath
 
 __all__ = ["BayesianModel"]
 
@@ -129,7 +128,12 @@ class BayesianModel(SampledNetwork):
             ValueError: For a draw that there is not, and for a plain stack, which has exports.
         """
         ensemble = self._fitted("to_keras")
-        spec = self._keras_spec("to_keras")
+        spec = self.spec
+        if not isinstance(spec, KerasSpec):
+            raise ValueError(
+                "to_keras is for layers that only Keras has, received a plain stack of Dense layers. Use "
+                "to_onnx or to_savedmodel, which hold all draws and the transforms."
+            )
         draw = check_integer("draw", draw, minimum=0)
         if draw >= ensemble.num_draws:
             raise ValueError(f"draw must be below {ensemble.num_draws}, received {draw}.")
@@ -154,14 +158,6 @@ class BayesianModel(SampledNetwork):
         """
         self._require_stack("to_savedmodel")
         super().to_savedmodel(path)
-
-    def _keras_spec(self, what: str) -> KerasSpec:
-        if isinstance(self.spec, KerasSpec):
-            return self.spec
-        raise ValueError(
-            f"{what} is for layers that only Keras has, received a plain stack of Dense layers. Use "
-            "to_onnx or to_savedmodel, which hold all draws and the transforms."
-        )
 
     def _require_stack(self, what: str) -> None:
         if isinstance(self.spec, KerasSpec):

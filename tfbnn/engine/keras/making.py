@@ -59,6 +59,7 @@ def spec_of_keras_model(
         if priors is not None:
             sizes, activations = stack
             check_constraints(model.trainable_variables)
+            model(np.zeros((1, sizes[0])), training=False)  # from then on its losses are known
             spec = make_spec(sizes, activation=activations, prior=priors, **settings)
             return replace(spec, choices=(*spec.choices, *_left_out(model)))
     return _keras_spec(model, described, prior, **settings)
