@@ -176,12 +176,7 @@ class FromPosterior:
             ensemble.chain_weights,
             digests,
         )
-        self._earlier = ensemble
-
-    @property
-    def earlier(self) -> Ensemble:
-        """The sampled networks that it comes from."""
-        return self._earlier
+        self.earlier = ensemble
 
     def __repr__(self) -> str:
         return f"FromPosterior({self._prior!r})"
@@ -196,7 +191,7 @@ class FromPosterior:
         Raises:
             TypeError, ValueError: As `make`, and for another network than the earlier one.
         """
-        there = self._earlier.spec
+        there = self.earlier.spec
         if is_auto(settings["parameterization"]):
             settings = settings | {"parameterization": there.parameterization}
         spec = make(prior="auto", **settings)

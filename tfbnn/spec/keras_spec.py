@@ -196,11 +196,6 @@ class KerasSpec(NetworkSpec):
         del entry["choices"], entry["layer_classes"]
         return entry
 
-    @staticmethod
-    def describes(entry: dict[str, Any]) -> bool:
-        """Whether this is what `to_json` of such a spec writes, and not that of another."""
-        return entry.get("name") == KerasSpec.__name__
-
     @classmethod
     def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> KerasSpec:
         """Rebuilds and validates a spec; `custom` are classes of the user's own, see `with_custom`.
@@ -282,5 +277,5 @@ def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> Network
         OwnClassError: For a prior or likelihood that is neither built in nor among those.
         KeyError, TypeError, ValueError: For anything else.
     """
-    kind = KerasSpec if KerasSpec.describes(entry) else ModelSpec
+    kind = KerasSpec if entry.get("name") == KerasSpec.__name__ else ModelSpec
     return kind.from_json(entry, custom)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeGuard, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -289,16 +289,9 @@ def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
     return custom
 
 
-def _is_usable(likelihood: Any) -> TypeGuard[likelihoods.Likelihood]:
-    """Whether a likelihood is of a class in the table, or inherits from `CustomNoise`."""
-    return isinstance(likelihood, CustomNoise) or any(
-        isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()
-    )
-
-
 def check_likelihood(likelihood: Any) -> None:
     """Refuses what is no likelihood. Raises TypeError."""
-    if not _is_usable(likelihood):
+    if not isinstance(likelihood, (CustomNoise, *likelihoods.REGISTRY.values())):
         wanted = "likelihood must be one of tfbnn.likelihoods"
         error = unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
         raise TypeError(
@@ -401,7 +394,10 @@ def check_prior_sizes(spec: NetworkSpec) -> None:
         ValueError: Naming the prior, and the sizes that the dtype can do with.
     """
     limit = 2.0 ** (np.finfo(spec.dtype).maxexp // 2 - _ROOM)
-    for prior in _priors(spec):
+    checked: list[WeightPrior | ScalePrior] = [prior for prior, _, _ in spec.weight_groups()]
+    if spec.noise_prior is not None:
+        checked.append(spec.noise_prior)
+    for prior in checked:
         bad = [size for size in prior.sizes if not 1.0 / limit <= size <= limit]
         if bad:
             raise ValueError(
@@ -409,14 +405,6 @@ def check_prior_sizes(spec: NetworkSpec) -> None:
                 f"{spec.dtype}, received {bad[0]:.3g} of {prior!r}. Rescale inputs or targets, or "
                 "use dtype='float64'."
             )
-
-
-def _priors(spec: NetworkSpec) -> Iterator[WeightPrior | ScalePrior]:
-    for prior, _, _ in spec.weight_groups():
-        yield prior
-    noise = getattr(spec.likelihood, "scale_prior", None)
-    if noise is not None:
-        yield noise
 
 
 def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:

@@ -43,6 +43,10 @@ class ScalePrior(ABC):
     def __init_subclass__(cls) -> None:
         SCALE_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
 
+    def __post_init__(self) -> None:
+        if type(self).scale is not None:  # the class has such a setting
+            check_number("scale", self.scale, above=0)
+
     @property
     def sizes(self) -> tuple[float, ...]:
         return () if self.scale is None else (self.scale,)
@@ -234,9 +238,6 @@ class HalfNormal(ScalePrior):
 
     scale: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_number("scale", self.scale, above=0)
-
     @property
     def median(self) -> float:
         return _MEDIAN_OF_HALF_NORMAL * self.scale
@@ -250,9 +251,6 @@ class HalfCauchy(ScalePrior):
     """`s = |z|`, z ~ Cauchy(0, scale)."""
 
     scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_number("scale", self.scale, above=0)
 
     @property
     def median(self) -> float:
@@ -271,7 +269,7 @@ class InverseGamma(ScalePrior):
 
     def __post_init__(self) -> None:
         check_number("concentration", self.concentration, above=0)
-        check_number("scale", self.scale, above=0)
+        super().__post_init__()
 
     @property
     def sizes(self) -> tuple[float, ...]:
@@ -290,7 +288,7 @@ class LogNormal(ScalePrior):
 
     def __post_init__(self) -> None:
         check_number("loc", self.loc)
-        check_number("scale", self.scale, above=0)
+        super().__post_init__()
 
     @property
     def sizes(self) -> tuple[float, ...]:

@@ -104,7 +104,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     default, _ = default_keras_prior(settings["likelihood"])
     resolve = partial(resolve_keras_priors, variables=described.variables, default=default)
     found, common = common_settings(
-        trial.num_outputs, default_keras_prior, resolve, prior=prior, **settings
+        trial.facts["num_outputs"], default_keras_prior, resolve, prior=prior, **settings
     )
     sampled = tuple(
         SampledVariable(paths[one.index], one.index, one.shape, one.fan_in, chosen)
@@ -116,20 +116,17 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     common["choices"] = (*common["choices"], *_left_out(model))
     places = [one.index for one in sampled]
     frozen = tuple(one for one in frozen if one.index not in places)
+    num_products = sum(prod(one.shape) for one in sampled)
+    trial.facts["num_products"] = max(trial.facts["num_products"], num_products)
     facts = KerasFacts(
         title=described.title,
         keras_version=keras.__version__,
         input_shape=shape,
-        num_outputs=trial.num_outputs,
-        num_units=trial.num_units,
-        widest=trial.widest,
-        num_products=max(trial.num_products, sum(prod(one.shape) for one in sampled)),
         is_smooth=described.is_smooth,
         readout=_sampled_readout(trial, network, places),
-        random_layers=trial.random_layers,
         no_jacobian=_jacobian_obstacle(model, described, sampled, network),
         custom=described.custom,
-        num_words=trial.num_words,
+        **trial.facts,
     )
     spec = KerasSpec(
         facts=facts,

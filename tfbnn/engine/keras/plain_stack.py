@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from tfbnn.engine.basis.libraries import keras
 from tfbnn.engine.keras.calls import bare_operations
@@ -11,15 +11,8 @@ from tfbnn.spec.other_libraries import activation_name
 _OFF = ("Dropout", "AlphaDropout", "GaussianDropout", "GaussianNoise", "ActivityRegularization")
 
 
-class PlainStack(NamedTuple):
-    """Widths from inputs to outputs, and an activation for each hidden layer."""
-
-    layer_sizes: list[int]
-    activations: list[str]
-
-
-def plain_stack(model: Any) -> PlainStack | None:
-    """The widths and activations of a model that is nothing but such a stack, else None.
+def plain_stack(model: Any) -> tuple[list[int], list[str]] | None:
+    """(Widths from inputs to outputs, an activation for each hidden layer) of a model that is nothing but such a stack, else None.
 
     All its layers are Dense, with a bias and trainable, up to activations by themselves and what is
     off outside training; its last one has no activation.
@@ -43,7 +36,7 @@ def plain_stack(model: Any) -> PlainStack | None:
     known = [name for name in activations if name is not None]
     if not sizes or len(known) < len(activations) or known[-1] != "identity":
         return None
-    return PlainStack([model.input_shape[1], *sizes], known[:-1])
+    return [model.input_shape[1], *sizes], known[:-1]
 
 
 def _chain(model: Any) -> list[Any] | None:

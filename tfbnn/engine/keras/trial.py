@@ -26,25 +26,16 @@ class Trial(NamedTuple):
     """What a trial call has found.
 
     Attributes:
-        num_outputs, num_units, widest: Numbers that the model gives for a row, that all its layers
-            give, and the most that one of them takes or gives.
-        num_products: Products of all its layers for a row, about.
+        facts: Those of `KerasFacts` that it tells, by their names.
         readout: Place among the model's variables of the kernel of a last Dense layer without an
             activation, or None.
         on_inputs: Places of the kernels of Dense layers that receive the inputs themselves.
-        num_words: Rows of the smallest table of an Embedding that does, or None.
-        random_layers: Names of layers that are random in training, and off here.
         ending: Name of the last operation of TensorFlow, such as "softmax".
     """
 
-    num_outputs: int
-    num_units: int
-    widest: int
-    num_products: int
+    facts: dict[str, Any]
     readout: int | None
     on_inputs: tuple[int, ...]
-    num_words: int | None
-    random_layers: tuple[str, ...]
     ending: str
 
 
@@ -112,17 +103,16 @@ def try_model(model: Any, network: KerasNetwork) -> Trial:
     first = [one.layer for one in calls if np.array_equal(one.received, x)]
     dense = [layer for layer in first if type(layer) is keras.layers.Dense]
     names = [one.layer.name for one in calls if _is_random(one.layer)]
-    return Trial(
-        num_outputs=int(given.shape[1]),
-        num_units=max(1, sum(sizes)),
-        widest=max([prod(network.input_shape), *sizes]),
-        num_products=sum(_products(one) for one in calls),
-        readout=_readout(network, calls, given),
-        on_inputs=tuple(_place(network, layer.kernel) for layer in dense),
-        num_words=_words_of(first),
-        random_layers=tuple(dict.fromkeys(names)),
-        ending=_last_operation(network, x),
-    )
+    facts = {
+        "num_outputs": int(given.shape[1]),
+        "num_units": max(1, sum(sizes)),
+        "widest": max([prod(network.input_shape), *sizes]),
+        "num_products": sum(_products(one) for one in calls),
+        "random_layers": tuple(dict.fromkeys(names)),
+        "num_words": _words_of(first),
+    }
+    on_inputs = tuple(_place(network, layer.kernel) for layer in dense)
+    return Trial(facts, _readout(network, calls, given), on_inputs, _last_operation(network, x))
 
 
 def _check_outputs(model: Any, network: KerasNetwork, x: Tensor, given: Tensor) -> None:

@@ -99,7 +99,7 @@ def test_an_activation_that_is_recognised_is_the_one_of_that_name(name):
     )
     if stack:
         x = np.linspace(-4.0, 4.0, 41)
-        ours = ACTIVATIONS[stack.activations[0]].numpy(x)
+        ours = ACTIVATIONS[stack[1][0]].numpy(x)
         np.testing.assert_allclose(function(x), ours, rtol=1e-6, atol=1e-6)
 
 
