@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -156,48 +157,36 @@ def notes(
     result: SamplingResult,
     ensemble: Ensemble | None,
     ladder: Ladder | None,
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """Labels of what was sampled, moved chains, gaps of a ladder, short warm-up and float32."""
-    labels = (job.settings.bias_note, job.definition.spec.coarsening_note, starts.restarted)
-    said = [label for label in labels if label is not None]
-    gaps = () if ladder is None else ladder.notes()
-    return (
-        *job.definition.spec.notes,
-        *said,
-        *gaps,
-        *_warmup_notes(job, result),
-        *_precision_notes(job, ensemble),
-        *_size_notes(job, ensemble),
-    )
-
-
-def _warmup_notes(job: Job, result: SamplingResult) -> tuple[str, ...]:
-    """A remark on a warm-up that a limit has cut short."""
-    if result.warmup_cut is None:
-        return ()
-    asked = job.definition.sampling.num_burnin_steps
-    return (f"Warm-up cut short at {result.warmup_cut} of {asked} steps: its time was over.",)
-
-
-def _size_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
-    """A remark on draws that nobody asked for by their number, and that predictions do not need."""
-    if ensemble is None or job.goal is None:
-        return ()
+    spec, sampling = job.definition.spec, job.definition.sampling
+    yield from spec.notes
+    yield from filter(None, (job.settings.bias_note, spec.coarsening_note, starts.restarted))
+    if ladder is not None:
+        yield from ladder.notes()
+    if result.warmup_cut is not None:
+        asked = sampling.num_burnin_steps
+        yield f"Warm-up cut short at {result.warmup_cut} of {asked} steps: its time was over."
+    if ensemble is None:
+        return
+    rounding = _rounding_note(job, ensemble)
+    if rounding is not None:
+        yield rounding
+    # Draws that nobody asked for by their number, and that predictions do not need.
     count, num_bytes = ensemble.num_draws, ensemble.draws.nbytes
-    if count <= _MANY_DRAWS and num_bytes <= _LARGE_BYTES:
-        return ()
-    return (
-        f"The convergence of {count} draws is known, predictions need fewer: they take "
-        f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress(), or tfbnn "
-        "compress, chooses those that predict alike.",
-    )
+    if job.goal is not None and (count > _MANY_DRAWS or num_bytes > _LARGE_BYTES):
+        yield (
+            f"The convergence of {count} draws is known, predictions need fewer: they take "
+            f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress(), or tfbnn "
+            "compress, chooses those that predict alike."
+        )
 
 
-def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
+def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
     """A remark on numerical precision, where the noise is small for float32."""
     spec = job.definition.spec
-    if ensemble is None or spec.dtype == "float64":
-        return ()
+    if spec.dtype == "float64":
+        return None
     _, y, noise = job.transformed.train
     scale = np.inf if noise is None else float(np.median(noise))
     if spec.layout.num_noise:
@@ -209,8 +198,8 @@ def _precision_notes(job: Job, ensemble: Ensemble | None) -> tuple[str, ...]:
     rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
     rounding *= spec.likelihood_power**0.5
     if rounding < _ROUNDING_LIMIT:
-        return ()
+        return None
     return (
         f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
-        f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'.",
+        f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'."
     )
