@@ -20,8 +20,14 @@ from tfbnn.fit.assemble import (
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose, choose_by_clock
-from tfbnn.fit.estimate import time_to_take
-from tfbnn.fit.job import Job, calibrated_at_the_end, judged_predictions, make_goal, notes
+from tfbnn.fit.job import (
+    Job,
+    calibrated_at_the_end,
+    judged_predictions,
+    make_goal,
+    notes,
+    time_to_take,
+)
 from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import Provenance

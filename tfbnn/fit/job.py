@@ -1,4 +1,4 @@
-"""What a fit comes to once all that was left open is settled, when it is over, and what its report notes."""
+"""What a fit comes to once all that was left open is settled, how long it takes, when it is over, and notes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,31 @@ import numpy as np
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.diagnostics.wording import megabytes
+from tfbnn.engine.density.data import num_pieces
+from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.fit.assemble import ensemble_without_draws
+from tfbnn.fit.choices.by_clock import search_seconds
+from tfbnn.fit.choices.choose import settle_options, sizes_of
 from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.posterior.prediction import function_of_chains
-from tfbnn.run.cost import most_results
+from tfbnn.run.cost import estimated_seconds, estimated_seconds_of_starts, most_results
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.listeners.history import History
-from tfbnn.run.options import FitOptions
+from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Kept, SamplingResult
+from tfbnn.run.wording import about
 from tfbnn.spec.choices import AUTO
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.threads import num_cores
 
 # As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
 # draws of a short run of a million rows.
@@ -203,3 +211,74 @@ def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
         f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
         f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'."
     )
+
+
+def estimated_fit_seconds(spec: NetworkSpec, options: FitOptions, num_rows: int) -> float:
+    """About how long pretraining and sampling take at most on the cores of this process.
+
+    Neither imports nor compilation are in it. It is right within a factor of a few, and reads no
+    clock. It makes no pilot, without which the rules take the rows for noisy: a fit whose pilot finds
+    little noise takes longer trajectories, Levenberg-Marquardt, and maybe more starts.
+
+    Args:
+        spec: NetworkSpec.
+        options: FitOptions, whose kernel is none that the user built. What is open in them is
+            settled by sizes alone, which is what the rules choose for noisy rows.
+        num_rows: Training rows N.
+    """
+    options, _ = settle_options(options, sizes_of(spec, num_rows, options))
+    settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
+    budget = most_results(spec, settings, options, num_rows, options.effort)
+    sampling = options.sampling(budget)
+    return _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
+
+
+def time_to_take(definition: FitDefinition, settings: Planned) -> str:
+    """A sentence on how long a run will take at most, and on what may end it before.
+
+    Args:
+        definition: FitDefinition.
+        settings: Its kernel, with a definite preconditioner.
+    """
+    sampling, pretraining = definition.sampling, definition.pretraining
+    seconds = _seconds(definition.spec, settings, sampling, pretraining, definition.num_rows)
+    until = sampling.until
+    path = _path(definition, settings)
+    draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
+    if until is None:
+        return f"About {about(seconds)} after compiling: {draws}.{path}"
+    enough = f"as soon as {str(replace(until, max_seconds=None)).replace(',', ', ')} is reached"
+    if until.max_seconds is not None:
+        return f"At most {about(until.max_seconds)}, less {enough}.{path}"
+    return f"About {about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
+
+
+def _path(definition: FitDefinition, settings: Planned) -> str:
+    """A sentence on which rows are seen by what, of a run whose starts are sought on a sample of them."""
+    num_rows, pretraining = definition.num_rows, definition.pretraining
+    if pretraining is None or num_rows <= (pretraining.search_rows or num_rows):
+        return ""
+    gradients = settings.work(definition.spec)
+    return (
+        f" Starts are sought on {pretraining.search_rows} of {num_rows} rows; chains see all rows in "
+        f"each of about {gradients:.3g} gradients per transition (full batch)."
+    )
+
+
+def _seconds(
+    spec: NetworkSpec,
+    settings: Planned,
+    sampling: Sampling,
+    pretraining: Pretraining | None,
+    num_rows: int,
+) -> float:
+    cores = num_cores()
+    seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
+    seconds += estimated_seconds_of_starts(spec, settings, num_rows, sampling.num_burnin_steps)
+    # A chain has no more than one core, or one for each piece of very many rows.
+    splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
+    at_once = num_pieces(num_rows, splits_rows)
+    seconds *= max(1.0 / at_once, sampling.num_chains / cores)
+    if pretraining is None:
+        return seconds
+    return seconds + search_seconds(spec, pretraining, num_rows, sampling.num_chains)

@@ -17,9 +17,8 @@ from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.exceptions import ModelFileError
-from tfbnn.fit.baseline_methods import BaselineMethods
-from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.fit.handing_on import FromPosterior, known_from
+from tfbnn.fit.methods import BaselineMethods, DensityMethods
 from tfbnn.posterior.basins.methods import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.exported import bar_constants
@@ -33,7 +32,6 @@ from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_custom, check_prior_sizes
-from tfbnn.spec.own_classes import without_layers
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.spec.summary import describe_model
@@ -558,7 +556,7 @@ def load(
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
-    given, custom = custom, check_custom(without_layers(custom))
+    given, custom = custom, check_custom(custom)
     if untrusted and given:
         raise ValueError(
             "untrusted=True reads files of strangers, which get none of your classes, received "
@@ -636,7 +634,7 @@ def resume(
         num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
-        custom=check_custom(without_layers(custom)),
+        custom=check_custom(custom),
     )
     return model, go_on()
 

@@ -17,7 +17,13 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
 from tfbnn.spec.layout import LayerSlot, Layout
 from tfbnn.spec.other_libraries import dtype_name
-from tfbnn.spec.own_classes import import_name, import_obstacle, own_classes_in, with_custom
+from tfbnn.spec.own_classes import (
+    import_name,
+    import_obstacle,
+    own_classes_in,
+    with_custom,
+    without_layers,
+)
 from tfbnn.spec.own_densities import CustomNoise
 from tfbnn.spec.priors import EarlierRows, LayerPrior, ScalePrior, WeightPrior
 from tfbnn.system.arrays import Array
@@ -284,9 +290,14 @@ def check_likelihood_power(power: Any) -> float:
 
 
 def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
-    """Classes of a user's own. Raises TypeError or ValueError for what is none, see `with_custom`."""
-    with_custom(REGISTRY, custom := tuple(custom) if isinstance(custom, Iterable) else custom)
-    return custom
+    """Classes of a user's own but those of layers, which are remembered.
+
+    Raises:
+        TypeError, ValueError: For what is none, see `with_custom`.
+    """
+    classes: tuple[type, ...] = without_layers(custom)
+    with_custom(REGISTRY, classes)
+    return classes
 
 
 def check_likelihood(likelihood: Any) -> None:

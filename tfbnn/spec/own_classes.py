@@ -183,16 +183,13 @@ def _check_json(settings: CustomPrior | CustomNoise, registry: Mapping[str, type
         hash(settings)
         text = json.dumps(settings_to_json(settings), allow_nan=False)
         again = settings_from_json(json.loads(text), registry)
+        if again != settings:
+            raise ValueError(f"a file would bring back {again!r:.200}")
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"Settings of {type(settings).__name__} must be finite numbers, texts, booleans, None or "
             f"tuples of them, which a file can hold, received {settings!r:.200} ({error})."
         ) from error
-    if again != settings:
-        raise TypeError(
-            f"A file would bring back {again!r:.200} for {settings!r:.200}. Settings must be numbers, "
-            "texts, booleans, None or tuples of them."
-        )
 
 
 def _check_prior(prior: CustomPrior) -> None:

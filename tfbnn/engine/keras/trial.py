@@ -12,7 +12,6 @@ from tfbnn.engine.basis.libraries import Tensor, keras, tf
 from tfbnn.engine.keras.calls import Call, inner_layers, recorded_calls
 from tfbnn.engine.keras.describing import fan_in
 from tfbnn.engine.keras.network import KerasNetwork, call, state_after
-from tfbnn.engine.keras.refusals import check_stays_as_it_is
 from tfbnn.system.arrays import Array
 
 _NUM_ROWS = 3
@@ -97,7 +96,7 @@ def try_model(model: Any, network: KerasNetwork) -> Trial:
         given = call(network.model, {}, x, network.dtype)
     before = [variable.value for variable in network.model.non_trainable_variables]
     after = state_after(network.model, x, network.dtype)
-    check_stays_as_it_is(before, after, network.model.non_trainable_variables)
+    _check_stays_as_it_is(before, after, network.model.non_trainable_variables)
     _check_outputs(model, network, x, given)
     sizes = [size for one in calls for size in _row_sizes(one.given)]
     first = [one.layer for one in calls if np.array_equal(one.received, x)]
@@ -113,6 +112,25 @@ def try_model(model: Any, network: KerasNetwork) -> Trial:
     }
     on_inputs = tuple(_place(network, layer.kernel) for layer in dense)
     return Trial(facts, _readout(network, calls, given), on_inputs, _last_operation(network, x))
+
+
+def _check_stays_as_it_is(before: list[Any], after: list[Any], variables: list[Any]) -> None:
+    """Refuses a model whose state a prediction changes: one that draws random numbers, or counts.
+
+    Args:
+        before, after: Values of its variables around a prediction.
+        variables: The variables.
+
+    Raises:
+        ValueError: Names the first that changes.
+    """
+    for variable, old, new in zip(variables, before, after):
+        if np.any(old.numpy() != new.numpy()):
+            raise ValueError(
+                f"keras_model must predict the same each time, received one in which a prediction "
+                f"changes {variable.path!r}. Switch the random layer or the state off: leave training "
+                "to Keras (layer(x), not layer(x, training=True)), and build RNNs with stateful=False."
+            )
 
 
 def _check_outputs(model: Any, network: KerasNetwork, x: Tensor, given: Tensor) -> None:
