@@ -37,7 +37,7 @@ from tfbnn.data.numbers import other_notation, told
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
-from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array

@@ -19,11 +19,14 @@ from tfbnn.fit.assemble import (
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose, choose_by_clock
-from tfbnn.fit.ending import calibrated_at_the_end, judged_predictions
-from tfbnn.fit.estimate import time_to_take
-from tfbnn.fit.goal import make_goal
-from tfbnn.fit.job import Job
-from tfbnn.fit.notes import notes
+from tfbnn.fit.job import (
+    Job,
+    calibrated_at_the_end,
+    judged_predictions,
+    make_goal,
+    notes,
+    time_to_take,
+)
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.provenance import Provenance

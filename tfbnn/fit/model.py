@@ -17,10 +17,8 @@ from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.exceptions import ModelFileError
-from tfbnn.fit.baseline_methods import BaselineMethods
-from tfbnn.fit.density_methods import DensityMethods
-from tfbnn.fit.from_posterior import FromPosterior
-from tfbnn.fit.handing_on import known_from
+from tfbnn.fit.handing_on import FromPosterior, known_from
+from tfbnn.fit.methods import BaselineMethods, DensityMethods
 from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.calibrating import CalibrationMethods
@@ -32,9 +30,7 @@ from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
-from tfbnn.spec.network_spec import NetworkSpec, check_custom
-from tfbnn.spec.own.layers import without_layers
-from tfbnn.spec.priors.sizes import check_prior_sizes
+from tfbnn.spec.network_spec import NetworkSpec, check_custom, check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.paths import StrPath
@@ -524,7 +520,7 @@ def load(
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
-    given, custom = custom, check_custom(without_layers(custom))
+    given, custom = custom, check_custom(custom)
     if untrusted and given:
         raise ValueError(
             "untrusted=True reads files of strangers, which get none of your classes, received "
@@ -600,7 +596,7 @@ def resume(
         commit_interval=commit_interval,
         verbose=verbose,
         callbacks=callbacks,
-        custom=check_custom(without_layers(custom)),
+        custom=check_custom(custom),
     )
     return model, go_on()
 
@@ -610,7 +606,7 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Cal
 
     The model has draws after the function, also where that was interrupted.
     """
-    from tfbnn.fit.resuming import read_run
+    from tfbnn.fit.assemble import read_run
 
     definition, arguments = read_run(folder, **options)
     model = _class_of(definition.spec).from_spec(definition.spec)

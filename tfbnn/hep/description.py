@@ -18,8 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfbnn.fit.model import load
-from tfbnn.hep.calculation import Calculation
-from tfbnn.hep.process import Process, check_together
+from tfbnn.hep.process import Calculation, Process, check_together
 from tfbnn.hep.slha import place_of_text
 from tfbnn.system.paths import StrPath
 from tfbnn.system.words import did_you_mean

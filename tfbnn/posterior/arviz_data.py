@@ -20,8 +20,7 @@ from tfbnn.spec.keras_parts import SampledVariable
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.row_digests import num_known
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import Rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.extras import required
 from tfbnn.system.version import __version__
@@ -54,7 +53,7 @@ def to_arviz(ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, seed: int) ->
 
 
 def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
-    """Groups as the installed ArviZ works with them.
+    """Groups as ArviZ works with them.
 
     Args:
         groups: Dict name -> Group.
@@ -65,8 +64,6 @@ def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
     """
     arviz, xarray = required("arviz", *_NEED), required("xarray", *_NEED)
     datasets = {name: _dataset(xarray, group, names) for name, group in groups.items()}
-    if int(arviz.__version__.split(".")[0]) >= 1:
-        return xarray.DataTree.from_dict(datasets)
     return arviz.InferenceData(**datasets)
 
 

@@ -90,7 +90,7 @@ class Ensemble:
         mode: None where every draw is a network. Else the parameters theta [P] around which the
             network was made linear in theta: the draws are of a normal distribution there, and
             predict what the tangents do (`tfbnn.posterior.forward`), not what networks would.
-        row_digests: Ascending digests of the rows of the fit (`tfbnn.spec.row_digests`), none where
+        row_digests: Ascending digests of the rows of the fit (`tfbnn.spec.rows`), none where
             nobody kept them.
         calibration: Of the predictive distribution with noise, or None. It is about these draws
             under these weights, and does not follow them where they change.
@@ -435,7 +435,7 @@ class Ensemble:
             seed: Non-negative integer, of the noise in new observations, default 0.
 
         Returns:
-            `arviz.InferenceData`, from ArviZ 1.0 on `xarray.DataTree`.
+            `arviz.InferenceData`.
 
         Raises:
             ImportError: When ArviZ is not installed.

@@ -32,8 +32,8 @@ from tfbnn.posterior.calibration.left_out import (
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes, row_scores
 from tfbnn.posterior.prediction import function_draws, function_of_chains, target_tiles
+from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.priors import WeightPrior
-from tfbnn.spec.priors.draws import draw_parameters
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
 from tfbnn.system.arrays import Array
 

@@ -12,7 +12,7 @@ import numpy as np
 from tfbnn.posterior.averages import root_mean_square
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import network_outputs
-from tfbnn.spec.likelihoods.regression import NormalNoise, Regression
+from tfbnn.spec.likelihoods import NormalNoise, Regression
 from tfbnn.system.arrays import Array, read_only
 
 # Equally weighted points that stand for the predictive distribution with noise.

@@ -17,7 +17,7 @@ import numpy as np
 from tfbnn.posterior.calibration.exported import BarConstants
 from tfbnn.posterior.function_moments import MomentNetworks
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.likelihoods.links import LINKS
+from tfbnn.spec.likelihoods import LINKS
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing

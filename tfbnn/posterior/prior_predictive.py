@@ -13,7 +13,7 @@ from tfbnn.data.validation import check_integer
 from tfbnn.posterior.at_rows import Points, at_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.priors.draws import draw_parameters
+from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.system.arrays import Array
 
 # Apart from the streams of the noise, which `at_rows` draws for every row.

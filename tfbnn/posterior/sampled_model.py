@@ -35,9 +35,8 @@ from tfbnn.posterior.prediction import (
 )
 from tfbnn.posterior.prediction_frame import labels_of
 from tfbnn.posterior.provenance import Compression, Provenance
-from tfbnn.spec.config import config_of, spec_of_config
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
-from tfbnn.spec.model_spec import perceptron
+from tfbnn.spec.model_spec import config_of, perceptron, spec_of_config
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
 from tfbnn.spec.summary import describe_model

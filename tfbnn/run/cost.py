@@ -6,7 +6,7 @@ import numpy as np
 
 from tfbnn.run.options import Numbers
 from tfbnn.run.plan import LONGEST_BLOCK, Planned, power_of_two
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.settings_json import Pretraining
 
 # What a core does in about a second.

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
-from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from tfbnn.engine.basis.adaptation import adaptation_windows
 from tfbnn.run.counters import Counters
 from tfbnn.run.definition import Layout, RunDefinition
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 ADAPTING_SHARE = 0.8
 # Transitions of the first legs of warm-up where nothing else parts it.

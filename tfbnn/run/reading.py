@@ -17,8 +17,8 @@ from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.spec.habits import without_former
-from tfbnn.spec.own.classes import OwnClassError
-from tfbnn.spec.reading import spec_from_json
+from tfbnn.spec.keras_spec import spec_from_json
+from tfbnn.spec.own_classes import OwnClassError
 from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, settings_from_json
 from tfbnn.system.arrays import Array

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfbnn.fit.estimate import _about
+from tfbnn.fit.job import _about
 
 
 @pytest.mark.parametrize(

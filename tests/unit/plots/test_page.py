@@ -24,8 +24,7 @@ from tfbnn.plots.page.making import page_of_model, page_text
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.priors import Normal
-from tfbnn.spec.row_digests import row_digests
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import Rows, row_digests
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -194,7 +194,7 @@ class Samples:
         """The draws as ArviZ data: posterior (theta and the quantities by name), sample_stats.
 
         Returns:
-            `arviz.InferenceData`, from ArviZ 1.0 on an `xarray.DataTree`.
+            `arviz.InferenceData`.
 
         Raises:
             ImportError: Without ArviZ: the extra `arviz`.

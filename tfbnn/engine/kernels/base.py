@@ -17,7 +17,7 @@ from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
 from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 
 # Every sampler by its name; `Kernel.__init_subclass__` fills it.

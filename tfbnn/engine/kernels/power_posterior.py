@@ -13,9 +13,9 @@ from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.swaps import sweep
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, unknown
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 
 # Of the rungs, the share that stands around `crowded_at`, and how steeply their number falls on both

@@ -6,8 +6,7 @@ from tfbnn.engine.density.data import no_rows
 from tfbnn.engine.density.function_density import FunctionDensity
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.exceptions import RunFolderError
-from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.system.arrays import Array
 
 # Relative; what programs compiled otherwise may differ by.

@@ -21,7 +21,7 @@ from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 _ACCEPTANCE_UNITS = 2.0**30
 

@@ -21,7 +21,7 @@ from tfbnn.engine.sampling.networks_of_draws import Completion, make_completion
 from tfbnn.engine.starts.check import check_start
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.run.plan import Plan, make_plan
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 

@@ -15,7 +15,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import InitialState
 from tfbnn.run.options import Sampling
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own.layers import is_layer
+from tfbnn.spec.own_classes import is_layer
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array

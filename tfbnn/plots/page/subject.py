@@ -16,7 +16,7 @@ from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import RowScores
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.row_digests import num_known
+from tfbnn.spec.rows import num_known
 
 # Share of rows that may be those of the fit, as tables hold a row twice, where rows count as held out.
 _FEW_KNOWN = 0.05

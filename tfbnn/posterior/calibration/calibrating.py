@@ -40,8 +40,7 @@ from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.habits import explains_keywords
-from tfbnn.spec.row_digests import num_known
-from tfbnn.spec.rows import NetworkRows, Rows
+from tfbnn.spec.rows import NetworkRows, Rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.warn import warn
 

@@ -9,8 +9,7 @@ import pytest
 import tfbnn
 from tests.support.builders import synthetic_ensemble
 from tests.support.predictions import rows_for
-from tfbnn.spec.row_digests import row_digests
-from tfbnn.spec.rows import prepare_rows
+from tfbnn.spec.rows import prepare_rows, row_digests
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # ArviZ tells of its next version

@@ -14,8 +14,7 @@ from tests.support.predictions import ARD_FIRST, CONFIGURATIONS, LOG, rows_for, 
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HierarchicalNormal
-from tfbnn.spec.row_digests import row_digests
-from tfbnn.spec.rows import prepare_rows
+from tfbnn.spec.rows import prepare_rows, row_digests
 
 pytest.importorskip("arviz")
 

@@ -1,27 +1,33 @@
-"""Priors and likelihoods of a user's own in models and files: which there are, and how they are found.
+"""Functions and classes of a user's own in models and files: which there are, and how they are found.
 
-A file names classes and has no code. Built-in ones are looked up in tables; those of users are
-nowhere but in the hands of who passes them.
+A file names them and holds no code. What is built in is looked up in tables; what is a user's is in the
+hands of who passes it, and is never imported because a file says so. Keras is not imported here either:
+whoever has a class of layers has done so.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.data.validation import check_number
-from tfbnn.spec.own.noise import CustomNoise, place_of
-from tfbnn.spec.own.prior import CustomPrior
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior, place_of
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 if TYPE_CHECKING:
     from tfbnn.spec.network_spec import NetworkSpec
 
+
+def import_name(thing: Any) -> str:
+    """Where a function or class is defined, "module:name"; of another callable its class."""
+    place = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{place.__module__}:{place.__qualname__}"
+
+
 _LONGEST_NAME = 100
-_OF_LAYER = ("kernel", "bias")
 
 
 class OwnClassError(ValueError):
@@ -86,28 +92,19 @@ def check_class(cls: Any, registry: Mapping[str, type]) -> None:
         )
 
 
-def check_known(entry: Mapping[str, Any], registry: Mapping[str, type]) -> None:
-    """Refuses the JSON of a model with priors or a likelihood that are not in the table, by name.
+def check_known(entry: Any, registry: Mapping[str, type]) -> None:
+    """Refuses the JSON of settings, or a list of such, with classes that are not in the table, by name.
 
     Args:
-        entry: As of `ModelSpec.to_json`, or what a file has there; what has no name is left to others.
+        entry: What a file has there; what has no name is left to others.
         registry: As of `with_custom`.
 
     Raises:
         OwnClassError: Naming such classes and what to do.
     """
-    layers = entry["priors"] if isinstance(entry["priors"], list) else []
-    priors = [layer.get(k) for layer in layers if isinstance(layer, dict) for k in _OF_LAYER]
-    check_known_settings([*priors, entry["likelihood"]], registry)
-
-
-def check_known_settings(settings: Iterable[Any], registry: Mapping[str, type]) -> None:
-    """`check_known` of the JSON of priors and likelihoods."""
-    settings = [one for one in settings if isinstance(one, dict)]
-    names = [one.get("name") for one in settings]
     missing = [
         name
-        for name in dict.fromkeys(name for name in names if isinstance(name, str))
+        for name in dict.fromkeys(_names_in(entry))
         if name not in registry and name.isidentifier() and len(name) <= _LONGEST_NAME
     ]
     if missing:
@@ -116,6 +113,18 @@ def check_known_settings(settings: Iterable[Any], registry: Mapping[str, type]) 
             f"{listed} in it is no prior or likelihood of tfbnn but a class of its author, and files "
             f"hold no code. In Python import it and pass custom=[{listed}] to tfbnn.load or tfbnn.resume"
         )
+
+
+def _names_in(entry: Any) -> Iterator[str]:
+    """Names of the classes of settings, not of those inside of them but for layers and variables."""
+    if isinstance(entry, list):
+        for one in entry:
+            yield from _names_in(one)
+    elif isinstance(entry, dict):
+        inner = [entry[key] for key in ("kernel", "bias", "prior") if key in entry]
+        yield from _names_in(inner)
+        if not inner and isinstance(entry.get("name"), str):
+            yield entry["name"]
 
 
 def check_own(spec: NetworkSpec, registry: Mapping[str, type]) -> None:
@@ -145,16 +154,13 @@ def _check_json(settings: CustomPrior | CustomNoise, registry: Mapping[str, type
         hash(settings)
         text = json.dumps(settings_to_json(settings), allow_nan=False)
         again = settings_from_json(json.loads(text), registry)
+        if again != settings:
+            raise ValueError(f"a file would bring back {again!r:.200}")
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"Settings of {type(settings).__name__} must be finite numbers, texts, booleans, None or "
             f"tuples of them, which a file can hold, received {settings!r:.200} ({error})."
         ) from error
-    if again != settings:
-        raise TypeError(
-            f"A file would bring back {again!r:.200} for {settings!r:.200}. Settings must be numbers, "
-            "texts, booleans, None or tuples of them."
-        )
 
 
 def _check_prior(prior: CustomPrior) -> None:
@@ -177,3 +183,48 @@ def _check_prior(prior: CustomPrior) -> None:
             f"{name}.sample must give draws of some spread, found {prior.spread} for half of the "
             "central 68 %. Is its `shape` left unused?"
         )
+
+
+_known: dict[str, type] = {}
+
+
+def is_of_keras(kind: type) -> bool:
+    """Whether a class is one of Keras' own."""
+    return kind.__module__.partition(".")[0] == "keras"
+
+
+def is_layer(kind: Any) -> bool:
+    """Whether something is a class that inherits from one of Keras."""
+    return isinstance(kind, type) and any(map(is_of_keras, kind.__mro__))
+
+
+def remember(kinds: Iterable[type]) -> tuple[str, ...]:
+    """Names of the classes, by which models in files find them from now on in this process."""
+    named = {import_name(kind): kind for kind in kinds}
+    _known.update(named)
+    return tuple(sorted(named))
+
+
+def without_layers(custom: Any) -> Any:
+    """What a user passes as `custom` without classes of layers, which are remembered."""
+    if isinstance(custom, type) or not isinstance(custom, Iterable):
+        return custom  # which whoever looks at the others refuses
+    custom = tuple(custom)
+    remember(filter(is_layer, custom))
+    return tuple(one for one in custom if not is_layer(one))
+
+
+def known_layers(names: Sequence[str]) -> tuple[type, ...]:
+    """The classes of these names, as they were brought last.
+
+    Raises:
+        OwnClassError: Names those that nobody has brought in this process.
+    """
+    missing = [name for name in names if name not in _known]
+    if missing:
+        raise OwnClassError(
+            f"The Keras model has layers of classes that are not Keras' own: {', '.join(missing)}. A "
+            "file names them and never brings them: import or define them, and pass them as "
+            "tfbnn.load(path, custom=[Class])"
+        )
+    return tuple(_known[name] for name in names)
