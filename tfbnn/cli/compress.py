@@ -16,9 +16,8 @@ from typing import Annotated, cast
 from tfbnn.cli.columns import read_inputs
 from tfbnn.cli.options import ModelOptions, SavingOptions, add_fields, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
-from tfbnn.posterior.compression.record import Compression
+from tfbnn.posterior.provenance import Compression
 
-# "stein" needs the rows of the fit, and TensorFlow: model.compress has it.
 _METHODS = ("kernel_thinning", "stride")
 
 

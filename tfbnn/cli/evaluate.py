@@ -22,7 +22,7 @@ from tfbnn.cli.options import (
     load_model,
 )
 from tfbnn.posterior.facts import score_rows
-from tfbnn.posterior.stacking.stacking import weighting_note
+from tfbnn.posterior.stacking import weighting_note
 
 
 class _Options(JsonOptions, ErrorBarOptions, RoleOptions, ModelOptions):

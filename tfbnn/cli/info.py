@@ -12,7 +12,7 @@ from tfbnn.diagnostics.verdict import EARLIER, VERDICTS, Chains, Predictions, an
 from tfbnn.diagnostics.wording import counted, megabytes
 from tfbnn.posterior import facts
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.stacking.stacking import weighting_note
+from tfbnn.posterior.stacking import weighting_note
 
 
 class _Options(JsonOptions, ModelOptions):

@@ -13,9 +13,7 @@ from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED
-from tfbnn.run.coarsening import Rungs
 from tfbnn.run.definition import FitDefinition
-from tfbnn.run.description import read_beginning
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.preparation import preparation_in
@@ -36,7 +34,6 @@ def make_ensemble(
     transformed: TransformedRows,
     result: SamplingResult,
     ladder: Ladder | None,
-    restarted: str | None = None,
 ) -> Ensemble:
     """The Ensemble of the draws of a run.
 
@@ -45,11 +42,8 @@ def make_ensemble(
         transformed: TransformedRows.
         result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
-        restarted: As that of its Starts.
     """
-    moved: dict[str, Any] = {} if restarted is None else {"restarted": restarted}
-    if result.warmup_cut is not None:
-        moved["num_burnin_steps"] = result.warmup_cut
+    cut = {} if result.warmup_cut is None else {"num_burnin_steps": result.warmup_cut}
     until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
@@ -64,7 +58,7 @@ def make_ensemble(
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
             until=until and str(until),
             ended=result.ended,
-            **moved,
+            **cut,
         ),
         readouts=result.readouts,
     )
@@ -204,14 +198,6 @@ def measure_ladder(definition: FitDefinition, result: SamplingResult) -> Ladder 
     return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
 
 
-def rungs_of(definition: FitDefinition, result: SamplingResult, ensemble: Ensemble) -> Rungs | None:
-    """The Rungs of a PowerPosterior, or None where their draws were not kept."""
-    if result.rung_draws is None:
-        return None
-    whole = definition.spec.likelihood_power
-    return Rungs(tuple(whole * t for t in definition.temperatures), result.rung_draws, ensemble)
-
-
 def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]:
     """The Ensemble of what a run has committed so far, and the training Rows.
 
@@ -256,5 +242,4 @@ def _committed_ensemble(folder: RunFolder, definition: FitDefinition) -> Ensembl
             "or go on with it: tfbnn resume."
         )
     transformed = TransformedRows.learn(definition.spec, definition.rows, None)
-    ladder, starts = measure_ladder(definition, result), read_beginning(folder).starts
-    return make_ensemble(definition, transformed, result, ladder, starts.restarted)
+    return make_ensemble(definition, transformed, result, measure_ladder(definition, result))

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
+from tfbnn.diagnostics.wording import counted
 from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.fit.choices.by_clock import search_seconds
 from tfbnn.fit.choices.choose import settle_options, sizes_of
-from tfbnn.run.cost import estimated_seconds, estimated_seconds_of_starts, most_results
+from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
-from tfbnn.run.wording import about
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.threads import num_cores
@@ -49,11 +49,11 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
     path = _path(definition, settings)
     draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
     if until is None:
-        return f"About {about(seconds)} after compiling: {draws}.{path}"
+        return f"About {_about(seconds)} after compiling: {draws}.{path}"
     enough = f"as soon as {str(replace(until, max_seconds=None)).replace(',', ', ')} is reached"
     if until.max_seconds is not None:
-        return f"At most {about(until.max_seconds)}, less {enough}.{path}"
-    return f"About {about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
+        return f"At most {_about(until.max_seconds)}, less {enough}.{path}"
+    return f"About {_about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
 
 
 def _path(definition: FitDefinition, settings: Planned) -> str:
@@ -77,7 +77,6 @@ def _seconds(
 ) -> float:
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
-    seconds += estimated_seconds_of_starts(spec, settings, num_rows, sampling.num_burnin_steps)
     # A chain has no more than one core, or one for each piece of very many rows.
     splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
     at_once = num_pieces(num_rows, splits_rows)
@@ -85,3 +84,11 @@ def _seconds(
     if pretraining is None:
         return seconds
     return seconds + search_seconds(spec, pretraining, num_rows, sampling.num_chains)
+
+
+def _about(seconds: float) -> str:
+    """A time that nobody knows to the second, in words: "20 seconds", "3 minutes", "2.5 hours"."""
+    for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"{float(f'{seconds / length:.2g}'):g} {unit}"
+    return counted(int(float(f"{max(seconds, 1.0):.1g}")), "second")

@@ -21,13 +21,12 @@ from tfbnn.fit.baseline_methods import BaselineMethods
 from tfbnn.fit.density_methods import DensityMethods
 from tfbnn.fit.from_posterior import FromPosterior
 from tfbnn.fit.handing_on import known_from
-from tfbnn.posterior.basins.methods import BasinMethods
+from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
+from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
-from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
-from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from tfbnn.data.learn_coding import Missing
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.posterior.ensemble import Ensemble
-    from tfbnn.run.options import FitOptions, Restart
+    from tfbnn.run.options import FitOptions
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
 
@@ -62,7 +61,6 @@ class SampledNetwork(
     DensityMethods,
     GradientMethods,
     PriorMethods,
-    KerasHabits,
 ):
     """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
 
@@ -116,7 +114,6 @@ class SampledNetwork(
         commit_interval: float = 30.0,
         num_workers: int | str = "auto",
         jit_compile: bool = True,
-        restart: Restart | None = None,
         verbose: int | str = "auto",
         callbacks: Sequence[Any] = (),
     ) -> Run:
@@ -235,19 +232,7 @@ class SampledNetwork(
                 script or notebook, which processes could not import. With one thread per operation
                 either way the draws have the same bits.
             jit_compile: Compile with XLA, default True.
-            restart: "best": move chains that a first, short part of the run shows to be hopeless to
-                where the best ones are. None (default): every chain stays where its own start leads
-                it. A quarter of the warm-up and a few draws are spent on scouting; chains in basins
-                whose posterior mass is 20 nats below the best one's, errors taken off (see `basins`),
-                then go on from draws of it, of as many chains as are there, in copies of the network
-                with hidden units in another order, signs turned where the activation is odd. Where
-                masses are known between bounds only, a log density that is P + 20 lower counts, with P
-                parameters: the basin would have to be wider by a factor of e in each of them. Warm-up
-                and sampling follow. Chains then agree on the basin that one of them has found, not by
-                themselves: R-hat says whether they mix there, not whether there are others. The report
-                says which were moved, and where one chain alone had found the basin. A kill while
-                chains scout loses that part.
-            verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
+            verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere; 0:
                 silence; 2: as 1, and where a command prints the report, with all details.
             callbacks: Each is called as callback(event: dict) between blocks, and once a second
                 during a longer one; returning True stops the run with the draws kept so far. Before
@@ -303,7 +288,6 @@ class SampledNetwork(
             effort=effort,
             seed=seed,
             jit_compile=jit_compile,
-            restart=restart,
             verbose=verbose,
             callbacks=callbacks,
             output=output,
@@ -329,7 +313,7 @@ class SampledNetwork(
             run, result = fit(self._asked, rows, validation, options, keep, place)
         error = None
         if result.failures:
-            from tfbnn.run.failing import chain_error
+            from tfbnn.run.result import chain_error
 
             error = chain_error(result.failures, options.output)
         if result.interrupted:

@@ -7,7 +7,6 @@ import numpy as np
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.fit.job import Job
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.run.definition import Starts
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.result import SamplingResult
 
@@ -19,13 +18,12 @@ _ROUNDING_LIMIT = 0.05
 
 def notes(
     job: Job,
-    starts: Starts,
     result: SamplingResult,
     ensemble: Ensemble | None,
     ladder: Ladder | None,
 ) -> tuple[str, ...]:
-    """Labels of what was sampled, moved chains, gaps of a ladder, short warm-up and float32."""
-    labels = (job.settings.bias_note, job.definition.spec.coarsening_note, starts.restarted)
+    """Labels of what was sampled, gaps of a ladder, short warm-up and float32."""
+    labels = (job.settings.bias_note, job.definition.spec.coarsening_note)
     said = [label for label in labels if label is not None]
     gaps = () if ladder is None else ladder.notes()
     return (

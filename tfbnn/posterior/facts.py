@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from tfbnn.data.transforms import Standardize, Transform
 from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import Relevance, relevance_of, scales_of_inputs
-from tfbnn.posterior.stacking.stacking import weighting_note
+from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.network_spec import NetworkSpec
 
 # (label, text); a line that goes on with the one above has the label "".
@@ -38,6 +38,11 @@ _LABELS = (
 )
 
 
+def labelled(label: str, lines: Iterable[str]) -> Facts:
+    """Lines of which the first has the label, and the others go on with it."""
+    return (("" if number else label, line) for number, line in enumerate(lines))
+
+
 def draw_facts(ensemble: Ensemble) -> Facts:
     """How many draws there are, and what they are."""
     provenance = ensemble.provenance
@@ -55,16 +60,13 @@ def draw_facts(ensemble: Ensemble) -> Facts:
 
 def basin_facts(ensemble: Ensemble) -> Facts:
     """Where the chains are, if that is stored."""
-    if ensemble.basins is not None:
-        for number, line in enumerate(ensemble.basins.lines()):
-            yield "" if number else "Basins", line
+    return labelled("Basins", () if ensemble.basins is None else ensemble.basins.lines())
 
 
 def calibration_facts(ensemble: Ensemble) -> Facts:
     """What calibrated the error bars, if anything did."""
-    if ensemble.calibration is not None:
-        for number, line in enumerate(ensemble.calibration.lines(ensemble.target_names)):
-            yield "" if number else "Calibrated", line
+    known, names = ensemble.calibration, ensemble.target_names
+    return labelled("Calibrated", () if known is None else known.lines(names))
 
 
 def column_facts(ensemble: Ensemble) -> Facts:
@@ -88,8 +90,7 @@ def known_relevance(ensemble: Ensemble) -> Relevance | None:
 
 def choice_facts(ensemble: Ensemble) -> Facts:
     """What was "auto", what it came to, and why."""
-    for number, choice in enumerate(ensemble.provenance.choices or ()):
-        yield "" if number else "Chosen", str(choice)
+    return labelled("Chosen", map(str, ensemble.provenance.choices or ()))
 
 
 def origin_facts(ensemble: Ensemble) -> Facts:

@@ -86,14 +86,12 @@ class Starts(NamedTuple):
         text: One line on how they were found.
         seconds: What this took.
         interrupted: Whether the user asked to stop meanwhile: they are as good as they were then.
-        restarted: Which chains `restart` has moved, in words; None of a run without it.
     """
 
     theta: Array
     text: str
     seconds: Seconds = Seconds()
     interrupted: bool = False
-    restarted: str | None = None
 
 
 class Layout(NamedTuple):

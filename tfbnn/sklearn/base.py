@@ -30,7 +30,6 @@ from tfbnn.data.validation import (
 from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
-from tfbnn.run.options import Restart
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.likelihoods import Likelihood
@@ -84,7 +83,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
     pretraining: Any = AUTO
     likelihood_power: float = 1.0
     effort: float = _EFFORT
-    restart: Restart | None = None
     num_workers: int | str = AUTO
     jit_compile: bool = True
     random_state: Any = None
@@ -191,7 +189,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                 seed=seed,
                 num_workers=self.num_workers,
                 jit_compile=self.jit_compile,
-                restart=self.restart,
                 verbose=self.verbose,
                 **of_fit,
             )

@@ -14,15 +14,21 @@ from tfbnn.system.words import did_you_mean
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
-# What has ended, and what stands in its place: said for one release. "restart" is `restart=` and `--restart`.
-FORMER: dict[str, str] = {
+# What has ended, and what stands in its place: said for one release, of options in either spelling.
+FORMER = {
     "plot_traces": "ArviZ draws them: az.plot_trace(model.posterior.to_arviz()).",
     "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
     "kind='evolution').",
     "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
+    "stein": "compress keeps predictions better by method='kernel_thinning', the default.",
     "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
     "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",
+    "restart": "Fit again with another seed, or start chains where others are: initial_state=. model.basins() "
+    "says which share one.",
+    "keep_rungs coarsening": "Fit with one likelihood_power after the other, and compare model.evaluate(x, y).",
+    "SMSUBU sms_ubu": "Kernels see all rows: use kernel='hmc', or a sample of the rows.",
 }
+FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
 
 # Settings that other libraries call otherwise.
 CALLED = {
@@ -66,6 +72,16 @@ HINTS = {
     name: _TEXTS[word].replace("{name}", word)
     for name, word in ({word: word for word in _TEXTS} | CALLED).items()
 }
+
+
+def without_former(entry: dict[str, Any]) -> dict[str, Any]:
+    """Settings in a file without those that have ended, which decide no draw that is still to come."""
+    return {name: value for name, value in entry.items() if name not in FORMER}
+
+
+def without_former_defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    """Settings in a file without those that have ended and asked for nothing."""
+    return {name: value for name, value in entry.items() if value or name not in FORMER}
 
 
 def hint(name: str, known: Collection[str] = ()) -> str:

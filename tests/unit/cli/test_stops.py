@@ -251,7 +251,6 @@ def test_the_estimate_counts_pretraining_and_kernels_and_chains(model):
         (2**18, {}, 16),
         (1000, {}, 1),
         (2**18, {"jit_compile": False}, 1),
-        (2**18, {"kernel": "sms_ubu"}, 1),
     ],
 )
 def test_of_many_rows_the_estimate_gives_a_chain_all_cores(

@@ -16,7 +16,7 @@ from tfbnn import BayesianMLP, plots
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.metrics import expected_calibration_error
-from tfbnn.posterior.stacking.stacking import chain_log_densities
+from tfbnn.posterior.stacking import chain_log_densities
 
 SPECIES = ("setosa", "versicolor", "virginica")
 CASES = {

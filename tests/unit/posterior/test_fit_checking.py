@@ -10,8 +10,7 @@ import tfbnn
 from tests.support.builders import make_ensemble, plain_spec, random_statistics, synthetic_ensemble
 from tfbnn.diagnostics.fit_check import rows_check_from_json
 from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.diagnosing import diagnose_ensemble
-from tfbnn.posterior.fit_checking import check_fit, check_held_out, check_rows
+from tfbnn.posterior.fit_checking import check_fit, check_held_out, check_rows, diagnose_ensemble
 from tfbnn.posterior.metrics import evaluate
 from tfbnn.priors import ARD, HierarchicalNormal, Laplace, Normal, Uniform
 from tfbnn.spec.rows import NetworkRows, Rows

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from tfbnn.plots.page import sections
 from tfbnn.plots.page.content import Page
 from tfbnn.plots.page.subject import KnownRows, Subject
+from tfbnn.posterior.checks import given_together
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.extras import required
 from tfbnn.system.pages import MARK, check_place, write_page
@@ -45,13 +46,8 @@ def save_report(
     unit: str | Sequence[str] | None,
 ) -> None:
     """See `BayesianMLP.save_report`."""
-    if (x is None) != (y is None):
-        missing = "x" if x is None else "y"
-        raise ValueError(
-            f"save_report needs x and y together, received {missing}=None. Pass both, or neither."
-        )
+    rows = KnownRows(x, y, noise_scale) if given_together("save_report", x=x, y=y) else None
     check_place(path)
-    rows = None if x is None else KnownRows(x, y, noise_scale)
     title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
     write_page(path, page_text(page_of_model(Subject(model, rows, unit), title)))
 

@@ -97,8 +97,7 @@ def convergence(subject: Subject) -> Section:
         ("Divergent transitions", f"{diagnosis.num_divergent} of {diagnosis.num_transitions}"),
     ]
     if diagnosis.fit is not None and diagnosis.fit.rows is not None:
-        texts = rows_texts(diagnosis.fit.rows)
-        lines += [("" if number else "Rows of the fit", text) for number, text in enumerate(texts)]
+        lines += known.labelled("Rows of the fit", rows_texts(diagnosis.fit.rows))
     return Section(anchor, title, (), facts(lines), [_convergence_table(diagnosis)], drawings)
 
 

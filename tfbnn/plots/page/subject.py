@@ -14,7 +14,7 @@ from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.plots import canvas
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.row_scores import RowScores
+from tfbnn.posterior.metrics import RowScores
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.row_digests import num_known
 

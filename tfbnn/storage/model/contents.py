@@ -15,8 +15,7 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.misfit_features import misfit_networks, num_features
 from tfbnn.posterior.calibration.record import Calibration
-from tfbnn.posterior.collapsed import Readouts
-from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.ensemble import Ensemble, Readouts
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import MAX_REFERENCE_ROWS
 from tfbnn.storage.format import schema

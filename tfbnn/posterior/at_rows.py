@@ -9,8 +9,8 @@ import numpy as np
 from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.checks import checked_points, checked_rows, require_noise
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.metrics import log_jacobian
 from tfbnn.posterior.prediction import inverse_draws, output_tiles, scale_at
-from tfbnn.posterior.row_scores import log_jacobian
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.system.arrays import Array
 

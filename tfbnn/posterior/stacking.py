@@ -8,23 +8,27 @@ not the posterior, and every report says so.
 Reference:
     Yao, Vehtari and Gelman (2022), "Stacking for non-mixing Bayesian computations: the curse and
     blessing of multimodal posteriors", JMLR 23(79), arXiv:2006.12335.
+    Vehtari, Gelman and Gabry (2017), "Practical Bayesian model evaluation using leave-one-out
+    cross-validation and WAIC", arXiv:1507.04544.
+    Vehtari, Simpson, Gelman, Yao and Gabry (2024), "Pareto smoothed importance sampling",
+    arXiv:1507.02646.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tfbnn.posterior.averages import log_mean_exp
+from tfbnn.posterior.averages import log_mean_exp, log_sum_exp
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import noise_tiles
 from tfbnn.posterior.provenance import WeightsOrigin
-from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT, load_psis
-from tfbnn.posterior.stacking.simplex import max_log_mixture
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
+from tfbnn.system.extras import required
 from tfbnn.system.warn import warn
 
 ON_VALIDATION_ROWS = "stacking on validation rows"
@@ -34,6 +38,19 @@ BY_PSIS_LOO = "stacking by PSIS-LOO"
 _UNRELIABLE_SHARE = 0.05
 # Weights closer than this to each other are equal.
 _UNIFORM = 1e-9
+# Log likelihoods [S, n] -> (log densities [n], Pareto k [n]).
+LeaveOneOut = Callable[[Array], tuple[Array, Array]]
+
+# Above it the smoothed estimate is unreliable, whatever the number of draws (Vehtari et al. 2024).
+PARETO_K_LIMIT = 0.7
+# Guaranteed distance of the mean log score from its maximum, in nats per row.
+_TOLERANCE = 1e-8
+# Weights below this are noise of the solver; they are dropped if the guarantee still holds.
+_NEGLIGIBLE = 1e-6
+# The barrier gives way by this factor at a time; Newton's method follows in a few steps.
+_FACTOR = 10.0
+_MAX_NEWTON_STEPS = 100
+_NEWTON_DECREMENT = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,3 +267,124 @@ def _weights_text(weights: Array) -> str:
     if idle:
         text += f"; none for chain{'s' if len(idle) > 1 else ''} {', '.join(idle)}"
     return text
+
+
+def load_psis() -> LeaveOneOut:
+    """Finds ArviZ, before any density is computed.
+
+    Returns:
+        Function: log likelihoods of the draws of one chain [S, n] -> (log density of every row
+        when it is left out [n], Pareto k [n]). A row at which a draw has density zero gets -inf
+        and infinite k. Draws count as independent; this only sets how many of them form the tail.
+
+    Raises:
+        ImportError: When ArviZ is not installed.
+    """
+    need = "stack_chains without validation rows needs ArviZ for PSIS-LOO"
+    arviz = required("arviz", need, "arviz", "pass validation rows")
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        from arviz_stats.base import array_stats
+
+        return partial(_finite_rows, partial(_loo_by_row, array_stats))
+    return partial(_finite_rows, partial(_loo, arviz))
+
+
+def _finite_rows(leave_one_out: LeaveOneOut, log_likelihood: Array) -> tuple[Array, Array]:
+    """Applies a function to the rows at which it is defined."""
+    num_rows = log_likelihood.shape[1]
+    log_density, pareto_k = np.full(num_rows, -np.inf), np.full(num_rows, np.inf)
+    rows = np.isfinite(log_likelihood).all(axis=0)
+    if rows.any():
+        log_density[rows], pareto_k[rows] = leave_one_out(log_likelihood[:, rows])
+    return log_density, pareto_k
+
+
+def _loo(arviz: Any, log_likelihood: Array) -> tuple[Array, Array]:
+    """ArviZ 0.x: all rows at once."""
+    log_weights, pareto_k = arviz.psislw(-log_likelihood.T)
+    return log_sum_exp(log_weights.T + log_likelihood), pareto_k
+
+
+def _loo_by_row(array_stats: Any, log_likelihood: Array) -> tuple[Array, Array]:
+    """ArviZ 1.x: row by row, because it refuses rows without a tail to fit."""
+    log_density, pareto_k = np.transpose([_loo_row(array_stats, row) for row in log_likelihood.T])
+    return log_density, pareto_k
+
+
+def _loo_row(array_stats: Any, row: Array) -> tuple[float, float]:
+    try:
+        log_density, pareto_k, _ = array_stats.loo(row[None], chain_axis=0, draw_axis=1)
+    except ValueError:  # fewer than five draws in the tail, or draws that are all alike
+        return np.log(len(row)) - log_sum_exp(-row), np.inf
+    return float(log_density), float(pareto_k)
+
+
+def max_log_mixture(densities: Array) -> Array:
+    """Maximises mean_i log(sum_c w_c p_ci) over the simplex.
+
+    The problem is concave. Instead of the simplex, sum_c w_c is subtracted from the objective for
+    w >= 0: its maximum has weights that add up to one by itself, since the logarithm of a scaled
+    mixture is shifted. A logarithmic barrier keeps weights positive and is weakened step by step;
+    every term is self-concordant, so that damped Newton steps stay inside and converge from any
+    start (Boyd and Vandenberghe 2004, "Convex optimization", sections 9.6 and 11.5). There is no
+    randomness; of many optima, as for chains that are alike, the barrier picks the most even.
+
+    Args:
+        densities: p [C, n], non-negative, scaled such that the largest of every row is about one.
+
+    Returns:
+        Weights [C], adding up to one, at most 1e-8 per row below the maximum (`optimality_gap`).
+    """
+    num_chains, num_rows = densities.shape
+    weights = np.full(num_chains, 1.0 / num_chains)
+    strength, last = 1.0, 10.0 * num_chains / (num_rows * _TOLERANCE)
+    while True:
+        weights = _newton(weights, densities, strength)
+        if strength >= last:
+            break
+        strength = min(_FACTOR * strength, last)
+    weights = weights / weights.sum()
+    kept = np.where(weights < _NEGLIGIBLE, 0.0, weights)
+    kept /= kept.sum()
+    return kept if optimality_gap(kept, densities) <= _TOLERANCE else weights
+
+
+def optimality_gap(weights: Array, densities: Array) -> float:
+    """How much the mean log mixture can still grow at most: max_c mean_i p_ci / mixture_i - 1.
+
+    The gradient of the concave objective is g_c = mean_i p_ci / mixture_i, and w . g = 1, so that
+    no other point of the simplex is better by more than max_c g_c - 1. It is zero exactly where
+    the Karush-Kuhn-Tucker conditions hold.
+
+    Args:
+        weights: [C], on the simplex.
+        densities: [C, n], non-negative.
+
+    Returns:
+        Float, non-negative up to rounding, infinite where a mixture is zero.
+    """
+    mixture = weights @ densities
+    if not mixture.all():
+        return np.inf
+    return float(np.mean(densities / mixture, axis=1).max() - 1.0)
+
+
+def _newton(weights: Array, densities: Array, strength: float) -> Array:
+    """Minimises strength * n * (sum w - mean log mixture) - sum log w, in units of the weights.
+
+    In these units (dw = w du) the Hessian is the unit matrix plus that of the responsibilities,
+    positive definite whatever the densities are.
+    """
+    num_rows = densities.shape[1]
+    for _ in range(_MAX_NEWTON_STEPS):
+        shares = weights[:, None] * densities
+        shares /= shares.sum(axis=0)  # responsibilities of the chains for every row
+        gradient = strength * (num_rows * weights - shares.sum(axis=1)) - 1.0
+        hessian = np.eye(len(weights)) + strength * (shares @ shares.T)
+        direction = np.linalg.solve(hessian, -gradient)
+        decrement = np.sqrt(max(-gradient @ direction, 0.0))
+        step = 1.0 if decrement < 0.25 else 1.0 / (1.0 + decrement)
+        weights = weights * (1.0 + step * direction)
+        if decrement < _NEWTON_DECREMENT:
+            break
+    return weights
