@@ -23,9 +23,8 @@ from typing import Annotated, Any
 from tfbnn.cli.console import DONE, print_json, say
 from tfbnn.cli.options import JsonOptions, add_fields, argument, comma_list, number
 from tfbnn.cli.outputs import TABLE, check_output, written_table
-from tfbnn.cli.slha.points import of_spectra, of_table
+from tfbnn.cli.slha.points import Copies, find_spectra, of_spectra, of_table
 from tfbnn.cli.slha.results import Results, citations, columns_of
-from tfbnn.cli.slha.spectra import Copies, find_spectra
 from tfbnn.data.numbers import is_number
 from tfbnn.data.table_files import Writer
 from tfbnn.diagnostics.wording import counted

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import JsonOptions, add_fields, argument
-from tfbnn.hep.calculation import Calculation
-from tfbnn.hep.process_index import index_errors, read_index, settings_of
+from tfbnn.hep.process import Calculation
+from tfbnn.hep.process_folder import index_errors, read_index, settings_of
 from tfbnn.hep.slha import place_text
 
 
