@@ -16,8 +16,9 @@ from typing import Annotated, cast
 from tfbnn.cli.columns import read_inputs
 from tfbnn.cli.options import ModelOptions, SavingOptions, add_fields, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
-from tfbnn.posterior.compression import METHODS
 from tfbnn.posterior.provenance import Compression
+
+_METHODS = ("kernel_thinning", "stride")
 
 
 class _Options(SavingOptions, ModelOptions):
