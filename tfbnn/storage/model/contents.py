@@ -12,9 +12,8 @@ import numpy as np
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.misfit_features import misfit_networks, num_features
-from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.calibration.record import Calibration, Misfit
 from tfbnn.posterior.ensemble import Ensemble, Readouts
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import MAX_REFERENCE_ROWS
