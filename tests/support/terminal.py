@@ -102,7 +102,11 @@ class Terminal:
         """What stands on the screen by now."""
         with self._lock:
             while self._master is not None and select.select([self._master], [], [], 0)[0]:
-                self._screen.feed(self._unread.decode(os.read(self._master, 1 << 16)))
+                try:
+                    read = os.read(self._master, 1 << 16)
+                except OSError:  # the stream is closed
+                    break
+                self._screen.feed(self._unread.decode(read))
             return self._screen.lines
 
     def _read(self):

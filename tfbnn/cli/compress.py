@@ -34,7 +34,7 @@ class _Options(SavingOptions, ModelOptions):
     """
 
     num_draws: Annotated[int, {"flags": ("-n", "--num-draws"), "type": int, "metavar": "N"}] = 100
-    method: Annotated[str, {"choices": METHODS}] = METHODS[0]
+    method: Annotated[str, {"choices": _METHODS}] = _METHODS[0]
     reference: Annotated[str | None, {"metavar": "DATA"}] = None
     seed: int = 0
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE
-from tfbnn.plots.units import Quantity, target_quantities
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Quantity, target_quantities
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array

@@ -15,13 +15,13 @@ from tfbnn.plots.canvas import (
     LIGHT,
     MOST_VECTORS,
     ORANGE,
+    Quantity,
     colors,
     line_looks,
     plain,
     styled_figure,
 )
 from tfbnn.plots.slicing import Slice, find_slices
-from tfbnn.plots.units import Quantity
 from tfbnn.posterior.relevance import Relevance
 from tfbnn.posterior.sampled_model import SampledModel
 

@@ -46,16 +46,15 @@ def labelled(label: str, lines: Iterable[str]) -> Facts:
 def draw_facts(ensemble: Ensemble) -> Facts:
     """How many draws there are, and what they are."""
     provenance = ensemble.provenance
-    yield "Draws", _draws_text(ensemble)
-    if provenance.not_sampled is not None:
-        yield "Not sampled", provenance.not_sampled
-    if ensemble.spec.coarsening_note is not None:
-        yield "Coarsened", ensemble.spec.coarsening_note
-    if provenance.compression is not None:
-        yield "Compressed", provenance.compression.choice
-    note = weighting_note(ensemble)
-    if note is not None:
-        yield "Chains", note
+    compression = provenance.compression
+    told = {
+        "Draws": _draws_text(ensemble),
+        "Not sampled": provenance.not_sampled,
+        "Coarsened": ensemble.spec.coarsening_note,
+        "Compressed": None if compression is None else compression.choice,
+        "Chains": weighting_note(ensemble),
+    }
+    return ((label, text) for label, text in told.items() if text is not None)
 
 
 def basin_facts(ensemble: Ensemble) -> Facts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rows_texts, upper
 from tfbnn.diagnostics.verdict import MEANINGS, NO_CHAINS, NOT_SAMPLED, answer_lines
 from tfbnn.diagnostics.wording import counted, percent
-from tfbnn.plots.canvas import add_legend
+from tfbnn.plots.canvas import add_legend, target_quantities
 from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_reliability, find_forecasts
 from tfbnn.plots.page.content import Finding, Section, Table, Verdict, drawing, facts
@@ -21,7 +21,6 @@ from tfbnn.plots.predictions import (
 )
 from tfbnn.plots.slices import draw_relevance, draw_slice
 from tfbnn.plots.slicing import Slice, find_slices
-from tfbnn.plots.units import target_quantities
 from tfbnn.posterior import facts as known
 from tfbnn.spec.summary import spec_facts, weight_table
 

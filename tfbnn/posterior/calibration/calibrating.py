@@ -20,7 +20,6 @@ from tfbnn.posterior.calibration.left_out import (
     halves,
     left_out_moments,
 )
-from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.misfit_features import MOST_FEATURES, misfit_factors, num_features
 from tfbnn.posterior.calibration.misfit_fit import fit_misfit
 from tfbnn.posterior.calibration.record import (
@@ -30,6 +29,7 @@ from tfbnn.posterior.calibration.record import (
     MOST_GROUPS,
     SCALES,
     Calibration,
+    Misfit,
     central_levels,
 )
 from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfbnn.posterior.calibration.misfit import Misfit
+from tfbnn.posterior.calibration.record import Misfit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import layers_at
 from tfbnn.spec.model_spec import ModelSpec, perceptron

@@ -17,9 +17,8 @@ from tfbnn.diagnostics.fit_check import rows_check_from_json
 from tfbnn.diagnostics.verdict import Chains, Predictions
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.misfit_features import misfit_networks, num_features
-from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.calibration.record import Calibration, Misfit
 from tfbnn.posterior.ensemble import Ensemble, Readouts
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
