@@ -115,7 +115,7 @@ def measure(case, seed, **lengths):
     )
     kernel = PowerPosterior(num_temperatures=case.num_temperatures)
     run = model.fit_posterior(
-        x, y, kernel=kernel, pretraining=START, seed=seed, num_workers=1, verbose=0, **lengths
+        x, y, kernel=kernel, pretraining=START, seed=seed, verbose=0, **lengths
     )
     return {
         "case": case.key,

@@ -48,7 +48,7 @@ def main():
 
     model = tfbnn.BayesianMLP(layers)
     if asked["kill_after"]:
-        settings |= {"output": work / "run", "resume": True, "callbacks": [kill], "num_workers": 1}
+        settings |= {"output": work / "run", "resume": True, "callbacks": [kill]}
     run = model.fit_posterior(x[:count], y[:count], verbose=1, **settings)
     _, largest = resident_megabytes()
     held_out = slice(len(x) - asked["held_out"], None)

@@ -84,7 +84,6 @@ def of_network(network, kernel, lengths):
         network.y,
         kernel=kernel,
         num_chains=NUM_CHAINS,
-        num_workers=1,
         verbose=0,
         **lengths,
     )

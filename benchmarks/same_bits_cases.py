@@ -108,7 +108,6 @@ BY_KERNEL = {
         "random_walk_metropolis": LONGER,
         "repriorised": {},
         "smmala": {},
-        "sms_ubu": {},
         "underdamped_langevin": {},
     }.items()
 } | {
@@ -187,7 +186,6 @@ _RUNS = {
     "streamed_thinned": Case(
         {"kernel": "hmc", "num_steps_between_results": 1}, output=True, stop="sampling"
     ),
-    "workers": Case({"kernel": "hmc", "num_workers": 2}, output=True, stop="sampling"),
     "dask": Case({"kernel": "hmc"}, output=True, cluster=True),
     "eight_chains": Case(
         {"kernel": "mala", "num_chains": 8} | LONGER, layers=(2, 2, 1), output=True, stop="sampling"

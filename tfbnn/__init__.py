@@ -29,8 +29,6 @@ _EXPORTS = {
     "RunFolderWarning": "exceptions",
     "RunLockedError": "exceptions",
     "StartError": "exceptions",
-    "WorkerError": "exceptions",
-    "WorkerWarning": "exceptions",
     "ConvergenceWarning": "exceptions",
     "DataWarning": "exceptions",
 }
@@ -38,7 +36,6 @@ _SUBMODULES = (
     "priors",
     "likelihoods",
     "kernels",
-    "networks",
     "datasets",
     "storage",
     "plots",

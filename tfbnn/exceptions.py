@@ -35,14 +35,6 @@ class StartError(ValueError):
     """Raised when the log density, its gradient or a kernel's metric is not finite at a start."""
 
 
-class WorkerError(RuntimeError):
-    """Names, in a ChainError, a chain whose worker processes crashed again and again."""
-
-
-class WorkerWarning(UserWarning):
-    """Issued when a worker process crashed; its chains go on from their last commits."""
-
-
 class ConvergenceWarning(UserWarning):
     """Issued when the draws of a run should not be trusted yet.
 

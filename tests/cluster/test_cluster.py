@@ -269,7 +269,7 @@ def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
 
 
 def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monkeypatch):
-    """The next one prepares the run by what lies there, and adds the draws it wants more."""
+    """The next one begins anew, whatever lies there; a task that still runs sees that it is to stop."""
 
     def die(crew, *arguments):
         Path(crew._sign).touch()
@@ -278,12 +278,10 @@ def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monk
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("tfbnn.cluster.crew.Tasks.run", die)
         fit(client, tmp_path, num_results=20)
-    with pytest.raises(RunFolderError, match="was being prepared.*resume=True"):
-        fit(client, tmp_path, num_results=40)
-    with pytest.raises(RunFolderError, match="seed is 2 there and 3 here"):
-        fit(client, tmp_path, num_results=40, seed=3, resume=True)
     assert list(tmp_path.glob("stop-*"))  # which a task may still have to see
-    model, _ = fit(client, tmp_path, num_results=40, resume=True)
+    RunFolder.create(tmp_path / "preparation", {}, {}, 1)  # of a call that was killed
+    model, _ = fit(client, tmp_path, num_results=40)
+    assert not (tmp_path / "preparation").exists()
     np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:, :40])
 
 
@@ -294,7 +292,7 @@ def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, 
     monkeypatch.setattr("distributed.get_worker", lambda: worker)
     monkeypatch.setattr("tfbnn.engine.basis.threads.limit_threads", lambda: None)
     monkeypatch.setattr("tfbnn.engine.running.begin_elsewhere.prepare_run", lambda *_: stop.touch())
-    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), 0, str(stop))
+    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), str(stop))
 
 
 def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
@@ -311,7 +309,7 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
             output=tmp_path / "new",
             **RUN | {"pretraining": None},
         )
-    assert sorted(os.listdir(tmp_path / "new")) == ["lease", "preparation"]
+    assert sorted(os.listdir(tmp_path / "new")) == ["lease"]
     with pytest.raises(RunFolderError, match="another run"):
         client.submit(tasks.advance, str(folder), "0", 0, 0, None, "none", pure=False).result()
     with pytest.raises(FileNotFoundError, match="all workers share"):
@@ -378,19 +376,19 @@ class TestTasks:
             3: (lambda: raise_error(wrong),),
         }
         crew = Stopped(FOUR, FakeClient(), calls, str(tmp_path))
-        ending = crew.run([[lane] for lane in calls], notify=lambda event: True)
+        ending = crew.run(calls, notify=lambda event: True)
         assert ending.failures == {(3,): wrong} and not crew.repeated and not ending.interrupted
         assert not os.listdir(tmp_path)
 
     def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
         crew = Stopped(FOUR, FakeClient("connecting"), {0: (lambda: False,)}, str(tmp_path))
-        crew.run([[0]], notify=lambda event: True)
+        crew.run([0], notify=lambda event: True)
         assert len(list(tmp_path.glob("stop-*"))) == 1 and not crew.failures
 
     def test_attempts_in_vain_end_with_advice(self, tmp_path):
         crew = Tasks(FOUR, FakeClient(), {0: (lambda: False,)}, str(tmp_path))
         Path(crew._sign).touch()
-        crew.run([[0]], notify=lambda event: False)
+        crew.run([0], notify=lambda event: False)
         assert "5 times in a row" in str(crew.failures[0])
         assert str(crew.failures[0]).endswith("a longer lifetime of workers.")
         assert crew.repeated == {(0, "worker closed"): 4}

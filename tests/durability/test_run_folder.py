@@ -306,17 +306,6 @@ def test_a_run_is_removed_with_all_that_belongs_to_it(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_search_at_work_is_not_removed(tmp_path):
-    (tmp_path / "run").mkdir()
-    search = make_run(tmp_path / "run" / "preparation")
-    with search.writer(0) as writer:
-        commit(writer)
-        with pytest.raises(tfbnn.RunLockedError, match="at work"):
-            RunFolder.remove(tmp_path / "run")
-    RunFolder.remove(tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_what_does_not_belong_to_a_run_is_not_removed_with_it(tmp_path):
     make_run(tmp_path / "run")
     (tmp_path / "run" / "diary.txt").write_text("mine")

@@ -158,7 +158,7 @@ pids = [1000022, 1000022]
         ("--output named.h5", "named.h5"),
         ("--resume", "resume=True"),
         ("--commit-interval -1", "commit_interval"),
-        ("--num-workers 0", "num_workers"),
+        ("--num-workers 2", "threads on all cores"),
         ("--num-results 0", "num_results"),
         ("--early-stopping 5", "early_stopping"),
         ("--verbose 7", "verbose"),

@@ -1,7 +1,7 @@
 """Priors and noise of a user's own: what is sampled, saved and predicted, and what is refused."""
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -244,20 +244,6 @@ def test_a_density_that_cannot_be_sampled_is_refused_before_anything_is_compiled
 def test_tasks_on_a_cluster_get_no_code():
     with pytest.raises(ValueError, match="StudentTPrior, AsymmetricLaplace of your own. Use fit_"):
         tfbnn.cluster.fit(own_model(), X, Y, client=None, output="run")
-
-
-def test_workers_need_classes_that_they_can_import():
-    @dataclass(frozen=True)
-    class Local(StudentTPrior):
-        """Of this function."""
-
-    words = "num_workers=2 needs.*Local is no module-level class.*module of its own"
-    with pytest.raises(ValueError, match=words):
-        own_model(prior=Local()).fit_posterior(X, Y, num_workers=2, **RUN)
-    in_a_script = replace(
-        own_model().spec, likelihood=_class_like(Logistic, __module__="__main__")()
-    )
-    assert "script or notebook" in in_a_script.import_obstacle
 
 
 def _class_like(cls, **attributes):

@@ -12,7 +12,7 @@ from tests.support import densities
 from tests.support.marks import statistics_but
 from tfbnn import kernels
 
-OF_NETWORKS = {"repriorised", "sms_ubu", "truncated_mala"}
+OF_NETWORKS = {"repriorised", "truncated_mala"}
 HMC = kernels.HMC(num_leapfrog_steps=4)
 BRIEF = dict(num_results=60, num_burnin_steps=40, verbose=0, jit_compile=False)
 STARTS = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
@@ -291,8 +291,3 @@ def test_whitening_falls_back_in_words():
     kernel = kernels.HMC(num_leapfrog_steps=4, preconditioner="gauss_newton")
     samples = tfbnn.sample(densities.normal, STARTS, kernel, **BRIEF)
     assert samples.geometry == "diagonal, because a log density has no Gauss-Newton matrix"
-
-
-def test_workers_need_functions_that_they_can_import():
-    with pytest.raises(ValueError, match="no module-level function"):
-        tfbnn.sample(lambda x: densities.normal(x), STARTS, HMC, num_workers=2, **BRIEF)

@@ -110,11 +110,7 @@ def _own_folder(
         return {}
     seconds = estimated_fit_seconds(model.spec, options, num_rows)
     folder = own_folder(args.model_file, seconds)
-    if folder is None:
-        return {}
-    # Draws must not depend on where they are kept: "auto" would start workers for a folder.
-    workers = 1 if options.num_workers == "auto" else options.num_workers
-    return {"output": folder, "num_workers": workers}
+    return {} if folder is None else {"output": folder}
 
 
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:

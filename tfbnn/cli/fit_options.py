@@ -126,7 +126,7 @@ _SCALES = (
 )
 _DOCSTRING = BayesianMLP.fit_posterior.__doc__
 # As `fit` and `resume` have them.
-PACE = field_options(FitOptions, _DOCSTRING, ("commit_interval", "num_workers", "verbose"))
+PACE = field_options(FitOptions, _DOCSTRING, ("commit_interval", "verbose"))
 _CHAINS = (
     "num_chains",
     "num_results",
@@ -141,7 +141,7 @@ _SAMPLING = [
     *field_options(
         FitOptions,
         _DOCSTRING,
-        (*_CHAINS, "effort", "likelihood_power", "restart", "calibrate", *_KEPT),
+        (*_CHAINS, "effort", "likelihood_power", "calibrate", *_KEPT),
     ),
     *PACE,
 ]

@@ -9,7 +9,6 @@ from typing import TypeGuard
 
 from tfbnn.cli.console import say
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.run.preparation import has_begun
 from tfbnn.storage import RunFolder
 
 # A minute, where the machine is three times as slow, or as busy, as estimates suppose.
@@ -28,7 +27,7 @@ def own_folder(model_file: str, seconds: float) -> str | None:
         RunLockedError: When another process is about to begin a run there.
     """
     folder = _name(model_file)
-    if has_begun(folder):
+    if RunFolder.around(folder) is not None:
         raise ValueError(
             f"{folder} holds a run that did not come to its end. Go on with it: tfbnn resume "
             f"{shlex.quote(folder)} -o {shlex.quote(model_file)}; or remove the folder to begin "

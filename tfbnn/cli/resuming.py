@@ -10,7 +10,6 @@ from tfbnn.cli.runs import run_to_the_end
 from tfbnn.cli.settings import described, field_option
 from tfbnn.fit.model import prepare_resume, resume
 from tfbnn.run.options import FitOptions
-from tfbnn.run.preparation import preparation_in
 from tfbnn.storage import RunFolder
 
 HELP = "go on with a run from its folder"
@@ -45,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Goes on, reports and saves."""
     check_output(args.model_file, MODEL, [args.folder])
-    if RunFolder.find(args.folder) is None and preparation_in(args.folder) is None:
+    if RunFolder.find(args.folder) is None:
         raise ValueError(f"There is no run in {args.folder}. Begin one: tfbnn fit --output.")
     import_tensorflow()
     model, go_on = prepare_resume(args.folder, **given(args, _OPTIONS))

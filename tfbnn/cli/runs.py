@@ -16,11 +16,9 @@ from tfbnn.exceptions import (
     NotFittedError,
     RunFolderError,
     RunLockedError,
-    StartError,
     VerdictWarning,
 )
 from tfbnn.fit.model import SampledNetwork, load
-from tfbnn.run.preparation import has_begun, preparation_in
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import signals_held
@@ -58,13 +56,8 @@ def run_to_the_end(
         except ChainError:
             _save_stopped(model, folder, args)
             raise
-        except StartError:
-            # Where chains cannot begin, going on with the search for their starts ends the same way.
-            if is_own_folder(folder, args.model_file) and preparation_in(folder) is not None:
-                _remove(folder)
-            raise
         finally:
-            if is_own_folder(folder, args.model_file) and not has_begun(folder):
+            if is_own_folder(folder, args.model_file) and RunFolder.around(folder) is None:
                 _remove(folder)
         if run.num_results:
             _save(model, folder, args)
@@ -128,7 +121,7 @@ def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | N
     except NotFittedError:
         pass
     try:
-        return load(folder) if folder is not None and has_begun(folder) else None
+        return load(folder) if folder is not None and RunFolder.around(folder) else None
     except (NotFittedError, RunFolderError):
         return None
 
@@ -136,7 +129,7 @@ def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | N
 def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
     if folder is None:
         say("With --output FOLDER a run that is stopped goes on where it was.")
-    elif has_begun(folder):
+    elif RunFolder.around(folder) is not None:
         save = "" if args.model_file is None else f" -o {shlex.quote(args.model_file)}"
         say(f"Go on with: tfbnn resume {shlex.quote(folder)}{save}")
     else:

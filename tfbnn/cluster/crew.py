@@ -5,27 +5,27 @@ import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.extra import required
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.run.counters import Seconds
-from tfbnn.run.crew import Crew, Ended
+from tfbnn.run.counters import Counters, Seconds
+from tfbnn.run.crew import Crew
 from tfbnn.run.events import Event
 from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore
-from tfbnn.storage import RunFolder
 from tfbnn.storage.run.folder import STOP
 
 _POLL_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0
 # The folder has news once per commit.
 _LOOK_SECONDS = 2.0
+# How often a lane is tried again that got no further; one that did starts the count anew.
+_MOST_IN_VAIN = 5
 _ADVICE = "Use a smaller commit_interval, or a longer lifetime of workers."
 
 
@@ -38,9 +38,6 @@ class Tasks(Crew):
     Attributes besides those of a Crew:
         repeated: Counter of (lane, what ended an attempt that was followed by another).
     """
-
-    # An attempt that got further than those before it starts the count anew.
-    most_in_vain = 5
 
     def __init__(
         self,
@@ -63,25 +60,32 @@ class Tasks(Crew):
         self._sign = os.path.join(folder, f"{STOP}{secrets.token_hex(8)}")
         self.running: dict[Any, int] = {}
         self.repeated = Counter[tuple[int, str]]()
-        self._reached = dict.fromkeys(calls, 0)
+        # Attempts in a row that got no further, and transitions that the last of them reached.
+        self._in_vain, self._reached = Counter[int](), dict.fromkeys(calls, 0)
 
     def has_room(self) -> bool:
         # Else the client is looking for the scheduler.
         return bool(self._client.status == "running")
 
-    def start(self, lanes: Sequence[int]) -> None:
-        for lane in lanes:
-            function, *arguments = self._calls[lane]
-            self.running[self._client.submit(function, *arguments, self._sign, pure=False)] = lane
+    def start(self, lane: int) -> None:
+        function, *arguments = self._calls[lane]
+        self.running[self._client.submit(function, *arguments, self._sign, pure=False)] = lane
 
-    def reports(self) -> Iterator[Event | Ended]:
+    def reports(self) -> Iterator[Event]:
         if self._client.status == "closed":
             raise ConnectionError(
                 "The Dask scheduler is gone. What was committed is in the run folder: go on with "
                 "a new client and resume=True."
             )
         time.sleep(_POLL_SECONDS)
-        yield from self._ended()
+        if ended := list(self._unfinished()):
+            self.look()
+        for lane, error in ended:
+            self._try_again(lane, error)
+        yield from ()
+
+    def look(self) -> None:
+        """Takes down what the lanes have committed."""
 
     def stop(self) -> bool:
         """Cancels tasks that no worker has, and waits until the others have stopped.
@@ -94,36 +98,41 @@ class Tasks(Crew):
             while self.running and self._client.status == "running":
                 self._cancel_waiting()
                 time.sleep(_POLL_SECONDS)
-                for _ in self._ended():
-                    pass  # not tried again: what another attempt would mend is no failure
+                list(self._unfinished())  # not tried again: what that would mend is no failure
         except KeyboardInterrupt:
             return True
         if not self.running:  # that may look for it
             Path(self._sign).unlink(missing_ok=True)
         return False
 
-    def give_up(self, ended: Ended, in_vain: int) -> Exception:
-        return ended.error or TimeoutError(
-            f"Its worker ended {in_vain} times in a row before it got any further. {_ADVICE}"
-        )
+    def _unfinished(self) -> Iterator[tuple[int, Exception | None]]:
+        """(Lane, error) of attempts that are over before the lane is where it was to go.
 
-    def lost(self, ended: Ended, again: Sequence[int]) -> float:
-        self.repeated.update((lane, str(ended.lost)) for lane in again)
-        return min(2.0 ** max(self._in_vain[lane] for lane in ended.left), _LONGEST_PAUSE_SECONDS)
-
-    def _ended(self) -> Iterator[Ended]:
+        There is no error where the worker closed in good order, or was asked to stop.
+        """
         for future in [future for future in self.running if future.status != "pending"]:
-            lane, error = [self.running.pop(future)], None
+            lane = self.running.pop(future)
             try:
-                left = [] if future.result() else lane
-            except Exception as caught:
-                left, error = lane, caught
-            if error is None or _is_passing(error):
-                # There is no error where the worker closed in good order, or was asked to stop.
-                lost = "worker closed" if error is None else type(error).__name__
-                yield Ended(lane, left, lost=lost, error=error)
-            else:
-                self.failures |= dict.fromkeys(lane, error)
+                if not future.result():
+                    yield lane, None
+            except Exception as error:
+                if _is_passing(error):
+                    yield lane, error
+                else:
+                    self.failures[lane] = error
+
+    def _try_again(self, lane: int, error: Exception | None) -> None:
+        reached = self.counters[lane].transition
+        self._in_vain[lane] = 0 if reached != self._reached[lane] else self._in_vain[lane] + 1
+        self._reached[lane] = reached
+        in_vain = self._in_vain[lane]
+        if in_vain >= _MOST_IN_VAIN:
+            self.failures[lane] = error or TimeoutError(
+                f"Its worker ended {in_vain} times in a row before it got any further. {_ADVICE}"
+            )
+        else:
+            self.repeated[lane, "worker closed" if error is None else type(error).__name__] += 1
+            self.go_on([lane], min(2.0**in_vain, _LONGEST_PAUSE_SECONDS))
 
     def _cancel_waiting(self) -> None:
         assigned = {key for keys in self._client.processing().values() for key in keys}
@@ -131,34 +140,6 @@ class Tasks(Crew):
         for future in waiting:
             del self.running[future]
             future.cancel()
-
-
-class PreparationTask(Tasks):
-    """The task that finds the starts of a run; what it has committed counts as transitions."""
-
-    def __init__(
-        self, plan: Plan, client: Any, preparation: RunFolder, path: str, interval: float
-    ) -> None:
-        """
-        Args:
-            plan: Plan of one lane.
-            client: As in `Tasks`.
-            preparation: RunFolder of the search.
-            path: The run folder to be made.
-            interval: Seconds between commits.
-        """
-        call = tasks.prepare, preparation.path, preparation.run_id, path, interval
-        super().__init__(plan, client, {0: call}, path)
-        self._preparation = preparation
-
-    def reports(self) -> Iterator[Event | Ended]:
-        for ended in super().reports():
-            # The next attempt says what is wrong.
-            with contextlib.suppress(OSError, RunFolderError):
-                found = self._preparation.checkpoint(0)
-                generation = 0 if found is None else found.generation
-                self.counters[0] = replace(self.counters[0], transition=generation)
-            yield ended
 
 
 class LaneTasks(Tasks):
@@ -174,7 +155,7 @@ class LaneTasks(Tasks):
         super().__init__(plan, client, {}, self._folder.path)
         self._interval = max(self._commit_interval, _LOOK_SECONDS)
         self._last_look = time.monotonic()
-        self.seconds()
+        self.look()
         self._reached = {lane: one.transition for lane, one in self.counters.items()}
 
     def aim(self, num_results: int) -> None:
@@ -185,22 +166,24 @@ class LaneTasks(Tasks):
             for lane in self.counters
         }
 
-    def reports(self) -> Iterator[Event | Ended]:
-        for ended in super().reports():
-            self.seconds()
-            yield ended
+    def reports(self) -> Iterator[Event]:
+        yield from super().reports()
         is_over = not (self.running or self._waiting)
         if is_over or time.monotonic() >= self._last_look + self._interval:
             self._last_look = time.monotonic()
             seconds, phase = self.seconds(), self.phase()
             yield from self.event(phase, seconds.phases[phase])
 
-    def seconds(self) -> Seconds:
-        """What the run has spent in its phases, by what is committed, which is taken down."""
+    def look(self) -> None:
         for lane in self.counters:
             # The task that has this lane says what is wrong.
             with contextlib.suppress(OSError, RunFolderError):
-                self.read(self._folder, [lane])
+                if (found := self._folder.checkpoint(lane)) is not None:
+                    self.counters[lane] = Counters.from_json(found.counters)
+
+    def seconds(self) -> Seconds:
+        """What the run has spent in its phases, by what is committed, which is taken down."""
+        self.look()
         return Seconds.committed(list(self.counters.values()))
 
     def notes(self) -> list[str]:

@@ -16,7 +16,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
-_OTHERS = {"output", "num_workers", "column_names", "began"}
+_OTHERS = {"output", "column_names", "began"}
 
 
 def fit(
@@ -49,7 +49,7 @@ def fit(
             locks that hold between hosts.
         noise_scale, groups, validation_data: As in `fit_posterior`.
         options: missing, kernel, num_chains, num_results, until, max_seconds, num_burnin_steps,
-            num_steps_between_results, pretraining, initial_state, likelihood_power, effort, restart,
+            num_steps_between_results, pretraining, initial_state, likelihood_power, effort,
             calibrate, seed, resume, commit_interval, jit_compile, verbose, callbacks: As in
             `fit_posterior`, defaults too. The kernel cannot be a callable; commit_interval is what the
             loss of a worker can cost; callbacks are called here, once per commit_interval and after
@@ -98,7 +98,7 @@ def _check_classes(spec: NetworkSpec) -> None:
     if names:
         raise ValueError(
             "Tasks on a cluster import no code of a run's author, received a model with "
-            f"{', '.join(names)} of your own. Use fit_posterior, with num_workers for several processes."
+            f"{', '.join(names)} of your own. Use fit_posterior."
         )
 
 

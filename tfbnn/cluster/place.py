@@ -1,21 +1,28 @@
 """A cluster as the place where the chains of a fit run."""
 
 import os
+import shutil
 import time
 from dataclasses import replace
 from typing import Any
 
 from tfbnn.cluster import tasks
-from tfbnn.cluster.crew import LaneTasks, PreparationTask
+from tfbnn.cluster.crew import LaneTasks, Tasks
 from tfbnn.fit.fitting import Place
 from tfbnn.fit.job import Job
 from tfbnn.run.course import Judged, Straight
 from tfbnn.run.deadline import in_time
 from tfbnn.run.definition import Starts
-from tfbnn.run.description import check_same_run, extend_run, read_beginning, take_down_end
+from tfbnn.run.description import (
+    check_same_run,
+    definition_to_arrays,
+    definition_to_json,
+    extend_run,
+    read_beginning,
+    take_down_end,
+)
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import make_plan
-from tfbnn.run.preparation import find_preparation, make_preparation, remove_preparation
 from tfbnn.run.reading import read_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import find_run
@@ -23,6 +30,7 @@ from tfbnn.run.stores import FolderStore, finished_result, result_of
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import PREPARATION
 from tfbnn.system.atomic import make_folder
 
 
@@ -81,16 +89,19 @@ class Cluster(Place):
         return beginning.starts, result
 
     def _prepare(self, job: Job, path: str) -> None:
-        """Has the run folder made, by a definition that lies in it."""
-        definition, chains = job.definition, list(range(job.options.num_chains))
-        options = job.options
-        folder = find_preparation(path, definition, options.resume)
-        folder = folder or make_preparation(path, definition)
-        plan = make_plan(job.settings, definition, [chains])
-        crew = PreparationTask(plan, self._client, folder, path, options.commit_interval)
-        ending = crew.run([[0]], lambda event: False)
+        """Has a task find the starts and make the run folder, by a definition that lies in it."""
+        definition, staging = job.definition, os.path.join(path, PREPARATION)
+        # What a call has left that was killed. A task of it may make another run yet, which is refused.
+        shutil.rmtree(staging, ignore_errors=True)
+        content, arrays = definition_to_json(definition), definition_to_arrays(definition)
+        folder = RunFolder.create(staging, content, arrays, 1)
+        plan = make_plan(job.settings, definition, [list(range(job.options.num_chains))])
+        call = tasks.prepare, folder.path, folder.run_id, path
+        try:
+            ending = Tasks(plan, self._client, {0: call}, path).run([0], lambda event: False)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
         if ending.interrupted:
             raise KeyboardInterrupt
         for error in ending.failures.values():
             raise error
-        remove_preparation(path)

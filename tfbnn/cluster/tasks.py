@@ -30,14 +30,13 @@ def environment() -> dict[str, Any]:
     return describe_environment()
 
 
-def prepare(staging: str, run_id: str, path: str, commit_interval: float, stop: str) -> bool:
+def prepare(staging: str, run_id: str, path: str, stop: str) -> bool:
     """Finds the starts of a run and makes its folder, unless it is there already.
 
     Args:
         staging: Run folder that holds the definition of the run.
         run_id: Its identity.
         path: The run folder to be made.
-        commit_interval: As in `fit_posterior`.
         stop: File whose existence asks the task to stop.
 
     Returns:
@@ -47,18 +46,12 @@ def prepare(staging: str, run_id: str, path: str, commit_interval: float, stop: 
 
     limit_threads()
     from tfbnn.engine.running.begin_elsewhere import prepare_run
-    from tfbnn.run.preparation import FolderSearch
     from tfbnn.run.progress import Notifier
     from tfbnn.storage import RunFolder
 
     def attempt(stopped: Stopped) -> bool:
         if RunFolder.find(path) is None:
-            folder = _opened(staging, run_id)
-            with folder.writer(0) as writer:
-                # Another task may have made it meanwhile.
-                if RunFolder.find(path) is None:
-                    search = FolderSearch(lambda: writer, commit_interval, writer.checkpoint)
-                    prepare_run(folder, search, path, Notifier(0, [stopped]))
+            prepare_run(_opened(staging, run_id), path, Notifier(0, [stopped]))
         return RunFolder.find(path) is not None
 
     return _when_free(attempt, stop)

@@ -90,9 +90,9 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
             f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
             "widen and shift the predictions.",
             Remedy(
-                f"restart='best', another seed{', more num_burnin_steps' * sampled.adapts}, or "
+                f"another seed{', more num_burnin_steps' * sampled.adapts}, or "
                 f"{LONGER_SEARCH.python}",
-                f"--restart best, another --seed{', more --num-burnin-steps' * sampled.adapts}, or "
+                f"another --seed{', more --num-burnin-steps' * sampled.adapts}, or "
                 f"{LONGER_SEARCH.command}",
             ),
             Spoils.ERROR_BARS,

@@ -16,12 +16,9 @@ from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED
-from tfbnn.run.coarsening import Rungs
 from tfbnn.run.definition import FitDefinition
-from tfbnn.run.description import read_beginning
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
-from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
@@ -46,7 +43,6 @@ def make_ensemble(
     transformed: TransformedRows,
     result: SamplingResult,
     ladder: Ladder | None,
-    restarted: str | None = None,
 ) -> Ensemble:
     """The Ensemble of the draws of a run.
 
@@ -55,11 +51,8 @@ def make_ensemble(
         transformed: TransformedRows.
         result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
-        restarted: As that of its Starts.
     """
-    moved: dict[str, Any] = {} if restarted is None else {"restarted": restarted}
-    if result.warmup_cut is not None:
-        moved["num_burnin_steps"] = result.warmup_cut
+    cut = {} if result.warmup_cut is None else {"num_burnin_steps": result.warmup_cut}
     until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
@@ -74,7 +67,7 @@ def make_ensemble(
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
             until=until and str(until),
             ended=result.ended,
-            **moved,
+            **cut,
         ),
         readouts=result.readouts,
     )
@@ -214,14 +207,6 @@ def measure_ladder(definition: FitDefinition, result: SamplingResult) -> Ladder 
     return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
 
 
-def rungs_of(definition: FitDefinition, result: SamplingResult, ensemble: Ensemble) -> Rungs | None:
-    """The Rungs of a PowerPosterior, or None where their draws were not kept."""
-    if result.rung_draws is None:
-        return None
-    whole = definition.spec.likelihood_power
-    return Rungs(tuple(whole * t for t in definition.temperatures), result.rung_draws, ensemble)
-
-
 def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]:
     """The Ensemble of what a run has committed so far, and the training Rows.
 
@@ -238,11 +223,6 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
     from tfbnn.storage import RunFolder
     from tfbnn.storage.model.contents import from_arrays, to_arrays
 
-    if preparation_in(path) is not None:
-        raise NotFittedError(
-            f"The run in {path!r} has not begun to sample: its chains have no starts yet. Wait for "
-            "it, or go on with it: tfbnn resume."
-        )
     folder = RunFolder.open(path)
     try:
         definition = read_fit_definition(folder, custom)
@@ -266,8 +246,7 @@ def _committed_ensemble(folder: RunFolder, definition: FitDefinition) -> Ensembl
             "or go on with it: tfbnn resume."
         )
     transformed = TransformedRows.learn(definition.spec, definition.rows, None)
-    ladder, starts = measure_ladder(definition, result), read_beginning(folder).starts
-    return make_ensemble(definition, transformed, result, ladder, starts.restarted)
+    return make_ensemble(definition, transformed, result, measure_ladder(definition, result))
 
 
 def read_run(
@@ -284,17 +263,12 @@ def read_run(
     Args:
         folder: The run folder.
         num_results, until, max_seconds, custom: As in `tfbnn.resume`.
-        options: Fields of FitOptions that decide no draw: commit_interval, num_workers, verbose,
-            callbacks.
+        options: Fields of FitOptions that decide no draw: commit_interval, verbose, callbacks.
     """
     from tfbnn.engine.kernels import kernel_from_json
     from tfbnn.storage import RunFolder
 
-    # A run that was stopped before it began is described by the search for its starts.
-    search = preparation_in(folder)
-    definition = read_fit_definition(search or RunFolder.open(folder), custom)
-    if search is not None and options.get("num_workers", "auto") == "auto":
-        options["num_workers"] = search.description.get("num_workers", "auto")
+    definition = read_fit_definition(RunFolder.open(folder), custom)
     begun = definition.sampling
     if until == "auto" and num_results is None:
         until = begun.until

@@ -27,7 +27,6 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.listeners.history import Columns, History
 from tfbnn.run.options import FitOptions
-from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.spec.model_spec import perceptron
@@ -221,7 +220,7 @@ def _search(definition: FitDefinition, transformed: TransformedRows, options: Fi
     notify = Notifier(options.verbose, options.callbacks, history=history)
     data = make_data(*transformed.train, spec.dtype)
     try:
-        starts = starts_of(definition, transformed, data, notify, Search())
+        starts = starts_of(definition, transformed, data, notify)
     finally:
         notify.close()
     log_prob = log_prob_of(spec, data, starts.theta)

@@ -16,7 +16,6 @@ from tfbnn.fit.assemble import (
     make_ensemble,
     measure_ladder,
     origin_of,
-    rungs_of,
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose, choose_by_clock
@@ -76,12 +75,11 @@ def fit(
     spec, options = job.definition.spec, job.options
     startup = Seconds(startup=time.perf_counter() - options.began)
     starts, result = place.sample(job)
-    ensemble = diagnosis = ladder = rungs = None
+    ensemble = diagnosis = ladder = None
     uncalibrated: tuple[str, ...] = ()
     if result.draws.shape[1]:
         ladder = measure_ladder(job.definition, result)
-        ensemble = make_ensemble(job.definition, job.transformed, result, ladder, starts.restarted)
-        rungs = rungs_of(job.definition, result, ensemble)
+        ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
         keep(ensemble)
         if not result.interrupted:
             if job.definition.calibrate:
@@ -108,12 +106,11 @@ def fit(
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
         geometry=job.geometry,
-        notes=(*notes(job, starts, result, ensemble, ladder), *result.notes, *uncalibrated),
+        notes=(*notes(job, result, ensemble, ladder), *result.notes, *uncalibrated),
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         calibration=None if ensemble is None else ensemble.calibration,
         ladder=ladder,
-        rungs=rungs,
         ended=result.ended,
         until=None if (until := job.definition.sampling.until) is None else str(until),
         folder=options.output if options.output is None else str(options.output),
@@ -154,15 +151,13 @@ class Place:
                 return starts, result
             data = make_data(*job.transformed.train, definition.spec.dtype)
             notify = job.notifier()
-            if session.is_new:
+            if session.found is None:
                 notify.progress.say(time_to_take(definition, job.settings))
             try:
                 # With more, the last bits of a factorisation would depend on what other chains are
                 # doing.
                 with single_threaded_blas():
-                    starts = starts or starts_of(
-                        definition, job.transformed, data, notify, session.search
-                    )
+                    starts = starts or starts_of(definition, job.transformed, data, notify)
                     result = run_chains(
                         definition, job.settings, data, starts, session, notify, job.goal
                     )
@@ -207,8 +202,6 @@ def _settle(
     """
     from tfbnn.engine.density.own_classes import check_own_densities
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
-    from tfbnn.engine.running.driver import check_workers
-    from tfbnn.engine.running.scouting import check_restart
     from tfbnn.engine.starts.given import given_starts
 
     check_early_stopping(options.pretraining, validation)
@@ -261,9 +254,6 @@ def _settle(
         initial_state=given,
     )
     check_can_be_saved(definition, transformed)
-    check_workers(options.num_workers, spec, settings)
-    if options.restart is not None:
-        check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)
     return Job(definition, transformed, settings, geometry, options, goal, History())
 

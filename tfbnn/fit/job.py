@@ -21,10 +21,10 @@ from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.posterior.prediction import function_of_chains
-from tfbnn.run.cost import estimated_seconds, estimated_seconds_of_starts, most_results
+from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.definition import FitDefinition, Starts
+from tfbnn.run.definition import FitDefinition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions, Sampling
@@ -161,15 +161,14 @@ _ROUNDING_LIMIT = 0.05
 
 def notes(
     job: Job,
-    starts: Starts,
     result: SamplingResult,
     ensemble: Ensemble | None,
     ladder: Ladder | None,
 ) -> Iterator[str]:
-    """Labels of what was sampled, moved chains, gaps of a ladder, short warm-up and float32."""
+    """Labels of what was sampled, gaps of a ladder, short warm-up and float32."""
     spec, sampling = job.definition.spec, job.definition.sampling
     yield from spec.notes
-    yield from filter(None, (job.settings.bias_note, spec.coarsening_note, starts.restarted))
+    yield from filter(None, (job.settings.bias_note, spec.coarsening_note))
     if ladder is not None:
         yield from ladder.notes()
     if result.warmup_cut is not None:
@@ -274,7 +273,6 @@ def _seconds(
 ) -> float:
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
-    seconds += estimated_seconds_of_starts(spec, settings, num_rows, sampling.num_burnin_steps)
     # A chain has no more than one core, or one for each piece of very many rows.
     splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
     at_once = num_pieces(num_rows, splits_rows)

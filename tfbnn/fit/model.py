@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tfbnn.data.learn_coding import Missing
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.posterior.ensemble import Ensemble
-    from tfbnn.run.options import FitOptions, Restart
+    from tfbnn.run.options import FitOptions
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
 
@@ -110,9 +110,7 @@ class SampledNetwork(
         output: StrPath | None = None,
         resume: bool = False,
         commit_interval: float = 30.0,
-        num_workers: int | str = "auto",
         jit_compile: bool = True,
-        restart: Restart | None = None,
         verbose: int | str = "auto",
         callbacks: Sequence[Any] = (),
     ) -> Run:
@@ -213,36 +211,10 @@ class SampledNetwork(
                 missing, default False. The run must have been begun with the same rows and
                 arguments, on the same versions; `until` may be another one, and `num_results`
                 larger than it was. What comes out has the bits of a run that nothing interrupted.
-            commit_interval: Seconds after which the next block of transitions, or the next steps of
-                pretraining, end with a commit, default 30: what a kill can lose at most, besides
-                one block. Phases of the chains end with one.
-            num_workers: Processes that advance the chains on a CPU, each with one thread per
-                operation; 1: none, all chains run in threads of this process, on all its cores. A
-                larger number: a process that crashes is replaced, up to three times without a
-                commit between, and goes on from its last commit without disturbing the others;
-                without `output` they write to a temporary folder. "auto" (default): one per core,
-                or one in all where each chain keeps all cores (of 2^18 rows and more), for runs with
-                `output` that will take ten minutes or more (estimated from the settings), because
-                there a crash must not end everything; else 1, because threads start at once and are
-                faster (by a sixth: benchmarks/results/workers.md). A resumed run goes on as it was
-                begun. Chains that advance in one program stay in this
-                process: on a GPU, of a kernel whose chains learn from each other, and eight or more
-                of a tiny network. So do, with "auto", those of a prior or noise of your own in a
-                script or notebook, which processes could not import. With one thread per operation
-                either way the draws have the same bits.
+            commit_interval: Seconds after which the next block of transitions ends with a commit,
+                default 30: what a kill can lose at most, besides one block. Phases of the chains end
+                with one, and so does the search for starts; a kill before begins that again.
             jit_compile: Compile with XLA, default True.
-            restart: "best": move chains that a first, short part of the run shows to be hopeless to
-                where the best ones are. None (default): every chain stays where its own start leads
-                it. A quarter of the warm-up and a few draws are spent on scouting; chains in basins
-                whose posterior mass is 20 nats below the best one's, errors taken off (see `basins`),
-                then go on from draws of it, of as many chains as are there, in copies of the network
-                with hidden units in another order, signs turned where the activation is odd. Where
-                masses are known between bounds only, a log density that is P + 20 lower counts, with P
-                parameters: the basin would have to be wider by a factor of e in each of them. Warm-up
-                and sampling follow. Chains then agree on the basin that one of them has found, not by
-                themselves: R-hat says whether they mix there, not whether there are others. The report
-                says which were moved, and where one chain alone had found the basin. A kill while
-                chains scout loses that part.
             verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
                 silence; 2: as 1, and where a command prints the report, with all details.
             callbacks: Each is called as callback(event: dict) between blocks, and once a second
@@ -270,9 +242,8 @@ class SampledNetwork(
             RunFolderError: When `output` holds something else, a run that is not to be resumed, or
                 one that was begun with other rows, settings or versions, which are named;
                 RunLockedError when another process is at work there.
-            ChainError: When a chain failed on the way, or its worker processes crashed four times
-                in a row without a commit; the draws of the others are in `model.posterior`, and
-                what the chain had committed is in `output`.
+            ChainError: When a chain failed on the way; the draws of the others are in
+                `model.posterior`, and what the chain had committed is in `output`.
             KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler, within
                 seconds: a block that takes longer is left behind. What was kept so far is in
                 `model.posterior`, as after a callback's stop, and committed. Chains that failed
@@ -298,13 +269,11 @@ class SampledNetwork(
             effort=effort,
             seed=seed,
             jit_compile=jit_compile,
-            restart=restart,
             verbose=verbose,
             callbacks=callbacks,
             output=output,
             resume=resume,
             commit_interval=commit_interval,
-            num_workers=num_workers,
             column_names=column_names_of(y, earlier and earlier.target_names),
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
@@ -597,7 +566,6 @@ def resume(
     until: Until | str | None = "auto",
     max_seconds: float | None = None,
     commit_interval: float = 30.0,
-    num_workers: int | str = "auto",
     verbose: int | str = "auto",
     callbacks: Sequence[Any] = (),
     custom: Sequence[type] = (),
@@ -611,7 +579,7 @@ def resume(
             unless num_results is given.
         max_seconds: Wall-clock seconds from this call to the end, as in `fit_posterior`. Default
             None: the limit that the run was begun with, if any, counted from now.
-        commit_interval, num_workers, verbose, callbacks: As in `fit_posterior`.
+        commit_interval, verbose, callbacks: As in `fit_posterior`.
         custom: Classes of your own that the model may have, as in `load`.
 
     Returns:
@@ -631,7 +599,6 @@ def resume(
         until=until,
         max_seconds=max_seconds,
         commit_interval=commit_interval,
-        num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
         custom=check_custom(custom),

@@ -77,7 +77,6 @@ _KINDS: dict[str, Kind] = {
     "adapts_step_size": FLAG,
     "pretraining": TEXT,
     "initial_state": TEXT,
-    "restarted": TEXT,
     "num_burnin_steps": COUNT,
     "num_steps_between_results": COUNT,
     "jit_compile": FLAG,
@@ -113,7 +112,6 @@ class Provenance:
         adapts_step_size: Whether warm-up tuned the step size.
         pretraining: Settings as text.
         initial_state: Where the chains began, in words, of a fit that was told; else None.
-        restarted: Which chains `restart` moved to the basins of others, or None without it.
         choices: What was "auto" in model and fit, what it came to, and why.
         num_training_rows: N.
         data_sha256: Hash of the training rows.
@@ -140,7 +138,6 @@ class Provenance:
     adapts_step_size: bool | None = None
     pretraining: str | None = None
     initial_state: str | None = None
-    restarted: str | None = None
     choices: tuple[Choice, ...] | None = None
     num_burnin_steps: int | None = None
     num_steps_between_results: int | None = None

@@ -86,14 +86,12 @@ class Starts(NamedTuple):
         text: One line on how they were found.
         seconds: What this took.
         interrupted: Whether the user asked to stop meanwhile: they are as good as they were then.
-        restarted: Which chains `restart` has moved, in words; None of a run without it.
     """
 
     theta: Array
     text: str
     seconds: Seconds = Seconds()
     interrupted: bool = False
-    restarted: str | None = None
 
 
 class Layout(NamedTuple):
@@ -115,10 +113,10 @@ class Beginning(NamedTuple):
         starts: Where its chains start.
         start_log_prob: The log densities there [C].
         layout: Which chains advance together, and in which blocks.
-        in_workers: Whether worker processes advance them.
+        in_workers: Whether they advance with one thread per operation, as on a cluster.
     """
 
     starts: Starts
     start_log_prob: Array
     layout: Layout
-    in_workers: bool
+    in_workers: bool = False

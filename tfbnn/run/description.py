@@ -17,6 +17,7 @@ from tfbnn.run.definition import (
 )
 from tfbnn.run.options import Sampling
 from tfbnn.spec.density_spec import DensitySpec
+from tfbnn.spec.habits import without_former, without_former_defaults
 from tfbnn.spec.rows import Rows, array_hash, data_hash
 from tfbnn.spec.settings_json import settings_to_json
 from tfbnn.system.arrays import Array
@@ -109,8 +110,6 @@ def make_run(
     starts, log_prob, layout, in_workers = beginning
     seconds = {name: value for name, value in asdict(starts.seconds).items() if value}
     start: dict[str, Any] = {"text": starts.text, "seconds": seconds}
-    if starts.restarted is not None:
-        start["restarted"] = starts.restarted
     content = definition_to_json(definition) | {
         "start": start,
         "plan": {"groups": layout.groups, "length": layout.length},
@@ -129,7 +128,6 @@ def read_beginning(folder: RunFolder) -> Beginning:
             arrays["theta"],
             start["text"],
             Seconds(**start["seconds"]),
-            restarted=start.get("restarted"),
         ),
         arrays["start_log_prob"],
         Layout(**entry["plan"]),
@@ -198,9 +196,9 @@ def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
         fixed["spec"]
         if DensitySpec.describes(fixed["spec"])
         else {"likelihood_power": 1.0} | fixed["spec"],
-        {"keep_rungs": False} | fixed["kernel"],
+        without_former_defaults(fixed["kernel"]),
     )
-    return fixed | {"spec": spec, "kernel": kernel}
+    return fixed | {"spec": spec, "kernel": kernel, "numbers": without_former(fixed["numbers"])}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:

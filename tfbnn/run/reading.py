@@ -16,6 +16,7 @@ from tfbnn.run.description import INITIAL_STATE, wanted_results
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
+from tfbnn.spec.habits import without_former
 from tfbnn.spec.keras_spec import spec_from_json
 from tfbnn.spec.own_classes import OwnClassError
 from tfbnn.spec.rows import Rows
@@ -45,7 +46,7 @@ def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinit
         common = dict(
             kernel=fixed["kernel"],
             sampling=Sampling(
-                **fixed["numbers"],
+                **without_former(fixed["numbers"]),
                 num_results=wanted_results(folder),
                 # Earlier releases knew of none.
                 until=Until.from_json(description.get("until")),

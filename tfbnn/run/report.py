@@ -22,10 +22,10 @@ from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
-from tfbnn.run.coarsening import Coarsening, Rungs
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.run.listeners.history import Columns
 from tfbnn.spec.choices import Choice, choices_to_json
+from tfbnn.spec.habits import ExplainsAttributes
 from tfbnn.system.arrays import Array
 from tfbnn.system.notebooks import folded
 
@@ -33,7 +33,7 @@ _NOTEBOOK_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(ExplainsAttributes):
     """The record of one run.
 
     Attributes:
@@ -58,7 +58,6 @@ class Run:
             None where it was to have just so many draws, or was stopped.
         until: When it was to end, as text; None: after just so many draws.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
-        rungs: `tfbnn.run.coarsening.Rungs` of one that kept the draws of all rungs, else None.
         folder: The run folder, or None where draws were kept in memory.
         find_basins: What `basins` calls, of the model that was fitted.
         history: What happened, as this process saw it: dict phase -> dict name -> list, one entry
@@ -67,7 +66,7 @@ class Run:
             "epoch" and "validation_log_likelihood" (mean per held-out row, NaN without), the second
             "log_prob", the chains "num_kept", "acceptance_rate", "step_size", "num_divergent" and
             "num_gradients". "looks" has "num_results", "rhat" and "ess" of the function whenever
-            `until` has looked at the draws. A run that `restart` scouts for begins with the scouts'.
+            `until` has looked at the draws.
             Of thousands of events every second one is kept, or every fourth.
     """
 
@@ -90,7 +89,6 @@ class Run:
     diagnosis: Diagnosis | None
     calibration: Calibration | None = None
     ladder: Ladder | None = None
-    rungs: Rungs | None = None
     folder: str | None = None
     choices: tuple[Choice, ...] = ()
     ended: str | None = None
@@ -138,29 +136,6 @@ class Run:
         Its `thermodynamic` and `stepping_stone` have a `value` and a `stderr`.
         """
         return None if self.ladder is None else self.ladder.log_evidence
-
-    def coarsening(self, x: Any, y: Any, *, noise_scale: Any = None) -> Coarsening:
-        """The coarsening curve: what the power of the likelihood does to agreement and to scores.
-
-        Each rung of a PowerPosterior with `keep_rungs` samples the coarsened posterior that
-        `fit_posterior(likelihood_power=)` would sample with its power.
-
-        Args:
-            x, y, noise_scale: Rows to score, best held out, as in `BayesianMLP.evaluate`.
-
-        Returns:
-            `Coarsening`: powers, R-hat at the reference inputs of the model, scores, `summary()`.
-
-        Raises:
-            ValueError: Where the draws of the rungs were not kept; for unusable rows.
-            TypeError: For unusable rows.
-        """
-        if self.rungs is None:
-            raise ValueError(
-                "run.coarsening needs the draws of all rungs of a ladder, received a run of "
-                f"{self.kernel}. Fit with kernel=tfbnn.kernels.PowerPosterior(keep_rungs=True)."
-            )
-        return self.rungs.coarsening(x, y, noise_scale)
 
     @property
     def milliseconds_per_gradient(self) -> float:
@@ -313,7 +288,6 @@ class Run:
             "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
             "swap_acceptance": swaps,
             "calibration": self.calibration and self.calibration.to_json(),
-            "largest_power_that_mixes": None if self.rungs is None else self.rungs.largest_power,
             "seconds": self.seconds,
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
         }
@@ -329,8 +303,6 @@ class Run:
             f"log p(D) {evidence.stepping_stone} by stepping stones, "
             f"{evidence.thermodynamic} by thermodynamic integration",
         )
-        if self.rungs is not None:
-            yield "Coarsening", self.rungs.text
 
     def _times(self) -> str:
         total = sum(self.seconds.values())

@@ -20,7 +20,7 @@ class Ending:
     Attributes:
         interrupted: Whether a KeyboardInterrupt ended it.
         failures: Dict tuple of chains -> the exception that ended them.
-        notes: Lines on what happened to worker processes.
+        notes: Lines on tasks of a cluster that were tried again.
         ended: Why the run was over before its last draw, or there, by what its draws are worth;
             None where nobody asked, or it was stopped.
     """
@@ -63,7 +63,6 @@ class SamplingResult(Ending):
             None.
         seconds: Seconds of compilation, warm-up, sampling and the start of workers.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
-        rung_draws: Draws of every rung [C, S, m, P], or None where they are not kept.
         readouts: Readouts where the readout was collapsed, or None.
     """
 
@@ -78,7 +77,6 @@ class SamplingResult(Ending):
     seconds: Seconds
     warmup_cut: int | None = None
     rung_log_likelihood: Array | None = None
-    rung_draws: Array | None = None
     readouts: Readouts | None = None
 
 
@@ -94,11 +92,11 @@ def gather_result(
 ) -> SamplingResult:
     """The SamplingResult of lanes that have kept draws."""
     lanes, statistics = kept.counters, dict(kept.statistics)
+    statistics.pop("rung_draws", None)  # which folders of release 0.2 may hold
     num_sampled = np.array([lane.transitions["sampling"] for lane in lanes for _ in lane.chains])
     return SamplingResult(
         draws=kept.draws,
         rung_log_likelihood=statistics.pop("rung_log_likelihood", None),
-        rung_draws=statistics.pop("rung_draws", None),
         readouts=pop_readouts(statistics),
         sample_stats=statistics,
         acceptance_rate=np.concatenate([lane.acceptance_sum["sampling"] for lane in lanes])

@@ -6,7 +6,6 @@ when a run goes on, so that a run is finished as it was begun or not at all.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -23,7 +22,6 @@ from tfbnn.run.description import (
 )
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Plan
-from tfbnn.run.preparation import Search, opened_search, remove_preparation
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import (
     FolderStore,
@@ -41,17 +39,11 @@ class MemorySession:
     """A run whose draws stay in the memory of this process.
 
     Attributes:
-        num_workers: As in `fit_posterior`.
         found: How an earlier process began the run, or None where this one is to begin it.
-        search: Search, which commits on the way to the beginning.
-        is_new: Whether no earlier process has worked on the run.
         ended: Why the run has ended though it might go on, in words, to be taken down; else None.
     """
 
-    num_workers = 1
     found = None
-    search = Search()
-    is_new = True
     ended: str | None = None
 
     def begin(self, plan: Plan, beginning: Beginning) -> MemoryStore:
@@ -78,24 +70,17 @@ class FolderSession:
         options: FitOptions,
         folder: RunFolder | None,
         begin: Callable[[Beginning], RunFolder],
-        search: Search = MemorySession.search,
     ) -> None:
         """
         Args:
             options: Those of the fit.
             folder: RunFolder of a run that has begun, or None.
             begin: Makes the folder of one that has not, or extends it, and returns it.
-            search: Search of a run that has not begun.
         """
-        self.search, self.ended = search, MemorySession.ended
+        self.ended = MemorySession.ended
         self._folder, self._begin = folder, begin
         self._commit_interval = options.commit_interval
-        self.num_workers = options.num_workers
         self.found = None if folder is None else read_beginning(folder)
-
-    @property
-    def is_new(self) -> bool:
-        return self.found is None and self.search.found is None
 
     def begin(self, plan: Plan, beginning: Beginning) -> FolderStore:
         del plan
@@ -122,7 +107,6 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
     """Yields the Session of a fit in this process.
 
     While it is open, no other process begins a run in a folder where this one has not begun yet.
-    Without `options.output`, worker processes write to a folder that is removed at the end.
 
     Raises:
         RunFolderError: When the folder holds a run and this is not to go on with it, or when it was
@@ -132,30 +116,20 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
     """
     from tfbnn.storage import RunFolder
 
-    if options.output is None and options.num_workers in ("auto", 1):
+    path = options.output
+    if path is None:
         yield MemorySession()
         return
     with ExitStack() as stack:
-        path = options.output or stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="tfbnn-", ignore_cleanup_errors=True)
-        )
         folder = find_run(path, definition, options.resume)
         if folder is not None:
             go_on = partial(extend_run, folder, definition.sampling)
             session = FolderSession(options, folder, lambda beginning: go_on())
         else:
             make = stack.enter_context(RunFolder.reserved(path))
-            search = stack.enter_context(opened_search(path, definition, options))
-
-            def begin(beginning: Beginning) -> RunFolder:
-                begun = make_run(make, definition, beginning)
-                remove_preparation(path)
-                return begun
-
-            session = FolderSession(options, None, begin, search)
+            session = FolderSession(options, None, partial(make_run, make, definition))
         yield session
-    if options.output is not None:
-        session.take_down_end()
+    session.take_down_end()
 
 
 def find_run(path: StrPath, definition: RunDefinition, resume: bool) -> RunFolder | None:

@@ -31,7 +31,6 @@ from tfbnn.data.validation import (
 from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
-from tfbnn.run.options import Restart
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.likelihoods import Likelihood
@@ -85,8 +84,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
     pretraining: Any = AUTO
     likelihood_power: float = 1.0
     effort: float = _EFFORT
-    restart: Restart | None = None
-    num_workers: int | str = AUTO
     jit_compile: bool = True
     random_state: Any = None
     verbose: int | str = 0

@@ -56,9 +56,6 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             Draws are judged alike, and `fit` warns where they are too few.
         calibrate: Whether the fit ends with a calibration of its error bars; "auto" (default): from
             150 rows on, where the noise is learned.
-        restart: "best" moves hopeless chains; default None.
-        num_workers: Processes for the chains; "auto" (default): none, as chains run in threads on
-            all cores. For searches see below.
         jit_compile: Compile with XLA, default True.
         random_state: Seed of the draws: an integer, which is the `seed` of `fit_posterior`, a
             RandomState, or None (default) for one drawn anew at each fit. The same integer on the

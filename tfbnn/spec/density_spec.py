@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own_classes import import_obstacle
 
 # Batches of positions, tensors [C, P], -> log density, tensor [C].
 Function = Callable[[Any], Any]
@@ -63,27 +62,13 @@ class DensitySpec:
         """Whether this is what `to_json` of such a spec writes, and not that of a model."""
         return _KEYS[0] in entry
 
-    def bringing(self, names: Sequence[str], functions: Sequence[Function]) -> DensitySpec:
-        """The same with its functions, which the caller names because it trusts them.
-
-        Raises:
-            ValueError: When the spec has others.
-        """
-        if tuple(names) != self.names:
-            raise ValueError(f"The log density is {self.names}, received {tuple(names)}.")
-        return replace(self, functions=tuple(functions), identity=object())
-
     @property
     def own_names(self) -> tuple[str, ...]:
         return self.names
 
-    @property
-    def import_obstacle(self) -> str | None:
-        return import_obstacle(self.functions)
-
 
 # The description of a density of P numbers. Both have `dtype`, `num_parameters`, `num_products`, `num_units`,
-# `num_outputs`, `widest`, `is_smooth`, `gauss_newton_obstacle`, `own_names`, `import_obstacle`,
+# `num_outputs`, `widest`, `is_smooth`, `gauss_newton_obstacle`, `own_names`,
 # `parameter_name` and `to_json`, as `NetworkSpec` explains them.
 Sampled: TypeAlias = NetworkSpec | DensitySpec
 

@@ -14,15 +14,27 @@ from tfbnn.system.words import did_you_mean
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
-# What has ended, and what stands in its place: said for one release. "restart" is `restart=` and `--restart`.
-FORMER: dict[str, str] = {}
+# What has ended, and what stands in its place: said for one release, of options in either spelling.
+FORMER = {
+    "num_workers": "Chains run in threads on all cores; tfbnn.cluster.fit has several processes.",
+    "WorkerError": "There are no worker processes any more; a task of tfbnn.cluster raises its own error.",
+    "WorkerWarning": "There are no worker processes any more: tfbnn.cluster.fit reports on its tasks.",
+    "restart": "Fit again with another seed, or start chains where others are: initial_state=. model.basins() "
+    "says which share one.",
+    "keep_rungs coarsening": "Fit with one likelihood_power after the other, and compare model.evaluate(x, y).",
+    "networks": "Build the network with Keras; benchmarks/paper_networks.py of the repository makes those of papers.",
+    "read_cifar10 read_utkface": "Read the files with NumPy, and pass the images to tfbnn.BayesianModel.",
+    "plot_weight_planes": "Use ArviZ: arviz.plot_pair(model.to_arviz()).",
+    "multivariate": "Use ArviZ, or tfbnn.diagnostics.statistics for one quantity at a time.",
+    "SMSUBU sms_ubu": "Kernels see all rows: use kernel='hmc', or a sample of the rows.",
+}
+FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
 
 # What an entrance has under the first name, or another one, of a line is called by all of them elsewhere.
 _SYNONYMS = (
     ("num_results", "draws", "num_samples", "n_samples", "samples"),
     ("num_burnin_steps", "tune", "warmup", "num_warmup", "burnin"),
     ("num_steps_between_results", "thin", "thinning"),
-    ("num_workers", "cores", "n_jobs", "workers"),
     ("seed", "random_state", "random_seed", "rng"),
     ("verbose", "progressbar", "progress_bar", "quiet", "silent"),
     ("initial_state", "initvals", "init"),
@@ -74,14 +86,25 @@ _HINTS = {
     "fit_posterior(pretraining=tfbnn.Pretraining({name}=..)).",
     "step_size num_leapfrog_steps target_accept_prob preconditioner": "It is a setting of the kernel, for "
     "example kernel=tfbnn.kernels.HMC({name}=..).",
-    "num_results num_burnin_steps num_steps_between_results num_workers seed verbose": "It is one of a fit: "
+    "num_results num_burnin_steps num_steps_between_results seed verbose": "It is one of a fit: "
     "fit_posterior({name}=..).",
+    "cores n_jobs workers": "Chains run in threads on all cores by themselves.",
     "max_seconds": "A limit of time is one of a fit: until=tfbnn.Until(max_seconds=60).",
 }
 # The same with an entry for each word.
 HINTS = {word: text for words, text in _HINTS.items() for word in words.split()}
 # What a setting is called where the sentence about it speaks of its own name.
 _SETTINGS = {"max_iter": "epochs", "target_accept": "target_accept_prob"}
+
+
+def without_former(entry: dict[str, Any]) -> dict[str, Any]:
+    """Settings in a file without those that have ended, which decide no draw that is still to come."""
+    return {name: value for name, value in entry.items() if name not in FORMER}
+
+
+def without_former_defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    """Settings in a file without those that have ended and asked for nothing."""
+    return {name: value for name, value in entry.items() if value or name not in FORMER}
 
 
 def called(name: str, known: Collection[str]) -> str | None:

@@ -35,7 +35,6 @@ from tfbnn.spec.network_spec import (
 from tfbnn.spec.own_classes import (
     check_known,
     check_own,
-    import_obstacle,
     known_layers,
     with_custom,
 )
@@ -153,10 +152,6 @@ class KerasSpec(NetworkSpec):
     def own_names(self) -> tuple[str, ...]:
         """As in `NetworkSpec`, with the classes of layers."""
         return (*super().own_names, *self.facts.custom)
-
-    @property
-    def import_obstacle(self) -> str | None:
-        return super().import_obstacle or import_obstacle(self.layer_classes)
 
     @property
     def architecture_text(self) -> str:

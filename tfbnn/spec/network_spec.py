@@ -19,7 +19,6 @@ from tfbnn.spec.layout import LayerSlot, Layout
 from tfbnn.spec.other_libraries import dtype_name
 from tfbnn.spec.own_classes import (
     import_name,
-    import_obstacle,
     own_classes_in,
     with_custom,
     without_layers,
@@ -164,11 +163,6 @@ class NetworkSpec(ABC):
     def own_names(self) -> tuple[str, ...]:
         """Names of the classes that its user defined, "module:name" each."""
         return tuple(map(import_name, own_classes_in(self)))
-
-    @property
-    def import_obstacle(self) -> str | None:
-        """Why another process cannot import them by these names, or None."""
-        return import_obstacle(own_classes_in(self))
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

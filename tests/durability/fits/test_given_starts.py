@@ -8,8 +8,7 @@ from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, sm
 from tfbnn.engine.running.begin_elsewhere import prepare_run
 from tfbnn.exceptions import RunFolderError
 from tfbnn.fit.assemble import read_run
-from tfbnn.run.description import read_beginning
-from tfbnn.run.preparation import Search, make_preparation
+from tfbnn.run.description import definition_to_arrays, definition_to_json, read_beginning
 from tfbnn.run.progress import Notifier
 from tfbnn.storage import RunFolder
 
@@ -78,8 +77,9 @@ def test_what_prepares_a_run_elsewhere_finds_them_in_its_folder(tmp_path, whole)
     small_fit(**GIVEN, output=tmp_path / "here", callbacks=[stop_while_sampling])
     definition, _ = read_run(tmp_path / "here")
     (tmp_path / "there").mkdir()
-    staging = make_preparation(tmp_path / "there", definition)
-    prepare_run(staging, Search(), str(tmp_path / "there"), Notifier(0, ()))
+    content, arrays = definition_to_json(definition), definition_to_arrays(definition)
+    staging = RunFolder.create(tmp_path / "there" / "preparation", content, arrays, 1)
+    prepare_run(staging, str(tmp_path / "there"), Notifier(0, ()))
     starts = read_beginning(RunFolder.open(tmp_path / "there")).starts
     np.testing.assert_array_equal(starts.theta, THETA)
     assert starts.text == whole[1].pretraining

@@ -46,7 +46,6 @@ def folder(tmp_path):
         (f"{FIT} --dtype float46", ["--dtype", "float32, float64", "Did you mean 'float64'?"]),
         (f"{FIT} --preconditioner diagnal", ["--preconditioner", "Did you mean 'diagonal'?"]),
         (f"{FIT} --learning-rate-schedule cosin", ["Did you mean 'cosine'?"]),
-        (f"{FIT} --restart bets", ["--restart", "Did you mean 'best'?"]),
         (f"{FIT} --until es=100", ["--until", "Did you mean 'ess'?"]),
         ("fit rows.csv --target yy", ["no column yy", "Did you mean 'y'?"]),
         ("fit rows.csv --target y --features aa", ["no column aa", "Did you mean 'a'?"]),

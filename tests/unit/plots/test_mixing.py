@@ -1,4 +1,4 @@
-"""Running means, autocorrelations and planes of weights: they show the numbers that they name."""
+"""Running means and autocorrelations: they show the numbers that they name."""
 
 import io
 
@@ -9,7 +9,6 @@ from tests.support.builders import synthetic_ensemble
 from tfbnn import plots
 from tfbnn.diagnostics.statistics import autocorrelation
 from tfbnn.fit.model import BayesianMLP
-from tfbnn.plots.planes import plane_density
 
 pytest.importorskip("matplotlib")
 
@@ -75,35 +74,6 @@ def test_lags_go_on_until_chains_have_forgotten():
     figure.savefig(io.BytesIO(), format="png")
 
 
-def test_the_density_of_a_plane():
-    """Of two normal quantities, widened by the bandwidth; and it is one of a distribution."""
-    across, up = np.random.default_rng(0).standard_normal((2, 20_000)) * [[1.0], [3.0]]
-    x, y, density = plane_density(across, up + across)
-    assert density.sum() * (x[1] - x[0]) * (y[1] - y[0]) == pytest.approx(1.0, abs=0.02)
-    width = 1.0 + 20_000 ** (-1 / 3)
-    covariance = np.array([[1.0, 1.0], [1.0, 10.0]])
-    covariance[[0, 1], [0, 1]] *= width
-    peak = 1.0 / (2.0 * np.pi * np.sqrt(np.linalg.det(covariance)))
-    assert density.max() == pytest.approx(peak, rel=0.1)
-    row, column = np.unravel_index(density.argmax(), density.shape)
-    assert abs(x[row]) < 0.5 and abs(y[column]) < 1.0
-
-
-def test_planes_of_weights(model):
-    figure = plots.plot_weight_planes(model, [0, 3, 5])
-    grid = np.reshape(figure.axes, (3, 3))
-    assert [[axis.axison for axis in row] for row in grid] == [
-        [True, False, False],
-        [True, True, False],
-        [True, True, True],
-    ]
-    name = model.posterior.spec.parameter_name
-    assert [axis.get_xlabel() for axis in grid[-1]] == [name(place) for place in (0, 3, 5)]
-    assert grid[2, 0].get_ylabel() == name(5) and len(grid[1, 1].lines) == 2
-    figure.savefig(io.BytesIO(), format="png")
-    assert len(plots.plot_weight_planes(model).axes) == 16
-
-
 @pytest.mark.parametrize("plot", [plots.plot_running_means, plots.plot_traces])
 def test_what_is_no_weight(model, plot):
     size = model.posterior.draws.shape[-1]
@@ -115,12 +85,3 @@ def test_what_is_no_weight(model, plot):
         plot(model, weights=["kernel"])
     with pytest.raises(ValueError, match="give one of them"):
         plot(model, [[0.0, 0.0]], weights=[0])
-
-
-def test_what_has_no_planes(model):
-    with pytest.raises(ValueError, match="at least two"):
-        plots.plot_weight_planes(model, [3])
-    model.posterior.draws.flags.writeable = True
-    model.posterior.draws[..., 3] = 1.0
-    with pytest.raises(ValueError, match=r"kernel.* is the same in all draws"):
-        plots.plot_weight_planes(model, [0, 3])

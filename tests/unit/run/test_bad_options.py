@@ -77,9 +77,6 @@ BAD_SETTINGS = [
     ({"kernel": lambda target_log_prob_fn: None}, TypeError, ["kernel", "TransitionKernel"]),
     ({"kernel": lambda: None}, TypeError, ["kernel", "target_log_prob_fn"]),
     # What this version does not have.
-    ({"num_workers": 0}, ValueError, ["num_workers=0"]),
-    ({"num_workers": "all"}, ValueError, ["'auto'", "received 'all'"]),
-    ({"num_workers": 1.5}, TypeError, ["num_workers=1.5"]),
     ({"kernel": "gibbs"}, ValueError, ["'gibbs'", "hmc", "nuts"]),
 ]
 

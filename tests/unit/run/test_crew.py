@@ -1,8 +1,6 @@
-"""What is the same for all crews, by one that does as it is told."""
+"""What both crews have in common, by one that does as it is told."""
 
-import pytest
-
-from tfbnn.run.crew import Crew, Ended
+from tfbnn.run.crew import Crew
 from tfbnn.run.events import Look
 from tfbnn.run.plan import Leg, Plan
 
@@ -10,9 +8,7 @@ PLAN = Plan([[0], [1], [2, 3]], 1, [Leg("sampling", 10)], num_results=10, stride
 
 
 class Told(Crew):
-    """Attempts end as the script of their first lane says, the next one each time."""
-
-    most_in_vain = 2
+    """Attempts end as the script of their lane says, the next one each time."""
 
     def __init__(self, **scripts):
         super().__init__(PLAN)
@@ -22,82 +18,54 @@ class Told(Crew):
     def has_room(self):
         return not self.running
 
-    def start(self, lanes):
-        self.turns.append(list(lanes))
-        self.running.append(list(lanes))
+    def start(self, lane):
+        self.turns.append(lane)
+        self.running.append(lane)
 
     def reports(self):
-        lanes = self.running.pop()
-        yield next(self._scripts[lanes[0]])(self, lanes)
+        lane = self.running.pop()
+        next(self._scripts[lane])(self, lane)
+        yield from ()
 
     def stop(self):
         self.stops += 1
         return False
 
-    def give_up(self, ended, in_vain):
-        return RuntimeError(f"lost {in_vain + 1} times: {ended.lost}")
 
-    def lost(self, ended, again):
-        return 0.0
+def finished(crew, lane):
+    pass
 
 
-def finished(crew, lanes):
-    return Ended(lanes, [])
+def goes_on(crew, lane):
+    crew.go_on([lane])
 
 
-def goes_on(crew, lanes):
-    return Ended(lanes, lanes)
+def failed(crew, lane):
+    crew.failures[lane] = ValueError("its own")
 
 
-def crashed(crew, lanes):
-    return Ended(lanes, lanes, lost="a crash")
-
-
-def refused(crew, lanes):
-    return Ended(lanes, lanes, OSError("no room"))
-
-
-def failed(crew, lanes):
-    crew.failures[lanes[0]] = ValueError("its own")
-    return Ended(lanes, lanes)
-
-
-def interrupted(crew, lanes):
+def interrupted(crew, lane):
     raise KeyboardInterrupt
 
 
-def run(turns, **scripts):
+def run(lanes, **scripts):
     crew = Told(**scripts)
-    return crew, crew.run(turns, notify=lambda event: False)
+    return crew, crew.run(lanes, notify=lambda event: False)
 
 
-def test_lanes_that_are_lost_together_go_on_together_once_and_then_alone():
-    script = [crashed, crashed, finished]
-    crew, ending = run([[0, 1]], _0=script, _1=[finished])
-    assert crew.turns == [[0, 1], [0, 1], [0], [1]]
+def test_a_lane_goes_on_behind_those_that_wait():
+    crew, ending = run([0, 1], _0=[goes_on, finished], _1=[finished])
+    assert crew.turns == [0, 1, 0]
     assert not ending.failures and not ending.interrupted and crew.stops == 1
 
 
-def test_a_lane_that_gets_no_further_is_given_up():
-    crew, ending = run([[2], [1]], _2=[crashed] * 3, _1=[goes_on, finished])
-    assert str(ending.failures[2, 3]) == "lost 3 times: a crash" and len(ending.failures) == 1
-    assert crew.turns.count([2]) == 3 and crew.turns.count([1]) == 2
-
-
 def test_an_error_of_a_lane_ends_that_lane_alone():
-    crew, ending = run([[0], [1]], _0=[failed], _1=[finished])
-    assert list(ending.failures) == [(0,)] and crew.turns == [[0], [1]]
-
-
-def test_what_cannot_begin_ends_the_run_and_what_cannot_go_on_only_itself():
-    with pytest.raises(OSError, match="no room"):
-        run([[0], [1]], _0=[refused], _1=[finished])
-    _, ending = run([[0], [1]], _0=[crashed, refused], _1=[finished])
-    assert list(ending.failures) == [(0,)] and isinstance(ending.failures[0,], OSError)
+    crew, ending = run([2, 1], _2=[failed], _1=[finished])
+    assert list(ending.failures) == [(2, 3)] and crew.turns == [2, 1]
 
 
 def test_an_interrupt_stops_what_is_running():
-    crew, ending = run([[0]], _0=[interrupted])
+    crew, ending = run([0], _0=[interrupted])
     assert ending.interrupted and crew.stops == 1
 
 
@@ -109,7 +77,7 @@ class Telling(Told):
         yield from super().reports()
 
     def deal(self):
-        return [[0]]
+        return [0]
 
 
 class Looks:
@@ -141,4 +109,4 @@ def test_what_a_look_has_found_is_told_at_once_and_from_then_on():
 def test_a_run_can_be_stopped_at_a_look():
     crew = Telling(l0=[finished] * 2)
     ending = crew.follow(Looks(FIRST, SECOND), lambda event: event.num_judged == 5)
-    assert crew.turns == [[0]] and crew.stops == 1 and not ending.interrupted
+    assert crew.turns == [0] and crew.stops == 1 and not ending.interrupted

@@ -101,14 +101,6 @@ def test_lines_fit_the_terminal(diagnosis, monkeypatch):
     assert 50 < max(map(len, report.splitlines())) <= 60
 
 
-def test_a_run_without_the_draws_of_rungs_has_no_curve(diagnosis):
-    run = make_run(diagnosis)
-    with pytest.raises(ValueError, match=r"PowerPosterior\(keep_rungs=True\)"):
-        run.coarsening(np.zeros((3, 2)), np.zeros(3))
-    assert "Coarsening" not in run.report()
-    assert run.to_dict()["largest_power_that_mixes"] is None
-
-
 def test_at_a_prompt_a_run_shows_its_verdict_first_in_a_few_lines(diagnosis):
     run = make_run(diagnosis, ended="ESS 412 and R-hat 1.006 after 20 draws per chain")
     assert repr(run).splitlines() == [

@@ -64,7 +64,7 @@ WORDS = {
     "sample_weight": "noise_scale=",
     "time_limit": "max_seconds",
     "timeout": "max_seconds",
-    "n_jobs": "num_workers",
+    "n_jobs": "in threads on all cores",
     "num_samples": "num_results",
     "random_state": "seed",
     "feature_importances_": "model.relevance()",
@@ -130,7 +130,7 @@ def test_so_does_the_command(name, capsys):
     option = f"--{name.replace('_', '-')}"
     assert main(["fit", "rows.csv", "--target", "y", option, "1"]) == 2
     said = capsys.readouterr().err
-    expected = {"n_jobs": "'--num-workers'", "loss": "likelihood="}.get(name, WORDS.get(name))
+    expected = {"loss": "likelihood="}.get(name, WORDS.get(name))
     assert f"unknown option {option}." in said
     assert expected in said or "--max-seconds" in said
 

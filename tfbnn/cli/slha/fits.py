@@ -22,8 +22,8 @@ from tfbnn.cli.parsing import Parser, parse_options
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import load
 from tfbnn.hep.description import ProcessPlan
-from tfbnn.run.preparation import has_begun
 from tfbnn.spec.likelihoods import OPTIONS
+from tfbnn.storage import RunFolder
 
 # Of 'tfbnn fit': what the description or this command says.
 _TAKEN = ("-o", "--target", "--features", "--output", "--resume", "--json", "--help", "-h")
@@ -62,7 +62,7 @@ class Fit:
 
     def run(self) -> int:
         """Fits, goes on with a fit that was stopped, or finds it done; returns the exit code."""
-        is_stopped = has_begun(self._run_folder)
+        is_stopped = RunFolder.around(self._run_folder) is not None
         if os.path.exists(self.path) and not is_stopped:
             say(f"{self.path} is there already: the same rows, columns and options.")
             return self._verdict()
@@ -71,7 +71,7 @@ class Fit:
         try:
             code = self._resume() if is_stopped else fit.run(self._args)
         finally:
-            if code not in (DONE, DIAGNOSTICS_FAILED) and not has_begun(self._run_folder):
+            if code not in (DONE, DIAGNOSTICS_FAILED) and not RunFolder.around(self._run_folder):
                 self.remove()  # the draws that it had when it ended, which look like all of them
         return code
 

@@ -10,7 +10,7 @@ from tfbnn.engine.density.data import no_rows
 from tfbnn.engine.functional.quantities import agreement_of, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
-from tfbnn.engine.running.driver import check_workers, run_chains
+from tfbnn.engine.running.driver import run_chains
 from tfbnn.engine.running.same_density import check_same_density
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline, in_time
@@ -42,7 +42,6 @@ def settle(
             f"{type(settings).__name__} tempers the likelihood and not the prior: log_prob must be a "
             "pair (log_prior, log_likelihood), received one function."
         )
-    check_workers(options.num_workers, spec, settings)
     definition = RunDefinition(
         spec=spec,
         kernel=kernel_to_json(asked),

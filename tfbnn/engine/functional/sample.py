@@ -41,7 +41,6 @@ def sample(
     output: StrPath | None = None,
     resume: bool = False,
     commit_interval: float = 30.0,
-    num_workers: int | str = 1,
     verbose: int | str = "auto",
     callbacks: Sequence[Any] = (),
 ) -> Samples:
@@ -74,8 +73,6 @@ def sample(
         output, resume, commit_interval: A folder that the run commits to every so many seconds, and
             whether to go on with the run that lies there. Refused where log_prob has another name, or
             other values at the starts or at the last draws.
-        num_workers: Processes that share the chains, default 1. They import log_prob by its name, so
-            that it must be a function of a module. The draws are the same.
         verbose, callbacks: As in `BayesianMLP.fit_posterior`.
 
     On a CPU, chains advance in as many groups as there are cores, each in one program.
@@ -85,8 +82,7 @@ def sample(
 
     Raises:
         TypeError, ValueError: Before anything is compiled: for functions of other shapes, without
-            gradients, or whose chains depend on each other; for kernels about networks; for workers and
-            a function that they cannot import.
+            gradients, or whose chains depend on each other; for kernels about networks.
         StartError: When the density is not finite where a chain starts.
         RunFolderError, RunLockedError: As in `fit_posterior`.
         ChainError: When a chain failed on the way; its `samples` has the draws of the others.
@@ -121,7 +117,6 @@ def sample(
         output=output,
         resume=resume,
         commit_interval=commit_interval,
-        num_workers=num_workers,
         verbose=verbose,
         callbacks=callbacks,
     )

@@ -1,1 +1,1 @@
-"""Runs all lanes to their ends: in memory, in a run folder, in worker processes."""
+"""Runs all lanes to their ends, in memory or in a run folder."""

@@ -1,26 +1,20 @@
-"""Advances lanes of a run folder: what a worker process or a task on a cluster does."""
+"""Advances a lane of a run folder: what a task on a cluster does."""
 
-from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import make_data, no_rows
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.running.same_density import refuse_other_values
-from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
+from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.counters import Clock
-from tfbnn.run.course import Course, Straight
+from tfbnn.run.course import Straight
 from tfbnn.run.crew import Notify
 from tfbnn.run.definition import FitDefinition, Layout, RunDefinition
 from tfbnn.run.description import check_environment, read_beginning
 from tfbnn.run.reading import read_definition
-from tfbnn.run.result import Ending
 from tfbnn.run.stores import FolderStore, committed_counters
-from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.own_classes import imported, without_layers
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
@@ -58,65 +52,23 @@ def advance_lane(
         KeyboardInterrupt: After committing, on SIGINT or where a signal handler raises it.
         Exception: What made a block or a commit fail; the last commit is intact.
     """
+    folder = RunFolder.open(path)
+    store, definition = FolderStore(folder, commit_interval), read_definition(folder)
+    check_environment(folder, definition, describe_environment())
+    (counters,) = committed_counters(folder, [index])
+    if counters.transition >= definition.sampling.num_transitions:
+        return True
+    beginning, clock = read_beginning(folder), Clock(store.seconds([index]))
+    program = program_of(definition, beginning.layout)
     course = None if num_results is None else Straight(num_results)
-    ending, finished = advance_lanes(
-        path, [index], commit_interval=commit_interval, notify=notify, course=course
-    )
+    with ExitStack() as stack, single_threaded_blas():
+        (lane,) = open_lanes(stack, program, store, [index], beginning.starts.theta, clock)
+        ending = run_lanes([lane], notify, clock, course)
     for error in ending.failures.values():
         raise error
     if ending.interrupted:
         raise KeyboardInterrupt
-    return finished
-
-
-def advance_lanes(
-    path: str,
-    indices: Sequence[int],
-    *,
-    commit_interval: float,
-    notify: Notify,
-    course: Course | None = None,
-    own_names: Sequence[str] = (),
-) -> tuple[Ending, bool]:
-    """As `advance_lane`, several lanes, which take turns; one that fails does not end the others.
-
-    Args:
-        path, commit_interval, notify: As there.
-        indices: Numbers of the lanes.
-        course: How far they go, by default as far as the run may.
-        own_names: Names of the functions of a log density, or of a user's own classes in a model, of
-            priors, noise and layers, "module:name" each, to be imported: what the folder names counts
-            for nothing without the word of the caller.
-
-    Returns:
-        (How that ended, whether all of them are where they were to go).
-
-    Raises:
-        RunLockedError, RunFolderError, ValueError: As there.
-        StartError: When a chain cannot move from its start.
-    """
-    folder = RunFolder.open(path)
-    store, own = FolderStore(folder, commit_interval), tuple(map(imported, own_names))
-    definition = read_definition(folder, without_layers(own))
-    if isinstance(definition.spec, DensitySpec):
-        definition = replace(definition, spec=definition.spec.bringing(own_names, own))
-    check_environment(folder, definition, describe_environment())
-    unfinished = [
-        index
-        for index, lane in zip(indices, committed_counters(folder, indices))
-        if lane.transition < definition.sampling.num_transitions
-    ]
-    if not unfinished:
-        return Ending(), True
-    beginning, clock = read_beginning(folder), Clock(store.seconds(indices))
-    program = program_of(definition, beginning.layout)
-    if own_names:
-        now = check_starts(program, beginning.starts.theta)
-        refuse_other_values(definition.spec, now, beginning.start_log_prob, "the starts")
-    with ExitStack() as stack, single_threaded_blas():
-        lanes = open_lanes(stack, program, store, unfinished, beginning.starts.theta, clock)
-        ending = run_lanes(lanes, notify, clock, course)
-    return ending, all(lane.leg is None for lane in lanes)
+    return lane.leg is None
 
 
 def program_of(

@@ -3,12 +3,10 @@
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.running.advance import program_of
-from tfbnn.engine.running.scouting import restarted, scouted_starts
 from tfbnn.engine.sampling.program import check_starts
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.run.definition import Beginning, FitDefinition, Starts
 from tfbnn.run.description import check_environment, make_run
-from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.rows import TransformedRows
@@ -16,12 +14,11 @@ from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
 
-def prepare_run(staging: RunFolder, search: Search, path: str, notify: Notifier) -> None:
+def prepare_run(staging: RunFolder, path: str, notify: Notifier) -> None:
     """Makes the run folder of a run that tasks on several devices will advance.
 
     Args:
         staging: RunFolder that holds the definition of the run.
-        search: What commits on the way there.
         path: The folder to be made.
         notify: Notifier; when it asks to stop, no folder is made.
 
@@ -35,7 +32,7 @@ def prepare_run(staging: RunFolder, search: Search, path: str, notify: Notifier)
     transformed = TransformedRows.learn(definition.spec, definition.rows, definition.validation)
     data = make_data(*transformed.train, definition.spec.dtype)
     with single_threaded_blas(), RunFolder.reserved(path) as make:
-        starts = starts_of(definition, transformed, data, notify, search)
+        starts = starts_of(definition, transformed, data, notify)
         if not (notify.stopped or starts.interrupted):
             program = program_of(definition, many_devices=True)
             log_prob = check_starts(program, starts.theta)
@@ -47,25 +44,17 @@ def starts_of(
     transformed: TransformedRows,
     data: Data,
     notify: Notifier,
-    search: Search,
 ) -> Starts:
-    """The Starts of a run: those that were given or that a search finds, scouted if asked to.
+    """The Starts of a run: those that were given or that a search finds.
 
     Args:
         definition: FitDefinition.
         transformed: TransformedRows.
         data: Tensors of the training rows.
-        notify, search: As in `prepare_run`.
+        notify: As in `prepare_run`.
     """
     pretraining, sampling = definition.pretraining, definition.sampling
-    starts = scouted_starts(search)
-    if starts is None and definition.initial_state is not None:
-        starts = Starts(*definition.initial_state)
-    if starts is None:
-        with notify.within(notify.deadline.for_search()):
-            starts = find_starts(
-                definition.spec, transformed, data, pretraining, sampling, notify, search
-            )
-    if sampling.restart is None or starts.interrupted or notify.stopped:
-        return starts
-    return restarted(definition, transformed, data, starts, notify, search)
+    if definition.initial_state is not None:
+        return Starts(*definition.initial_state)
+    with notify.within(notify.deadline.for_search()):
+        return find_starts(definition.spec, transformed, data, pretraining, sampling, notify)

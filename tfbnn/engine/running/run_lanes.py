@@ -1,7 +1,7 @@
 """Lanes of this process take turns: phases, threads, progress, stops, and a commit at the end."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from tfbnn.engine.basis.libraries import tf
@@ -10,7 +10,7 @@ from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.run.counters import PHASES, Clock
 from tfbnn.run.course import Course, Straight
-from tfbnn.run.crew import Crew, Ended, Notify
+from tfbnn.run.crew import Crew, Notify
 from tfbnn.run.events import Event
 from tfbnn.run.result import Ending
 from tfbnn.system.aside import aside, awaited, wait_a_little
@@ -54,7 +54,7 @@ class _Threads(Crew):
     def __init__(self, lanes: list[Lane], clock: Clock) -> None:
         plan = lanes[0].program.plan
         self._lanes = {plan.groups.index(lane.chains): lane for lane in lanes}
-        super().__init__(plan, self._lanes)
+        super().__init__(plan)
         self._count()
         self.running: dict[Future[None], int] = {}
         self._clock, self._phase, self._is_compiled = clock, "", False
@@ -90,10 +90,7 @@ class _Threads(Crew):
                     lane.cut_warmup(length)
         self._count()
 
-    def deal(self) -> list[list[int]]:
-        return [[number] for number in self.next_turns()]
-
-    def next_turns(self) -> list[int]:
+    def deal(self) -> list[int]:
         """All lanes in the first phase that is not over, unless they take their turns there."""
         if self.running:
             return []  # until it is known where these are
@@ -108,19 +105,18 @@ class _Threads(Crew):
     def has_room(self) -> bool:
         return len(self.running) < self._num_threads
 
-    def start(self, lanes: Sequence[int]) -> None:
-        (number,) = lanes
+    def start(self, lane: int) -> None:
         self.compile()
         self._clock.count_as(self._phase)
-        self.running[aside(self._advance, number)] = number
+        self.running[aside(self._advance, lane)] = lane
 
-    def reports(self) -> Iterator[Event | Ended]:
+    def reports(self) -> Iterator[Event]:
         phase = self._phase
         ended = wait(self.running, timeout=pace.BLOCK_SECONDS, return_when=FIRST_COMPLETED).done
         for future in ended:
             number = self.running.pop(future)
             goes_on = not self._has_failed(future, number) and self._lanes[number].is_in(phase)
-            yield Ended([number], [number] if goes_on else self.next_turns())
+            self.go_on([number] if goes_on else self.deal())
         self._count()
         yield from self.event(phase, self._clock.seconds.phases[phase])
 

@@ -40,6 +40,6 @@ def refuse_other_values(
     if not np.allclose(now, then, rtol=tolerance, atol=tolerance * (1.0 + largest)):
         raise RunFolderError(
             f"log_prob is not the one that the run was begun with: at {where} it is {now} here and "
-            f"was {then} there. Pass the same {' and '.join(spec.own_names)} of the same data (worker "
-            "processes import its module anew), or another folder."
+            f"was {then} there. Pass the same {' and '.join(spec.own_names)} of the same data, "
+            "or another folder."
         )

@@ -117,8 +117,6 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
     dtypes = {name: kind.dtype for name, kind in STATISTICS.items()}
     if len(settings.temperatures) > 1:
         dtypes["rung_log_likelihood"] = np.float64
-    if settings.keep_rungs:
-        dtypes["rung_draws"] = np.dtype(spec.dtype)
     potential = settings.potential(spec)
     dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
     data, jit_compile = rows_of_program(settings, spec, data, sampling.jit_compile)

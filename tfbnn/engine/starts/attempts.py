@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +10,8 @@ import numpy as np
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.starts.check import misfits
 from tfbnn.engine.starts.polishing import Unpolished
-from tfbnn.engine.starts.pretraining import STAGE, PretrainingResult
+from tfbnn.engine.starts.pretraining import PretrainingResult
 from tfbnn.run.counters import Seconds
-from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
@@ -22,8 +19,6 @@ from tfbnn.system.arrays import Array
 # Prior scales of the first layer at which ADAM begins again; the faster a function goes up and down, the
 # steeper. From draws of the prior it ends at a constant of those of tests/unit/engine/starts/test_attempts.py.
 _STEEPER = (6.0, 12.0, 24.0, 48.0)
-# Before the names of arrays of earlier attempts, beside those of the one that is on.
-_EARLIER = "earlier_"
 
 
 class Attempts(NamedTuple):
@@ -90,9 +85,8 @@ def follow_rows(
     data: Data,
     num_chains: int,
     largest_misfit: float | None,
-    pretrain: Callable[[Search, float | None], PretrainingResult],
+    pretrain: Callable[[float | None], PretrainingResult],
     notify: Notifier,
-    search: Search,
 ) -> Unpolished:
     """What ADAM finds, in attempts until there is a start for each chain that follows the rows.
 
@@ -101,9 +95,8 @@ def follow_rows(
         data: Data that ADAM sees.
         num_chains: Starts that are needed, of those that are sought.
         largest_misfit: As `Pretraining` has it.
-        pretrain: Makes an attempt with (Search, prior scale of the first layer or None for draws).
+        pretrain: Makes an attempt with this prior scale of the first layer, None for draws.
         notify: Of the search; an attempt that it has stopped is the last.
-        search: Where it goes on from, and commits.
 
     Raises:
         KeyboardInterrupt: Before the first attempt has found anything.
@@ -112,10 +105,10 @@ def follow_rows(
     limit = np.inf
     if largest_misfit is not None and spec.samples_input_scales and not spec.has_classes:
         scales, limit = (None, *_STEEPER), largest_misfit
-    number, best, seconds = _begun(search)
-    while True:
+    best, seconds = None, Seconds()
+    for scale in scales:
         try:
-            result = pretrain(_AttemptSearch(search, number, best, seconds), scales[number])
+            result = pretrain(scale)
             misfit = np.zeros(len(result.theta))
             if np.isfinite(limit):
                 misfit = misfits(spec, result.theta, data)
@@ -123,51 +116,10 @@ def follow_rows(
         except KeyboardInterrupt:
             if best is None:
                 raise
-            search.keep(partial(_stand, number, best, seconds), now=True)
             return Unpolished(best.theta, best.text, seconds, interrupted=True)
         seconds += result.seconds
-        found = Attempts.of(result, misfit, scales[number])
+        found = Attempts.of(result, misfit, scale)
         best = found if best is None else best.or_better(found, limit)
-        number += 1
-        is_over = best.suffice(num_chains, limit) or number == len(scales)
-        if is_over or result.interrupted or notify.stopped:
-            return Unpolished(best.theta, best.text, seconds, result.interrupted)
-
-
-class _AttemptSearch(Search):
-    """What commits one attempt, with the best of those before it."""
-
-    def __init__(self, search: Search, number: int, best: Attempts | None, seconds: Seconds):
-        self._search, self._number = search, number
-        self._best, self._seconds = best, seconds
-        found = search.found_in(STAGE)
-        # An earlier attempt this process has finished, and of one that has not begun there are no epochs.
-        is_this = found is not None and found.content.get("attempt", 0) == number
-        if is_this and "epoch" in found.content:
-            own = {k: array for k, array in found.arrays.items() if not k.startswith(_EARLIER)}
-            self.found = Stand(found.content, own)
-
-    def keep(self, stand: Callable[[], Stand], now: bool = False) -> None:
-        self._search.keep(lambda: self._with_earlier(stand()), now)
-
-    def _with_earlier(self, stand: Stand) -> Stand:
-        if self._best is None:
-            return stand
-        earlier = _stand(self._number, self._best, self._seconds)
-        return Stand(stand.content | earlier.content, stand.arrays | earlier.arrays)
-
-
-def _stand(number: int, best: Attempts, seconds: Seconds) -> Stand:
-    """Before the first epochs of an attempt: the best of those before it, and their seconds."""
-    content = {"stage": STAGE, "attempt": number, "seconds_of_earlier": asdict(seconds)}
-    return Stand(content, {f"{_EARLIER}{name}": array for name, array in best._asdict().items()})
-
-
-def _begun(search: Search) -> tuple[int, Attempts | None, Seconds]:
-    """The attempt that an earlier process was at, the best before it, and the seconds of those."""
-    found = search.found_in(STAGE)
-    if found is None or "attempt" not in found.content:
-        return 0, None, Seconds()
-    arrays = (found.arrays[f"{_EARLIER}{name}"] for name in Attempts._fields)
-    seconds = Seconds(**found.content["seconds_of_earlier"])
-    return found.content["attempt"], Attempts(*arrays), seconds
+        if best.suffice(num_chains, limit) or result.interrupted or notify.stopped:
+            break
+    return Unpolished(best.theta, best.text, seconds, result.interrupted)

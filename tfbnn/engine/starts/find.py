@@ -22,14 +22,13 @@ from tfbnn.engine.starts.attempts import follow_rows
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton, plan_on_all_rows
-from tfbnn.engine.starts.polishing import Ground, Unpolished, after_adam, polish_all
+from tfbnn.engine.starts.polishing import Ground, Unpolished, polish_all
 from tfbnn.engine.starts.pretraining import PretrainingResult, pretrain
-from tfbnn.engine.starts.refining import Unrefined, after_polish, parted, refine_all
+from tfbnn.engine.starts.refining import Unrefined, parted, refine_all
 from tfbnn.engine.starts.turns import Turns
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
-from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
@@ -48,7 +47,6 @@ def find_starts(
     settings: Pretraining | None,
     sampling: Sampling,
     notify: Notifier,
-    search: Search,
 ) -> Starts:
     """One start per chain.
 
@@ -59,7 +57,6 @@ def find_starts(
         settings: tfbnn.Pretraining, or None for draws of the prior.
         sampling: The seed, the number of chains C, and whether XLA compiles ADAM.
         notify: Called with an Event now and then; true, and its `stopped`, end the search.
-        search: Where it goes on from, and commits.
 
     Raises:
         KeyboardInterrupt: Before there is anything better than draws of the prior.
@@ -71,23 +68,17 @@ def find_starts(
     if validation is None:  # too few rows to hold some of them out
         settings = replace(settings, early_stopping=None)
     plan, refinement = _plans(alone, ground, settings)
-    found = after_polish(search)
-    if found is None:
-        adam = after_adam(search)
-        if adam is None:
-            # Levenberg-Marquardt needs as much of a limit as ADAM.
-            share = _SHARE_OF_ADAM if plan.num_iterations else 1.0
-            with notify.within(share * notify.seconds_left):
-                adam = _candidates(spec, ground, validation, settings, sampling, notify, search)
-        if ground.judge is not None:  # noise scales are those that its rows show
-            adam = adam._replace(theta=ground.judge.settled(adam.theta))
-        share = 1.0 if refinement is None else _SHARE_OF_POLISH
-        with notify.within(share * notify.seconds_left):
-            found = _polished(
-                alone, ground, adam, plan, settings, sampling.num_chains, notify, search
-            )
+    # Levenberg-Marquardt needs as much of a limit as ADAM.
+    share = _SHARE_OF_ADAM if plan.num_iterations else 1.0
+    with notify.within(share * notify.seconds_left):
+        adam = _candidates(spec, ground, validation, settings, sampling, notify)
+    if ground.judge is not None:  # noise scales are those that its rows show
+        adam = adam._replace(theta=ground.judge.settled(adam.theta))
+    share = 1.0 if refinement is None else _SHARE_OF_POLISH
+    with notify.within(share * notify.seconds_left):
+        found = _polished(alone, ground, adam, plan, settings, sampling.num_chains, notify)
     if refinement is not None and not (found.interrupted or notify.stopped):
-        found = refine_all(alone, ground.data, found, refinement, notify, search)
+        found = refine_all(alone, ground.data, found, refinement, notify)
     return Starts(inside_support(spec, found.theta), found.text, found.seconds, found.interrupted)
 
 
@@ -109,7 +100,6 @@ def _candidates(
     settings: Pretraining,
     sampling: Sampling,
     notify: Notifier,
-    search: Search,
 ) -> Unpolished:
     """What ADAM finds, after the networks of an earlier posterior that can be judged beside it."""
     num_starts = settings.num_starts or sampling.num_chains
@@ -123,10 +113,10 @@ def _candidates(
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     data, limit = ground.sought_on, settings.largest_misfit
 
-    def adam(within: Search, input_scale: float | None) -> PretrainingResult:
-        return pretrain(alone, data, settings, searched, validation, notify, within, input_scale)
+    def adam(input_scale: float | None) -> PretrainingResult:
+        return pretrain(alone, data, settings, searched, validation, notify, input_scale)
 
-    found = follow_rows(alone, data, sampling.num_chains, limit, adam, notify, search)
+    found = follow_rows(alone, data, sampling.num_chains, limit, adam, notify)
     if spec.earlier is not None and (ground.judge is None or spec.earlier.is_condensed):
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
         theta, text = np.concatenate([networks, found.theta]), f"{_first(spec)}; {found.text}"
@@ -152,7 +142,6 @@ def _polished(
     settings: Pretraining,
     num_chains: int,
     notify: Notifier,
-    search: Search,
 ) -> Unrefined:
     """The best starts after Levenberg-Marquardt, as many as there are chains."""
     began, judge = time.perf_counter(), ground.judge
@@ -164,7 +153,7 @@ def _polished(
         least = spec.layout.num_parameters if is_judged_by_gain else -np.inf
         turns = Turns.of(plan, settings, len(theta), num_chains, judge is not None)
         theta, kept, polish_text, interrupted = polish_all(
-            spec, ground, adam, plan, turns, least, notify, search
+            spec, ground, adam, plan, turns, least, notify
         )
         text = f"{text}; {polish_text}"
     elif settings.newton_iterations == "auto":

@@ -1,10 +1,9 @@
-"""Levenberg-Marquardt on one start after the other, committed on the way."""
+"""Levenberg-Marquardt on one start after the other."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +15,9 @@ from tfbnn.engine.starts.newton_plan import NewtonPlan
 from tfbnn.engine.starts.turns import Turns
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent
-from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
-
-_STAGE = "newton"
 
 
 class Unpolished(NamedTuple):
@@ -47,71 +43,6 @@ class Polished(NamedTuple):
     kept: tuple[int, ...]
     text: str
     interrupted: bool
-
-
-class _Progress(NamedTuple):
-    """How far Levenberg-Marquardt is; a new one after each iteration.
-
-    Attributes:
-        reached: NewtonState of each start that was tried.
-        done: Turns that have ended.
-    """
-
-    reached: tuple[NewtonState, ...] = ()
-    done: int = 0
-
-    def at(self, start: int) -> NewtonState | None:
-        """The state of a start, None before its first iteration."""
-        return self.reached[start] if start < len(self.reached) else None
-
-    def after(self, start: int, state: NewtonState) -> _Progress:
-        """With another state of a start."""
-        return self._replace(reached=(*self.reached[:start], state, *self.reached[start + 1 :]))
-
-    def stand(self, adam: Unpolished, seconds: float) -> Stand:
-        """What a later process needs to go on."""
-        spent = asdict(adam.seconds + Seconds(pretraining=seconds))
-        reached, arrays = self.reached, {"adam": adam.theta}
-        content = {"stage": _STAGE, "text": adam.text, "seconds": spent, "done": self.done}
-        if reached:
-            arrays["theta"] = np.stack([state.theta for state in reached])
-            arrays["gradient"] = np.stack([state.gradient for state in reached])
-            arrays["damping"] = np.array([state.damping for state in reached])
-            arrays["log_prob"] = np.concatenate([state.log_prob for state in reached])
-            arrays["lengths"] = np.array([len(state.log_prob) for state in reached])
-            arrays["best"] = np.stack([state.best for state in reached])
-            arrays["scores"] = np.concatenate([state.scores for state in reached])
-        return Stand(content, arrays)
-
-    @classmethod
-    def read(cls, found: Stand | None) -> _Progress:
-        """What `stand` said, or the beginning."""
-        if found is None or "theta" not in found.arrays:
-            return cls()
-        arrays = found.arrays
-        ends = np.cumsum(arrays["lengths"])[:-1]
-        histories = np.split(arrays["log_prob"], ends)
-        # Without a judge there are no scores.
-        scores = np.split(arrays["scores"], ends if len(arrays["scores"]) else 0 * ends)
-        reached = [
-            NewtonState(theta, gradient, float(damping), history.tolist(), best, judged.tolist())
-            for theta, gradient, damping, history, best, judged in zip(
-                *(arrays[name] for name in ("theta", "gradient", "damping")),
-                histories,
-                arrays["best"],
-                scores,
-            )
-        ]
-        return cls(tuple(reached), found.content["done"])
-
-
-def after_adam(search: Search) -> Unpolished | None:
-    """What ADAM left an earlier process, which was polishing."""
-    found = search.found_in(_STAGE)
-    if found is None:
-        return None
-    content = found.content
-    return Unpolished(found.arrays["adam"], content["text"], Seconds(**content["seconds"]))
 
 
 class Ground(NamedTuple):
@@ -149,7 +80,6 @@ def polish_all(
     turns: Turns,
     least: float,
     notify: Notifier,
-    search: Search,
 ) -> Polished:
     """Starts after Levenberg-Marquardt, where that made them better.
 
@@ -159,56 +89,50 @@ def polish_all(
     noise.
     """
     began, interrupted, before = time.perf_counter(), False, 0.0
-    progress, judge = _Progress.read(search.found_in(_STAGE)), ground.judge
-    first = start = progress.done
-
-    def stand() -> Stand:
-        return progress.stand(adam, time.perf_counter() - began)
+    judge, turn, start = ground.judge, 0, 0
+    reached: list[NewtonState] = []  # of each start that was tried
 
     def show(state: NewtonState) -> bool:
-        nonlocal progress
-        turn, progress = progress.done, progress.after(start, state)
-        ended, seconds = turns.planned(turn), time.perf_counter() - began
+        reached[start : start + 1] = [state]
+        seconds = time.perf_counter() - began
         event = NewtonEvent(
             phase="newton",
-            transition=ended + len(state.log_prob) - 1 - turns.before(turn),
+            transition=turns.planned(turn) + len(state.log_prob) - 1 - turns.before(turn),
             num_transitions=turns.planned(turns.count),
             num_chains=len(adam.theta),
             seconds=seconds,
             # A turn may end early: only those before it tell how long one takes.
-            eta_seconds=_time_to_go(before, seconds, turns, first, turn),
+            eta_seconds=_time_to_go(before, seconds, turns, turn),
             log_prob=state.log_prob[-1],
         )
-        stopped = notify(event)
-        search.keep(stand, now=stopped)
-        return stopped
+        return notify(event)
 
     try:
-        while progress.done < turns.count and not notify.stopped:
+        while turn < turns.count and not notify.stopped:
             before = time.perf_counter() - began
-            start = turns.start(progress.done, progress.reached)
-            with notify.within(notify.seconds_left / (turns.count - progress.done)):
+            start = turns.start(turn, reached)
+            with notify.within(notify.seconds_left / (turns.count - turn)):
                 state = polish(
                     spec,
                     adam.theta[start],
                     ground.sought_on,
-                    turns.most(progress.done),
+                    turns.most(turn),
                     plan.method,
                     show,
                     least,
-                    progress.at(start),
+                    reached[start] if start < len(reached) else None,
                     judge=judge,
                     noise_floor=None if judge is None else judge.noise_floor,
                 )
             if not notify.stopped:
-                progress = progress.after(start, state)._replace(done=progress.done + 1)
+                reached[start : start + 1] = [state]
+                turn += 1
     except KeyboardInterrupt:
         interrupted = True
-        search.keep(stand, now=True)
-    results, theta = progress.reached, adam.theta.copy()
-    kept, text = _chosen(results, plan, turns, least, judge is not None)
+    theta = adam.theta.copy()
+    kept, text = _chosen(reached, plan, turns, least, judge is not None)
     for chain in kept:
-        theta[chain] = results[chain].best
+        theta[chain] = reached[chain].best
     return Polished(theta, kept, text, interrupted)
 
 
@@ -244,12 +168,8 @@ def _score_gain(state: NewtonState) -> float:
     return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
 
 
-def _time_to_go(before: float, seconds: float, turns: Turns, first: int, turn: int) -> float:
-    """Seconds that turns still take, of which those from `first` on to this one took `before`.
-
-    NaN in the first of them.
-    """
-    if turn == first:
+def _time_to_go(before: float, seconds: float, turns: Turns, turn: int) -> float:
+    """Seconds that turns still take, of which those before this one took `before`; NaN in the first."""
+    if turn == 0:
         return np.nan
-    ended, whole = (turns.planned(number) - turns.planned(first) for number in (turn, turns.count))
-    return max(before * whole / ended - seconds, 0.0)
+    return max(before * turns.planned(turns.count) / turns.planned(turn) - seconds, 0.0)

@@ -1,7 +1,6 @@
 """ADAM on the density that is sampled: one independent optimisation per chain, all at once."""
 
 import time
-from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_log_likelihoods
 from tfbnn.engine.starts.adam import (
     AdamControl,
-    AdamState,
     Batches,
     Schedule,
     make_adam_steps,
@@ -25,7 +23,6 @@ from tfbnn.run.cost import affordable_steps
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import PretrainingEvent
 from tfbnn.run.options import Sampling
-from tfbnn.run.preparation import Search, Stand
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
@@ -39,8 +36,6 @@ _LARGE_STEP = 1e6
 # Epochs that early stopping looks at after one call, and values of parameters kept for them at most:
 # of a small table an epoch takes microseconds, and a call for each of thousands takes seconds.
 _MOST_LOOKS, _MOST_VALUES = 256, 2**22
-# Of the search, as its commits name it.
-STAGE = "adam"
 
 
 class PretrainingResult(NamedTuple):
@@ -68,7 +63,6 @@ def pretrain(
     sampling: Sampling,
     validation: Data | None,
     notify: Notifier,
-    search: Search,
     input_scale: float | None = None,
 ) -> PretrainingResult:
     """Optimises one start per chain.
@@ -80,7 +74,6 @@ def pretrain(
         sampling: The seed, the number C of starts, and whether XLA compiles the steps.
         validation: Validation Data, or None.
         notify: Called with an Event now and then; true stops.
-        search: Where it goes on from, and commits.
         input_scale: As `draw_starts` takes it.
 
     Raises:
@@ -112,24 +105,11 @@ def pretrain(
 
     began = time.perf_counter()
     progress = _Progress.begun(theta, groups)
-    found, interrupted = search.found_in(STAGE), False
-    before, patience = Seconds(compile=compiled_in), settings.early_stopping
-    if found is not None:
-        progress = _Progress.read(found, groups)
-        before += Seconds(**found.content["seconds"])
-
-    def seconds() -> Seconds:
-        return before + Seconds(pretraining=time.perf_counter() - began)
-
-    def stand() -> Stand:
-        return progress.stand(seconds())
-
+    patience, interrupted = settings.early_stopping, False
     try:
         for first, count, indices, epoch in batches:
             if progress.waits(patience).all():
                 break
-            if epoch <= progress.epoch:
-                continue  # the orders of its rows are drawn all the same
             num_looks = count // batches.steps_per_epoch if patience else 1
             numbers = map(tf.constant, (first, num_looks, count // num_looks))
             control = AdamControl(*numbers, total)
@@ -140,21 +120,19 @@ def pretrain(
             states, seen = zip(*each_aside(lambda call: call(), calls, num_cores()))
             looks = np.concatenate(seen, axis=1), num_looks
             progress = progress.after(epoch, list(states), looks, score, patience)
-            stopped = notify(_event(batches, first + count, progress, seconds().pretraining))
-            search.keep(stand, now=stopped)
-            if stopped:
+            if notify(_event(batches, first + count, progress, time.perf_counter() - began)):
                 break
     except KeyboardInterrupt:
         interrupted = True
         if not progress.epoch:
             raise
-        search.keep(stand, now=True)
     theta, epochs = progress.theta, np.full(num_chains, progress.epoch)
     if patience:
         theta, epochs = progress.best, progress.epochs
     theta = with_residual_noise(spec, theta, data)
     last = progress.last if score is not None else None
-    return PretrainingResult(theta, epochs, last, seconds(), interrupted)
+    seconds = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
+    return PretrainingResult(theta, epochs, last, seconds, interrupted)
 
 
 class _Progress(NamedTuple):
@@ -181,24 +159,6 @@ class _Progress(NamedTuple):
         states = [start_adam(theta[group]) for group in groups]
         scores, unknown = np.full(len(theta), -np.inf), np.full(len(theta), np.nan)
         return cls(0, states, theta, scores, unknown, np.zeros(len(theta), np.int64))
-
-    @classmethod
-    def read(cls, found, groups):
-        """What `stand` said."""
-        arrays = dict(found.arrays)
-        adam = [arrays.pop(name) for name in AdamState._fields]
-        states = [AdamState(*(tf.constant(array[group]) for array in adam)) for group in groups]
-        return cls(found.content["epoch"], states, **arrays)
-
-    def stand(self, seconds):
-        """What a later process needs to go on."""
-        adam = {
-            name: np.concatenate([getattr(state, name).numpy() for state in self.states])
-            for name in AdamState._fields
-        }
-        rest = {name: getattr(self, name) for name in ("best", "score", "last", "epochs")}
-        content = {"stage": STAGE, "epoch": self.epoch, "seconds": asdict(seconds)}
-        return Stand(content, adam | rest)
 
     @property
     def theta(self):

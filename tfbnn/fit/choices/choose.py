@@ -18,7 +18,6 @@ from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.options import FitOptions
-from tfbnn.run.preparation import preparation_in
 from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
@@ -243,5 +242,5 @@ def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitDefinition | None:
 
     if not options.resume or options.output is None:
         return None
-    folder = preparation_in(options.output) or RunFolder.find(options.output)
+    folder = RunFolder.find(options.output)
     return None if folder is None else read_fit_definition(folder, own_classes_in(spec))

@@ -114,7 +114,6 @@ def _origin(ensemble: Ensemble) -> dict[str, Any]:
         "chain_weights": ensemble.chain_weights.tolist(),
         "weighting": weighting_note(ensemble),
         "initial_state": origin.initial_state,
-        "restarted": origin.restarted,
         "num_training_rows": origin.num_training_rows,
         "data_sha256": origin.data_sha256,
         "created_at": origin.created_at,

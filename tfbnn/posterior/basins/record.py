@@ -141,11 +141,6 @@ class Basins:
         """
         return -float(np.logaddexp.reduce(-self.nats_below(0)[1:], initial=-np.inf))
 
-    @property
-    def surest(self) -> int:
-        """The basin whose evidence is the largest with two errors taken off."""
-        return int(np.argmax(self.log_evidence - _ERRORS * self.log_evidence_stderr))
-
     def nats_below(self, basin: int) -> Array:
         """How far evidences are below that of a basin at least, two errors taken off [B]."""
         errors = np.hypot(self.log_evidence_stderr, self.log_evidence_stderr[basin])

@@ -32,7 +32,7 @@ from tfbnn.system.paths import StrPath
 _RUN, _LEASE = "run.h5", "lease"
 _Json = dict[str, Any]
 _Arrays = Mapping[str, Array]
-# The folder of the search for the starts of a run that has not begun.
+# What a task on a cluster makes a run by, and the search for starts left in earlier releases.
 PREPARATION = "preparation"
 # What names of files begin with that ask others to stop.
 STOP = "stop-"
@@ -146,7 +146,7 @@ class RunFolder:
     @staticmethod
     def in_use(path: StrPath) -> bool:
         """Whether a process has a lease in this folder: makes a run, or writes a lane of it."""
-        places = (_LEASE, f"lane-*/{_LEASE}", f"{PREPARATION}/lane-*/{_LEASE}")
+        places = (_LEASE, f"lane-*/{_LEASE}")
         return any(is_held(lease) for place in places for lease in Path(path).glob(place))
 
     @staticmethod

@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 
-import tfbnn
 from tests.support.builders import plain_spec
-from tests.support.small_runs import RUN, X, Y, assert_same_draws
+from tests.support.small_runs import X, Y
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.starts import attempts
 from tfbnn.engine.starts.check import draw_prior, draw_starts, misfits
-from tfbnn.engine.starts.pretraining import STAGE, PretrainingResult
+from tfbnn.engine.starts.pretraining import PretrainingResult
 from tfbnn.likelihoods import Bernoulli, HeteroscedasticGaussian, StudentT
 from tfbnn.priors import ARD, HierarchicalNormal, Normal
 from tfbnn.run.counters import Seconds
-from tfbnn.run.preparation import Search, Stand
 
 SCALED = HierarchicalNormal()
 SPEC = plain_spec([2, 3, 1], prior=SCALED)
@@ -83,17 +81,6 @@ def test_the_first_outputs_are_what_misses_the_targets(likelihood):
     np.testing.assert_allclose(found, np.sqrt(np.mean(Y**2)) / Y.std())
 
 
-class Memory(Search):
-    """Keeps the last stand."""
-
-    def __init__(self, found=None):
-        self.found = found
-
-    def keep(self, stand, now=False):
-        if now:  # else it is not yet time
-            self.found = stand()
-
-
 class Asked:
     """Pretraining that is told what each attempt misses the rows by: its starts are these numbers."""
 
@@ -102,22 +89,19 @@ class Asked:
     def __init__(self, monkeypatch, misfits_of, stop_in="never"):
         monkeypatch.setattr(attempts, "misfits", lambda spec, theta, data: theta[:, 0])
         self.misfits_of, self.stop_in = misfits_of, stop_in
-        self.scales, self.found = [], []
+        self.scales = []
 
-    def __call__(self, search, scale):
+    def __call__(self, scale):
         self.scales.append(scale)
-        self.found.append(search.found_in(STAGE))
         missed = np.array(self.misfits_of[scale], float)
-        stand = Stand({"stage": STAGE, "epoch": 1}, {"mean": np.zeros(2)})
-        search.keep(lambda: stand, now=True)
         self.stopped = scale == self.stop_in
         spent, epochs = Seconds(pretraining=1.0), np.full(len(missed), 10 + len(self.scales))
         theta = np.column_stack([missed, np.full(len(missed), scale or 0.0)])
         return PretrainingResult(theta, epochs, None, spent, False)
 
 
-def follow(asked, limit=0.5, search=None, spec=SPEC):
-    return attempts.follow_rows(spec, None, 2, limit, asked, asked, search or Memory())
+def follow(asked, limit=0.5, spec=SPEC):
+    return attempts.follow_rows(spec, None, 2, limit, asked, asked)
 
 
 ALONE = {
@@ -162,92 +146,25 @@ def test_a_function_that_no_attempt_follows_ends_the_search_with_the_best(monkey
     np.testing.assert_array_equal(found.theta[:, 1], [0.0, 0.0])  # later ones are no better
 
 
-def test_a_stop_ends_it_and_the_next_process_goes_on_in_that_attempt(monkeypatch):
-    misses = {
-        None: [0.7, 0.9],
-        6.0: [0.8, 0.6],
-        12.0: [0.9, 0.9],
-        24.0: [0.9, 0.4],
-        48.0: [0.9, 0.9],
-    }
-    whole = follow(Asked(monkeypatch, misses))
-    memory = Memory()
-    stopped = Asked(monkeypatch, misses, stop_in=12.0)
-    follow(stopped, search=memory)
-    assert stopped.scales == [None, 6.0, 12.0]
-    later = Asked(monkeypatch, misses)
-    found = follow(later, search=Memory(memory.found))
-    assert later.scales == [12.0, 24.0, 48.0]
-    # The attempt sees what it left itself, and others see nothing.
-    assert set(later.found[0].arrays) == {"mean"} and later.found[1:] == [None, None]
-    np.testing.assert_array_equal(found.theta, whole.theta)
-    assert found.seconds.pretraining == whole.seconds.pretraining == 5.0
+def test_a_stop_ends_it(monkeypatch):
+    asked = Asked(monkeypatch, dict.fromkeys((None, 6.0, 12.0), [0.9, 0.9]), stop_in=12.0)
+    assert follow(asked).seconds.pretraining == 3.0 and asked.scales == [None, 6.0, 12.0]
 
 
 def test_an_interrupt_in_a_later_attempt_leaves_the_best_so_far(monkeypatch):
     asked = Asked(monkeypatch, {None: [0.7, 0.9]})  # there is no other
 
-    def pretrain(search, scale):
+    def pretrain(scale):
         if scale is not None:
             raise KeyboardInterrupt
-        return asked(search, scale)
+        return asked(scale)
 
-    memory = Memory()
-    found = attempts.follow_rows(SPEC, None, 2, 0.5, pretrain, asked, memory)
+    found = attempts.follow_rows(SPEC, None, 2, 0.5, pretrain, asked)
     assert found.interrupted and found.seconds.pretraining == 1.0
     np.testing.assert_array_equal(found.theta[:, 0], [0.7, 0.9])
-    later = Asked(monkeypatch, dict.fromkeys((6.0, 12.0, 24.0, 48.0), [0.8, 0.4]))
-    again = follow(later, search=Memory(memory.found))
-    assert later.scales == [6.0, 12.0, 24.0, 48.0] and later.found[0] is None
-    np.testing.assert_array_equal(again.theta, [[0.7, 0.0], [0.4, 6.0]])
 
-    def at_once(search, scale):
+    def at_once(scale):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        attempts.follow_rows(SPEC, None, 2, 0.5, at_once, asked, Memory())
-
-
-@pytest.mark.statistics
-@pytest.mark.filterwarnings("ignore:The run was stopped")
-@pytest.mark.parametrize("count", [2, 5, 8])
-def test_a_search_stopped_in_any_attempt_goes_on_bitwise(tmp_path, monkeypatch, count):
-    """Targets that the network cannot follow, so that all five attempts are made."""
-    monkeypatch.setattr("tfbnn.engine.starts.pretraining.affordable_steps", lambda flops: 1)
-    settings = tfbnn.Pretraining(epochs=2, batch_size=20, newton_iterations=0, largest_misfit=1e-3)
-    options = RUN | dict(pretraining=settings, num_results=4, num_burnin_steps=4, jit_compile=False)
-    seen = []
-
-    def stop(event):
-        seen.extend([event] if event["phase"] == "pretraining" else [])
-        return len(seen) == count
-
-    whole, parts = (tfbnn.BayesianMLP([2, 3, 1], prior=SCALED) for _ in range(2))
-    whole.fit_posterior(X, Y, **options)
-    parts.fit_posterior(X, Y, output=tmp_path / "run", callbacks=[stop], **options)
-    assert len(seen) == count  # of two in each attempt
-    parts, _ = tfbnn.resume(tmp_path / "run", verbose=0)
-    assert_same_draws(parts, whole)
-
-
-@pytest.mark.statistics
-@pytest.mark.filterwarnings("ignore:The networks of this model are not sampled")
-@pytest.mark.parametrize(
-    "function, num_inputs",
-    [
-        (lambda x: np.sin(10.0 * x[:, 0]), 1),
-        (lambda x: np.sin(25.0 * x[:, 0]), 1),
-        (lambda x: np.sin(5.0 * x[:, 0]) * np.cos(5.0 * x[:, 1]), 2),
-    ],
-    ids=["three periods", "eight periods", "waves of two inputs"],
-)
-def test_by_default_networks_follow_functions_that_go_up_and_down(function, num_inputs):
-    """Of draws of the prior the best missed these by .97 or more."""
-    generator = np.random.default_rng(6)
-    x, new = generator.uniform(-1.0, 1.0, (2, 500, num_inputs))
-    model = tfbnn.BayesianMLP([num_inputs, 50, 1])
-    baseline = model.fit_ensemble(
-        x, function(x) + 0.1 * generator.normal(size=500), num_members=4, verbose=0
-    )
-    assert "from first layers of prior scale" in baseline.start
-    assert np.std(np.ravel(model.predict(new).mean) - function(new)) < 0.12
+        attempts.follow_rows(SPEC, None, 2, 0.5, at_once, asked)

@@ -19,7 +19,6 @@ from tfbnn.engine.starts.newton_plan import NewtonPlan
 from tfbnn.engine.starts.turns import Turns
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
-from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows, TransformedRows
@@ -188,7 +187,7 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
     ground = polishing.Ground(None, None, make_judge(SPEC, rows()))
     adam = polishing.Unpolished(theta, "", Seconds())
     turns = Turns(3, 0, 5, 5)
-    found = polishing.polish_all(SPEC, ground, adam, plan, turns, -np.inf, Notifier(), Search())
+    found = polishing.polish_all(SPEC, ground, adam, plan, turns, -np.inf, Notifier())
     assert "kept for 2 of 3 starts" in found.text and "held-out rows" in found.text
     np.testing.assert_array_equal(found.theta, [polished[0], theta[1], polished[2]])
     assert found.kept == (0, 2)
@@ -204,9 +203,8 @@ def test_only_what_was_polished_is_refined_with_no_less_noise(monkeypatch):
     monkeypatch.setattr(refining, "polish", polish_of)
     chosen = refining.Unrefined(theta, (0, 2), "", Seconds(), False)
     plan = NewtonPlan(5, "dense", "as asked")
-    found = refining.refine_all(SPEC, None, chosen, plan, Notifier(), Search())
+    found = refining.refine_all(SPEC, None, chosen, plan, Notifier())
     np.testing.assert_array_equal(found.theta, [theta[0] + 2.0, theta[1], theta[2] + 2.0])
-    assert found.polished == ()
 
 
 def test_refining_takes_its_iterations_out_of_the_plan():
@@ -239,7 +237,6 @@ def found(
         settings,
         Sampling(seed=seed, num_chains=num_chains, jit_compile=False),
         Notifier(),
-        Search(),
     )
 
 

@@ -22,7 +22,6 @@ from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton
 from tfbnn.engine.starts.turns import Turns
 from tfbnn.kernels import HMC
 from tfbnn.run.counters import Seconds
-from tfbnn.run.preparation import Search
 from tfbnn.run.progress import Notifier
 
 
@@ -329,7 +328,6 @@ def test_after_a_trial_the_best_go_on_from_where_they_are(monkeypatch):
         Turns(num_starts=3, num_finalists=2, first=4, last=7),
         0.0,
         Notifier(),
-        Search(),
     )
     assert calls == [(0, 0, 4), (1, 0, 4), (2, 0, 4), (0, 4, 7), (2, 4, 7)]
     np.testing.assert_array_equal(found.theta, theta + [[8.0], [5.0], [8.0]])
@@ -344,7 +342,7 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     plan = NewtonPlan(5, "dense", "as asked")
     adam, ground = polishing.Unpolished(theta, "", Seconds()), polishing.Ground(None, None, None)
     start, _, text, _ = polishing.polish_all(
-        spec, ground, adam, plan, Turns(2, 0, 5, 5), -np.inf, Notifier(), Search()
+        spec, ground, adam, plan, Turns(2, 0, 5, 5), -np.inf, Notifier()
     )
     assert text == "Levenberg-Marquardt (as asked) found no step that raises the log density"
     np.testing.assert_array_equal(start, theta)

@@ -1,6 +1,6 @@
 """Count lines of code: those with a token that is neither comment nor docstring nor blank.
 
-python tests/architecture/code_lines.py prints a table of the rooms of the package.
+python tests/support/code_lines.py prints a table of the rooms of the package.
 """
 
 import ast
@@ -8,6 +8,8 @@ import io
 import tokenize
 from collections import Counter
 from pathlib import Path
+
+__all__ = ["counts", "num_code_lines"]
 
 PACKAGE = Path(__file__).parents[2] / "tfbnn"
 _NOT_CODE = {
